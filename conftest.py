@@ -1,0 +1,38 @@
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("default")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Give the folder of real recordings, or skip the test where there is none."""
+    folder = os.environ.get("ETHOBENCH_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("real data: $ETHOBENCH_DATA names no folder")
+    return Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the tests out of the user's cache folder."""
+    monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def _doctest_names(doctest_namespace: dict[str, object], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Give examples in docstrings a folder to write to and an annotation to write."""
+    from ethobench import Annotation
+
+    doctest_namespace["folder"] = tmp_path_factory.mktemp("example")
+    doctest_namespace["annotation"] = Annotation.from_bouts(
+        [0, 10], [5, 20], ["attack", "mount"], ["attack", "mount"], rate=30, n_frames=100
+    )

@@ -1,0 +1,47 @@
+"""Ethobench turns recordings of animals into behaviour annotations, and says how good any annotation is.
+
+Everything public is here, and imported when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "Annotation": "ethobench.core",
+    "Behavior": "ethobench.core",
+    "Dataset": "ethobench.core",
+    "Ethogram": "ethobench.core",
+    "Observed": "ethobench.core",
+    "Poses": "ethobench.core",
+    "Prediction": "ethobench.core",
+    "Recording": "ethobench.core",
+    "Signals": "ethobench.core",
+    "read_annotation": "ethobench.formats",
+    "read_recordings": "ethobench.formats",
+    "write_annotation": "ethobench.formats",
+    "write_recordings": "ethobench.formats",
+    "load_dataset": "ethobench.datasets",
+}
+
+__all__ = ["__version__", *_WHERE]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Observed, Poses, Prediction, Recording, Signals  # noqa: F401
+    from ethobench.datasets import load_dataset  # noqa: F401
+    from ethobench.formats import read_annotation, read_recordings, write_annotation, write_recordings  # noqa: F401
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'ethobench' has no attribute {name!r}")
+    value = getattr(import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

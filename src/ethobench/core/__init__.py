@@ -1,0 +1,22 @@
+"""The nouns of Ethobench, and the interval functions that metrics stand on."""
+
+from ethobench.core.annotation import Annotation
+from ethobench.core.dataset import Dataset
+from ethobench.core.ethogram import Behavior, Ethogram
+from ethobench.core.observed import Observed, Track
+from ethobench.core.prediction import Prediction
+from ethobench.core.recording import Recording
+from ethobench.core.signals import Poses, Signals
+
+__all__ = [
+    "Annotation",
+    "Behavior",
+    "Dataset",
+    "Ethogram",
+    "Observed",
+    "Poses",
+    "Prediction",
+    "Recording",
+    "Signals",
+    "Track",
+]

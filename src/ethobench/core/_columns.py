@@ -1,0 +1,154 @@
+"""Checking and converting the columns of an `Annotation`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
+from ethobench.core.ethogram import Ethogram
+from ethobench.core.intervals import BoolArray, IntArray, Intervals
+from ethobench.core.observed import Observed
+
+FloatArray: TypeAlias = NDArray[np.float64]
+TextArray: TypeAlias = NDArray[np.object_]
+
+NOBODY = -1
+
+
+def as_frames(values: ArrayLike, name: str) -> IntArray:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise MismatchError(f"{name} is one column of frames, not an array with {array.ndim} axes")
+    whole = array.astype(np.int64) if array.size else np.zeros(0, dtype=np.int64)
+    if array.size and not np.array_equal(whole, array):
+        raise MismatchError(f"{name} holds frames, which are whole numbers; times in seconds are converted when a file is read")
+    return whole
+
+
+def behavior_codes(behavior: Sequence[str] | ArrayLike, ethogram: Ethogram, n: int) -> IntArray:
+    values = np.asarray(behavior)
+    if values.size and values.dtype.kind in "OUS":
+        return np.array([ethogram.code(str(name)) for name in values.tolist()], dtype=np.int64)
+    codes = values.astype(np.int64).reshape(-1)
+    if codes.size and (codes.min() < 0 or codes.max() >= len(ethogram)):
+        raise NotFoundError(f"behaviour codes run from 0 to {len(ethogram) - 1}, but {codes.min()} to {codes.max()} were given")
+    return codes
+
+
+def names_of(subjects: Iterable[str], *columns: Sequence[str | None] | None) -> tuple[str, ...]:
+    names = dict.fromkeys(subjects)
+    for column in columns:
+        names.update(dict.fromkeys(sorted({str(s) for s in column if s}) if column is not None else ()))
+    return tuple(names)
+
+
+def subject_codes(column: Sequence[str | None] | None, names: tuple[str, ...], n: int) -> IntArray:
+    if column is None:
+        return np.full(n, NOBODY, dtype=np.int64)
+    place = {name: i for i, name in enumerate(names)}
+    return np.array([place[str(s)] if s else NOBODY for s in column], dtype=np.int64)
+
+
+def check_clock(rate: float, n_frames: int) -> None:
+    if not np.isfinite(rate) or rate <= 0:
+        raise EthobenchError(f"a rate is a positive number of frames per second, not {rate!r}")
+    if n_frames < 0 or int(n_frames) != n_frames:
+        raise EthobenchError(f"a recording has a whole number of frames, not {n_frames!r}")
+
+
+def check_bounds(start: IntArray, stop: IntArray, n_frames: int) -> None:
+    for bad, what in (
+        (stop < start, "stops before it starts"),
+        (start < 0, "starts before the recording"),
+        (stop > n_frames, f"stops after the last of {n_frames} frames"),
+    ):
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
+            raise MismatchError(f"bout {i} (frames {start[i]} to {stop[i]}) {what}; {int(bad.sum())} such in all")
+
+
+def as_observed(observed: Observed | Intervals | BoolArray | None, n_frames: int) -> Observed:
+    if observed is None:
+        return Observed.whole(n_frames)
+    if isinstance(observed, Intervals):
+        return Observed(iv.clip(observed, 0, n_frames))
+    if isinstance(observed, Observed):
+        return observed.apply(lambda a: iv.clip(a, 0, n_frames))
+    mask = np.asarray(observed, dtype=bool)
+    if mask.shape != (n_frames,):
+        raise MismatchError(f"the mask of observed frames has shape {mask.shape}, the recording {n_frames} frames")
+    return Observed(iv.from_mask(mask))
+
+
+def sort_columns(columns: dict[str, Any]) -> dict[str, Any]:
+    """Sort columns by start (then stop, behaviour, subject, target, order) and make them read-only."""
+    keys = ("order", "target", "subject", "behavior", "stop", "start")
+    order = np.lexsort([columns[name] for name in keys])
+    result = {}
+    for name, column in columns.items():
+        result[name] = None if column is None else column[order]
+        if column is not None:
+            result[name].setflags(write=False)
+    return result
+
+
+def hidden_codes(codes: NDArray[Any], unobserved: int | ArrayLike | None) -> BoolArray | None:
+    if unobserved is None:
+        return None
+    if np.isscalar(unobserved):
+        return np.asarray(codes == unobserved)
+    return np.asarray(unobserved, dtype=bool)
+
+
+def hidden_rows(frames: NDArray[Any], unobserved: int | ArrayLike | None) -> BoolArray | None:
+    if unobserved is None or not np.isscalar(unobserved):
+        return hidden_codes(frames, unobserved)
+    return np.asarray((frames == unobserved).all(axis=1))
+
+
+def bouts_of_codes(codes: NDArray[Any], hidden: BoolArray | None, n_behaviors: int) -> tuple[IntArray, IntArray, IntArray]:
+    if codes.dtype.kind not in "iub":
+        whole = codes.astype(np.int64) if np.isfinite(codes).all() else None
+        if whole is None or not np.array_equal(whole, codes):
+            raise EthobenchError("frame codes are whole numbers; mark missing ones with unobserved=mask")
+        codes = whole
+    visible = codes.astype(np.int64) if hidden is None else np.where(hidden, n_behaviors, codes).astype(np.int64)
+    bad = (visible < 0) | (visible > n_behaviors)
+    if bad.any():
+        frame = int(np.flatnonzero(bad)[0])
+        raise NotFoundError(f"frame {frame} has code {visible[frame]}, but codes run from 0 to {n_behaviors - 1}")
+    runs = iv.encode_runs(visible)
+    codes = runs.values.astype(np.int64)
+    keep = codes < n_behaviors
+    return runs.start[keep], runs.stop[keep], codes[keep]
+
+
+def bouts_of_columns(frames: NDArray[Any], hidden: BoolArray | None) -> tuple[IntArray, IntArray, IntArray]:
+    seen = frames if hidden is None else frames[~hidden]
+    if not ((seen == 0) | (seen == 1)).all():
+        raise EthobenchError("one-hot frames hold only 0 and 1; probabilities belong in a Prediction")
+    on = frames == 1
+    if hidden is not None:
+        on &= ~hidden[:, None]
+    parts = [iv.from_mask(on[:, code]) for code in range(frames.shape[1])]
+    behavior = np.repeat(np.arange(len(parts)), [len(p.start) for p in parts])
+    start = np.concatenate([p.start for p in parts]) if parts else np.zeros(0, dtype=np.int64)
+    stop = np.concatenate([p.stop for p in parts]) if parts else np.zeros(0, dtype=np.int64)
+    return start, stop, behavior
+
+
+def scale(frames: IntArray, ratio: float) -> IntArray:
+    scaled: IntArray = np.floor(frames * ratio + 0.5).astype(np.int64)
+    return scaled
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        floats = a.dtype.kind == "f" and b.dtype.kind == "f"
+        return np.array_equal(a, b, equal_nan=True) if floats else np.array_equal(a, b)
+    return bool(a == b)

@@ -1,0 +1,466 @@
+"""What one annotator says happened in one recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ethobench.core import intervals as iv
+from ethobench.core._columns import (
+    NOBODY,
+    FloatArray,
+    TextArray,
+    as_frames,
+    as_observed,
+    behavior_codes,
+    bouts_of_codes,
+    bouts_of_columns,
+    check_bounds,
+    check_clock,
+    hidden_codes,
+    hidden_rows,
+    names_of,
+    same,
+    scale,
+    sort_columns,
+    subject_codes,
+)
+from ethobench.core.errors import MismatchError, NotFoundError
+from ethobench.core.ethogram import Ethogram
+from ethobench.core.intervals import BoolArray, IntArray, Intervals
+from ethobench.core.observed import Observed
+
+UNOBSERVED = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Annotation:
+    """Bouts on a frame clock, plus what was observed.
+
+    Bouts are columns, sorted by start: half-open frames ``[start, stop)``, a behaviour code, optional subject and
+    target codes (-1 where none is named). Made by `from_bouts` or `from_frames`, never changed afterwards.
+
+    Attributes
+    ----------
+    ethogram : Ethogram
+        What the codes in `behavior` mean.
+    rate : float
+        Frames per second.
+    n_frames : int
+        Length of the recording.
+    start, stop, behavior, subject, target : arrays of int64
+        One entry per bout.
+    order : array of int64
+        The place of each bout in its source file.
+    subjects : tuple of str
+        What the codes in `subject` and `target` mean.
+    observed : Observed
+        The frames that were looked at.
+    confidence : array of float64, optional
+    modifiers, comment : arrays of str, optional
+    """
+
+    ethogram: Ethogram
+    rate: float
+    n_frames: int
+    start: IntArray
+    stop: IntArray
+    behavior: IntArray
+    subject: IntArray
+    target: IntArray
+    order: IntArray
+    subjects: tuple[str, ...]
+    observed: Observed
+    confidence: FloatArray | None = field(default=None)
+    modifiers: TextArray | None = field(default=None)
+    comment: TextArray | None = field(default=None)
+
+    # ------------------------------------------------------------------ making
+
+    @classmethod
+    def from_bouts(
+        cls,
+        start: ArrayLike,
+        stop: ArrayLike,
+        behavior: Sequence[str] | ArrayLike,
+        ethogram: Ethogram | Iterable[str],
+        rate: float,
+        n_frames: int,
+        *,
+        subject: Sequence[str | None] | None = None,
+        target: Sequence[str | None] | None = None,
+        observed: Observed | Intervals | BoolArray | None = None,
+        confidence: ArrayLike | None = None,
+        modifiers: Sequence[str] | None = None,
+        comment: Sequence[str] | None = None,
+        subjects: Iterable[str] = (),
+        order: ArrayLike | None = None,
+    ) -> Annotation:
+        """Make an annotation from columns of bouts, in any order.
+
+        Parameters
+        ----------
+        start, stop : array-like of int
+            Half-open frames.
+        behavior : sequence of str or array-like of int
+            Names or codes.
+        ethogram : Ethogram or iterable of str
+        rate : float
+            Frames per second.
+        n_frames : int
+            Length of the recording; no bout may reach beyond it.
+        subject, target : sequence of str or None, optional
+            Who did it, to whom. None or "" where nobody is named.
+        observed : Observed, Intervals or mask of frames, optional
+            Which frames were looked at; all of them unless told.
+        confidence : array-like of float, optional
+        modifiers, comment : sequence of str, optional
+        subjects : iterable of str, optional
+            Animals that may be named though no bout names them.
+        order : array-like of int, optional
+            Places in the source file; the order given here unless told.
+
+        Examples
+        --------
+        >>> a = Annotation.from_bouts([10, 0], [20, 5], ["mount", "attack"], ["attack", "mount"], rate=30, n_frames=100)
+        >>> a.start.tolist(), a.behavior.tolist()
+        ([0, 10], [0, 1])
+        """
+        ethogram = ethogram if isinstance(ethogram, Ethogram) else Ethogram(ethogram)
+        start_, stop_ = as_frames(start, "start"), as_frames(stop, "stop")
+        n = len(start_)
+        codes = behavior_codes(behavior, ethogram, n)
+        names = names_of(subjects, subject, target)
+        columns: dict[str, Any] = {
+            "start": start_,
+            "stop": stop_,
+            "behavior": codes,
+            "subject": subject_codes(subject, names, n),
+            "target": subject_codes(target, names, n),
+            "order": np.arange(n) if order is None else np.asarray(order, dtype=np.int64),
+            "confidence": None if confidence is None else np.asarray(confidence, dtype=np.float64),
+            "modifiers": None if modifiers is None else np.asarray(list(modifiers), dtype=object),
+            "comment": None if comment is None else np.asarray(list(comment), dtype=object),
+        }
+        for name, column in columns.items():
+            if column is not None and len(column) != n:
+                raise MismatchError(f"{n} bouts, but {len(column)} entries of {name!r}")
+        check_clock(rate, n_frames)
+        check_bounds(start_, stop_, n_frames)
+        return cls(
+            ethogram=ethogram,
+            rate=float(rate),
+            n_frames=int(n_frames),
+            subjects=names,
+            observed=as_observed(observed, n_frames),
+            **sort_columns(columns),
+        )
+
+    @classmethod
+    def from_frames(
+        cls,
+        frames: ArrayLike,
+        ethogram: Ethogram | Iterable[str],
+        rate: float,
+        *,
+        unobserved: int | ArrayLike | None = None,
+        subject: str | None = None,
+        target: str | None = None,
+    ) -> Annotation:
+        """Make an annotation from a frame array.
+
+        Parameters
+        ----------
+        frames : array-like
+            Codes of shape (n_frames,), where ``len(ethogram)`` stands for "none of these";
+            or 0/1 of shape (n_frames, len(ethogram)).
+        ethogram : Ethogram or iterable of str
+        rate : float
+            Frames per second.
+        unobserved : int or mask of frames, optional
+            The code that means "not looked at", or where that was so.
+        subject, target : str, optional
+            Who did all this, to whom.
+
+        Examples
+        --------
+        >>> a = Annotation.from_frames([0, 0, -1, 1], ["attack", "mount"], rate=30, unobserved=-1)
+        >>> a.stop.tolist(), a.observed
+        ([2, 4], Observed(3 frames in 2 intervals))
+        """
+        ethogram = ethogram if isinstance(ethogram, Ethogram) else Ethogram(ethogram)
+        frames = np.asarray(frames)
+        n_frames = len(frames)
+        if frames.ndim == 1:
+            hidden = hidden_codes(frames, unobserved)
+            found = bouts_of_codes(frames, hidden, len(ethogram))
+        elif frames.ndim == 2:
+            if frames.shape[1] != len(ethogram):
+                raise MismatchError(f"{frames.shape[1]} columns of frames for {len(ethogram)} behaviours")
+            hidden = hidden_rows(frames, unobserved)
+            found = bouts_of_columns(frames, hidden)
+        else:
+            raise MismatchError(f"frames are codes (1 axis) or one-hot (2 axes), not {frames.ndim} axes")
+        start, stop, behavior = found
+        return cls.from_bouts(
+            start,
+            stop,
+            behavior,
+            ethogram,
+            rate,
+            n_frames,
+            subject=None if subject is None else [subject] * len(start),
+            target=None if target is None else [target] * len(start),
+            observed=None if hidden is None else iv.from_mask(~hidden),
+        )
+
+    # ------------------------------------------------------------------ looking
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Annotation):
+            return NotImplemented
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"Annotation({len(self)} bouts of {len(self.ethogram)} behaviours, "
+            f"{self.n_frames} frames at {self.rate:g} Hz = {self.duration:.6g} s)"
+        )
+
+    @property
+    def duration(self) -> float:
+        """Length in seconds."""
+        return self.n_frames / self.rate
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether no subject does two things in one frame."""
+        for code in np.unique(self.subject):
+            mine = self.subject == code
+            kinds = np.unique(self.behavior[mine])
+            parts = sum(iv.total(iv.union(self._spans(mine & (self.behavior == b)))) for b in kinds)
+            if parts != iv.total(iv.union(self._spans(mine))):
+                return False
+        return True
+
+    def names(self, codes: IntArray) -> list[str | None]:
+        """Return the names of subject or target codes, None where nobody is named."""
+        return [None if c == NOBODY else self.subjects[c] for c in codes]
+
+    def spans(self, behavior: str | int, subject: str | None = None, target: str | None = None) -> Intervals:
+        """Return the bouts of one behaviour as intervals, as scored: they may touch or overlap."""
+        code = self.ethogram.code(behavior) if isinstance(behavior, str) else behavior
+        return self._spans(self._chosen(subject, target) & (self.behavior == code))
+
+    def tracks(self) -> list[tuple[str, str | None, str | None]]:
+        """List the (behaviour, subject, target) combinations that occur."""
+        seen = {*zip(self.behavior.tolist(), self.subject.tolist(), self.target.tolist(), strict=True)}
+        name = {NOBODY: None, **dict(enumerate(self.subjects))}
+        return [(self.ethogram[b].name, name[s], name[t]) for b, s, t in sorted(seen)]
+
+    def to_frames(self, subject: str | None = None, target: str | None = None) -> BoolArray:
+        """Return a (n_frames, n_behaviors) array: which behaviours go on in each frame.
+
+        With a named background, observed frames without any bout are background. Point events hold no frame.
+
+        Parameters
+        ----------
+        subject, target : str, optional
+            Only what this animal does, or what is done to it. All pooled unless named; "" picks the bouts without one.
+        """
+        frames = np.zeros((self.n_frames, len(self.ethogram)), dtype=bool)
+        chosen = self._chosen(subject, target)
+        for code in np.unique(self.behavior[chosen]):
+            frames[:, code] = iv.to_mask(self._spans(chosen & (self.behavior == code)), self.n_frames)
+        if self.ethogram.background is not None:
+            seen = iv.to_mask(self.observed.everywhere(self.ethogram.names), self.n_frames)
+            frames[:, self.ethogram.background] |= seen & ~frames.any(axis=1)
+        return frames
+
+    def to_codes(self, subject: str | None = None, target: str | None = None) -> NDArray[np.int64]:
+        """Return one code per frame; the ethogram must be exclusive for the subjects chosen.
+
+        Observed frames without a bout have the background's code, or ``len(ethogram)`` where none is named;
+        frames that were not looked at have -1.
+        """
+        chosen = self._chosen(subject, target) & (self.stop > self.start)
+        nothing = len(self.ethogram) if self.ethogram.background is None else self.ethogram.background
+        codes = np.full(self.n_frames, UNOBSERVED, dtype=np.int64)
+        codes[iv.to_mask(self.observed.everywhere(self.ethogram.names), self.n_frames)] = nothing
+        covered = np.zeros(self.n_frames, dtype=bool)
+        for code in np.unique(self.behavior[chosen]):
+            mask = iv.to_mask(self._spans(chosen & (self.behavior == code)), self.n_frames)
+            clash = np.flatnonzero(mask & covered)
+            if clash.size:
+                raise MismatchError(
+                    f"{clash.size} frames carry two behaviours (first: frame {clash[0]}), so they have no single code; use to_frames"
+                )
+            mask &= iv.to_mask(self.observed.of(self.ethogram[int(code)].name, subject or None, target or None), self.n_frames)
+            codes[mask] = code
+            covered |= mask
+        return codes
+
+    # ------------------------------------------------------------------ algebra
+
+    def take(self, chosen: ArrayLike) -> Annotation:
+        """Keep the bouts at these places, or where this mask is true."""
+        chosen = np.asarray(chosen)
+        return self._with_columns({name: column[chosen] for name, column in self._columns().items()})
+
+    def crop(self, start: int, stop: int) -> Annotation:
+        """Keep the frames ``[start, stop)``, which become frames 0 to ``stop - start``."""
+        if not 0 <= start <= stop <= self.n_frames:
+            raise MismatchError(f"cannot crop frames {start} to {stop} from {self.n_frames}")
+        inside = (self.start < stop) & (self.stop > start)
+        empty = (self.start == self.stop) & (self.start >= start) & (self.start < stop)
+        kept = self.take(inside | empty)
+        observed = self.observed.apply(lambda a: iv.shift(iv.clip(a, start, stop), -start))
+        moved = {"start": np.clip(kept.start, start, stop) - start, "stop": np.clip(kept.stop, start, stop) - start}
+        return replace(kept._with_columns({**kept._columns(), **moved}), n_frames=stop - start, observed=observed)
+
+    def extend(self, n_frames: int) -> Annotation:
+        """Lengthen the recording; the frames added were not observed."""
+        if n_frames < self.n_frames:
+            raise MismatchError(f"cannot extend {self.n_frames} frames to {n_frames}; use crop")
+        return replace(self, n_frames=int(n_frames))
+
+    def shift(self, n_frames: int) -> Annotation:
+        """Move everything later (or earlier, if negative). What leaves the recording is cut, what enters was not observed."""
+        later, n = max(n_frames, 0), self.n_frames
+        moved = self._with_columns({**self._columns(), "start": self.start + later, "stop": self.stop + later})
+        moved = replace(moved, n_frames=n + later, observed=self.observed.apply(lambda a: iv.shift(a, later)))
+        return moved.crop(0, n) if n_frames >= 0 else moved.crop(min(-n_frames, n), n).extend(n)
+
+    def concatenate(self, *others: Annotation) -> Annotation:
+        """Append annotations of the same rate; ethograms and subjects are joined by name."""
+        result = self
+        for other in others:
+            result = result._append(other)
+        return result
+
+    def merge_gaps(self, shorter_than: int) -> Annotation:
+        """Join bouts of one track that lie fewer than `shorter_than` frames apart."""
+        return self._per_track(lambda spans: iv.fill_gaps(spans, shorter_than))
+
+    def drop_short(self, shorter_than: int) -> Annotation:
+        """Drop bouts of fewer than `shorter_than` frames; point events stay."""
+        points = np.array([b.point for b in self.ethogram], dtype=bool)
+        is_point = points[self.behavior] if len(self) else np.zeros(0, dtype=bool)
+        return self.take((self.stop - self.start >= shorter_than) | is_point)
+
+    def merge_touching(self) -> Annotation:
+        """Join bouts of one track that touch or overlap, as frames would show them."""
+        return self._per_track(lambda spans: spans)
+
+    def restrict(self, behaviors: Iterable[str]) -> Annotation:
+        """Keep only these behaviours, in this order."""
+        names = list(behaviors)
+        ethogram = self.ethogram.restrict(names)
+        kept = self.take(np.isin(self.behavior, [self.ethogram.code(n) for n in names]))
+        return replace(kept._recode(ethogram, {}), observed=self.observed.restrict(names))
+
+    def rename(self, names: Mapping[str, str]) -> Annotation:
+        """Rename behaviours; those given the same name become one."""
+        observed = self.observed.rename(names, self.ethogram.names)
+        return replace(self._recode(self.ethogram.rename(names), names), observed=observed)
+
+    def with_ethogram(self, ethogram: Ethogram) -> Annotation:
+        """Express the same bouts in an ethogram that has (at least) the behaviours used here, found by name."""
+        used = [self.ethogram[int(c)].name for c in np.unique(self.behavior)]
+        missing = [name for name in used if name not in ethogram]
+        if missing:
+            raise NotFoundError(f"the annotation uses {', '.join(map(repr, missing))}, not in the ethogram ({', '.join(ethogram.names)})")
+        return self._recode(ethogram, {})
+
+    def select(self, subject: str | None = None, target: str | None = None) -> Annotation:
+        """Keep the bouts of one subject, or towards one target; "" picks those that name none."""
+        return self.take(self._chosen(subject, target))
+
+    def without_subjects(self) -> Annotation:
+        """Forget who did what to whom."""
+        nobody = np.full(len(self), NOBODY)
+        return replace(self._with_columns({**self._columns(), "subject": nobody, "target": nobody.copy()}), subjects=())
+
+    def with_observed(self, observed: Observed | Intervals | BoolArray) -> Annotation:
+        """Replace what was observed."""
+        return replace(self, observed=as_observed(observed, self.n_frames))
+
+    def resample(self, rate: float) -> Annotation:
+        """Express the annotation on another clock; every boundary goes to the nearest frame."""
+        check_clock(rate, self.n_frames)
+        ratio = rate / self.rate
+        scaled = {name: scale(getattr(self, name), ratio) for name in ("start", "stop")}
+        observed = self.observed.apply(lambda a: Intervals(scale(a.start, ratio), scale(a.stop, ratio)))
+        n_frames = int(scale(np.array([self.n_frames]), ratio)[0])
+        return replace(self._with_columns({**self._columns(), **scaled}), rate=float(rate), n_frames=n_frames, observed=observed)
+
+    # ------------------------------------------------------------------ inside
+
+    def _spans(self, chosen: BoolArray) -> Intervals:
+        return Intervals(self.start[chosen], self.stop[chosen])
+
+    def _chosen(self, subject: str | None, target: str | None) -> BoolArray:
+        chosen = np.ones(len(self), dtype=bool)
+        for name, codes in ((subject, self.subject), (target, self.target)):
+            if name == "":
+                chosen &= codes == NOBODY
+            elif name is not None:
+                if name not in self.subjects:
+                    raise NotFoundError(f"no subject {name!r}; there are: {', '.join(self.subjects) or 'none'}")
+                chosen &= codes == self.subjects.index(name)
+        return chosen
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        names = ("start", "stop", "behavior", "subject", "target", "order", "confidence", "modifiers", "comment")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def _with_columns(self, columns: Mapping[str, NDArray[Any]]) -> Annotation:
+        return replace(self, **sort_columns(dict(columns)))
+
+    def _recode(self, ethogram: Ethogram, names: Mapping[str, str]) -> Annotation:
+        """Express the bouts in another ethogram, where behaviours may have other names."""
+        codes = [ethogram.code(new) if (new := names.get(b.name, b.name)) in ethogram else -1 for b in self.ethogram]
+        behavior = np.array(codes, dtype=np.int64)[self.behavior] if len(self) else self.behavior
+        return replace(self._with_columns({**self._columns(), "behavior": behavior}), ethogram=ethogram)
+
+    def _append(self, other: Annotation) -> Annotation:
+        if other.rate != self.rate:
+            raise MismatchError(f"cannot append {other.rate:g} Hz to {self.rate:g} Hz; resample first")
+        ethogram = self.ethogram.join(other.ethogram)
+        names = tuple(dict.fromkeys([*self.subjects, *other.subjects]))
+        a, b = self._recode(ethogram, {}), other._recode(ethogram, {})
+        place = np.array([*(names.index(s) for s in b.subjects), NOBODY], dtype=np.int64)
+        mine, theirs = a._columns(), b._columns()
+        theirs.update(start=b.start + self.n_frames, stop=b.stop + self.n_frames, subject=place[b.subject], target=place[b.target])
+        theirs["order"] = b.order + (int(a.order.max()) + 1 if len(a) else 0)
+        blank = {"confidence": np.nan, "modifiers": "", "comment": ""}
+        for name in {*mine, *theirs} & {*blank}:
+            mine.setdefault(name, np.full(len(a), blank[name], dtype=theirs.get(name, np.empty(0)).dtype))
+            theirs.setdefault(name, np.full(len(b), blank[name], dtype=mine[name].dtype))
+        columns = {name: np.concatenate((mine[name], theirs[name])) for name in mine}
+        observed = self.observed.join(other.observed, self.n_frames)
+        merged = replace(a, ethogram=ethogram, subjects=names, n_frames=self.n_frames + other.n_frames, observed=observed)
+        return merged._with_columns(columns)
+
+    def _per_track(self, change: Any) -> Annotation:
+        """Apply a change to the united spans of each track; each result keeps the details of its earliest bout."""
+        keep: list[NDArray[Any]] = [np.flatnonzero(self.start == self.stop)]
+        stops: list[NDArray[Any]] = [self.stop[keep[0]]]
+        key = np.stack((self.behavior, self.subject, self.target))
+        for track in np.unique(key, axis=1).T:
+            places = np.flatnonzero((key == track[:, None]).all(axis=0) & (self.stop > self.start))
+            spans = change(iv.union(Intervals(self.start[places], self.stop[places])))
+            keep.append(places[np.searchsorted(self.start[places], spans.start)])
+            stops.append(spans.stop)
+        places, stop = np.concatenate(keep), np.concatenate(stops)
+        columns = {name: column[places] for name, column in self._columns().items()}
+        return self._with_columns({**columns, "stop": stop})

@@ -1,0 +1,162 @@
+"""A collection of recordings with one ethogram."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from ethobench.core.errors import EthobenchError, NotFoundError
+from ethobench.core.ethogram import Ethogram
+from ethobench.core.recording import Recording
+
+Key = TypeVar("Key", int, str)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Recordings, an ethogram, named splits and folds, and where they came from.
+
+    Attributes
+    ----------
+    recordings : tuple of Recording
+    ethogram : Ethogram
+    name : str
+    folds : mapping of recording id to int
+    splits : mapping of recording id to str
+    source, licence, citation : str
+    version : str
+        Changes when the data change; part of every job's hash.
+    """
+
+    recordings: tuple[Recording, ...]
+    ethogram: Ethogram
+    name: str = ""
+    folds: Mapping[str, int] = field(default_factory=dict)
+    splits: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    licence: str = ""
+    citation: str = ""
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "recordings", tuple(self.recordings))
+        ids = [r.id for r in self.recordings]
+        twice = sorted({i for i in ids if ids.count(i) > 1}) if len(set(ids)) < len(ids) else []
+        if twice:
+            raise EthobenchError(f"recording ids must differ, but these stand twice: {', '.join(twice)}")
+        object.__setattr__(self, "_by_id", dict(zip(ids, self.recordings, strict=True)))
+
+    def __len__(self) -> int:
+        return len(self.recordings)
+
+    def __iter__(self) -> Iterator[Recording]:
+        return iter(self.recordings)
+
+    def __getitem__(self, recording_id: str) -> Recording:
+        by_id: dict[str, Recording] = self._by_id  # type: ignore[attr-defined]
+        if recording_id not in by_id:
+            some = ", ".join(list(by_id)[:5])
+            raise NotFoundError(f"no recording {recording_id!r} in {self.name or 'the dataset'} ({len(self)} recordings: {some}, ...)")
+        return by_id[recording_id]
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, {len(self)} recordings of {len(self.individuals)} individuals, {self.n_frames} frames)"
+
+    @property
+    def individuals(self) -> tuple[str, ...]:
+        """The individuals, in order of first appearance."""
+        return tuple(dict.fromkeys(r.individual for r in self.recordings))
+
+    @property
+    def annotators(self) -> tuple[str, ...]:
+        """The annotators, in order of first appearance."""
+        return tuple(dict.fromkeys(name for r in self.recordings for name in r.annotations))
+
+    @property
+    def n_frames(self) -> int:
+        """Frames of all recordings together."""
+        return sum(r.n_frames or 0 for r in self.recordings)
+
+    def groups(self) -> dict[str, str]:
+        """Map recording ids to groups that share no animal; a group has the name of its first individual."""
+        owner: dict[str, str] = {}
+
+        def root(animal: str) -> str:
+            while owner.setdefault(animal, animal) != animal:
+                animal = owner[animal]
+            return animal
+
+        for recording in self.recordings:
+            first, *rest = sorted(recording.animals)
+            for animal in rest:
+                owner[root(animal)] = root(first)
+        names: dict[str, str] = {}
+        return {r.id: names.setdefault(root(min(r.animals)), r.individual) for r in self.recordings}
+
+    def select(
+        self,
+        *,
+        fold: int | Iterable[int] | None = None,
+        split: str | Iterable[str] | None = None,
+        individual: str | Iterable[str] | None = None,
+        annotator: str | None = None,
+        behaviors: Iterable[str] | None = None,
+        recordings: Iterable[str] | None = None,
+    ) -> Dataset:
+        """Return the part of the dataset that fulfils all conditions.
+
+        Parameters
+        ----------
+        fold : int or iterable of int
+        split, individual : str or iterable of str
+        annotator : str
+            Keep only this annotator, and only the recordings that they annotated.
+        behaviors : iterable of str
+            Keep only these behaviours, in this order.
+        recordings : iterable of str
+            Ids.
+
+        Examples
+        --------
+        >>> from ethobench import load_dataset
+        >>> data = load_dataset("synthetic/tag", individuals=3, seconds=60)
+        >>> len(data.select(individual="animal01"))
+        1
+        """
+        chosen = list(self.recordings)
+        for name, wanted, of in (
+            ("fold", fold, lambda r: self.folds.get(r.id)),
+            ("split", split, lambda r: self.splits.get(r.id)),
+            ("individual", individual, lambda r: r.individual),
+            ("recording", recordings, lambda r: r.id),
+        ):
+            if wanted is not None:
+                values = {wanted} if isinstance(wanted, (int, str)) else set(wanted)
+                there = {of(r) for r in self.recordings} - {None}
+                missing = values - there
+                if missing:
+                    known = ", ".join(map(str, sorted(there, key=str))) or "none"
+                    raise NotFoundError(
+                        f"no {name} {', '.join(map(str, sorted(missing, key=str)))} in {self.name or 'the dataset'}; there are: {known}"
+                    )
+                chosen = [r for r in chosen if of(r) in values]
+        if annotator is not None:
+            if annotator not in self.annotators:
+                raise NotFoundError(f"no annotator {annotator!r}; there are: {', '.join(self.annotators) or 'none'}")
+            chosen = [r.copy(annotations={annotator: r.annotations[annotator]}) for r in chosen if annotator in r.annotations]
+        ethogram = self.ethogram
+        if behaviors is not None:
+            names = list(behaviors)
+            ethogram = self.ethogram.restrict(names)
+            chosen = [
+                r.copy(annotations={k: a.with_ethogram(self.ethogram).restrict(names) for k, a in r.annotations.items()}) for r in chosen
+            ]
+        ids = {r.id for r in chosen}
+        return replace(
+            self,
+            recordings=tuple(chosen),
+            ethogram=ethogram,
+            folds={i: f for i, f in self.folds.items() if i in ids},
+            splits={i: s for i, s in self.splits.items() if i in ids},
+        )

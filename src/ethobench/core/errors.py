@@ -1,0 +1,45 @@
+"""The few errors and the one warning that Ethobench raises on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class EthobenchError(Exception):
+    """Base of all errors whose message alone tells the user what is wrong and what to do."""
+
+
+class FormatError(EthobenchError):
+    """A file cannot be read: says which file, where in it, and what was expected."""
+
+    def __init__(self, path: str | Path, message: str, place: str = "") -> None:
+        self.path, self.place = Path(path), place
+        super().__init__(f"{path}{', ' + place if place else ''}: {message}")
+
+
+class MismatchError(EthobenchError):
+    """Two things that must fit do not: rates, lengths, behaviours, channels."""
+
+
+class NotFoundError(EthobenchError):
+    """A name is unknown: a behaviour, entry, dataset, format, model."""
+
+
+class MissingDataError(EthobenchError):
+    """A dataset is not on this machine and could not be fetched."""
+
+
+class ReadWarning(UserWarning):
+    """Something in a file was repaired, dropped or not understood; the message says what."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a reader repaired, dropped or could not match, and where."""
+
+    message: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message

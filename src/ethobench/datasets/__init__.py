@@ -1,0 +1,1 @@
+"""Named datasets, synthetic ones, and your own."""

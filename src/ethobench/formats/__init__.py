@@ -1,0 +1,23 @@
+"""File formats: one module each, with detection, reading and writing."""
+
+from ethobench.formats._base import Format, formats, register_format
+from ethobench.formats._verbs import (
+    detect,
+    read_annotation,
+    read_quietly,
+    read_recordings,
+    write_annotation,
+    write_recordings,
+)
+
+__all__ = [
+    "Format",
+    "detect",
+    "formats",
+    "read_annotation",
+    "read_quietly",
+    "read_recordings",
+    "register_format",
+    "write_annotation",
+    "write_recordings",
+]

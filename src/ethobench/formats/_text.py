@@ -1,0 +1,133 @@
+"""Reading text files of unknown encoding, and the first look at a file."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ethobench.core.errors import FormatError
+
+HEAD_BYTES = 1 << 16
+DELIMITERS = ",;\t|"
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+class Head:
+    """The beginning of a file, looked at once for all formats."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_dir = path.is_dir()
+
+    @cached_property
+    def raw(self) -> bytes:
+        """The first bytes; none for a folder."""
+        if self.is_dir:
+            return b""
+        with self.path.open("rb") as file:
+            return file.read(HEAD_BYTES)
+
+    @cached_property
+    def text(self) -> str:
+        """The first bytes as text, empty for binary files; lines end with a newline alone."""
+        encoding = encoding_of(self.raw)
+        if encoding == "utf-8" and b"\0" in self.raw:
+            return ""
+        text = self.raw.decode(encoding, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+        whole = len(self.raw) < HEAD_BYTES
+        return text if whole else text[: text.rfind("\n") + 1]
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The first lines (without a last one that was cut)."""
+        return self.text.split("\n")
+
+    @cached_property
+    def rows(self) -> list[list[str]]:
+        """The first lines as cells, split at the likeliest delimiter."""
+        try:
+            return list(csv.reader(io.StringIO(self.text), delimiter=guess_delimiter(self.text)))
+        except csv.Error:
+            return []
+
+    @cached_property
+    def header(self) -> list[str]:
+        """The cells of the first line that is not a ``#`` comment, stripped."""
+        for row in self.rows:
+            if row and not row[0].startswith("#"):
+                return [cell.strip() for cell in row]
+        return []
+
+    @property
+    def is_hdf5(self) -> bool:
+        """Whether this is an HDF5 file."""
+        return self.raw.startswith(b"\x89HDF\r\n\x1a\n")
+
+    @property
+    def is_zip(self) -> bool:
+        """Whether this is a zip file, as XLSX and NPZ are."""
+        return self.raw.startswith(b"PK\x03\x04")
+
+
+def encoding_of(raw: bytes) -> str:
+    """Tell the encoding from the byte order mark; UTF-8, or Windows-1252 where that cannot be."""
+    for mark, name in _BOMS:
+        if raw.startswith(mark):
+            return name
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(raw)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def read_text(path: Path) -> str:
+    """Read a whole text file: any byte order mark, any line ends.
+
+    Raises
+    ------
+    FormatError
+        For an empty or a binary file.
+    """
+    raw = path.read_bytes()
+    if not raw.strip():
+        raise FormatError(path, f"the file is empty ({len(raw)} bytes)")
+    encoding = encoding_of(raw)
+    if encoding in ("utf-8", "cp1252") and b"\0" in raw:
+        raise FormatError(path, "this is a binary file, where text was expected")
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"the text is damaged ({error.reason})", f"byte {error.start}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; a damaged one gets an error that names the place."""
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        cut = "; it seems cut off" if error.pos >= len(text.rstrip()) - 1 else ""
+        raise FormatError(path, f"this is not valid JSON ({error.msg}{cut})", f"line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise FormatError(path, "the JSON is nested too deeply to be an annotation file") from None
+
+
+def guess_delimiter(text: str) -> str:
+    """Return the delimiter that splits the first lines into the same, largest number of cells."""
+    lines = [line for line in text.split("\n")[:50] if line.strip() and not line.startswith("#")][:20]
+
+    def score(delimiter: str) -> tuple[bool, int]:
+        counts = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+        return (len(set(counts)) == 1 and counts[0] > 1, sum(counts)) if counts else (False, 0)
+
+    try:
+        return max(DELIMITERS, key=score)
+    except csv.Error:
+        return ","

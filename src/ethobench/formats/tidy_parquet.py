@@ -1,0 +1,71 @@
+"""Tidy bouts as Parquet: the same table as `tidy`, for millions of bouts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ethobench.core import Recording
+from ethobench.core.errors import FormatError, Note
+from ethobench.formats import _tidy
+from ethobench.formats._base import DETAILS, Format, pick_entry, register_format
+from ethobench.formats._text import Head
+
+KEY = b"ethobench"
+NUMBERS = ("start", "stop", "confidence")
+
+
+@register_format
+class TidyParquet(Format):
+    """One row per bout, with the description in the file's metadata."""
+
+    title = "tidy bouts Parquet"
+    suffixes = (".parquet",)
+    keeps = DETAILS
+    several = True
+    annotators = True
+
+    def sniff(self, path: Path, head: Head) -> float:
+        if not head.raw.startswith(b"PAR1"):
+            return 0.0
+        import pyarrow.parquet as pq
+
+        try:
+            return 1.0 if KEY in (pq.read_schema(path).metadata or {}) else 0.0
+        except (OSError, ValueError):
+            return 0.0
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(path)
+            fields = json.loads(table.schema.metadata[KEY])
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+            raise FormatError(path, f"this is not a sound tidy Parquet file ({error})") from None
+        description = _tidy.check_description(path, fields)
+        columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in table.column_names}
+        for name, column in columns.items():
+            blank: Any = float("nan") if name in NUMBERS else ""
+            columns[name] = [blank if value is None else value for value in column]
+        recordings = _tidy.assemble(path, description, columns, [f"row {i + 1}" for i in range(table.num_rows)], rate)
+        wanted = pick_entry(path, entry, [r.id for r in recordings])
+        return [r for r in recordings if r.id in wanted]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        header, rows = _tidy.rows_of(recordings)
+        types = {"start": pa.int64(), "stop": pa.int64(), "confidence": pa.float64()}
+        columns = {}
+        for i, name in enumerate(header):
+            cells = [None if row[i] == "" and name == "confidence" else row[i] for row in rows]
+            columns[name] = pa.array(cells, type=types.get(name, pa.string()))
+        description = _tidy.describe(recordings).model_dump_json(exclude_defaults=True)
+        table = pa.table(columns).replace_schema_metadata({KEY: description.encode()})
+        pq.write_table(table, path, compression="zstd")
+        return []
