@@ -1,1 +1,68 @@
-"""The `ethobench` command."""
+"""The `ethobench` command: one file per subcommand, each thin."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import NoReturn, TextIO
+
+import typer
+
+from ethobench import __version__
+from ethobench.cli import convert, datasets, demo, inspect
+
+app = typer.Typer(
+    name="ethobench",
+    help="Turn recordings of animals into behaviour annotations, and tell how good any annotation is.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ethobench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version.")) -> None:
+    """Options of the command as a whole."""
+
+
+for command in (inspect, convert, demo):
+    app.command(command.__name__.rpartition(".")[2])(command.run)
+app.add_typer(datasets.app, name="datasets")
+
+
+def main() -> None:
+    """Run the command; a mistake of the user's gets one clear message and exit code 1."""
+    from ethobench.core.errors import EthobenchError, ReadWarning
+
+    warnings.simplefilter("always", ReadWarning)
+    warnings.showwarning = _show_warning
+    try:
+        app(prog_name="ethobench")
+    except EthobenchError as error:
+        _fail(error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(f"{error.filename}: {error.strerror}")
+
+
+def _fail(message: object) -> NoReturn:
+    typer.secho(f"error: {message}", err=True, fg=typer.colors.RED)
+    sys.exit(1)
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+) -> None:
+    typer.secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)

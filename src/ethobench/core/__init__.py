@@ -6,13 +6,14 @@ from ethobench.core.ethogram import Behavior, Ethogram
 from ethobench.core.observed import Observed, Track
 from ethobench.core.prediction import Prediction
 from ethobench.core.recording import Recording
-from ethobench.core.signals import Poses, Signals
+from ethobench.core.signals import Keypoint, Poses, Signals
 
 __all__ = [
     "Annotation",
     "Behavior",
     "Dataset",
     "Ethogram",
+    "Keypoint",
     "Observed",
     "Poses",
     "Prediction",

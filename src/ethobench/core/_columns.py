@@ -89,7 +89,7 @@ def sort_columns(columns: dict[str, Any]) -> dict[str, Any]:
     """Sort columns by start (then stop, behaviour, subject, target, order) and make them read-only."""
     keys = ("order", "target", "subject", "behavior", "stop", "start")
     order = np.lexsort([columns[name] for name in keys])
-    result = {}
+    result: dict[str, Any] = {}
     for name, column in columns.items():
         result[name] = None if column is None else column[order]
         if column is not None:

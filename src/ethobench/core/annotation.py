@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from ethobench.core import intervals as iv
 from ethobench.core._columns import (
     NOBODY,
-    FloatArray,
-    TextArray,
     as_frames,
     as_observed,
     behavior_codes,
@@ -24,21 +22,21 @@ from ethobench.core._columns import (
     hidden_codes,
     hidden_rows,
     names_of,
-    same,
     scale,
     sort_columns,
     subject_codes,
 )
+from ethobench.core.bouts import Bouts
 from ethobench.core.errors import MismatchError, NotFoundError
 from ethobench.core.ethogram import Ethogram
-from ethobench.core.intervals import BoolArray, IntArray, Intervals
-from ethobench.core.observed import Observed
+from ethobench.core.intervals import BoolArray, Intervals
+from ethobench.core.observed import Observed, Track
 
 UNOBSERVED = -1
 
 
-@dataclass(frozen=True, eq=False)
-class Annotation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Annotation(Bouts):
     """Bouts on a frame clock, plus what was observed.
 
     Bouts are columns, sorted by start: half-open frames ``[start, stop)``, a behaviour code, optional subject and
@@ -63,23 +61,6 @@ class Annotation:
     confidence : array of float64, optional
     modifiers, comment : arrays of str, optional
     """
-
-    ethogram: Ethogram
-    rate: float
-    n_frames: int
-    start: IntArray
-    stop: IntArray
-    behavior: IntArray
-    subject: IntArray
-    target: IntArray
-    order: IntArray
-    subjects: tuple[str, ...]
-    observed: Observed
-    confidence: FloatArray | None = field(default=None)
-    modifiers: TextArray | None = field(default=None)
-    comment: TextArray | None = field(default=None)
-
-    # ------------------------------------------------------------------ making
 
     @classmethod
     def from_bouts(
@@ -218,54 +199,11 @@ class Annotation:
             observed=None if hidden is None else iv.from_mask(~hidden),
         )
 
-    # ------------------------------------------------------------------ looking
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Annotation):
-            return NotImplemented
-        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return (
             f"Annotation({len(self)} bouts of {len(self.ethogram)} behaviours, "
             f"{self.n_frames} frames at {self.rate:g} Hz = {self.duration:.6g} s)"
         )
-
-    @property
-    def duration(self) -> float:
-        """Length in seconds."""
-        return self.n_frames / self.rate
-
-    @property
-    def is_exclusive(self) -> bool:
-        """Whether no subject does two things in one frame."""
-        for code in np.unique(self.subject):
-            mine = self.subject == code
-            kinds = np.unique(self.behavior[mine])
-            parts = sum(iv.total(iv.union(self._spans(mine & (self.behavior == b)))) for b in kinds)
-            if parts != iv.total(iv.union(self._spans(mine))):
-                return False
-        return True
-
-    def names(self, codes: IntArray) -> list[str | None]:
-        """Return the names of subject or target codes, None where nobody is named."""
-        return [None if c == NOBODY else self.subjects[c] for c in codes]
-
-    def spans(self, behavior: str | int, subject: str | None = None, target: str | None = None) -> Intervals:
-        """Return the bouts of one behaviour as intervals, as scored: they may touch or overlap."""
-        code = self.ethogram.code(behavior) if isinstance(behavior, str) else behavior
-        return self._spans(self._chosen(subject, target) & (self.behavior == code))
-
-    def tracks(self) -> list[tuple[str, str | None, str | None]]:
-        """List the (behaviour, subject, target) combinations that occur."""
-        seen = {*zip(self.behavior.tolist(), self.subject.tolist(), self.target.tolist(), strict=True)}
-        name = {NOBODY: None, **dict(enumerate(self.subjects))}
-        return [(self.ethogram[b].name, name[s], name[t]) for b, s, t in sorted(seen)]
 
     def to_frames(self, subject: str | None = None, target: str | None = None) -> BoolArray:
         """Return a (n_frames, n_behaviors) array: which behaviours go on in each frame.
@@ -309,13 +247,6 @@ class Annotation:
             covered |= mask
         return codes
 
-    # ------------------------------------------------------------------ algebra
-
-    def take(self, chosen: ArrayLike) -> Annotation:
-        """Keep the bouts at these places, or where this mask is true."""
-        chosen = np.asarray(chosen)
-        return self._with_columns({name: column[chosen] for name, column in self._columns().items()})
-
     def crop(self, start: int, stop: int) -> Annotation:
         """Keep the frames ``[start, stop)``, which become frames 0 to ``stop - start``."""
         if not 0 <= start <= stop <= self.n_frames:
@@ -340,26 +271,35 @@ class Annotation:
         moved = replace(moved, n_frames=n + later, observed=self.observed.apply(lambda a: iv.shift(a, later)))
         return moved.crop(0, n) if n_frames >= 0 else moved.crop(min(-n_frames, n), n).extend(n)
 
+    def resample(self, rate: float) -> Annotation:
+        """Express the annotation on another clock; every boundary goes to the nearest frame."""
+        check_clock(rate, self.n_frames)
+        ratio = rate / self.rate
+        scaled = {name: scale(getattr(self, name), ratio) for name in ("start", "stop")}
+        observed = self.observed.apply(lambda a: Intervals(scale(a.start, ratio), scale(a.stop, ratio)))
+        n_frames = int(scale(np.array([self.n_frames]), ratio)[0])
+        return replace(self._with_columns({**self._columns(), **scaled}), rate=float(rate), n_frames=n_frames, observed=observed)
+
     def concatenate(self, *others: Annotation) -> Annotation:
         """Append annotations of the same rate; ethograms and subjects are joined by name."""
         result = self
         for other in others:
-            result = result._append(other)
+            result = result._append(other, at=result.n_frames)
         return result
 
-    def merge_gaps(self, shorter_than: int) -> Annotation:
-        """Join bouts of one track that lie fewer than `shorter_than` frames apart."""
-        return self._per_track(lambda spans: iv.fill_gaps(spans, shorter_than))
-
-    def drop_short(self, shorter_than: int) -> Annotation:
-        """Drop bouts of fewer than `shorter_than` frames; point events stay."""
-        points = np.array([b.point for b in self.ethogram], dtype=bool)
-        is_point = points[self.behavior] if len(self) else np.zeros(0, dtype=bool)
-        return self.take((self.stop - self.start >= shorter_than) | is_point)
-
-    def merge_touching(self) -> Annotation:
-        """Join bouts of one track that touch or overlap, as frames would show them."""
-        return self._per_track(lambda spans: spans)
+    def overlay(self, other: Annotation) -> Annotation:
+        """Add the bouts of another annotation of the same stretch; what each looked at is kept apart by behaviour and subject."""
+        if (other.rate, other.n_frames) != (self.rate, self.n_frames):
+            raise MismatchError(f"cannot overlay {other!r} on {self!r}: they differ in length or rate")
+        joined = self._append(other, at=0)
+        observed = self.observed
+        if other.observed != self.observed:
+            tracks: dict[Track, Intervals] = {}
+            for part, rest in ((self, other), (other, self)):
+                own: list[str | None] = [s for s in part.subjects if s not in rest.subjects]
+                tracks.update({Track(b.name, s): part.observed.of(b.name, s) for b in part.ethogram for s in own or [None]})
+            observed = Observed(iv.union_all([self.observed.anywhere(), other.observed.anywhere()]), tracks)
+        return replace(joined, observed=observed)
 
     def restrict(self, behaviors: Iterable[str]) -> Annotation:
         """Keep only these behaviours, in this order."""
@@ -381,50 +321,9 @@ class Annotation:
             raise NotFoundError(f"the annotation uses {', '.join(map(repr, missing))}, not in the ethogram ({', '.join(ethogram.names)})")
         return self._recode(ethogram, {})
 
-    def select(self, subject: str | None = None, target: str | None = None) -> Annotation:
-        """Keep the bouts of one subject, or towards one target; "" picks those that name none."""
-        return self.take(self._chosen(subject, target))
-
-    def without_subjects(self) -> Annotation:
-        """Forget who did what to whom."""
-        nobody = np.full(len(self), NOBODY)
-        return replace(self._with_columns({**self._columns(), "subject": nobody, "target": nobody.copy()}), subjects=())
-
     def with_observed(self, observed: Observed | Intervals | BoolArray) -> Annotation:
         """Replace what was observed."""
         return replace(self, observed=as_observed(observed, self.n_frames))
-
-    def resample(self, rate: float) -> Annotation:
-        """Express the annotation on another clock; every boundary goes to the nearest frame."""
-        check_clock(rate, self.n_frames)
-        ratio = rate / self.rate
-        scaled = {name: scale(getattr(self, name), ratio) for name in ("start", "stop")}
-        observed = self.observed.apply(lambda a: Intervals(scale(a.start, ratio), scale(a.stop, ratio)))
-        n_frames = int(scale(np.array([self.n_frames]), ratio)[0])
-        return replace(self._with_columns({**self._columns(), **scaled}), rate=float(rate), n_frames=n_frames, observed=observed)
-
-    # ------------------------------------------------------------------ inside
-
-    def _spans(self, chosen: BoolArray) -> Intervals:
-        return Intervals(self.start[chosen], self.stop[chosen])
-
-    def _chosen(self, subject: str | None, target: str | None) -> BoolArray:
-        chosen = np.ones(len(self), dtype=bool)
-        for name, codes in ((subject, self.subject), (target, self.target)):
-            if name == "":
-                chosen &= codes == NOBODY
-            elif name is not None:
-                if name not in self.subjects:
-                    raise NotFoundError(f"no subject {name!r}; there are: {', '.join(self.subjects) or 'none'}")
-                chosen &= codes == self.subjects.index(name)
-        return chosen
-
-    def _columns(self) -> dict[str, NDArray[Any]]:
-        names = ("start", "stop", "behavior", "subject", "target", "order", "confidence", "modifiers", "comment")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-
-    def _with_columns(self, columns: Mapping[str, NDArray[Any]]) -> Annotation:
-        return replace(self, **sort_columns(dict(columns)))
 
     def _recode(self, ethogram: Ethogram, names: Mapping[str, str]) -> Annotation:
         """Express the bouts in another ethogram, where behaviours may have other names."""
@@ -432,7 +331,7 @@ class Annotation:
         behavior = np.array(codes, dtype=np.int64)[self.behavior] if len(self) else self.behavior
         return replace(self._with_columns({**self._columns(), "behavior": behavior}), ethogram=ethogram)
 
-    def _append(self, other: Annotation) -> Annotation:
+    def _append(self, other: Annotation, at: int) -> Annotation:
         if other.rate != self.rate:
             raise MismatchError(f"cannot append {other.rate:g} Hz to {self.rate:g} Hz; resample first")
         ethogram = self.ethogram.join(other.ethogram)
@@ -440,27 +339,13 @@ class Annotation:
         a, b = self._recode(ethogram, {}), other._recode(ethogram, {})
         place = np.array([*(names.index(s) for s in b.subjects), NOBODY], dtype=np.int64)
         mine, theirs = a._columns(), b._columns()
-        theirs.update(start=b.start + self.n_frames, stop=b.stop + self.n_frames, subject=place[b.subject], target=place[b.target])
+        theirs.update(start=b.start + at, stop=b.stop + at, subject=place[b.subject], target=place[b.target])
         theirs["order"] = b.order + (int(a.order.max()) + 1 if len(a) else 0)
         blank = {"confidence": np.nan, "modifiers": "", "comment": ""}
         for name in {*mine, *theirs} & {*blank}:
             mine.setdefault(name, np.full(len(a), blank[name], dtype=theirs.get(name, np.empty(0)).dtype))
             theirs.setdefault(name, np.full(len(b), blank[name], dtype=mine[name].dtype))
         columns = {name: np.concatenate((mine[name], theirs[name])) for name in mine}
-        observed = self.observed.join(other.observed, self.n_frames)
-        merged = replace(a, ethogram=ethogram, subjects=names, n_frames=self.n_frames + other.n_frames, observed=observed)
+        observed = self.observed.join(other.observed, at)
+        merged = replace(a, ethogram=ethogram, subjects=names, n_frames=at + other.n_frames, observed=observed)
         return merged._with_columns(columns)
-
-    def _per_track(self, change: Any) -> Annotation:
-        """Apply a change to the united spans of each track; each result keeps the details of its earliest bout."""
-        keep: list[NDArray[Any]] = [np.flatnonzero(self.start == self.stop)]
-        stops: list[NDArray[Any]] = [self.stop[keep[0]]]
-        key = np.stack((self.behavior, self.subject, self.target))
-        for track in np.unique(key, axis=1).T:
-            places = np.flatnonzero((key == track[:, None]).all(axis=0) & (self.stop > self.start))
-            spans = change(iv.union(Intervals(self.start[places], self.stop[places])))
-            keep.append(places[np.searchsorted(self.start[places], spans.start)])
-            stops.append(spans.stop)
-        places, stop = np.concatenate(keep), np.concatenate(stops)
-        columns = {name: column[places] for name, column in self._columns().items()}
-        return self._with_columns({**columns, "stop": stop})

@@ -9,6 +9,7 @@ from typing import TypeVar
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.core.ethogram import Ethogram
 from ethobench.core.recording import Recording
+from ethobench.core.signals import Keypoint
 
 Key = TypeVar("Key", int, str)
 
@@ -27,6 +28,8 @@ class Dataset:
     source, licence, citation : str
     version : str
         Changes when the data change; part of every job's hash.
+    keypoints : mapping of name to Keypoint
+        Roles and mirror partners, where they are known.
     """
 
     recordings: tuple[Recording, ...]
@@ -38,6 +41,7 @@ class Dataset:
     licence: str = ""
     citation: str = ""
     version: str = ""
+    keypoints: Mapping[str, Keypoint] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "recordings", tuple(self.recordings))

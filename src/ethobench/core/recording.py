@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,7 +15,6 @@ Data: TypeAlias = Signals | Poses
 DEFAULT_ANNOTATOR = "annotator"
 
 
-@dataclass(eq=False)
 class Recording:
     """A stretch of data of one individual (or pair, or cage).
 
@@ -45,37 +43,49 @@ class Recording:
         What the reader repaired, dropped or could not match.
     """
 
-    id: str
-    individual: str = ""
-    rate: float | None = None
-    n_frames: int | None = None
-    subjects: tuple[str, ...] = ()
-    signals: Data | Callable[[], Data] | None = None
-    features: Signals | Callable[[], Signals] | None = None
-    annotations: Mapping[str, Annotation] = field(default_factory=dict)
-    video: Path | None = None
-    start_time: datetime | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[Note, ...] = ()
+    def __init__(
+        self,
+        id: str,
+        individual: str = "",
+        rate: float | None = None,
+        n_frames: int | None = None,
+        subjects: tuple[str, ...] = (),
+        signals: Data | Callable[[], Data] | None = None,
+        features: Signals | Callable[[], Signals] | None = None,
+        annotations: Mapping[str, Annotation] | None = None,
+        video: Path | None = None,
+        start_time: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        notes: tuple[Note, ...] = (),
+    ) -> None:
+        self.id = id
+        self.individual = individual or id
+        self.rate, self.n_frames = rate, n_frames
+        self.subjects = subjects
+        self.annotations: Mapping[str, Annotation] = dict(annotations or {})
+        self.video, self.start_time = video, start_time
+        self.metadata: Mapping[str, Any] = dict(metadata or {})
+        self.notes = notes
+        self._signals, self._features = signals, features
+        for known in (*self.annotations.values(), signals):
+            if isinstance(known, (Annotation, Signals, Poses)):
+                self.rate = known.rate if self.rate is None else self.rate
+                length = known.n_frames if isinstance(known, Annotation) else len(known)
+                self.n_frames = length if self.n_frames is None else self.n_frames
 
-    def __post_init__(self) -> None:
-        self.individual = self.individual or self.id
-        self.annotations = dict(self.annotations)
-        first = next(iter(self.annotations.values()), None)
-        if first is not None:
-            self.rate = self.rate or first.rate
-            self.n_frames = first.n_frames if self.n_frames is None else self.n_frames
-        if isinstance(self.signals, (Signals, Poses)):
-            self.rate = self.rate or self.signals.rate
-            self.n_frames = len(self.signals) if self.n_frames is None else self.n_frames
+    @property
+    def signals(self) -> Data | None:
+        """What was measured; loaded when first asked for."""
+        if callable(self._signals):
+            self._signals = self._signals()
+        return self._signals
 
-    def __getattribute__(self, name: str) -> Any:
-        """Load signals and features on first use."""
-        value = object.__getattribute__(self, name)
-        if name in ("signals", "features") and callable(value) and not isinstance(value, (Signals, Poses)):
-            value = value()
-            object.__setattr__(self, name, value)
-        return value
+    @property
+    def features(self) -> Signals | None:
+        """Features that came with the data; loaded when first asked for."""
+        if callable(self._features):
+            self._features = self._features()
+        return self._features
 
     def __repr__(self) -> str:
         frames = "unknown length" if self.n_frames is None else f"{self.n_frames} frames"
@@ -101,5 +111,5 @@ class Recording:
 
     def copy(self, **changes: Any) -> Recording:
         """Return a copy with some fields changed; signals that are not loaded yet stay so."""
-        lazy = {name: object.__getattribute__(self, name) for name in ("signals", "features")}
-        return replace(self, **{**lazy, **changes})
+        own = {name.lstrip("_"): value for name, value in vars(self).items()}
+        return Recording(**{**own, **changes})

@@ -47,6 +47,24 @@ class Signals:
         return self.values[:, self.channels.index(name)]
 
 
+@dataclass(frozen=True)
+class Keypoint:
+    """What a keypoint stands for.
+
+    Attributes
+    ----------
+    name : str
+    role : str
+        ``nose``, ``neck``, ``tail_base``, ...: what features look for.
+    mirror : str
+        The name of its left or right partner; empty for one on the midline.
+    """
+
+    name: str
+    role: str = ""
+    mirror: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Poses:
     """Tracked keypoints of one or several animals.

@@ -1,1 +1,48 @@
 """Named datasets, synthetic ones, and your own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ethobench.core import Dataset
+from ethobench.core.errors import NotFoundError
+from ethobench.datasets._base import Family, all_names, families, register_dataset, split_name
+from ethobench.datasets._fetch import data_folder
+from ethobench.datasets.manifest import MANIFEST, load_manifest
+
+__all__ = ["Family", "all_names", "data_folder", "families", "load_dataset", "register_dataset", "split_name"]
+
+
+def load_dataset(name: str | Path, **options: Any) -> Dataset:
+    """Load a dataset by name, from a folder, or from a ``recordings.csv`` of your own.
+
+    Parameters
+    ----------
+    name : str or Path
+        ``"bebe/HAR"``, ``"calms21/task1"``, ``"banos"``, ``"synthetic/pose"``, ...; or a path.
+    **options
+        What the dataset takes; for synthetic ones ``individuals``, ``seconds``, ``seed``, ...
+
+    Examples
+    --------
+    >>> data = load_dataset("synthetic/pose", individuals=2, seconds=20, seed=1)
+    >>> len(data), data.ethogram.names
+    (2, ('attack', 'investigation', 'mount', 'other'))
+    """
+    path = Path(name)
+    if path.suffix == ".csv" or (path / MANIFEST).is_file():
+        return load_manifest(path if path.suffix == ".csv" else path / MANIFEST, **options)
+    if path.is_dir() or len(path.parts) > 2:
+        return _load_folder(path)
+    family, variant = split_name(str(name))
+    return family.load(variant, **options)
+
+
+def _load_folder(path: Path) -> Dataset:
+    from ethobench.datasets.bebe import load_folder
+    from ethobench.formats.bebe import METADATA
+
+    if (path / METADATA).is_file():
+        return load_folder(path, path.name)
+    raise NotFoundError(f"{path} is no dataset: it has neither {MANIFEST} nor {METADATA}")

@@ -1,0 +1,56 @@
+# The whole developer manual: `make demo` to see it, `make test` to trust it.
+PYTHON ?= python3
+VENV := .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
+BIN := $(VENV)/bin
+endif
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+WORKERS ?= 2
+
+.PHONY: help demo test test-fast check format bench docs clean
+
+help: ## what can be made
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
+
+$(VENV)/made:
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/core: $(VENV)/made pyproject.toml constraints.txt
+	$(INSTALL) .
+	@touch $@
+
+$(VENV)/all: $(VENV)/made pyproject.toml constraints.txt
+	$(INSTALL) ".[all,dev]"
+	@touch $@ $(VENV)/core
+
+demo: $(VENV)/core ## install the core and show the whole way on data made on the spot
+	$(BIN)/ethobench demo
+
+test: $(VENV)/all ## install everything and run all tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+
+test-fast: $(VENV)/all ## the tests to run while coding: under a minute
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not slow"
+
+check: $(VENV)/all ## style, types, layers, spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell src tests docs README.md CONTRIBUTING.md CHANGELOG.md
+
+format: $(VENV)/all ## let ruff arrange the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/all ## speed against the peers, as ratios in one run
+	$(BIN)/python benchmarks/speed.py
+
+docs: $(VENV)/all ## build the guide into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+clean: ## remove what was made here
+	$(PYTHON) -c "import shutil; [shutil.rmtree(d, ignore_errors=True) for d in ('.venv', 'dist', 'site', 'ethobench-demo', '.mypy_cache', '.ruff_cache', '.pytest_cache', '.hypothesis')]"

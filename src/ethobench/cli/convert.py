@@ -1,0 +1,89 @@
+"""`ethobench convert`: from one annotation format to another."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ethobench.core import Recording
+    from ethobench.core.errors import Note
+
+
+def run(
+    source: Annotated[Path, typer.Argument(help="The file to read.", metavar="IN")],
+    target: Annotated[Path, typer.Argument(help="The file to write; a folder where several are needed.", metavar="OUT")],
+    to: Annotated[str | None, typer.Option(help="Format to write; from the ending of OUT unless given.")] = None,
+    format: Annotated[str | None, typer.Option("--from", help="Format of IN; found out unless given.")] = None,
+    entry: Annotated[str | None, typer.Option(help="Only this observation, channel or recording.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Clock of the result in Hz, or of IN where it does not tell.", metavar="HZ")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+) -> None:
+    """Convert annotations; tells what the new format cannot hold.
+
+    Example: [bold]ethobench convert project.boris annotations/ --to bento[/bold]
+    """
+    from inspect import signature
+
+    from ethobench.core.errors import EthobenchError
+    from ethobench.formats import detect, formats, read_quietly, write_recordings
+    from ethobench.formats._verbs import format_for
+
+    reader = formats[format] if format else detect(source)
+    options: dict[str, Any] = {"rate": rate} if rate and "rate" in signature(reader.read).parameters else {}
+    recordings = [r for r in read_quietly(source, reader.name, entry=entry, **options) if r.annotations]
+    if not recordings:
+        raise EthobenchError(f"{source} holds no annotation to convert")
+    into_folder = target.is_dir() or not target.suffix
+    if into_folder and to is None:
+        raise EthobenchError(f"{target} is a folder, so name the format with --to")
+    writer = formats[to] if to else format_for(target)
+    if rate:
+        recordings = [r.copy(rate=rate, annotations={k: a.resample(rate) for k, a in r.annotations.items()}) for r in recordings]
+    for recording in recordings:
+        _tell(recording.notes, f"{source}: {recording.id}")
+    if not into_folder:
+        if len(recordings) > 1 and not writer.several:
+            names = ", ".join(r.id for r in recordings)
+            raise EthobenchError(f"{writer.title} holds one recording; give a folder as OUT, or choose one with --entry: {names}")
+        _tell(write_recordings(recordings, target, writer.name, overwrite=overwrite), str(target))
+        typer.echo(f"{target}: {len(recordings)} recording{'s' if len(recordings) > 1 else ''}")
+        return
+    for name, recording in zip(file_names(r.id for r in recordings), recordings, strict=True):
+        for annotator, single in _one_by_one(recording, writer.annotators):
+            path = target / f"{name}{annotator}{writer.suffixes[0]}"
+            _tell(write_recordings([single], path, writer.name, overwrite=overwrite), str(path))
+            typer.echo(str(path))
+
+
+def _one_by_one(recording: Recording, together: bool) -> list[tuple[str, Recording]]:
+    """Part a recording into one for each annotator, where a file cannot hold several."""
+    if together or len(recording.annotations) == 1:
+        return [("", recording)]
+    names = file_names(recording.annotations)
+    return [
+        (f".{name}", recording.copy(annotations={annotator: a}))
+        for name, (annotator, a) in zip(names, recording.annotations.items(), strict=True)
+    ]
+
+
+def file_names(ids: Iterable[str]) -> list[str]:
+    """Make different, harmless file names from any texts."""
+    made: list[str] = []
+    for text in ids:
+        plain = re.sub(r"[^\w.-]+", "_", text).strip("._") or "recording"
+        name, number = plain, 2
+        while name.lower() in (m.lower() for m in made):
+            name, number = f"{plain}_{number}", number + 1
+        made.append(name)
+    return made
+
+
+def _tell(notes: Iterable[Note], where: str) -> None:
+    for note in notes:
+        typer.secho(f"note: {where}: {note}", err=True, fg=typer.colors.YELLOW)

@@ -1,0 +1,138 @@
+"""`ethobench inspect`: what is in a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ethobench.core import Annotation, Recording
+
+
+def run(
+    paths: Annotated[list[Path], typer.Argument(help="Files, or folders to look through.", metavar="FILE...")],
+    format: Annotated[str | None, typer.Option("--from", help="The format, where it cannot be told from the file.")] = None,
+    entry: Annotated[str | None, typer.Option(help="Only this observation, channel or recording.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Frames per second, where the file does not tell.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+) -> None:
+    """Show what is in files: format, rate, behaviours, bouts, gaps, and what reading repairs or drops.
+
+    Example: [bold]ethobench inspect project.boris[/bold]
+    """
+    from ethobench.core.errors import EthobenchError
+
+    results: list[dict[str, Any]] = []
+    failed = 0
+    for path in _files(paths):
+        try:
+            result = describe_file(path, format, entry, rate)
+        except EthobenchError as error:
+            failed += 1
+            result = {"file": str(path), "error": str(error)}
+        results.append(result)
+        if not as_json:
+            _print(result)
+    if as_json:
+        typer.echo(json.dumps(results, indent=1, ensure_ascii=False))
+    if failed:
+        raise typer.Exit(1)
+
+
+def describe_file(path: Path, format: str | None = None, entry: str | None = None, rate: float | None = None) -> dict[str, Any]:
+    """Read a file and tell what is in it."""
+    from inspect import signature
+
+    from ethobench.formats import detect, formats, read_quietly
+
+    reader = formats[format] if format else detect(path)
+    options: dict[str, Any] = {"rate": rate} if rate and "rate" in signature(reader.read).parameters else {}
+    recordings = read_quietly(path, reader.name, entry=entry, **options)
+    return {
+        "file": str(path),
+        "format": reader.name,
+        "title": reader.title,
+        "recordings": [describe_recording(recording) for recording in recordings],
+    }
+
+
+def describe_recording(recording: Recording) -> dict[str, Any]:
+    """Tell what is known of a recording."""
+    length, rate = recording.n_frames, recording.rate
+    return {
+        "id": recording.id,
+        "individual": recording.individual,
+        "n_frames": length,
+        "rate": rate,
+        "seconds": None if length is None or not rate else length / rate,
+        "signals": None if recording.signals is None else repr(recording.signals),
+        "annotators": {name: describe_annotation(a) for name, a in recording.annotations.items()},
+        "notes": [str(note) for note in recording.notes],
+    }
+
+
+def describe_annotation(a: Annotation) -> dict[str, Any]:
+    """Tell what an annotation holds."""
+    from ethobench.core import intervals as iv
+
+    behaviors = {}
+    for code, behavior in enumerate(a.ethogram):
+        spans = a.spans(code)
+        behaviors[behavior.name] = {"bouts": len(spans.start), "seconds": iv.total(iv.union(spans)) / a.rate, "point": behavior.point}
+    return {
+        "bouts": len(a),
+        "behaviors": behaviors,
+        "background": a.ethogram.background_name,
+        "exclusive": a.is_exclusive,
+        "subjects": list(a.subjects),
+        "unobserved_seconds": (a.n_frames - iv.total(a.observed.anywhere())) / a.rate,
+    }
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    """List files; a folder that is itself of some format stands for itself, others for the files below."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir() and not (path / "dataset_metadata.yaml").is_file():
+            found += sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
+        else:
+            found.append(path)
+    return found
+
+
+def _print(result: dict[str, Any]) -> None:
+    if "error" in result:
+        typer.secho(f"error: {result['error']}", err=True, fg=typer.colors.RED)
+        return
+    typer.secho(result["file"], bold=True, nl=False)
+    typer.echo(f"  {result['title']} ({result['format']})")
+    for recording in result["recordings"]:
+        clock = "unknown rate" if recording["rate"] is None else f"{recording['rate']:g} Hz"
+        length = "unknown length" if recording["n_frames"] is None else f"{recording['n_frames']:,} frames"
+        seconds = "" if recording["seconds"] is None else f" = {recording['seconds']:,.6g} s"
+        typer.echo(f"  {recording['id']}: {length} at {clock}{seconds}")
+        if recording["signals"]:
+            typer.echo(f"    {recording['signals']}")
+        for name, a in recording["annotators"].items():
+            _print_annotation(name, a)
+        for note in recording["notes"]:
+            typer.secho(f"    note: {note}", fg=typer.colors.YELLOW)
+
+
+def _print_annotation(name: str, a: dict[str, Any]) -> None:
+    used = {behavior: b for behavior, b in a["behaviors"].items() if b["bouts"]}
+    unused = [behavior for behavior in a["behaviors"] if behavior not in used]
+    told = ", ".join(f"{name} {b['bouts']}" + (" points" if b["point"] else f" ({b['seconds']:,.6g} s)") for name, b in used.items())
+    typer.echo(f"    {name}: {a['bouts']} bouts{': ' if told else ''}{told}")
+    extra = [
+        f"never: {', '.join(unused)}" if unused else "",
+        f"background: {a['background']}" if a["background"] else "",
+        "" if a["exclusive"] else "behaviours overlap",
+        f"subjects: {', '.join(a['subjects'])}" if a["subjects"] else "",
+        f"not observed: {a['unobserved_seconds']:,.6g} s" if a["unobserved_seconds"] else "",
+    ]
+    if any(extra):
+        typer.echo(f"      {'; '.join(e for e in extra if e)}")

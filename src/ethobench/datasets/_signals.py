@@ -1,0 +1,82 @@
+"""Signals of a user's files, parsed once and memory-mapped afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Poses, Signals
+from ethobench.core.errors import FormatError, Note
+from ethobench.core.recording import Data
+from ethobench.formats import read_quietly
+from ethobench.formats._cache import cached_arrays
+
+PARSER = "signals-1"
+
+
+def open_signals(path: Path, recording: str, rate: float | None) -> tuple[int, Callable[[], Data], list[Note]]:
+    """Return the length of a file's signals, a function that loads them, and what the reader noted.
+
+    Parameters
+    ----------
+    path : Path
+        Any format that holds poses or signals.
+    recording : str
+        Which one, where the file holds several.
+    rate : float or None
+        The rate as the user states it.
+    """
+    kind = f"{PARSER}-{'' if rate is None else format(rate, 'g')}-{_safe(recording)}"
+    arrays = cached_arrays(path, kind, partial(_parse, path, recording, rate))
+    notes = [Note(str(text)) for text in arrays["notes"]]
+    return len(arrays["values"]), partial(_load, path, kind, recording, rate), notes
+
+
+def _parse(path: Path, recording: str, rate: float | None) -> dict[str, NDArray[Any]]:
+    found = [r for r in _read(path, rate) if r.signals is not None]
+    if not found:
+        raise FormatError(path, "holds neither poses nor signals")
+    if len(found) > 1:
+        found = [r for r in found if r.id == recording]
+        if not found:
+            raise FormatError(path, f"holds several recordings, none of them called {recording!r}")
+    data = found[0].signals
+    notes = np.array([str(note) for note in found[0].notes], dtype=np.str_)
+    stated = np.array([getattr(data, "rate", None) or found[0].rate or np.nan])
+    if isinstance(data, Poses):
+        names = {"individuals": np.array(data.individuals), "keypoints": np.array(data.keypoints)}
+        return {"values": data.positions, "confidence": data.confidence, "rate": stated, "notes": notes, **names}
+    return {"values": data.values, "channels": np.array(data.channels), "rate": stated, "notes": notes}
+
+
+def _load(path: Path, kind: str, recording: str, rate: float | None) -> Data:
+    arrays = cached_arrays(path, kind, partial(_parse, path, recording, rate))
+    stated = float(arrays["rate"][0])
+    clock = rate or (None if np.isnan(stated) else stated)
+    if "keypoints" in arrays:
+        individuals, keypoints = (tuple(str(name) for name in arrays[key]) for key in ("individuals", "keypoints"))
+        return Poses(arrays["values"], arrays["confidence"], individuals, keypoints, clock)
+    return Signals(arrays["values"], tuple(str(name) for name in arrays["channels"]), clock or 1.0)
+
+
+def _read(path: Path, rate: float | None) -> list[Any]:
+    """Read with the stated rate where the format takes one."""
+    from inspect import signature
+
+    from ethobench.formats import detect
+
+    reader = detect(path)
+    options: dict[str, Any] = {"rate": rate} if rate is not None and "rate" in signature(reader.read).parameters else {}
+    return read_quietly(path, reader.name, **options)
+
+
+def _safe(name: str) -> str:
+    """Make a short name for a folder out of any text."""
+    import hashlib
+
+    return hashlib.blake2b(name.encode(), digest_size=6).hexdigest()

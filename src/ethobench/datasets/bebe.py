@@ -1,0 +1,95 @@
+"""BEBE: nine datasets of animal-borne tags, with its folds."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ethobench.core import Dataset, Ethogram
+from ethobench.core.errors import FormatError, MissingDataError
+from ethobench.datasets._base import Family, register_dataset
+from ethobench.datasets._fetch import data_folder, fetch_from_record
+from ethobench.formats._cache import cache_folder, content_hash
+from ethobench.formats.bebe import CLIPS, METADATA, read_clip, read_metadata
+
+RECORD = "https://zenodo.org/api/records/7947104"
+
+
+@register_dataset
+class Bebe(Family):
+    """Tags of nine taxa, in BEBE's own layout: ``bebe/<name>/dataset_metadata.yaml``."""
+
+    title = "bio-logger recordings of nine taxa (BEBE, 2024)"
+    licence = "see each dataset's own terms in the record (Zenodo 7947104); HAR: no commercial use"
+    citation = "Hoffman et al. 2024, Movement Ecology 12:78, doi 10.1186/s40462-024-00511-8"
+    variants = (
+        "HAR",
+        "baglione_crows",
+        "desantis_rattlesnakes",
+        "friedlaender_whales",
+        "jeantet_turtles",
+        "ladds_seals",
+        "maekawa_gulls",
+        "pagano_bears",
+        "vehkaoja_dogs",
+    )
+
+    def folder(self, variant: str) -> Path:
+        return data_folder() / "bebe" / variant
+
+    def is_here(self, variant: str) -> bool:
+        return (self.folder(variant) / METADATA).is_file()
+
+    def fetch(self, variant: str) -> None:
+        if self.is_here(variant):
+            return
+        parent = self.folder(variant).parent
+
+        def accept(name: str) -> bool:
+            parts = PurePosixPath(name).parts
+            return variant in parts[:-1] and (parts[-1] == METADATA or CLIPS in parts)
+
+        fetch_from_record(RECORD, f"{variant}.zip|*{variant}*.zip|*formatted*.zip", parent, accept)
+        found = next((p.parent for p in sorted(parent.rglob(METADATA)) if p.parent.name == variant), None)
+        if found is None:
+            raise MissingDataError(f"the download of bebe/{variant} holds no {METADATA}; put the dataset into {self.folder(variant)}")
+        if found != self.folder(variant):
+            found.replace(self.folder(variant))
+
+    def load(self, variant: str, **options: Any) -> Dataset:
+        self.fetch(variant)
+        return load_folder(self.folder(variant), f"bebe/{variant}", self.licence, self.citation)
+
+
+def load_folder(root: Path, name: str, licence: str = "", citation: str = "") -> Dataset:
+    """Load any dataset in BEBE's layout, with its folds."""
+    metadata = read_metadata(root)
+    files = sorted(p.stem for p in (root / CLIPS).glob("*.csv"))
+    if sorted(metadata.clip_ids) != files:
+        extra, missing = sorted({*files} - {*metadata.clip_ids}), sorted({*metadata.clip_ids} - {*files})
+        told = "; ".join(
+            f"{what}: {', '.join(ids[:5])}{', ...' if len(ids) > 5 else ''}"
+            for what, ids in (("not listed", extra), ("missing", missing))
+            if ids
+        )
+        raise FormatError(root / METADATA, f"the clips listed and the files in {CLIPS} differ ({told})")
+    folds = {clip: fold for fold, clips in metadata.clip_ids_per_fold.items() for clip in clips}
+    homeless = [clip for clip in metadata.clip_ids if folds and clip not in folds]
+    if homeless:
+        raise FormatError(root / METADATA, f"clips without a fold: {', '.join(homeless[:5])}", "clip_ids_per_fold")
+    memory = cache_folder() / "arrays"
+    digest = hashlib.blake2b(digest_size=8)
+    for file in (root / METADATA, *(root / CLIPS / f"{clip}.csv" for clip in files)):
+        if file.is_file():
+            digest.update(content_hash(file, memory).encode())
+    return Dataset(
+        recordings=tuple(read_clip(root, metadata, clip) for clip in metadata.clip_ids),
+        ethogram=Ethogram(metadata.label_names[1:]),
+        name=name,
+        folds=folds,
+        source=f"{metadata.dataset_name or name}, in BEBE's format",
+        licence=licence,
+        citation=citation,
+        version=digest.hexdigest(),
+    )

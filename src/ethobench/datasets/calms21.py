@@ -1,0 +1,85 @@
+"""CalMS21 (MABe 2021): poses of resident and intruder mice, three tasks and an unlabelled set."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ethobench.core import Dataset, Ethogram
+from ethobench.core.errors import MissingDataError
+from ethobench.datasets._base import Family, register_dataset
+from ethobench.datasets._fetch import data_folder, fetch_from_record
+from ethobench.formats import read_quietly
+from ethobench.formats._cache import cache_folder, content_hash
+
+RECORD = "https://data.caltech.edu/api/records/s0vdx-0k302"
+ARCHIVES = {
+    "task1": ("task1_classic_classification.zip", "md5:8a02654fddae28614ee24a6a082261b8"),
+    "task2": ("task2_annotation_styles.zip|task2*.zip", None),
+    "task3": ("task3_new_behaviors.zip|task3*.zip", None),
+    "unlabeled": ("unlabeled_videos.zip|unlabeled*.zip", "md5:35ab3acdeb231a3fe1536e38ad223b2e"),
+}
+SPLITS = ("train", "test")
+
+
+@register_dataset
+class Calms21(Family):
+    """``calms21/<any folder>/calms21_task1_train.json`` and so on, as the record's archives unpack; NPY forms work too."""
+
+    title = "poses and social behaviour of two mice (CalMS21 / MABe 2021)"
+    licence = "CC BY-NC-SA (data)"
+    citation = "Sun et al. 2021, The Multi-Agent Behavior Dataset: Mouse Dyadic Social Interactions, arXiv:2104.02710"
+    variants = ("task1", "task2", "task3", "unlabeled")
+
+    def folder(self, variant: str) -> Path:
+        return data_folder() / "calms21"
+
+    def is_here(self, variant: str) -> bool:
+        return bool(self.files(variant))
+
+    def files(self, variant: str) -> list[Path]:
+        """List the dataset's files that are here; JSON is preferred to NPY, plain poses to files with features."""
+        found: dict[str, Path] = {}
+        for suffix in ("_features.npy", ".npy", ".json"):
+            for path in sorted(self.folder(variant).rglob(f"calms21_{variant}*{suffix}")):
+                found[path.name.removesuffix(suffix)] = path
+        return [found[name] for name in sorted(found, key=lambda n: ("test" in n, n))]
+
+    def fetch(self, variant: str) -> None:
+        if self.is_here(variant):
+            return
+        pattern, pinned = ARCHIVES[variant]
+
+        def accept(name: str) -> bool:
+            plain = PurePosixPath(name).name
+            return plain.startswith("calms21_") and plain.endswith(".json")
+
+        fetch_from_record(RECORD, pattern, self.folder(variant), accept, pinned)
+        if not self.is_here(variant):
+            raise MissingDataError(
+                f"the download of calms21/{variant} held no calms21_{variant}*.json; put them into {self.folder(variant)}"
+            )
+
+    def load(self, variant: str, **options: Any) -> Dataset:
+        self.fetch(variant)
+        recordings, splits, ethogram = [], {}, Ethogram([])
+        digest = hashlib.blake2b(digest_size=8)
+        for path in self.files(variant):
+            digest.update(content_hash(path, cache_folder() / "arrays").encode())
+            split = next((s for s in SPLITS if s in path.name), "unlabeled")
+            for recording in read_quietly(path, "calms21"):
+                recordings.append(recording)
+                splits[recording.id] = split
+                for annotation in recording.annotations.values():
+                    ethogram = ethogram.join(annotation.ethogram)
+        return Dataset(
+            recordings=tuple(recordings),
+            ethogram=ethogram,
+            name=f"{self.name}/{variant}",
+            splits=splits,
+            source=RECORD,
+            licence=self.licence,
+            citation=self.citation,
+            version=digest.hexdigest(),
+        )

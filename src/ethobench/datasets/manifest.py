@@ -1,0 +1,297 @@
+"""Your own data: a folder with ``recordings.csv``, and optionally ``ethogram.csv`` and ``keypoints.csv``."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Keypoint, Recording
+from ethobench.core.errors import EthobenchError, FormatError, Note, ReadWarning
+from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.datasets._signals import open_signals
+from ethobench.formats import detect, read_quietly
+from ethobench.formats._cache import cache_folder, content_hash
+from ethobench.formats._tables import Table, read_table
+
+MANIFEST = "recordings.csv"
+ETHOGRAM = "ethogram.csv"
+KEYPOINTS = "keypoints.csv"
+CORRECTIONS = "corrections"
+COLUMNS = ("recording", "individual", "rate", "signals", "annotations", "annotator", "channel", "video", "subject", "split", "fold")
+NUMBERS = ("width", "height", "pixels_per_cm")
+TRUE = {"yes", "y", "true", "1", "x"}
+
+
+@dataclass
+class _Row:
+    """One line of the manifest; paths are relative to `root`."""
+
+    place: str
+    root: Path
+    cells: dict[str, str]
+    rate: float | None = None
+    fold: int | None = None
+    numbers: dict[str, float] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> str:
+        return self.cells.get(name, "")
+
+    def path(self, name: str) -> Path | None:
+        """Return the path in a cell; Windows separators work everywhere."""
+        return self.root / self[name].replace("\\", "/") if self[name] else None
+
+
+class _Problems:
+    """All that is wrong with a manifest, to be told at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.found: list[str] = []
+
+    def add(self, place: str, message: object) -> None:
+        self.found.append(f"{place}: {message}")
+
+    def raise_if_any(self) -> None:
+        if self.found:
+            count = f"{len(self.found)} problems" if len(self.found) > 1 else "a problem"
+            raise EthobenchError(f"{self.path} has {count}:\n  " + "\n  ".join(self.found))
+
+
+def load_manifest(path: Path) -> Dataset:
+    """Load the recordings that a ``recordings.csv`` lists; everything wrong with it is told at once.
+
+    Corrections that the viewer saved beside it are merged as further annotators.
+    """
+    if not path.is_file():
+        raise FormatError(path, "there is no such file")
+    problems = _Problems(path)
+    rows = _read_rows(path, problems)
+    corrected = path.parent / CORRECTIONS / MANIFEST
+    if corrected.is_file():
+        rows += _read_rows(corrected, problems)
+    problems.raise_if_any()
+    ethogram = _read_ethogram(path.parent / ETHOGRAM, {row["channel"] for row in rows})
+    grouped: dict[str, list[_Row]] = {}
+    for row in rows:
+        grouped.setdefault(row["recording"], []).append(row)
+    recordings = [r for name, group in grouped.items() if (r := _recording(name, group, problems)) is not None]
+    if ethogram is None:
+        ethogram = _joined(recordings)
+    for recording in recordings:
+        _fit_ethogram(recording, ethogram, grouped[recording.id][0].place, problems)
+    problems.raise_if_any()
+    _tell(path, recordings)
+    first = {name: group[0] for name, group in grouped.items()}
+    return Dataset(
+        recordings=tuple(recordings),
+        ethogram=ethogram,
+        name=path.parent.resolve().name,
+        folds={name: row.fold for name, row in first.items() if row.fold is not None},
+        splits={name: row["split"] for name, row in first.items() if row["split"]},
+        source=str(path),
+        version=_version(path, rows),
+        keypoints=_read_keypoints(path.parent / KEYPOINTS),
+    )
+
+
+def _read_rows(path: Path, problems: _Problems) -> list[_Row]:
+    table = read_table(path)
+    table.header = [name.strip().lower() for name in table.header]
+    if "recording" not in table:
+        raise FormatError(path, f"no column 'recording'; a manifest has: {', '.join(COLUMNS)}", "header")
+    rows = []
+    for cells, line in zip(table.rows, table.places, strict=True):
+        row = _Row(f"row {line}", path.parent, {k: v.strip() for k, v in zip(table.header, cells, strict=True)})
+        if path.parent.name == CORRECTIONS:
+            row.place = f"{CORRECTIONS}, {row.place}"
+        _check(row, problems)
+        rows.append(row)
+    if not rows:
+        problems.add("header", "no recordings are listed")
+    return rows
+
+
+def _check(row: _Row, problems: _Problems) -> None:
+    if not row["recording"]:
+        problems.add(row.place, "no name in column 'recording'")
+    for name, least in (("rate", 1e-9), ("fold", 0), *((n, 1e-9) for n in NUMBERS)):
+        if row[name]:
+            try:
+                value = float(row[name].replace(",", "."))
+                if not least <= value < float("inf"):
+                    raise ValueError
+            except ValueError:
+                problems.add(row.place, f"{name} is {row[name]!r}, which is not a {'positive ' if least else ''}number")
+                continue
+            if name == "rate":
+                row.rate = value
+            elif name == "fold":
+                row.fold = int(value)
+            else:
+                row.numbers[name] = value
+    for name in ("signals", "annotations", "video"):
+        path = row.path(name)
+        if path is not None and not path.exists():
+            problems.add(row.place, f"{name}: there is no {row[name]}")
+
+
+def _recording(name: str, rows: list[_Row], problems: _Problems) -> Recording | None:
+    """Read all that the rows say of one recording."""
+    first = rows[0]
+    for row in rows[1:]:
+        for column in ("individual", "signals", "rate", "split", "fold", "video"):
+            if row[column] and first[column] and row[column] != first[column]:
+                problems.add(row.place, f"{column} of {name!r} is {row[column]!r} here, but {first[column]!r} in {first.place}")
+    notes: list[Note] = []
+    length, load = None, None
+    signals = first.path("signals")
+    try:
+        if signals is not None and signals.exists():
+            length, load, notes = open_signals(signals, name, first.rate)
+    except EthobenchError as error:
+        problems.add(first.place, error)
+        return None
+    annotations: dict[str, Annotation] = {}
+    for row in rows:
+        try:
+            if (path := row.path("annotations")) is not None and path.exists():
+                _add_annotation(annotations, *_annotation(row, path, first.rate, length), notes, name)
+        except EthobenchError as error:
+            problems.add(row.place, error)
+            return None
+    extra = {k: v for k, v in first.cells.items() if k not in (*COLUMNS, *NUMBERS) and v}
+    return Recording(
+        name,
+        individual=first["individual"],
+        rate=first.rate,
+        n_frames=length,
+        signals=load,
+        annotations=annotations,
+        subjects=tuple(dict.fromkeys(s for a in annotations.values() for s in a.subjects)),
+        video=first.path("video"),
+        metadata={**first.numbers, **extra},
+        notes=tuple(notes),
+    )
+
+
+def _annotation(row: _Row, path: Path, rate: float | None, length: int | None) -> tuple[str, Annotation, list[Note]]:
+    """Read one row's annotation and fit it to the length of the signals."""
+    reader = detect(path)
+    options: dict[str, Any] = {"rate": rate} if rate is not None and "rate" in signature(reader.read).parameters else {}
+    found = [r for r in read_quietly(path, reader.name, entry=row["channel"] or None, **options) if r.annotations]
+    if len(found) > 1:
+        found = [r for r in found if r.id == row["recording"]] or found
+    if len(found) != 1:
+        there = ", ".join(reader.entries(path))
+        raise FormatError(
+            path, f"holds {len(found)} annotations; name one in column 'channel': {there}" if found else "holds no annotation"
+        )
+    inside = found[0].annotations
+    annotator = row["annotator"] or (next(iter(inside)) if len(inside) == 1 else "")
+    annotation = inside[annotator] if annotator in inside else found[0].annotation()
+    notes = [Note(note.message, f"{row['annotations']}{', ' + note.place if note.place else ''}") for note in found[0].notes]
+    if rate is not None and annotation.rate != rate:
+        raise FormatError(path, f"its clock runs at {annotation.rate:g} Hz, the manifest says {rate:g} Hz")
+    if length is not None and annotation.n_frames > length:
+        notes.append(Note(f"labels end {annotation.n_frames - length} frames after the signals; cut", row["annotations"]))
+        annotation = annotation.crop(0, length)
+    elif length is not None and annotation.n_frames < length:
+        notes.append(
+            Note(f"labels end {length - annotation.n_frames} frames before the signals; the rest is unobserved", row["annotations"])
+        )
+        annotation = annotation.extend(length)
+    if row["subject"] and not annotation.subjects:
+        annotation = annotation.with_subject(row["subject"])
+    return annotator or DEFAULT_ANNOTATOR, annotation, notes
+
+
+def _add_annotation(
+    annotations: dict[str, Annotation], annotator: str, annotation: Annotation, more: Iterable[Note], notes: list[Note], name: str
+) -> None:
+    notes += more
+    if annotator not in annotations:
+        annotations[annotator] = annotation
+        return
+    there = annotations[annotator]
+    if {*there.subjects} & {*annotation.subjects} or not (there.subjects and annotation.subjects):
+        raise EthobenchError(f"annotator {annotator!r} of {name!r} stands twice; name annotators or subjects apart")
+    annotations[annotator] = there.overlay(annotation)
+
+
+def _read_ethogram(path: Path, channels: set[str]) -> Ethogram | None:
+    """Read ``ethogram.csv``; behaviours of channels that no recording uses are left out."""
+    if not path.is_file():
+        return None
+    table = _lower(read_table(path))
+    if "behavior" not in table:
+        raise FormatError(path, "no column 'behavior'", "header")
+    behaviors, background = [], None
+    for cells in table.rows:
+        row = dict(zip(table.header, (c.strip() for c in cells), strict=True))
+        if row.get("channel") and row["channel"] not in channels:
+            continue
+        point = row.get("point", "").lower() in TRUE
+        behaviors.append(Behavior(row["behavior"], row.get("definition", ""), point, row.get("key", ""), row.get("channel", "")))
+        if row.get("background", "").lower() in TRUE:
+            if background is not None:
+                raise FormatError(path, f"two behaviours are background: {background!r} and {row['behavior']!r}")
+            background = row["behavior"]
+    return Ethogram(behaviors, background)
+
+
+def _read_keypoints(path: Path) -> dict[str, Keypoint]:
+    if not path.is_file():
+        return {}
+    table = _lower(read_table(path))
+    if "keypoint" not in table:
+        raise FormatError(path, "no column 'keypoint'", "header")
+    rows = [dict(zip(table.header, (c.strip() for c in cells), strict=True)) for cells in table.rows]
+    return {row["keypoint"]: Keypoint(row["keypoint"], row.get("role", ""), row.get("mirror", "")) for row in rows}
+
+
+def _lower(table: Table) -> Table:
+    table.header = [name.strip().lower() for name in table.header]
+    return table
+
+
+def _joined(recordings: Iterable[Recording]) -> Ethogram:
+    ethogram = Ethogram([])
+    for recording in recordings:
+        for annotation in recording.annotations.values():
+            ethogram = ethogram.join(annotation.ethogram)
+    return ethogram
+
+
+def _fit_ethogram(recording: Recording, ethogram: Ethogram, place: str, problems: _Problems) -> None:
+    """Express a recording's annotations in the dataset's ethogram."""
+    fitted = {}
+    for annotator, annotation in recording.annotations.items():
+        try:
+            fitted[annotator] = annotation.with_ethogram(ethogram)
+        except EthobenchError as error:
+            problems.add(place, f"{recording.id!r}: {error}; add it to {ETHOGRAM}")
+    recording.annotations = fitted
+
+
+def _tell(path: Path, recordings: Iterable[Recording]) -> None:
+    """Warn once of all repairs; the recordings' notes have each."""
+    noted = [r for r in recordings if r.notes]
+    if noted:
+        first = noted[0]
+        message = f"{path}: {len(noted)} recordings were read with notes, e.g. {first.id!r}: {first.notes[0]} (see Recording.notes)"
+        warnings.warn(message, ReadWarning, stacklevel=4)
+
+
+def _version(path: Path, rows: list[_Row]) -> str:
+    """Hash the content of every file that the manifest names."""
+    digest = hashlib.blake2b(digest_size=8)
+    named = {p for row in rows for name in ("signals", "annotations") if (p := row.path(name)) is not None and p.is_file()}
+    for file in [path, path.parent / ETHOGRAM, path.parent / KEYPOINTS, *sorted(named)]:
+        if file.is_file():
+            digest.update(content_hash(file, cache_folder() / "arrays").encode())
+    return digest.hexdigest()

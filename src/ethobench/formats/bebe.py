@@ -1,0 +1,163 @@
+"""BEBE folders: ``dataset_metadata.yaml`` beside ``clip_data/<clip>.csv``.
+
+Clips have no header; the last two columns are the individual and an integer label, 0 = unknown, which is read as
+not observed. A single clip of such a folder can be read on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ethobench.core import Annotation, Ethogram, Observed, Recording, Signals
+from ethobench.core import intervals as iv
+from ethobench.core.errors import FormatError
+from ethobench.formats._base import Format, pick_entry, register_format
+from ethobench.formats._cache import cached_arrays
+from ethobench.formats._text import Head, read_text
+
+METADATA = "dataset_metadata.yaml"
+CLIPS = "clip_data"
+PARSER = "bebe-1"
+
+
+class Metadata(BaseModel):
+    """The parts of ``dataset_metadata.yaml`` that are used; the rest is passed over."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    clip_column_names: list[str]
+    clip_ids: list[str]
+    clip_id_to_individual_id: dict[str, str]
+    clip_ids_per_fold: dict[int, list[str]] = {}
+    label_names: list[str]
+    sr: float
+    dataset_name: str = ""
+    mean_overall_dur_sec: float | None = None
+    dynamic_acc_only: bool = False
+
+
+@register_format
+class Bebe(Format):
+    """A folder of tag recordings with labels, as BEBE publishes them."""
+
+    title = "BEBE folder"
+    contents = ("annotations", "signals")
+
+    def sniff(self, path: Path, head: Head) -> float:
+        return 1.0 if (_root(path) / METADATA).is_file() else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return _clips(path, read_metadata(_root(path)))
+
+    def read(self, path: Path, entry: str | None = None) -> list[Recording]:
+        root = _root(path)
+        metadata = read_metadata(root)
+        return [read_clip(root, metadata, clip) for clip in pick_entry(path, entry, _clips(path, metadata))]
+
+
+def read_metadata(root: Path) -> Metadata:
+    """Read and check ``dataset_metadata.yaml``."""
+    import yaml
+
+    path = root / METADATA
+    try:
+        fields = yaml.load(read_text(path), Loader=_yaml_loader())  # noqa: S506 - a SafeLoader, compiled where there is one
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise FormatError(path, "this is not valid YAML", f"line {mark.line + 1}" if mark else "") from None
+    if not isinstance(fields, dict):
+        raise FormatError(path, "no dataset is described here")
+    try:
+        metadata = Metadata(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise FormatError(path, first["msg"], ".".join(map(str, first["loc"]))) from None
+    if metadata.clip_column_names[-2:] != ["individual_id", "label"]:
+        raise FormatError(path, "the last two columns must be individual_id and label", "clip_column_names")
+    return metadata
+
+
+def read_clip(root: Path, metadata: Metadata, clip: str) -> Recording:
+    """Read one clip: labels at once, signals when they are used."""
+    if not clip or Path(clip).name != clip:
+        raise FormatError(root / METADATA, f"a clip id is a plain name, not {clip!r}", "clip_ids")
+    path = root / CLIPS / f"{clip}.csv"
+    if not path.is_file():
+        raise FormatError(path, f"{METADATA} lists this clip, but the file is missing")
+    arrays = _arrays(path, metadata)
+    n_frames = int(arrays["stop"][-1]) if len(arrays["stop"]) else 0
+    known = arrays["label"] > 0
+    ethogram = Ethogram(metadata.label_names[1:])
+    annotation = Annotation.from_bouts(
+        arrays["start"][known],
+        arrays["stop"][known],
+        arrays["label"][known] - 1,
+        ethogram,
+        metadata.sr,
+        n_frames,
+        observed=Observed(iv.intervals(arrays["start"][known], arrays["stop"][known])),
+    )
+    return Recording(
+        clip,
+        individual=metadata.clip_id_to_individual_id.get(clip, clip),
+        rate=metadata.sr,
+        n_frames=n_frames,
+        signals=partial(_signals, path, metadata),
+        annotations={"bebe": annotation},
+        metadata={"dynamic_acc_only": True} if metadata.dynamic_acc_only else {},
+    )
+
+
+def _signals(path: Path, metadata: Metadata) -> Signals:
+    return Signals(_arrays(path, metadata)["values"], tuple(metadata.clip_column_names[:-2]), metadata.sr)
+
+
+def _arrays(path: Path, metadata: Metadata) -> Mapping[str, NDArray[Any]]:
+    width, labels = len(metadata.clip_column_names), len(metadata.label_names)
+    return cached_arrays(path, PARSER, partial(_parse, path, width, labels))
+
+
+def _parse(path: Path, width: int, n_labels: int) -> dict[str, NDArray[Any]]:
+    """Read a clip to its values and the runs of its labels."""
+    import pandas as pd
+
+    if path.stat().st_size == 0:
+        raise FormatError(path, "the file is empty (0 bytes)")
+    try:
+        table = pd.read_csv(path, header=None, dtype=np.float64)
+    except (ValueError, pd.errors.ParserError) as error:
+        raise FormatError(path, f"a clip holds only numbers, one sample per row ({error})") from None
+    if table.shape[1] != width:
+        raise FormatError(path, f"{table.shape[1]} columns, but {METADATA} names {width}")
+    cells = table.to_numpy()
+    label = cells[:, -1]
+    bad = ~np.isfinite(label) | (label < 0) | (label >= n_labels) | (label != np.floor(label))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise FormatError(path, f"label {label[row]:g} is not one of the {n_labels} in {METADATA}", f"row {row + 1}")
+    runs = iv.encode_runs(label.astype(np.int64))
+    return {"values": np.ascontiguousarray(cells[:, :-2]), "start": runs.start, "stop": runs.stop, "label": runs.values}
+
+
+def _root(path: Path) -> Path:
+    """Return the dataset's folder for the folder itself, its metadata file, or one of its clips."""
+    if path.is_dir():
+        return path
+    return path.parent if path.name == METADATA else path.parent.parent if path.parent.name == CLIPS else path
+
+
+def _clips(path: Path, metadata: Metadata) -> list[str]:
+    return [path.stem] if path.is_file() and path.name != METADATA else metadata.clip_ids
+
+
+def _yaml_loader() -> Any:
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,0 +1,60 @@
+"""BEBE predictions: one integer per row and sample, no header; 0 = unknown, 1 = the first behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ethobench.core import Annotation, Ethogram, Recording
+from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.formats._base import Format, register_format
+from ethobench.formats._bouts import frames_rate
+from ethobench.formats._text import Head, read_text
+
+LOOKED_AT = 50
+
+
+@register_format
+class BebePredictions(Format):
+    """What BEBE's models write, and its evaluation reads. It names no behaviours: `behaviors` must."""
+
+    title = "BEBE predictions"
+    suffixes = (".bebe.csv",)
+    keeps = ("length", "observed")
+
+    def sniff(self, path: Path, head: Head) -> float:
+        if path.parent.name != "predictions" and not path.name.endswith(self.suffixes):
+            return 0.0
+        cells = [line.strip() for line in head.lines[:LOOKED_AT] if line.strip()]
+        return 0.95 if cells and all(cell.isdigit() for cell in cells) else 0.0
+
+    def read(
+        self, path: Path, entry: str | None = None, *, behaviors: Sequence[str] | None = None, rate: float | None = None
+    ) -> list[Recording]:
+        cells = read_text(path).split()
+        try:
+            codes = np.array([int(cell) for cell in cells])
+        except ValueError as error:
+            raise FormatError(path, f"one whole number per row is expected ({error})") from None
+        names = list(behaviors) if behaviors is not None else [f"class_{i}" for i in range(1, int(codes.max()) + 1)]
+        if codes.min() < 0 or codes.max() > len(names):
+            raise FormatError(path, f"codes run from {codes.min()} to {codes.max()}, but {len(names)} behaviours were named")
+        clock, notes = frames_rate(rate)
+        if behaviors is None:
+            notes.append(Note("the file names no behaviours; they are called class_1, class_2, ... (give behaviors= to name them)"))
+        annotation = Annotation.from_frames(codes - 1, Ethogram(names), clock, unobserved=-1)
+        name = path.name.split(".")[0]
+        return [Recording(name, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes))]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        annotation = recordings[0].annotation()
+        codes = annotation.to_codes()
+        nothing = codes == len(annotation.ethogram)
+        if nothing.any() and annotation.ethogram.background is None:
+            raise EthobenchError(f"BEBE predictions give every sample a behaviour, but {int(nothing.sum())} observed frames have none")
+        path.write_text("\n".join(map(str, codes + 1)) + "\n", encoding="utf-8", newline="\n")
+        names = ", ".join(f"{i} {b.name}" for i, b in enumerate(annotation.ethogram, start=1))
+        return [Note(f"BEBE predictions name neither behaviours nor rate; here 0 is unknown, {names}")]

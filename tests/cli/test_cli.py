@@ -1,0 +1,153 @@
+"""The command as a user runs it: exit codes, streams, one clear line for mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ethobench import Annotation, Ethogram, Recording, read_annotation, read_recordings, write_recordings
+from ethobench.cli.convert import file_names
+
+
+def ethobench(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100", **variables}
+    command = [sys.executable, "-c", "from ethobench.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False)
+
+
+@pytest.fixture
+def two(tmp_path) -> Path:
+    """A tidy file with two recordings."""
+    ethogram = Ethogram(["rest", "run", "other"], "other")
+    codes = np.arange(90) // 10 % 3
+    recordings = [
+        Recording(name, annotations={"annotator": Annotation.from_frames(np.roll(codes, i), ethogram, 30)})
+        for i, name in enumerate(["mouse1", "../mouse2"])
+    ]
+    path = tmp_path / "two.csv"
+    write_recordings(recordings, path)
+    return path
+
+
+def test_help_teaches_every_command():
+    top = ethobench("--help")
+    assert top.returncode == 0
+    for command in ("inspect", "convert", "datasets", "demo"):
+        assert command in top.stdout
+        shown = ethobench(command, "--help").stdout
+        assert "Usage" in shown
+        assert command == "datasets" or "Example" in shown
+    assert ethobench("--version").stdout.startswith("ethobench 0.")
+
+
+def test_inspect(two):
+    done = ethobench("inspect", two)
+    assert done.returncode == 0
+    assert "mouse1: 90 frames at 30 Hz = 3 s" in done.stdout
+    assert "rest 3 (1 s)" in done.stdout
+    facts = json.loads(ethobench("inspect", two, "--json").stdout)
+    assert facts[0]["recordings"][0]["annotators"]["annotator"]["behaviors"]["run"]["bouts"] == 3
+
+
+def test_mistakes_are_one_line_and_exit_code_1(tmp_path):
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"segments": [', encoding="utf-8")
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    for arguments in (("inspect", broken), ("inspect", empty), ("inspect", tmp_path / "none"), ("datasets", "show", "bebe/HAT")):
+        done = ethobench(*arguments)
+        assert done.returncode == 1, done
+        assert done.stderr.startswith("error: ")
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_wrong_usage_is_exit_code_2():
+    assert ethobench("convert").returncode == 2
+    assert ethobench("nonsense").returncode == 2
+
+
+def test_one_bad_file_does_not_hide_the_good_ones(two, tmp_path):
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    done = ethobench("inspect", empty, two)
+    assert done.returncode == 1
+    assert "mouse1" in done.stdout
+
+
+def test_convert_to_one_file_and_back(two, tmp_path):
+    parquet = tmp_path / "two.parquet"
+    assert ethobench("convert", two, parquet).returncode == 0
+    again = {r.id: r.annotation() for r in read_recordings(parquet)}
+    assert again == {r.id: r.annotation() for r in read_recordings(two)}
+
+
+def test_convert_into_a_folder_with_harmless_names(two, tmp_path):
+    out = tmp_path / "out"
+    done = ethobench("convert", two, out, "--to", "tidy")
+    assert done.returncode == 0
+    assert sorted(p.name for p in out.iterdir()) == ["mouse1.csv", "mouse2.csv"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "two.csv"]
+
+
+def test_convert_never_overwrites_unasked(two, tmp_path):
+    target = tmp_path / "precious.parquet"
+    target.write_bytes(b"mine")
+    done = ethobench("convert", two, target)
+    assert done.returncode == 1
+    assert "exists and is left alone" in done.stderr
+    assert target.read_bytes() == b"mine"
+    assert ethobench("convert", two, target, "--overwrite").returncode == 0
+    assert len(read_recordings(target)) == 2
+
+
+def test_convert_resamples_and_picks(two, tmp_path):
+    target = tmp_path / "one.csv"
+    assert ethobench("convert", two, target, "--entry", "mouse1", "--rate", 60).returncode == 0
+    assert read_annotation(target).n_frames == 180
+
+
+def test_convert_tells_what_it_needs(two, tmp_path):
+    assert "name the format with --to" in ethobench("convert", two, tmp_path / "folder").stderr
+    assert "no format is written" in ethobench("convert", two, tmp_path / "x.docx").stderr
+
+
+def test_datasets(tmp_path):
+    listed = ethobench("datasets", "list", ETHOBENCH_DATA=str(tmp_path))
+    assert "bebe/HAR" in listed.stdout
+    assert json.loads(ethobench("datasets", "list", "--json", ETHOBENCH_DATA=str(tmp_path)).stdout)[0]["name"] == "banos"
+    shown = ethobench("datasets", "show", "synthetic/tag", "--json")
+    facts = json.loads(shown.stdout)
+    assert facts["individuals"] == 8
+    assert sum(facts["shares"]["truth"].values()) == pytest.approx(1)
+    assert "already here" in ethobench("datasets", "fetch", "synthetic/tag").stdout
+
+
+@pytest.mark.slow
+def test_demo(tmp_path):
+    done = ethobench("demo", "--out", tmp_path / "demo")
+    assert done.returncode == 0, done.stderr
+    assert "Cohen's kappa" in done.stdout
+    assert len(read_recordings(tmp_path / "demo" / "annotations.csv")) == 8
+
+
+def test_completion_completes():
+    done = ethobench(_ETHOBENCH_COMPLETE="complete_bash", COMP_WORDS="ethobench in", COMP_CWORD="1", _TYPER_COMPLETE_ARGS="ethobench in")
+    assert done.stdout.split() == ["inspect"]
+
+
+def test_file_names_are_different_and_plain():
+    assert file_names(["a/b", "a b", "..", "A_b", "ok-1.2"]) == ["a_b", "a_b_2", "recording", "A_b_3", "ok-1.2"]
+
+
+def test_import_is_light():
+    heavy = "{'pandas', 'scipy', 'sklearn', 'torch', 'pyarrow'}"
+    code = f"import sys, ethobench; from ethobench import Ethogram; print(sorted({heavy} & {{*sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,227 @@
+"""Annotations against frame arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ethobench.core import Annotation, Behavior, Ethogram, Observed, Track
+from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
+
+NAMES = ["attack", "mount", "other"]
+codes = st.lists(st.integers(-1, 3), min_size=0, max_size=60).map(lambda v: np.array(v, dtype=np.int64))
+onehots = st.integers(0, 50).flatmap(
+    lambda n: st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=n, max_size=n).map(
+        lambda rows: np.array(rows, dtype=bool).reshape(-1, 3)
+    )
+)
+
+
+def of(values, **options) -> Annotation:
+    return Annotation.from_frames(values, Ethogram(NAMES), 10, **options)
+
+
+@given(codes)
+def test_codes_there_and_back(values):
+    assert of(values, unobserved=-1).to_codes().tolist() == values.tolist()
+
+
+@given(onehots)
+def test_one_hot_there_and_back(values):
+    annotation = of(values)
+    assert np.array_equal(annotation.to_frames(), values)
+    assert annotation.is_exclusive == bool((values.sum(axis=1) <= 1).all())
+
+
+@given(codes, st.data())
+def test_crop_is_slicing(values, data):
+    start = data.draw(st.integers(0, len(values)))
+    stop = data.draw(st.integers(start, len(values)))
+    assert of(values, unobserved=-1).crop(start, stop).to_codes().tolist() == values[start:stop].tolist()
+
+
+@given(codes, st.integers(-70, 70))
+def test_shift_moves_frames_and_leaves_unobserved_ones(values, step):
+    expected = np.full(len(values), -1)
+    if step >= 0:
+        expected[step:] = values[: max(len(values) - step, 0)]
+    else:
+        expected[: max(len(values) + step, 0)] = values[-step:]
+    assert of(values, unobserved=-1).shift(step).to_codes().tolist() == expected.tolist()
+
+
+@given(codes, codes)
+def test_concatenate_appends_frames(left, right):
+    joined = of(left, unobserved=-1).concatenate(of(right, unobserved=-1))
+    assert joined.to_codes().tolist() == [*left.tolist(), *right.tolist()]
+
+
+@given(codes, st.integers(1, 4))
+def test_resample_by_a_whole_factor_repeats_frames(values, factor):
+    annotation = of(values, unobserved=-1)
+    finer = annotation.resample(10 * factor)
+    assert finer.to_codes().tolist() == np.repeat(values, factor).tolist()
+    assert finer.resample(10) == annotation
+
+
+@given(onehots)
+def test_rename_merges_as_or(values):
+    merged = of(values).rename({"mount": "attack"})
+    assert merged.ethogram.names == ("attack", "other")
+    expected = np.column_stack([values[:, 0] | values[:, 1], values[:, 2]])
+    assert np.array_equal(merged.to_frames(), expected)
+
+
+@given(onehots, st.permutations(NAMES))
+def test_restrict_picks_columns(values, order):
+    kept = of(values).restrict(order[:2])
+    assert np.array_equal(kept.to_frames(), values[:, [NAMES.index(n) for n in order[:2]]])
+
+
+@given(onehots, st.integers(0, 6))
+def test_merge_gaps_and_drop_short_per_behavior(values, size):
+    annotation = of(values)
+    merged, dropped = annotation.merge_gaps(size), annotation.drop_short(size)
+    for code in range(3):
+        mask = iv.from_mask(values[:, code])
+        assert np.array_equal(merged.to_frames()[:, code], iv.to_mask(iv.fill_gaps(mask, size), len(values)))
+        long = mask.stop - mask.start >= size
+        assert dropped.spans(code).start.tolist() == mask.start[long].tolist()
+
+
+def test_touching_bouts_stay_separate_until_merged():
+    a = Annotation.from_bouts([0, 5, 3], [5, 9, 6], ["attack"] * 3, NAMES, 10, 20, comment=["first", "", ""])
+    assert len(a) == 3
+    merged = a.merge_touching()
+    assert merged.start.tolist() == [0]
+    assert merged.stop.tolist() == [9]
+    assert merged.comment.tolist() == ["first"]
+    assert np.array_equal(a.to_frames(), merged.to_frames())
+
+
+def test_columns_are_sorted_and_frozen():
+    a = Annotation.from_bouts([9, 1], [10, 4], ["mount", "attack"], NAMES, 10, 20, subject=["b", "a"], confidence=[0.1, 0.9])
+    assert a.start.tolist() == [1, 9]
+    assert a.order.tolist() == [1, 0]
+    assert a.names(a.subject) == ["a", "b"]
+    assert a.confidence.tolist() == [0.9, 0.1]
+    with pytest.raises(ValueError, match="read-only"):
+        a.start[0] = 3
+
+
+def test_equal_annotations_made_in_another_order_differ_only_in_order():
+    a = Annotation.from_bouts([1, 9], [4, 10], [0, 1], NAMES, 10, 20)
+    b = Annotation.from_bouts([9, 1], [10, 4], [1, 0], NAMES, 10, 20, order=[1, 0])
+    assert a == b
+    assert a != b.crop(0, 19)
+    assert a != "something else"
+
+
+def test_subjects_and_targets_are_tracks_of_their_own():
+    a = Annotation.from_bouts(
+        [0, 2, 5], [4, 6, 8], ["attack", "mount", "attack"], NAMES, 10, 10, subject=["m1", "m2", ""], target=["m2", None, None]
+    )
+    assert a.is_exclusive
+    assert a.tracks() == [("attack", None, None), ("attack", "m1", "m2"), ("mount", "m2", None)]
+    assert a.to_frames(subject="m1")[:, 0].sum() == 4
+    assert a.to_frames(target="m2").sum() == 4
+    assert a.to_frames(subject="").sum() == 3
+    assert not a.without_subjects().is_exclusive
+    with pytest.raises(NotFoundError, match="there are: m1, m2"):
+        a.select(subject="m3")
+
+
+def test_background_fills_observed_frames_only():
+    ethogram = Ethogram(NAMES, background="other")
+    a = Annotation.from_bouts([2], [4], ["attack"], ethogram, 10, 8, observed=iv.intervals([0], [6]))
+    assert a.to_codes().tolist() == [2, 2, 0, 0, 2, 2, -1, -1]
+    assert a.to_frames()[:, 2].tolist() == [True, True, False, False, True, True, False, False]
+
+
+def test_point_events_hold_no_frame_and_survive():
+    ethogram = Ethogram([Behavior("bite", point=True), "mount"])
+    a = Annotation.from_bouts([3, 5], [3, 9], [0, 1], ethogram, 10, 10)
+    assert a.to_frames()[:, 0].sum() == 0
+    assert len(a.drop_short(3)) == 2
+    assert a.crop(2, 5).start.tolist() == [1]
+    assert len(a.crop(0, 3)) == 0
+    assert len(a.merge_touching()) == 2
+    assert a.resample(100).start.tolist() == [30, 50]
+
+
+def test_overlapping_behaviors_have_no_single_code():
+    a = Annotation.from_bouts([0, 2], [4, 6], [0, 1], NAMES, 10, 10)
+    with pytest.raises(MismatchError, match="2 frames carry two behaviours"):
+        a.to_codes()
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "message"),
+    [([5], [3], "stops before it starts"), ([-1], [3], "starts before the recording"), ([5], [30], "after the last of 20 frames")],
+)
+def test_bouts_outside_the_recording_are_refused(start, stop, message):
+    with pytest.raises(MismatchError, match=message):
+        Annotation.from_bouts(start, stop, [0], NAMES, 10, 20)
+
+
+def test_mistakes_are_told_in_words():
+    with pytest.raises(NotFoundError, match="did you mean 'attack'"):
+        Annotation.from_bouts([0], [1], ["atack"], NAMES, 10, 20)
+    with pytest.raises(MismatchError, match="whole numbers"):
+        Annotation.from_bouts([0.5], [1], [0], NAMES, 10, 20)
+    with pytest.raises(NotFoundError, match="frame 1 has code 7"):
+        of([0, 7])
+    with pytest.raises(EthobenchError, match="only 0 and 1"):
+        of([[0.5, 0, 0]])
+    with pytest.raises(EthobenchError, match="positive number of frames per second"):
+        Annotation.from_frames([0], NAMES, 0)
+    with pytest.raises(MismatchError, match="2 columns of frames for 3"):
+        of([[0, 1]])
+    with pytest.raises(MismatchError, match="3 entries of 'comment'"):
+        Annotation.from_bouts([0], [1], [0], NAMES, 10, 20, comment=["a", "b", "c"])
+
+
+def test_observed_per_behavior():
+    observed = Observed(iv.whole(10), {Track("mount"): iv.intervals([0], [4])})
+    a = Annotation.from_bouts([1, 6], [2, 8], ["mount", "attack"], NAMES, 10, 10, observed=observed)
+    assert a.observed.of("attack").stop.tolist() == [10]
+    assert a.observed.of("mount", subject="m1").stop.tolist() == [4]
+    assert a.to_codes().tolist() == [3, 1, 3, 3, -1, -1, 0, 0, -1, -1]
+    assert a.crop(2, 10).observed.of("mount").stop.tolist() == [2]
+    assert a.restrict(["attack"]).observed == Observed.whole(10)
+    assert a.rename({"mount": "attack"}).observed.of("attack").stop.tolist() == [4]
+    assert a.rename({"mount": "ride"}).observed.of("ride").stop.tolist() == [4]
+    assert a.concatenate(a).observed.of("mount").start.tolist() == [0, 10]
+
+
+def test_observed_per_subject_holds_where_nothing_more_specific_does():
+    observed = Observed(iv.whole(10), {Track(None, "m1"): iv.intervals([0], [5]), Track("mount", "m1"): iv.intervals([0], [2])})
+    assert observed.of("attack", "m1").stop.tolist() == [5]
+    assert observed.of("mount", "m1", "m2").stop.tolist() == [2]
+    assert observed.of("mount", "m2").stop.tolist() == [10]
+
+
+def test_overlay_keeps_what_each_looked_at():
+    a = Annotation.from_bouts([0], [4], [0], ["attack"], 10, 10, subject=["m1"], observed=iv.intervals([0], [5]))
+    b = Annotation.from_bouts([2], [6], [0], ["attack"], 10, 10, subject=["m2"])
+    both = a.overlay(b)
+    assert both.tracks() == [("attack", "m1", None), ("attack", "m2", None)]
+    assert both.observed.of("attack", "m1").stop.tolist() == [5]
+    assert both.observed.of("attack", "m2").stop.tolist() == [10]
+    with pytest.raises(MismatchError, match="differ in length or rate"):
+        a.overlay(b.crop(0, 9))
+
+
+def test_with_ethogram_finds_behaviors_by_name():
+    a = Annotation.from_bouts([0], [4], [0], ["attack", "unused"], 10, 10)
+    assert a.with_ethogram(Ethogram(["mount", "attack"])).behavior.tolist() == [1]
+    with pytest.raises(NotFoundError, match="'attack'"):
+        a.with_ethogram(Ethogram(["mount"]))
+
+
+def test_appending_another_rate_is_refused():
+    with pytest.raises(MismatchError, match="resample first"):
+        of([0]).concatenate(of([0]).resample(20))

@@ -1,0 +1,48 @@
+"""Ethograms."""
+
+from __future__ import annotations
+
+import pytest
+
+from ethobench.core import Behavior, Ethogram
+from ethobench.core.errors import EthobenchError, NotFoundError
+from ethobench.core.ethogram import guess_background
+
+
+def test_codes_names_and_background():
+    e = Ethogram(["attack", Behavior("bite", point=True), "other"], background="other")
+    assert (len(e), e.names, e.background, e.background_name) == (3, ("attack", "bite", "other"), 2, "other")
+    assert e["bite"].point
+    assert e[0].name == "attack"
+    assert "bite" in e
+    assert [b.name for b in e] == list(e.names)
+    assert e == Ethogram(list(e), "other")
+    assert e != Ethogram(list(e))
+    assert hash(e) == hash(Ethogram(list(e), "other"))
+
+
+def test_mistakes():
+    with pytest.raises(EthobenchError, match="'a' stand twice"):
+        Ethogram(["a", "a"])
+    with pytest.raises(EthobenchError, match="one is empty"):
+        Ethogram([""])
+    with pytest.raises(NotFoundError, match="no behaviour 'x'"):
+        Ethogram(["a"], background="x")
+
+
+def test_restrict_rename_join():
+    e = Ethogram([Behavior("a", "first"), Behavior("b", "second"), "other"], "other")
+    assert e.restrict(["b", "a"]).background is None
+    assert e.restrict(["other"]).background == 0
+    merged = e.rename({"a": "b"})
+    assert merged.names == ("b", "other")
+    assert merged["b"].definition == "second"
+    assert e.rename({"other": "none"}).background_name == "none"
+    assert e.join(Ethogram(["c", "a"])).names == ("a", "b", "other", "c")
+    with pytest.raises(NotFoundError):
+        e.rename({"zzz": "a"})
+
+
+@pytest.mark.parametrize(("names", "found"), [(["a", "Other"], "Other"), (["a"], None), (["other", "background"], None)])
+def test_guess_background(names, found):
+    assert guess_background(names) == found

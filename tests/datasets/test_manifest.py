@@ -1,0 +1,213 @@
+"""A user's own recordings.csv."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ethobench import Annotation, Ethogram, load_dataset, write_annotation
+from ethobench.core.errors import EthobenchError, FormatError, NotFoundError, ReadWarning
+
+N = 100
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Two animals with a tag each; the first is scored by two people."""
+    root = tmp_path / "lab"
+    for name in ("m1", "m2"):
+        rows = "\n".join(f"{i / 10},{np.sin(i):.4f},{np.cos(i):.4f},1.5" for i in range(N))
+        write(root / "tags" / f"{name}.csv", f"time,AccX,AccY,AccZ\n{rows}\n")
+    ethogram = Ethogram(["rest", "run", "other"], "other")
+    for name, shift in (("m1_ann1", 0), ("m1_ann2", 3), ("m2_ann1", 5)):
+        codes = np.roll(np.arange(N) // 20 % 3, shift)
+        (root / "labels").mkdir(exist_ok=True)
+        write_annotation(Annotation.from_frames(codes, ethogram, 10), root / "labels" / f"{name}.csv", "tidy")
+    write(
+        root / "recordings.csv",
+        "recording,individual,rate,signals,annotations,annotator,split,fold,sex\n"
+        "m1,mouse1,10,tags/m1.csv,labels/m1_ann1.csv,ann1,train,0,f\n"
+        "m1,mouse1,10,tags/m1.csv,labels/m1_ann2.csv,ann2,train,0,f\n"
+        "m2,mouse2,10,tags\\m2.csv,labels\\m2_ann1.csv,ann1,test,1,m\n",
+    )
+    return root
+
+
+def test_folders_and_files_load(folder):
+    data = load_dataset(folder)
+    assert load_dataset(folder / "recordings.csv").version == data.version
+    assert (len(data), data.individuals, data.annotators) == (2, ("mouse1", "mouse2"), ("ann1", "ann2"))
+    assert data.folds == {"m1": 0, "m2": 1}
+    assert data.splits == {"m1": "train", "m2": "test"}
+    assert data["m1"].metadata["sex"] == "f"
+    assert data["m1"].signals.channels == ("AccX", "AccY", "AccZ")
+    assert data["m2"].annotation("ann1").to_codes()[5:25].tolist() == [0] * 20
+    assert data.name == "lab"
+
+
+def test_the_version_follows_the_content(folder):
+    before = load_dataset(folder).version
+    path = folder / "labels" / "m2_ann1.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace(",rest,", ",run,"), encoding="utf-8")
+    assert load_dataset(folder).version != before
+
+
+def test_all_problems_are_told_at_once_with_their_rows(folder):
+    write(
+        folder / "recordings.csv",
+        "recording,individual,rate,signals,annotations,annotator,fold\n"
+        "m1,mouse1,fast,tags/m1.csv,labels/m1_ann1.csv,ann1,0\n"
+        ",mouse1,10,tags/m1.csv,labels/m1_ann1.csv,ann1,0\n"
+        "m2,mouse2,10,tags/none.csv,labels/none.csv,ann1,x\n",
+    )
+    with pytest.raises(EthobenchError) as caught:
+        load_dataset(folder)
+    text = str(caught.value)
+    assert "5 problems" in text
+    for line in (
+        "row 2: rate is 'fast'",
+        "row 3: no name",
+        "row 4: signals: there is no tags/none.csv",
+        "row 4: annotations",
+        "row 4: fold is 'x'",
+    ):
+        assert line in text
+
+
+def test_rows_of_one_recording_must_agree(folder):
+    path = folder / "recordings.csv"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("m1,mouse1,10,tags/m1.csv,labels/m1_ann2", "m1,mouse9,10,tags/m1.csv,labels/m1_ann2"),
+        encoding="utf-8",
+    )
+    with pytest.raises(EthobenchError, match="row 3: individual of 'm1' is 'mouse9' here, but 'mouse1' in row 2"):
+        load_dataset(folder)
+
+
+def test_the_same_annotator_twice_is_refused(folder):
+    path = folder / "recordings.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace("ann2,train", "ann1,train"), encoding="utf-8")
+    with pytest.raises(EthobenchError, match="'ann1' of 'm1' stands twice"):
+        load_dataset(folder)
+
+
+def test_labels_longer_or_shorter_than_the_signals(folder):
+    ethogram = Ethogram(["rest", "run"])
+    for name, n in (("m1_ann1", N + 7), ("m2_ann1", N - 9)):
+        write_annotation(
+            Annotation.from_frames(np.zeros(n, dtype=int), ethogram, 10), folder / "labels" / f"{name}.csv", "tidy", overwrite=True
+        )
+    with pytest.warns(ReadWarning, match="2 recordings were read with notes"):
+        data = load_dataset(folder)
+    assert "end 7 frames after the signals; cut" in str(data["m1"].notes[0])
+    assert data["m1"].annotation("ann1").n_frames == N
+    assert "end 9 frames before the signals; the rest is unobserved" in str(data["m2"].notes[0])
+    assert data["m2"].annotation().to_codes()[-9:].tolist() == [-1] * 9
+
+
+def test_ethogram_orders_describes_and_limits_behaviors(folder):
+    write(folder / "ethogram.csv", "behavior,definition,background,point,key\nrun,fast,no,no,r\nrest,,no,no,\nother,,yes,no,o\n")
+    data = load_dataset(folder)
+    assert data.ethogram.names == ("run", "rest", "other")
+    assert data.ethogram["run"].definition == "fast"
+    assert data["m2"].annotation().ethogram == data.ethogram
+    write(folder / "ethogram.csv", "behavior\nrun\nother\n")
+    with pytest.raises(EthobenchError, match="uses 'rest', not in the ethogram"):
+        load_dataset(folder)
+    write(folder / "ethogram.csv", "behavior,background\nrun,yes\nrest,yes\nother,\n")
+    with pytest.raises(FormatError, match="two behaviours are background"):
+        load_dataset(folder)
+
+
+def test_keypoints_are_read(folder):
+    write(folder / "keypoints.csv", "keypoint,role,mirror\nsnout,nose,\nearL,left_ear,earR\n")
+    keypoints = load_dataset(folder).keypoints
+    assert (keypoints["snout"].role, keypoints["earL"].mirror) == ("nose", "earR")
+
+
+def test_corrections_are_merged_and_the_manifest_left_alone(folder):
+    before = (folder / "recordings.csv").read_bytes()
+    annotation = Annotation.from_frames(np.ones(N, dtype=int), Ethogram(["rest", "run", "other"], "other"), 10)
+    (folder / "corrections").mkdir()
+    write_annotation(annotation, folder / "corrections" / "m2.csv", "tidy")
+    write(folder / "corrections" / "recordings.csv", "recording,individual,rate,annotations,annotator\nm2,mouse2,10,m2.csv,reviewer\n")
+    data = load_dataset(folder)
+    assert set(data["m2"].annotations) == {"ann1", "reviewer"}
+    assert data["m2"].annotation("reviewer").to_codes().tolist() == [1] * N
+    assert (folder / "recordings.csv").read_bytes() == before
+
+
+def test_recordings_without_labels_or_signals(folder):
+    write(
+        folder / "recordings.csv",
+        "recording,rate,signals,annotations\nunlabelled,10,tags/m1.csv,\nlabels_only,10,,labels/m2_ann1.csv\n",
+    )
+    data = load_dataset(folder)
+    assert not data["unlabelled"].annotations
+    assert data["unlabelled"].n_frames == N
+    assert data["labels_only"].signals is None
+    assert data["labels_only"].individual == "labels_only"
+
+
+def test_two_subjects_in_two_files_become_one_annotation(folder):
+    write(
+        folder / "recordings.csv",
+        "recording,rate,annotations,annotator,subject\nm,10,labels/m1_ann1.csv,me,left\nm,10,labels/m1_ann2.csv,me,right\n",
+    )
+    annotation = load_dataset(folder)["m"].annotation("me")
+    assert annotation.subjects == ("left", "right")
+    assert annotation.is_exclusive
+
+
+def test_spreadsheet_dialects(folder):
+    path = folder / "recordings.csv"
+    text = path.read_text(encoding="utf-8").replace(",", ";").replace("\n", "\r\n")
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert len(load_dataset(folder)) == 2
+
+
+def test_what_is_no_dataset(tmp_path, folder):
+    with pytest.raises(NotFoundError, match="is no dataset: it has neither"):
+        load_dataset(tmp_path)
+    with pytest.raises(FormatError, match="no such file"):
+        load_dataset(tmp_path / "recordings.csv")
+    write(folder / "recordings.csv", "name,file\na,b\n")
+    with pytest.raises(FormatError, match="no column 'recording'"):
+        load_dataset(folder)
+    with pytest.raises(NotFoundError, match="did you mean 'bebe'"):
+        load_dataset("bebr/HAR")
+
+
+@pytest.mark.data
+def test_rats(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadWarning)
+        rats = load_dataset(data / "rats" / "recordings.csv")
+        threat = load_dataset(data / "rats" / "recordings_s2.csv")
+    assert len(rats) == 46
+    assert rats["01"].n_frames == 14_734
+    assert rats.ethogram.names == ("base", "social", "nonsocial", "aggression")
+    assert rats.ethogram.background_name == "base"
+    assert rats["01"].annotation().to_codes()[535] == rats.ethogram.code("social")
+    assert rats["01"].annotation().to_codes()[534] == rats.ethogram.code("base")
+    assert len(rats["01"].signals) == 14_734
+    assert (len(threat), len(threat.ethogram)) == (38, 8)
+
+
+@pytest.mark.data
+def test_bebe_har(data, monkeypatch):
+    har = load_dataset("bebe/HAR")
+    assert (len(har), len(har.individuals), har.n_frames) == (61, 30, 1_122_772)
+    known = sum(int((r.annotation().stop - r.annotation().start).sum()) for r in har)
+    assert 1 - known / har.n_frames == pytest.approx(0.334, abs=0.0005)
+    assert sorted({*har.folds.values()}) == [0, 1, 2, 3, 4]
+    assert har["exp01_user01"].signals.values[0, 0] == 0.91806
