@@ -80,6 +80,7 @@ class Bouts:
     def take(self, chosen: ArrayLike) -> Self:
         """Keep the bouts at these places, or where this mask is true."""
         chosen = np.asarray(chosen)
+        chosen = chosen if chosen.size else chosen.astype(np.int64 if chosen.dtype != bool else bool)
         return self._with_columns({name: column[chosen] for name, column in self._columns().items()})
 
     def select(self, subject: str | None = None, target: str | None = None) -> Self:

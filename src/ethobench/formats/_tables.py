@@ -8,12 +8,13 @@ import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core.errors import FormatError
-from ethobench.formats._text import Head, guess_delimiter, read_text
+from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.formats._text import guess_delimiter, read_text
 
 MAX_UNZIPPED = 1 << 30
 MAX_RATIO = 200
@@ -139,12 +140,28 @@ def write_table(
 def write_sheet(path: Path, rows: Iterable[Sequence[object]], title: str = "events") -> None:
     """Write rows to the only sheet of an XLSX file."""
     from openpyxl import Workbook
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
+    rows = [list(row) for row in rows]
+    bad = next((cell for row in rows for cell in row if isinstance(cell, str) and ILLEGAL_CHARACTERS_RE.search(cell)), None)
+    if bad is not None:
+        raise EthobenchError(f"a spreadsheet cannot hold the control characters in {bad!r}; write a CSV file")
     book = Workbook(write_only=True)
     sheet = book.create_sheet(title)
     for row in rows:
-        sheet.append(list(row))
+        sheet.append([_sheet_cell(sheet, cell) for cell in row])
     book.save(path)
+
+
+def _sheet_cell(sheet: Any, value: object) -> object:
+    """Make text stay text: a spreadsheet would take one that begins with = for a formula."""
+    if not isinstance(value, str):
+        return value
+    from openpyxl.cell import WriteOnlyCell
+
+    cell = WriteOnlyCell(sheet, value)
+    cell.data_type = "s"
+    return cell
 
 
 def check_zip(path: Path) -> None:
@@ -156,16 +173,6 @@ def check_zip(path: Path) -> None:
         raise FormatError(path, f"the file is damaged or no zip archive ({error})") from None
     if size > MAX_UNZIPPED or size > MAX_RATIO * max(path.stat().st_size, 10_000):
         raise FormatError(path, f"refused: its {path.stat().st_size:,} bytes would unpack to {size:,}")
-
-
-def sheet_head(head: Head, most: int = 40) -> list[list[str]]:
-    """Return the first rows of an XLSX file for sniffing; none if it is no such file or not sound."""
-    if not head.is_zip or head.path.suffix.lower() not in (".xlsx", ".xlsm"):
-        return []
-    try:
-        return read_sheet(head.path)[:most]
-    except FormatError:
-        return []
 
 
 def format_time(seconds: float) -> str:

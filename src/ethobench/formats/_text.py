@@ -40,7 +40,7 @@ class Head:
             return ""
         text = self.raw.decode(encoding, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
         whole = len(self.raw) < HEAD_BYTES
-        return text if whole else text[: text.rfind("\n") + 1]
+        return text if whole or "\n" not in text else text[: text.rfind("\n") + 1]
 
     @cached_property
     def lines(self) -> list[str]:
@@ -62,6 +62,18 @@ class Head:
             if row and not row[0].startswith("#"):
                 return [cell.strip() for cell in row]
         return []
+
+    @cached_property
+    def sheet(self) -> list[list[str]]:
+        """The rows of the first sheet of an XLSX file; none if it is no such file or not sound."""
+        from ethobench.formats._tables import read_sheet
+
+        if not self.is_zip or self.path.suffix.lower() not in (".xlsx", ".xlsm"):
+            return []
+        try:
+            return read_sheet(self.path)
+        except FormatError:
+            return []
 
     @property
     def is_hdf5(self) -> bool:
@@ -111,12 +123,27 @@ def read_json(path: Path) -> Any:
     """Read a JSON file; a damaged one gets an error that names the place."""
     text = read_text(path)
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         cut = "; it seems cut off" if error.pos >= len(text.rstrip()) - 1 else ""
         raise FormatError(path, f"this is not valid JSON ({error.msg}{cut})", f"line {error.lineno}, column {error.colno}") from None
+    except _DuplicateKeyError as error:
+        raise FormatError(path, f"the name {str(error)!r} stands twice in one place, so one of the two would be lost") from None
     except RecursionError:
         raise FormatError(path, "the JSON is nested too deeply to be an annotation file") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its pairs; a key that stands twice would hide data, so it is an error."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _DuplicateKeyError(next(key for key in keys if keys.count(key) > 1))
+    return made
+
+
+class _DuplicateKeyError(ValueError):
+    """A JSON object names a key twice."""
 
 
 def guess_delimiter(text: str) -> str:

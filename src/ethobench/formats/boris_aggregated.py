@@ -1,0 +1,197 @@
+"""BORIS "aggregated events" (CSV, TSV, XLSX): one row per bout, with start and stop.
+
+Observations are the entries. The layouts of BORIS 5 to 9 differ in some columns; tables whose header row was cut off are
+read by the place of their columns. What else is true of the tabular events is true here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Ethogram, Recording
+from ethobench.core.errors import Note
+from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.formats import _events
+from ethobench.formats._base import Format, not_understood, pick_entry, register_format
+from ethobench.formats._boris_tables import (
+    NO_FOCAL_SUBJECT,
+    OBSERVATION_COLUMNS,
+    SOURCE,
+    Export,
+    modifier_cells,
+    modifier_count,
+    observation_cells,
+    written,
+)
+from ethobench.formats._bouts import BoutRows, frames_rate
+from ethobench.formats._events import POINT, START, Event, Gap, Observation
+from ethobench.formats._sheets import find_header, locate_header, other_sheets, write_rows
+from ethobench.formats._tables import Table, format_time, read_table
+from ethobench.formats._text import Head
+
+TITLE = "BORIS aggregated events table"
+Times: TypeAlias = NDArray[np.float64]
+
+STATE = "STATE"
+COLUMNS = (
+    "Start (s)", "Stop (s)", "Duration (s)", "Image index start", "Image index stop", "Image file path start", "Image file path stop",
+    "Comment start", "Comment stop",
+)  # fmt: skip
+
+
+@register_format
+class BorisAggregated(Format):
+    """One row per bout."""
+
+    title = TITLE
+    suffixes = (".xlsx", ".tsv", ".csv")
+    keeps = ("subjects", "overlaps", "touching", "points", "modifiers", "comments", "length")
+    several = True
+
+    def sniff(self, path: Path, head: Head) -> float:
+        if find_header(head.sheet, head.text, _is_header):
+            return 1.0
+        return 0.9 if _type_column([row for row in head.rows[:50] if any(row)]) else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return list(_export(path).observations())
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        export = _export(path)
+        rows = export.observations()
+        kinds = [kind.strip().upper() for kind in export.text("Behavior type")]
+        for i, kind in enumerate(kinds):
+            if kind not in (STATE, POINT):
+                not_understood(path, f"the behaviour type is STATE or POINT, not {kind!r} (is the file cut off?)", export.place(i))
+        scored = [Event(0.0, POINT if kind == POINT else START, name) for kind, name in zip(kinds, export.behaviors, strict=True)]
+        ethogram = _events.ethogram_of(scored)
+        return [_read(export, name, rows[name], kinds, ethogram, rate) for name in pick_entry(path, entry, list(rows))]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        n_modifiers = modifier_count(recordings)
+        header = [
+            *OBSERVATION_COLUMNS,
+            *("Subject", "Behavior", "Behavioral category"),
+            *(f"Modifier #{i + 1}" for i in range(n_modifiers)),
+            *("Behavior type", "Start (s)", "Stop (s)", "Duration (s)", "Media file name", *COLUMNS[3:]),
+        ]
+        kept, notes = written(recordings, TITLE)
+        points = _events.point_behaviors(a for _, a in kept)
+        rows = []
+        for recording, a in kept:
+            about = observation_cells(recording)
+            subject = a.names(a.subject)
+            for i in np.argsort(a.order, kind="stable"):
+                name, start, stop = a.ethogram[int(a.behavior[i])].name, int(a.start[i]), int(a.stop[i])
+                modifiers = modifier_cells("" if a.modifiers is None else a.modifiers[i], n_modifiers)
+                duration = "NA" if name in points else format_time((stop - start) / a.rate)
+                times = [format_time(start / a.rate), format_time(stop / a.rate), duration]
+                details = [about[SOURCE], str(start), str(stop), "NA", "NA", "" if a.comment is None else a.comment[i], ""]
+                who = [subject[i] or NO_FOCAL_SUBJECT, name, "", *modifiers, POINT if name in points else STATE]
+                rows.append([*about, *who, *times, *details])
+        write_rows(path, header, rows)
+        return notes
+
+
+def _read(export: Export, name: str, rows: Sequence[int], kinds: Sequence[str], ethogram: Ethogram, rate: float | None) -> Recording:
+    facts = export.facts(rows)
+    start, stop = export.numbers("Start (s)")[rows], export.numbers("Stop (s)")[rows]
+    first, last = export.numbers("Image index start")[rows], export.numbers("Image index stop")[rows]
+    points = np.array([kinds[i] == POINT for i in rows], dtype=bool)
+    in_images = bool(np.isnan(start).all() and np.isfinite(first).all())
+    if in_images:
+        start, stop = first, np.where(points, first, last)
+        clock, notes = frames_rate(rate)
+        length: float | None = float(np.nanmax(np.concatenate((start, stop)))) + 1
+    else:
+        stop = np.where(points, start, stop)
+        times, notes = _events.without_offset([*start, *stop], facts.offset, facts.length)
+        start, stop = np.array(times[: len(rows)]), np.array(times[len(rows) :])
+        clock, length = facts.clock(rate), facts.length_for(float(np.nanmax(times, initial=0.0)))
+    observation = _observation(export, rows, start, stop, points)
+    annotation, more = observation.to_annotation(ethogram, clock, seconds=not in_images, length=length)
+    return Recording(
+        name,
+        annotations={DEFAULT_ANNOTATOR: annotation},
+        subjects=annotation.subjects,
+        metadata=facts.metadata,
+        notes=(*facts.notes, *notes, *more),
+    )
+
+
+def _observation(export: Export, rows: Sequence[int], start: Times, stop: Times, points: NDArray[np.bool_]) -> Observation:
+    """Gather the bouts; one without a stop, or without a name, leaves a gap."""
+    behaviors, subjects, modifiers = export.behaviors, export.subjects, export.modifiers
+    opening, closing = export.text("Comment start", "Comment"), export.text("Comment stop")
+    observation = Observation(BoutRows(export.table.path), end=float(np.nanmax(np.concatenate((start, stop)), initial=0.0)))
+    for k, i in enumerate(rows):
+        name, place = behaviors[i], export.place(i)
+        for time in (start[k], 0.0 if np.isnan(stop[k]) else stop[k]):
+            _events.check_time(export.table.path, Event(float(time), START, name, place=place))
+        if np.isnan(stop[k]):
+            observation.gaps.append(Gap(name, subjects[i], float(start[k]), inf))
+            observation.notes.append(Note(f"{name!r} has no stop; dropped, and taken as not looked at from there on", place))
+        elif not name.strip():
+            observation.gaps.append(Gap("", "", float(start[k]), float(stop[k])))
+            observation.notes.append(Note("no behaviour is named; dropped, and its time taken as not looked at", place))
+        else:
+            comment = _events.joined(opening[i], "" if points[k] else closing[i])
+            observation.bouts.add(
+                float(start[k]), float(stop[k]), name, subject=subjects[i], modifiers=modifiers[i], comment=comment, place=place
+            )
+    return observation
+
+
+def _is_header(cells: set[str]) -> bool:
+    return {"behavior", "behaviortype", "starts", "stops"} <= cells
+
+
+def _export(path: Path) -> Export:
+    found = locate_header(path, _is_header)
+    if found:
+        delimiter, line, _ = found
+        return Export(read_table(path, skip=line - 1, delimiter=delimiter or None), extra=COLUMNS, notes=other_sheets(path))
+    table = read_table(path)
+    rows = [table.header, *table.rows]
+    column = _type_column(rows)
+    if column is None:
+        not_understood(path, f"this is no {TITLE}: no row names the columns Behavior, Behavior type, Start (s) and Stop (s)")
+    named = Table(path, _header_by_place(rows, column), rows, [1, *table.places], table.decimal)
+    notes = (Note("the table has no header row; its columns were taken by their place"), *other_sheets(path))
+    return Export(named, extra=COLUMNS, notes=notes)
+
+
+def _type_column(rows: Sequence[Sequence[str]]) -> int | None:
+    """Return the column that says STATE or POINT, if these are rows of an export and not of anything else."""
+    if not rows or len({len(row) for row in rows}) != 1:
+        return None
+    for column in range(8, len(rows[0]) - 4):
+        if all(row[column] in (STATE, POINT) and _is_number(row[column + 1]) and _is_number(row[column + 2]) for row in rows):
+            return column
+    return None
+
+
+def _header_by_place(rows: Sequence[Sequence[str]], column: int) -> list[str]:
+    """Name the columns around the behaviour type as BORIS orders them, and the length and the frame rate before them."""
+    header = [f"column {i + 1}" for i in range(len(rows[0]))]
+    header[:2] = ["Observation id", "Observation date"]
+    header[column - 4 : column + 4] = ["Subject", "Behavior", "Behavioral category", "Modifiers", "Behavior type", *COLUMNS[:3]]
+    header[-2:] = COLUMNS[-2:]
+    for i in range(2, column - 5):
+        if all(_is_number(row[i]) and _is_number(row[i + 1]) for row in rows):
+            header[i - 1 : i + 2] = ["Media file", "Total length", "FPS"]
+            break
+    return header
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return bool(np.isfinite(float(cell)))
+    except ValueError:
+        return False

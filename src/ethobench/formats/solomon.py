@@ -1,0 +1,208 @@
+"""Coding sheets of Solomon Coder as CSV: a time column on a regular grid, and one column per category.
+
+Within a category one behaviour excludes the others; what may happen at once is coded in categories of its own. So each
+category is an entry, an exclusive annotation with the rate of the grid. A blank cell means that no button was pressed: looked
+at, and no behaviour. Only where every category stays blank to the end of the sheet had the coder stopped, and those rows count
+as not looked at. So do cells that say NaN, and rows that are missing from the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Annotation, Ethogram, Recording
+from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
+from ethobench.core.ethogram import guess_background
+from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.formats import _events
+from ethobench.formats._base import Format, not_understood, pick_entry, register_format
+from ethobench.formats._bouts import frames_rate
+from ethobench.formats._tables import Table, format_time, read_table, write_table
+from ethobench.formats._text import Head
+
+TITLE = "Solomon Coder sheet"
+TIME = "Time"
+ONLY_CATEGORY = "Behaviour"
+MISSING = ("nan", "na", "n/a")
+IRREGULAR = 0.25
+
+
+@register_format
+class Solomon(Format):
+    """One row per moment, one column per category."""
+
+    title = TITLE
+    suffixes = (".csv",)
+    keeps = ("observed", "length")
+    several = True
+
+    def sniff(self, path: Path, head: Head) -> float:
+        if len(head.header) < 2 or head.header[0] != TIME:
+            return 0.0
+        rows = [row for row in head.rows[1:] if len(row) == len(head.header)]
+        steps = np.diff([_number(row[0]) for row in rows])
+        if not len(steps) or not (steps > IRREGULAR * np.median(steps)).all():
+            return 0.0
+        cells = {cell.strip() for row in rows for cell in row[1:]} - {""}
+        if any(np.isfinite(_number(cell)) for cell in cells):
+            return 0.0
+        return 0.85 if cells else 0.6
+
+    def entries(self, path: Path) -> list[str]:
+        return _categories(_table(path))
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        table = _table(path)
+        categories = _categories(table)
+        columns = {name: table.column(name) for name in categories}
+        frames, clock, n_frames, notes = _grid(table, rate)
+        coded = np.zeros(len(table), dtype=bool)
+        for cells in columns.values():
+            coded |= np.array([bool(cell.strip()) for cell in cells])
+        last = int(np.flatnonzero(coded)[-1]) + 1 if coded.any() else 0
+        if last < len(table):
+            notes.append(Note(f"the last {len(table) - last} rows are blank in every column; taken as not looked at", _row(table, last)))
+        stem = path.name.split(".")[0]
+        found = []
+        for name in pick_entry(path, entry, categories):
+            annotation, more = _annotation(columns[name], frames, clock, n_frames, last)
+            if rate is not None and rate != clock:
+                annotation = annotation.resample(rate)
+                more.append(Note(f"resampled from the file's {clock:g} Hz to {rate:g} Hz"))
+            id = stem if len(categories) == 1 else f"{stem}/{name}"
+            metadata = {"channel": name}
+            found.append(
+                Recording(id, individual=stem, annotations={DEFAULT_ANNOTATOR: annotation}, metadata=metadata, notes=(*notes, *more))
+            )
+        return found
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        annotations = [r.annotation() for r in recordings]
+        names = [_category(r, alone=len(recordings) == 1) for r in recordings]
+        _events.check_ids(TITLE, names)
+        first = annotations[0]
+        if any((a.rate, a.n_frames) != (first.rate, first.n_frames) for a in annotations):
+            raise MismatchError(f"the columns of a {TITLE} share one clock, but these recordings differ in rate or length")
+        _events.check_rate(TITLE, first.rate)
+        if first.n_frames < 2:
+            raise EthobenchError(f"a {TITLE} tells its rate by the distance of two rows, so it cannot hold {first.n_frames} frames")
+        columns = [_cells(a) for a in annotations]
+        notes = [note for a in annotations for note in _events.ethogram_losses(TITLE, [a])]
+        last = max((int(np.flatnonzero(column != "")[-1]) + 1 for column in columns if (column != "").any()), default=0)
+        if any(iv.total(iv.clip(a.observed.anywhere(), last, a.n_frames)) for a in annotations):
+            notes.append(
+                Note(f"a {TITLE} cannot tell nothing from not looked at after the last bout: these frames will read as the latter")
+            )
+        if any(iv.total(iv.clip(a.observed.everywhere(a.ethogram.names), 0, last)) < last for a in annotations):
+            notes.append(Note(f"a {TITLE} cannot say which frames were not looked at: before the last bout they will read as nothing"))
+        times = [format_time(i / first.rate) for i in range(first.n_frames)]
+        clock = _rate(np.array(times, dtype=float), max(len(time.partition(".")[2]) for time in times))
+        if clock != first.rate:
+            notes.append(Note(f"a {TITLE} tells its rate by its times: {first.rate:.9g} Hz will read as {clock:.9g} Hz"))
+        write_table(path, [TIME, *names], zip(times, *columns, strict=True))
+        return notes
+
+
+def _table(path: Path) -> Table:
+    table = read_table(path)
+    if table.header[0] != TIME:
+        not_understood(path, f"the first column of a {TITLE} is {TIME!r}, not {table.header[0]!r}", "header")
+    if len({*table.header}) != len(table.header):
+        not_understood(path, f"two columns have the same name: {', '.join(table.header)}", "header")
+    if len(table.header) < 2 or not len(table):
+        not_understood(path, f"a {TITLE} has a time column, at least one category and some rows")
+    return table
+
+
+def _categories(table: Table) -> list[str]:
+    """Return the category columns; one without a name is only passed over if it is blank."""
+    for i, name in enumerate(table.header):
+        if not name and any(row[i].strip() for row in table.rows):
+            not_understood(table.path, f"column {i + 1} has no name", "header")
+    return [name for name in table.header[1:] if name]
+
+
+def _grid(table: Table, rate: float | None) -> tuple[NDArray[np.int64], float, int, list[Note]]:
+    """Return the frame of each row, the rate of the grid, the number of frames, and notes on rows that are missing."""
+    times = table.numbers(TIME)
+    bad = np.flatnonzero(~np.isfinite(times) | (np.diff(times, prepend=-np.inf) <= 0))
+    if bad.size:
+        i = int(bad[0])
+        raise FormatError(table.path, f"times go up row by row, but here stands {table.rows[i][0]!r}", _row(table, i))
+    if times[0] < 0:
+        raise FormatError(table.path, f"the first time, {times[0]:g}, lies before the recording", _row(table, 0))
+    if len(times) == 1:
+        clock, notes = frames_rate(rate)
+        return np.zeros(1, dtype=np.int64), clock, 1, notes
+    clock = _rate(times, max(len(row[0].strip().replace(",", ".").partition(".")[2]) for row in table.rows))
+    exact = times * clock
+    frames = np.floor(exact + 0.5).astype(np.int64)
+    off = np.abs(exact - frames)
+    if (off > IRREGULAR).any() or (np.diff(frames) < 1).any():
+        i = int(np.argmax(off))
+        raise FormatError(table.path, f"the times are not on a regular grid of {clock:g} Hz; first {times[i]:g}", _row(table, i))
+    n_frames = int(frames[-1]) + 1
+    notes = []
+    if n_frames > len(times):
+        jump = int(np.argmax(np.diff(frames, prepend=-1) > 1))
+        notes.append(Note(f"{n_frames - len(times)} rows of the time grid are missing; taken as not looked at", _row(table, jump)))
+    return frames, clock, n_frames, notes
+
+
+def _rate(times: NDArray[np.float64], digits: int) -> float:
+    """Return the roundest rate that agrees with times written with so many digits."""
+    elapsed, jumps = times - times[0], np.diff(times)
+    step = jumps[jumps < 1.5 * np.median(jumps)].mean()
+    steps = np.concatenate(([0.0], np.cumsum(np.floor(jumps / step + 0.5))))
+    rate = float(steps[-1] / elapsed[-1])
+    for slack in (0.51, 1.01):
+        for rounded in (round(rate, n) for n in range(7)):
+            if rounded > 0 and (np.abs(steps / rounded - elapsed) <= slack * 10.0**-digits).all():
+                return float(rounded)
+    return rate
+
+
+def _annotation(cells: Sequence[str], frames: NDArray[np.int64], rate: float, n_frames: int, last: int) -> tuple[Annotation, list[Note]]:
+    missing = np.array([cell.strip().lower() in MISSING for cell in cells])
+    labels = [name for name in dict.fromkeys(cells) if name.strip() and name.strip().lower() not in MISSING]
+    place = {name: i for i, name in enumerate(labels)}
+    codes = np.full(n_frames, len(labels), dtype=np.int64)
+    codes[frames] = [place.get(cell, len(labels)) for cell in cells]
+    hidden = np.ones(n_frames, dtype=bool)
+    hidden[frames[:last]] = missing[:last]
+    ethogram = Ethogram(labels, guess_background(labels))
+    notes = [Note(f"{int(missing.sum())} cells say that the label is missing; taken as not looked at")] if missing.any() else []
+    return Annotation.from_frames(codes, ethogram, rate, unobserved=hidden if hidden.any() else None), notes
+
+
+def _cells(a: Annotation) -> NDArray[np.object_]:
+    """Return the label of each frame."""
+    cells = np.full(a.n_frames, "", dtype=object)
+    unclear = [b.name for b in a.ethogram if not b.name.strip() or b.name.strip().lower() in MISSING]
+    if unclear:
+        raise EthobenchError(f"in a {TITLE} {unclear[0]!r} would mean that nothing was looked at; rename that behaviour")
+    for i in np.flatnonzero(a.stop > a.start):
+        cells[a.start[i] : a.stop[i]] = a.ethogram[int(a.behavior[i])].name
+    return cells
+
+
+def _category(recording: Recording, *, alone: bool) -> str:
+    channel = str(recording.metadata.get("channel") or recording.id.rpartition("/")[2])
+    known = "channel" in recording.metadata or "/" in recording.id
+    return channel if known or not alone else ONLY_CATEGORY
+
+
+def _row(table: Table, i: int) -> str:
+    return f"row {table.places[i]}"
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell.strip().replace(",", "."))
+    except ValueError:
+        return float("nan")

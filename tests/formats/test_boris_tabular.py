@@ -1,0 +1,400 @@
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ethobench import Annotation, Behavior, Ethogram, Recording
+from ethobench.core import Track
+from ethobench.core.errors import EthobenchError, FormatError, NotFoundError, ReadWarning
+from ethobench.formats import detect, formats, read_quietly, read_recordings, write_recordings
+
+OLD = """Observation id,day 1,,,,,,,
+,,,,,,,,
+Media file(s),,,,,,,,
+,,,,,,,,
+Player #1,C:\\videos\\a.avi,,,,,,,
+,,,,,,,,
+Observation date,2021-06-15 13:39:34,,,,,,,
+,,,,,,,,
+Description,"first, day",,,,,,,
+,,,,,,,,
+Time offset (s),0.0,,,,,,,
+,,,,,,,,
+independent variables,,,,,,,,
+variable,value,,,,,,,
+cage,7,,,,,,,
+,,,,,,,,
+Time,Media file path,Total length,FPS,Subject,Behavior,Behavioral category,Modifier 1,Comment,Status
+1.000,C:\\videos\\a.avi,20.000,10.0,adult,attack,,hard,begin,START
+2.000,C:\\videos\\a.avi,20.000,10.0,No focal subject,bite,,,,POINT
+3.500,C:\\videos\\a.avi,20.000,10.0,adult,attack,,hard,end,STOP
+"""
+HEADER = (
+    "Observation id,Observation date,Description,Observation duration,Observation type,Source,Time offset (s),Media duration (s),FPS,cage,"
+    "Subject,Behavior,Behavioral category,Modifier #1,Modifier #2,Behavior type,Time,Media file name,Image index,Image file path,Comment\n"
+)
+
+
+def row(time: object, kind: str, behavior: str = "attack", id: str = "one", **cells: str) -> str:
+    about = {"date": "2024-01-01 10:00:00", "length": "20.000;5.500|99.000", "fps": "10.000;10.000|25.000", "offset": "0.0", "index": "NA"}
+    about |= {"subject": "adult", "modifier": "", "type": "Media file(s)", **cells}
+    return (
+        f"{id},{about['date']},,12.5,{about['type']},player #1:a.avi;b.avi|player #2:c.avi,{about['offset']},{about['length']},"
+        f"{about['fps']},7,{about['subject']},{behavior},,{about['modifier']},,{kind},{time},a.avi,{about['index']},NA,\n"
+    )
+
+
+FLAT = HEADER + row(1.0, "START") + row(2.0, "POINT", "bite") + row(3.5, "STOP") + row(4.0, "START", id="two") + row(6.0, "STOP", id="two")
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def to_file(text: str, name: str = "events.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text.encode())
+        return path
+
+    return to_file
+
+
+def messages(recording: Recording) -> str:
+    return "\n".join(map(str, recording.notes))
+
+
+def check_old(recordings: list[Recording]) -> None:
+    (recording,) = recordings
+    a = recording.annotation()
+    assert (recording.id, a.rate, a.n_frames, recording.notes) == ("day 1", 10.0, 200, ())
+    assert (a.start.tolist(), a.stop.tolist()) == ([10, 20], [35, 20])
+    assert [b.point for b in a.ethogram] == [False, True]
+    assert a.names(a.subject) == ["adult", None]
+    assert (list(a.modifiers), list(a.comment)) == (["hard", ""], ["begin / end", ""])
+    assert recording.metadata["independent_variables"] == {"cage": "7"}
+    assert recording.metadata["description"] == "first, day"
+
+
+def test_the_old_layout(write: Any) -> None:
+    path = write(OLD)
+    assert detect(path).name == "boris_tabular"
+    check_old(read_quietly(path))
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_other_delimiters(write: Any, delimiter: str) -> None:
+    path = write(OLD.replace('"first, day"', "first; day").replace(",", delimiter).replace("first; day", '"first, day"'))
+    assert detect(path).name == "boris_tabular"
+    check_old(read_quietly(path))
+
+
+def test_bom_crlf_and_decimal_commas(write: Any) -> None:
+    text = OLD.replace('"first, day"', "first day").replace(",", ";")
+    for number in ("1.000", "2.000", "3.500", "20.000", "10.0"):
+        text = text.replace(number, number.replace(".", ","))
+    path = write("\ufeff" + text.replace("\n", "\r\n"))
+    assert detect(path).name == "boris_tabular"
+    a = read_quietly(path)[0].annotation()
+    assert (a.start.tolist(), a.rate, a.n_frames) == ([10, 20], 10.0, 200)
+
+
+def test_a_table_without_its_preamble_is_called_like_the_file(write: Any) -> None:
+    path = write(OLD[OLD.index("Time,Media") :], "mouse3.csv")
+    assert detect(path).name == "boris_tabular"
+    assert formats["boris_tabular"].entries(path) == ["mouse3"]
+    assert read_quietly(path)[0].annotation().start.tolist() == [10, 20]
+
+
+def test_the_flat_layout_holds_several_observations(write: Any) -> None:
+    path = write(FLAT)
+    assert detect(path).name == "boris_tabular"
+    assert formats["boris_tabular"].entries(path) == ["one", "two"]
+    one, two = read_quietly(path)
+    assert (one.rate, one.n_frames, one.notes) == (10.0, 255, ())
+    assert (one.annotation().start.tolist(), one.annotation().stop.tolist()) == ([10, 20], [35, 20])
+    assert two.annotation().stop.tolist() == [60]
+    assert one.annotation().ethogram == two.annotation().ethogram
+    assert one.metadata["independent_variables"] == {"cage": "7"}
+    with pytest.raises(NotFoundError, match="there are: one, two"):
+        read_quietly(path, entry="three")
+
+
+def test_rate_names_the_clock(write: Any) -> None:
+    a = read_quietly(write(FLAT), entry="two", rate=100)[0].annotation()
+    assert (a.rate, a.start.tolist(), a.n_frames) == (100.0, [400], 2550)
+
+
+def test_live_observations_end_with_the_last_event(write: Any) -> None:
+    live = {"length": "NA", "fps": "NA", "type": "Live observation"}
+    text = HEADER + row(1.2345, "START", **live) + row(3.0, "STOP", **live)
+    (recording,) = read_quietly(write(text.replace("a.avi", "NA")))
+    assert (recording.rate, recording.annotation().stop.tolist()) == (1000.0, [3000])
+    assert recording.n_frames == 12500  # the observation duration reaches beyond the last event
+
+
+def test_a_missing_frame_rate_is_noted(write: Any) -> None:
+    path = write(OLD.replace(",10.0,", ",NA,"))
+    (recording,) = read_quietly(path)
+    assert recording.rate == 1000.0
+    assert "tells no frame rate; read on a clock of 1000 Hz" in messages(recording)
+    assert read_quietly(path, rate=20)[0].notes == ()
+
+
+def test_the_time_offset_is_taken_out(write: Any) -> None:
+    text = HEADER + row(3601.0, "START", offset="3600.0") + row(3602.0, "STOP", offset="3600.0")
+    assert read_quietly(write(text))[0].annotation().start.tolist() == [10]
+    old = OLD.replace("(s),0.0", "(s),0.5")
+    assert read_quietly(write(old))[0].annotation().start.tolist() == [5, 15]
+
+
+def test_images_are_frames(write: Any) -> None:
+    images = {"length": "NA", "fps": "NA", "type": "From directories of images"}
+    (recording,) = read_quietly(write(HEADER + row("NA", "START", index="3", **images) + row("NA", "STOP", index="8", **images)))
+    assert (recording.annotation().start.tolist(), recording.annotation().stop.tolist(), recording.n_frames) == ([3], [8], 9)
+    assert "read as 30 Hz" in messages(recording)
+
+
+def test_modifiers_are_joined_as_boris_keeps_them(write: Any) -> None:
+    text = HEADER + row(1.0, "POINT", modifier="x").replace(",x,,", ",x,y,") + row(2.0, "POINT", modifier="x")
+    assert list(read_quietly(write(text))[0].annotation().modifiers) == ["x|y", "x"]
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+def test_a_missing_stop(write: Any) -> None:
+    path = write(OLD[: OLD.rindex("3.500")])
+    with pytest.warns(ReadWarning, match="row 18: 'attack' starts without a stop"):
+        (recording,) = read_recordings(path)
+    a = recording.annotation()
+    assert a.ethogram.names == ("attack", "bite")
+    assert len(a) == 1
+    assert a.observed.tracks.keys() == {Track("attack", "adult")}
+    assert a.observed.of("attack", "adult").stop.tolist() == [10]
+
+
+def test_a_missing_start(write: Any) -> None:
+    (recording,) = read_quietly(write(OLD.replace("START\n", "STOP\n").replace(",begin", ",").replace("3.500", "4.0")))
+    assert "stops without a start" in messages(recording)
+    assert recording.annotation().observed.of("attack", "adult").start.tolist() == [40]
+
+
+def test_a_stop_before_its_start(write: Any) -> None:
+    (recording,) = read_quietly(write(OLD.replace("3.500", "0.500")))
+    assert "row 18: 'attack' stops before it starts; read as zero-length at its start" in messages(recording)
+    assert (recording.annotation().start.tolist(), recording.annotation().stop.tolist()) == ([10, 20], [10, 20])
+
+
+def test_a_row_that_is_cut_off(write: Any) -> None:
+    with pytest.raises(FormatError, match="row 20: '' is neither START, STOP nor POINT"):
+        read_quietly(write(OLD[:-12]))
+
+
+@pytest.mark.parametrize("text", ["", "   \n", HEADER])
+def test_empty_files(write: Any, text: str) -> None:
+    with pytest.raises(FormatError, match=r"empty|no events"):
+        read_quietly(write(text), "boris_tabular")
+
+
+def test_an_observation_without_events_is_told(write: Any) -> None:
+    (recording,) = read_quietly(write(OLD[: OLD.index("1.000,")]))
+    assert (recording.id, recording.n_frames) == ("day 1", 0)
+    assert "there is no event" in messages(recording)
+
+
+def test_other_tables_are_refused(write: Any) -> None:
+    with pytest.raises(FormatError, match="no row names the columns"):
+        read_quietly(write("a,b\n1,2\n"), "boris_tabular")
+
+
+def test_times_that_are_no_numbers(write: Any) -> None:
+    with pytest.raises(FormatError, match="row 18: 'soon' in column 'Time' is not a number"):
+        read_quietly(write(OLD.replace("1.000,", "soon,")))
+    with pytest.raises(FormatError, match="row 18: an event of 'attack' has no time"):
+        read_quietly(write(OLD.replace("1.000,", "NA,")))
+
+
+@pytest.mark.parametrize("label", ["", "NaN"])
+def test_bouts_without_a_label_were_not_looked_at(write: Any, label: str) -> None:
+    (recording,) = read_quietly(write(OLD.replace("adult,attack", f"adult,{label}")))
+    a = recording.annotation()
+    assert a.ethogram.names == ("bite",)
+    assert (a.observed.frames.start.tolist(), a.observed.frames.stop.tolist()) == ([0, 35], [10, 200])
+    assert "names no behaviour" in messages(recording)
+
+
+def test_unknown_columns_are_noted(write: Any) -> None:
+    table = OLD[OLD.index("Time,Media") :].replace("Status\n", "Status,Mood\n").replace("START\n", "START,bad\n")
+    assert "columns not understood and left out: Mood" in messages(read_quietly(write(table))[0])
+
+
+def test_two_observations_of_one_name(write: Any) -> None:
+    with pytest.raises(FormatError, match="row 3: two observations are called 'one'"):
+        read_quietly(write(HEADER + row(1.0, "POINT") + row(2.0, "POINT", date="2024-02-02 10:00:00")))
+
+
+def test_lengths_that_contradict_each_other(write: Any) -> None:
+    (recording,) = read_quietly(write(OLD.replace("20.000,10.0,No", "30.000,10.0,No")))
+    assert recording.n_frames == 300
+    assert "several lengths are stated (20, 30)" in messages(recording)
+
+
+def test_events_after_the_end(write: Any) -> None:
+    (recording,) = read_quietly(write(OLD.replace("20.000", "3.000")))
+    assert recording.n_frames == 35
+    assert "ends after the last of 30 frames" in messages(recording)
+
+
+def test_a_spreadsheet_that_would_burst(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", b"0" * 30_000_000)
+    with pytest.raises(FormatError, match="refused"):
+        read_quietly(path, "boris_tabular")
+    with pytest.raises(FormatError):
+        detect(path)
+
+
+def test_other_sheets_are_noted(tmp_path: Path) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active.append(["Time", "Subject", "Behavior", "Status"])
+    book.active.append([1.5, "adult", "bite", "POINT"])
+    book.create_sheet("day 2")
+    book.save(tmp_path / "x.xlsx")
+    (recording,) = read_quietly(tmp_path / "x.xlsx")
+    assert recording.annotation().start.tolist() == [1500]
+    assert "there are also: day 2" in messages(recording)
+
+
+# ---------------------------------------------------------------------- writing
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
+def test_observations_survive_writing(write: Any, tmp_path: Path, suffix: str) -> None:
+    before = read_quietly(write(FLAT)) + read_quietly(write(OLD, "old.csv"))
+    path = tmp_path / f"again{suffix}"
+    assert write_recordings(before, path, "boris_tabular") == []
+    assert detect(path).name == "boris_tabular"
+    after = read_quietly(path)
+    assert [r.id for r in after] == ["one", "two", "day 1"]
+    for a, b in zip(before, after, strict=True):
+        assert b.notes == ()
+        for name in ("rate", "n_frames", "subjects"):
+            assert getattr(a.annotation(), name) == getattr(b.annotation(), name)
+        for name in ("start", "stop", "behavior", "subject", "modifiers", "comment"):
+            assert np.array_equal(getattr(a.annotation(), name), getattr(b.annotation(), name))
+
+
+def test_touching_bouts_stay_apart(tmp_path: Path) -> None:
+    a = Annotation.from_bouts([0, 5, 9], [5, 9, 9], ["a"] * 3, ["a"], 25, 20)
+    write_recordings([Recording("r", annotations={"me": a})], tmp_path / "x.csv", "boris_tabular")
+    again = read_quietly(tmp_path / "x.csv")[0].annotation()
+    assert (again.start.tolist(), again.stop.tolist()) == ([0, 5, 9], [5, 9, 9])
+
+
+def test_losses_are_told(tmp_path: Path) -> None:
+    ethogram = Ethogram([Behavior("a", "a definition"), "b", "c"])
+    a = Annotation.from_bouts([0, 3], [5, 9], ["a", "a"], ethogram, 25, 20, target=["x", "y"], observed=np.arange(20) < 15)
+    notes = "\n".join(map(str, write_recordings([Recording("r", annotations={"me": a})], tmp_path / "x.csv", "boris_tabular")))
+    for what in ("targets are lost", "not looked at", "without bouts are lost (b, c)", "definitions", "1 bouts overlap"):
+        assert what in notes
+
+
+def test_recordings_without_bouts(tmp_path: Path) -> None:
+    empty = Recording("r", annotations={"me": Annotation.from_bouts([], [], [], ["a"], 25, 20)})
+    with pytest.raises(EthobenchError, match="without bouts"):
+        write_recordings([empty], tmp_path / "x.csv", "boris_tabular")
+    full = Recording("s", annotations={"me": Annotation.from_bouts([1], [5], ["a"], ["a"], 25, 20)})
+    notes = write_recordings([empty, full], tmp_path / "x.csv", "boris_tabular")
+    assert [str(note) for note in notes] == ["r: a BORIS events table lists events, so a recording without bouts is lost"]
+
+
+def test_what_a_spreadsheet_cannot_hold_is_refused(tmp_path: Path) -> None:
+    name = "a\x01b"
+    recording = Recording("r", annotations={"me": Annotation.from_bouts([1], [5], [name], [name], 25, 20)})
+    with pytest.raises(EthobenchError, match="control characters"):
+        write_recordings([recording], tmp_path / "x.xlsx", "boris_tabular")
+    write_recordings([recording], tmp_path / "x.csv", "boris_tabular")
+    assert read_quietly(tmp_path / "x.csv", "boris_tabular")[0].annotation().ethogram.names == (name,)
+
+
+def test_text_that_looks_like_a_formula_stays_text(tmp_path: Path) -> None:
+    recording = Recording("r", annotations={"me": Annotation.from_bouts([1], [5], ["=1+1"], ["=1+1"], 25, 20)})
+    write_recordings([recording], tmp_path / "x.xlsx", "boris_tabular")
+    assert read_quietly(tmp_path / "x.xlsx")[0].annotation().ethogram.names == ("=1+1",)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 900), st.integers(0, 99), st.sampled_from(["a", "b c", 'd,"e"']), st.sampled_from(["", "ann", "böb;"])),
+        min_size=1,
+        max_size=15,
+    ),
+    st.sampled_from([1.0, 24.97, 29.97002997, 59.94, 1000.0]),
+)
+def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, str, str]], rate: float) -> None:
+    names = list(dict.fromkeys(r[2] for r in rows))
+    a = Annotation.from_bouts(
+        [r[0] for r in rows], [r[0] + r[1] for r in rows], [r[2] for r in rows], names, rate, 1000, subject=[r[3] for r in rows]
+    )
+    path = tmp_path_factory.mktemp("p") / "x.csv"
+    write_recordings([Recording("r", annotations={"me": a})], path, "boris_tabular")
+    again = read_quietly(path)[0].annotation()
+    assert (again.rate, again.n_frames) == (a.rate, a.n_frames)
+    again = again.with_ethogram(a.ethogram)
+    for subject in (None, "", *again.subjects):
+        assert (again.to_frames(subject=subject) == a.to_frames(subject=subject)).all()
+
+
+# ---------------------------------------------------------------------- real files
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_a_sample_of_boris(data: Path, suffix: str) -> None:
+    path = data / f"formats/boris/test_export_events_tabular.{suffix}"
+    assert detect(path).name == "boris_tabular"
+    (recording,) = read_quietly(path)
+    assert (recording.id, recording.n_frames, recording.rate, len(recording.annotation())) == ("observation #1", 8999, 25.0, 4)
+    assert recording.metadata["independent_variables"] == {"a": "12", "b": "text value for b", "c": "111"}
+
+
+@pytest.mark.data
+def test_simultaneous_events(data: Path) -> None:
+    (recording,) = read_quietly(data / "formats/boris/test-simultaneous-events.csv")
+    a = recording.annotation()
+    assert (a.start.tolist(), a.stop.tolist(), a.is_exclusive) == ([299, 798, 846], [338, 951, 919], False)
+
+
+@pytest.mark.data
+def test_rows_need_not_be_sorted(data: Path) -> None:
+    (recording,) = read_quietly(data / "formats/boris/e3v813a-20210610T120637-121213_reencode_multiple_behaviors.csv")
+    a = recording.annotation()
+    assert {name: len(a.spans(name).start) for name in a.ethogram.names} == {"mount": 2, "interact": 15}
+
+
+def interact(data: Path, who: str, number: int) -> np.ndarray[Any, Any]:
+    (recording,) = read_quietly(data / f"boris_two_raters/{who}/DLC{number}.csv")
+    assert recording.rate == 30.0
+    return recording.annotation().to_frames()[:, recording.annotation().ethogram.code("interact")]
+
+
+@pytest.mark.data
+def test_raters_agree_as_published(data: Path) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    def kappas(first: str, second: str) -> list[float]:
+        return [round(cohen_kappa_score(interact(data, first, n), interact(data, second, n)), 2) for n in range(1, 6)]
+
+    between = kappas("brett_initial", "donnie_initial")
+    assert all(0.63 <= kappa <= 0.83 for kappa in between)
+    both_passes = between + kappas("brett_reannotation", "donnie_reannotation")
+    assert (min(both_passes), max(both_passes)) == (0.63, 0.83)
+    within = kappas("brett_initial", "brett_reannotation") + kappas("donnie_initial", "donnie_reannotation")
+    assert (min(within), max(within)) == (0.71, 0.86)
