@@ -25,20 +25,29 @@ _WHERE = {
     "write_annotation": "ethobench.formats",
     "write_recordings": "ethobench.formats",
     "load_dataset": "ethobench.datasets",
+    "score": "ethobench.metrics",
+    "Scores": "ethobench.metrics",
+    "consensus": "ethobench.metrics",
+    "agreement": "ethobench.metrics",
+    "ceiling": "ethobench.metrics",
+    "banos": "ethobench.banos",
 }
 
 __all__ = ["__version__", *_WHERE]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from ethobench import banos  # noqa: F401
     from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Observed, Poses, Prediction, Recording, Signals  # noqa: F401
     from ethobench.datasets import load_dataset  # noqa: F401
     from ethobench.formats import read_annotation, read_recordings, write_annotation, write_recordings  # noqa: F401
+    from ethobench.metrics import Scores, agreement, ceiling, consensus, score  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'ethobench' has no attribute {name!r}")
-    value = getattr(import_module(_WHERE[name]), name)
+    module = import_module(_WHERE[name])
+    value = module if module.__name__.endswith(f".{name}") else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -129,13 +129,15 @@ def bouts_of_codes(codes: NDArray[Any], hidden: BoolArray | None, n_behaviors: i
 
 
 def bouts_of_columns(frames: NDArray[Any], hidden: BoolArray | None) -> tuple[IntArray, IntArray, IntArray]:
-    seen = frames if hidden is None else frames[~hidden]
-    if not ((seen == 0) | (seen == 1)).all():
-        raise EthobenchError("one-hot frames hold only 0 and 1; probabilities belong in a Prediction")
-    on = frames == 1
-    if hidden is not None:
-        on &= ~hidden[:, None]
-    parts = [iv.from_mask(on[:, code]) for code in range(frames.shape[1])]
+    parts = []
+    for code in range(frames.shape[1]):
+        column = np.ascontiguousarray(frames[:, code])
+        on = column if column.dtype == bool else column == 1
+        if hidden is not None:
+            column, on = column[~hidden], on & ~hidden
+        if column.dtype != bool and not (on.sum() + (column == 0).sum() == len(column)):
+            raise EthobenchError("one-hot frames hold only 0 and 1; probabilities belong in a Prediction")
+        parts.append(iv.from_mask(on))
     behavior = np.repeat(np.arange(len(parts)), [len(p.start) for p in parts])
     start = np.concatenate([p.start for p in parts]) if parts else np.zeros(0, dtype=np.int64)
     stop = np.concatenate([p.stop for p in parts]) if parts else np.zeros(0, dtype=np.int64)

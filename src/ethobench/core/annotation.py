@@ -27,7 +27,7 @@ from ethobench.core._columns import (
     subject_codes,
 )
 from ethobench.core.bouts import Bouts
-from ethobench.core.errors import MismatchError, NotFoundError
+from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.core.ethogram import Ethogram
 from ethobench.core.intervals import BoolArray, Intervals
 from ethobench.core.observed import Observed, Track
@@ -175,6 +175,8 @@ class Annotation(Bouts):
         """
         ethogram = ethogram if isinstance(ethogram, Ethogram) else Ethogram(ethogram)
         frames = np.asarray(frames)
+        if frames.dtype.kind not in "iubf":
+            raise EthobenchError("frames are numbers: codes, or 0 and 1; text is turned into numbers first")
         n_frames = len(frames)
         if frames.ndim == 1:
             hidden = hidden_codes(frames, unobserved)

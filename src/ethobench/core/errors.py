@@ -15,7 +15,8 @@ class FormatError(EthobenchError):
 
     def __init__(self, path: str | Path, message: str, place: str = "") -> None:
         self.path, self.place = Path(path), place
-        super().__init__(f"{path}{', ' + place if place else ''}: {message}")
+        told = " ".join(str(message).split())  # text from a file may bring line ends along
+        super().__init__(f"{path}{', ' + place if place else ''}: {told}")
 
 
 class MismatchError(EthobenchError):

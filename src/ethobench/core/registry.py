@@ -34,6 +34,7 @@ class Registry(Generic[T]):
         self.kind, self.package, self.helpers = kind, package, helpers
         self.group = f"ethobench.{kind}s"
         self._members: dict[str, T] = {}
+        self._names: tuple[str, ...] | None = None
 
     def register(self, member: Callable[[], T]) -> Callable[[], T]:
         """Enrol a class; its module's name is the member's name. Used as a decorator."""
@@ -45,9 +46,11 @@ class Registry(Generic[T]):
 
     def names(self) -> tuple[str, ...]:
         """All names, sorted; nothing is imported."""
-        path = import_module(self.package).__path__
-        own = (m.name for m in iter_modules(path) if not m.name.startswith("_") and m.name not in self.helpers)
-        return tuple(sorted({*own, *(e.name for e in entry_points(group=self.group))}))
+        if self._names is None:
+            path = import_module(self.package).__path__
+            own = (m.name for m in iter_modules(path) if not m.name.startswith("_") and m.name not in self.helpers)
+            self._names = tuple(sorted({*own, *(e.name for e in entry_points(group=self.group))}))
+        return self._names
 
     def __iter__(self) -> Iterator[T]:
         return (self[name] for name in self.names())

@@ -1,0 +1,180 @@
+"""One recording, as every metric sees it: what was predicted against what is true, on the frames that count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Annotation, Ethogram
+from ethobench.core import intervals as iv
+from ethobench.core.intervals import IntArray, Intervals
+
+
+@dataclass(frozen=True)
+class Track:
+    """One behaviour of one subject towards one target, on both sides.
+
+    `truth` and `pred` are disjoint sets cut to `seen`, the frames that were looked at.
+    """
+
+    behavior: int
+    truth: Intervals
+    pred: Intervals
+    seen: Intervals
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A recording that is scored.
+
+    Attributes
+    ----------
+    id, individual : str
+    pred, truth : Annotation
+        In the same ethogram, on the same clock, equally long.
+    probabilities : array (n_frames, n_behaviors), optional
+        In the order of the ethogram.
+    merged : bool
+        Whether subjects are pooled.
+    both : bool
+        Whether only frames that both sides looked at count (annotators among each other), not those of the truth alone.
+    metadata : mapping
+    """
+
+    id: str
+    individual: str
+    pred: Annotation
+    truth: Annotation
+    probabilities: NDArray[np.floating[Any]] | None = None
+    merged: bool = False
+    both: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ethogram(self) -> Ethogram:
+        """The behaviours that are scored."""
+        return self.truth.ethogram
+
+    @property
+    def rate(self) -> float:
+        """Frames per second."""
+        return self.truth.rate
+
+    @cached_property
+    def tracks(self) -> tuple[Track, ...]:
+        """Every track that either side names; at least one for each behaviour."""
+        return tuple(
+            self._track(code, subject, target)
+            for code in range(len(self.ethogram))
+            if not self.ethogram[code].point
+            for subject, target in self._pairs(code)
+        )
+
+    @cached_property
+    def subjects(self) -> tuple[str | None, ...]:
+        """The subjects that are scored apart; None stands for all together."""
+        if self.merged:
+            return (None,)
+        names = {*(self.truth.names(np.unique(self.truth.subject))), *(self.pred.names(np.unique(self.pred.subject)))}
+        return tuple(sorted(names - {None}, key=str)) + (("",) if None in names else ()) or (None,)
+
+    @cached_property
+    def exclusive(self) -> bool:
+        """Whether no subject does two things at once, on either side."""
+        if self.merged:
+            return all(a.without_subjects().is_exclusive for a in (self.truth, self.pred))
+        return self.truth.is_exclusive and self.pred.is_exclusive
+
+    @cached_property
+    def confusion(self) -> NDArray[np.float64]:
+        """Frames by true (row) and predicted (column) behaviour; NaN where behaviours overlap.
+
+        Without a named background a last row and column stand for frames without any behaviour.
+        """
+        size = len(self.ethogram) + (self.ethogram.background is None)
+        if not self.exclusive:
+            return np.full((size, size), np.nan)
+        matrix = np.zeros((size, size))
+        for subject in self.subjects:
+            bounds, truth, pred = self.aligned_codes(subject)
+            known = truth >= 0
+            np.add.at(matrix, (truth[known], pred[known]), np.diff(bounds)[known])
+        return matrix
+
+    def aligned_codes(self, subject: str | None) -> tuple[IntArray, IntArray, IntArray]:
+        """Cut time wherever either side changes; return the cuts and both codes between them.
+
+        The truth's code is -1 where frames do not count. A prediction that did not look is background.
+        """
+        names = self.ethogram.names
+        nothing = len(names) if self.ethogram.background is None else self.ethogram.background
+        seen = self.truth.observed.everywhere(names)
+        if self.both:
+            seen = iv.intersection(seen, self.pred.observed.everywhere(names))
+        n = self.truth.n_frames
+        sides = [
+            a.select(subject=subject) if subject is not None and (subject in a.subjects or subject == "") else a
+            for a in (self.truth, self.pred)
+        ]
+        if subject:
+            sides = [s if subject in s.subjects else s.take(np.zeros(len(s), dtype=bool)) for s in sides]
+        states = [s.take(s.stop > s.start) for s in sides]
+        bounds = np.unique(np.concatenate([[0, n], seen.start, seen.stop, *(b for s in states for b in (s.start, s.stop))]))
+        codes = [_codes_between(bounds, s, nothing) for s in states]
+        hidden = iv.covered_before(seen, bounds[1:]) - iv.covered_before(seen, bounds[:-1]) == 0
+        return bounds, np.where(hidden, -1, codes[0]), codes[1]
+
+    def _pairs(self, code: int) -> list[tuple[str | None, str | None]]:
+        if self.merged:
+            return [(None, None)]
+        if code == self.ethogram.background:
+            return [(subject or None, None) for subject in self.subjects]
+        found = set()
+        for side in (self.truth, self.pred):
+            mine = side.behavior == code
+            found |= {*zip(side.names(side.subject[mine]), side.names(side.target[mine]), strict=True)}
+        return sorted(found, key=lambda pair: (pair[0] or "", pair[1] or "")) or [(None, None)]
+
+    def _track(self, code: int, subject: str | None, target: str | None) -> Track:
+        name = self.ethogram[code].name
+        seen = self.truth.observed.of(name, subject, target)
+        if self.both:
+            seen = iv.intersection(seen, self.pred.observed.of(name, subject, target))
+        everything = len(seen.start) == 1 and iv.total(seen) == self.truth.n_frames
+        sides = []
+        for side in (self.truth, self.pred):
+            mine = side.behavior == code
+            if not self.merged:
+                mine = mine & _is(side, side.subject, subject)
+            if not self.merged and code != self.ethogram.background:
+                mine = mine & _is(side, side.target, target)
+            spans = iv.union(Intervals(side.start[mine], side.stop[mine]))
+            if code == self.ethogram.background:
+                spans = iv.union_all([spans, self._free(side, subject)])
+            sides.append(spans if everything else iv.intersection(spans, seen))
+        return Track(code, sides[0], sides[1], seen)
+
+    def _free(self, side: Annotation, subject: str | None) -> Intervals:
+        """Frames without any bout are background, whether or not the side says so."""
+        mine = np.ones(len(side), dtype=bool) if self.merged else _is(side, side.subject, subject)
+        return iv.complement(iv.union(Intervals(side.start[mine], side.stop[mine])), side.n_frames)
+
+
+def _is(side: Annotation, codes: IntArray, name: str | None) -> NDArray[np.bool_]:
+    if name is None:
+        return np.asarray(codes < 0)
+    return np.asarray(codes == side.subjects.index(name)) if name in side.subjects else np.zeros(len(codes), dtype=bool)
+
+
+def _codes_between(bounds: IntArray, side: Annotation, nothing: int) -> IntArray:
+    codes = np.full(len(bounds) - 1, nothing, dtype=np.int64)
+    first, last = np.searchsorted(bounds, side.start), np.searchsorted(bounds, side.stop)
+    lengths = last - first
+    places = np.repeat(first, lengths) + np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    codes[places] = np.repeat(side.behavior, lengths)
+    return codes

@@ -1,0 +1,45 @@
+"""CalMS21 / MABe 2021: frames of all recordings pooled, macro averages without the background.
+
+A behaviour that is in neither truth nor prediction is left out of the averages; average precision covers only behaviours in
+the truth and follows scikit-learn, as the published figures do. Precision is precision here: the published tables of the
+first paper have precision and recall swapped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ethobench.metrics._base import Array, ratio, register_metric
+from ethobench.metrics._measures import Measure
+from ethobench.metrics.frames import counts
+from ethobench.metrics.suites._base import Suite, register_suite
+
+
+@register_metric(counts)
+def precision(s: Array) -> Array:
+    """Share of the predicted frames that are right; 0 where the behaviour is there but was never predicted (CalMS21)."""
+    return _or_zero(s[..., 0], s[..., 0] + s[..., 1], s[..., 2])
+
+
+@register_metric(counts)
+def recall(s: Array) -> Array:
+    """Share of the true frames that were found; 0 where the behaviour was predicted but is not there (CalMS21)."""
+    return _or_zero(s[..., 0], s[..., 0] + s[..., 2], s[..., 1])
+
+
+def _or_zero(numerator: Array, denominator: Array, other: Array) -> Array:
+    return np.where((denominator == 0) & (other > 0), 0.0, ratio(numerator, denominator))
+
+
+@register_suite
+class Calms21(Suite):
+    """Macro scores over the foreground."""
+
+    title = "CalMS21: frames pooled over recordings, mean over behaviours but background"
+    measures = (
+        Measure("macro_f1", "frames.f1"),
+        Measure("macro_precision", "calms21.precision"),
+        Measure("macro_recall", "calms21.recall"),
+        Measure("map", "probabilities.average_precision"),
+    )
+    headline = ("macro_f1", "macro_precision", "macro_recall", "map")

@@ -1,0 +1,70 @@
+"""Rodent-Bench as its code computes it, quirks included: one-second grid, means over recordings.
+
+Its mAP adds, for overlap thresholds 0.1 to 0.9, precision times the change of recall since the threshold before. Recall falls
+as the threshold rises, so all terms but the first are negative or zero: the figure lies between 0 and the product of precision
+and recall at 0.1, and is no area under a curve. `segments.mean_average_precision` is one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ethobench.core import Annotation
+from ethobench.metrics._base import Array, mean_of, register_metric
+from ethobench.metrics._cases import Case
+from ethobench.metrics._measures import Measure
+from ethobench.metrics.suites._base import Suite, register_suite
+
+THRESHOLDS = tuple(k / 10 for k in range(1, 10))
+
+
+def map_rows(case: Case) -> Array:
+    """Give the mAP of a recording and the weight 1."""
+    return np.array([published_map(case.truth, case.pred), 1.0])
+
+
+def published_map(truth: Annotation, pred: Annotation) -> float:
+    """Match each true segment, in the order listed, to the first free predicted one with its label and enough overlap."""
+    order_truth, order_pred = np.argsort(truth.order, kind="stable"), np.argsort(pred.order, kind="stable")
+    candidates = []
+    for i in order_truth:
+        inside = np.minimum(truth.stop[i], pred.stop[order_pred]) - np.maximum(truth.start[i], pred.start[order_pred])
+        together = (truth.stop[i] - truth.start[i]) + (pred.stop - pred.start)[order_pred] - np.maximum(inside, 0)
+        overlap = np.maximum(inside, 0) / np.maximum(together, 1)
+        fits = np.flatnonzero((pred.behavior[order_pred] == truth.behavior[i]) & (overlap >= THRESHOLDS[0]))
+        candidates.append([(int(k), float(overlap[k])) for k in fits])
+    total, before = 0.0, 0.0
+    for threshold in THRESHOLDS:
+        taken: set[int] = set()
+        for partners in candidates:
+            free = next((k for k, shared in partners if shared >= threshold and k not in taken), None)
+            if free is not None:
+                taken.add(free)
+        precision = len(taken) / len(pred) if len(pred) else 0.0
+        recall = len(taken) / len(truth) if len(truth) else 0.0
+        total += precision * (recall - before)
+        before = recall
+    return total
+
+
+@register_metric(map_rows, kind="rows", joint=True)
+def mean_average_precision(s: Array) -> Array:
+    """Sum over overlap thresholds of precision times the change of recall (Rodent-Bench)."""
+    return mean_of(s)
+
+
+@register_suite
+class Rodentbench(Suite):
+    """Second-by-second scores, and the published mAP."""
+
+    title = "Rodent-Bench: seconds, averaged over recordings"
+    measures = (
+        Measure("accuracy", "seconds.accuracy", over="recordings"),
+        Measure("macro_f1", "seconds.macro_f1", over="recordings"),
+        Measure("map", "rodentbench.mean_average_precision", over="recordings"),
+        Measure("mutual_information", "seconds.mutual_information", over="recordings"),
+        Measure("mcc", "seconds.mcc", over="recordings"),
+    )
+    headline = ("accuracy", "macro_f1", "map", "mutual_information", "mcc")
+    lengths = True
+    labels = True

@@ -1,0 +1,99 @@
+"""Frame scores against scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+import ethobench as eb
+from ethobench import Annotation, Ethogram
+
+NAMES = ["a", "b", "c"]
+codes = st.integers(1, 80).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 3), min_size=n, max_size=n)] * 2))
+onehots = st.integers(1, 60).flatmap(lambda n: st.tuples(*[st.lists(st.tuples(*[st.booleans()] * 3), min_size=n, max_size=n)] * 2))
+
+
+def score(pred, truth, **options):
+    a, b = (Annotation.from_frames(np.array(v), Ethogram(NAMES), 10) for v in (pred, truth))
+    return eb.score(a, b, resamples=0, **options)
+
+
+def close(mine: float, theirs: float) -> bool:
+    return mine == pytest.approx(theirs, abs=1e-12, nan_ok=True)
+
+
+def correlation(truth, pred) -> float:
+    """Matthews correlation; 0 for a single label, where scikit-learn says so with a warning."""
+    return sk.matthews_corrcoef(truth, pred) if len({*truth, *pred}) > 1 else 0.0
+
+
+@given(onehots)
+def test_every_behavior_equals_scikit_learn(pair):
+    pred, truth = (np.array(v) for v in pair)
+    scores = score(pred, truth)
+    for k, name in enumerate(NAMES):
+        mine, (t, p) = scores.behaviors[name], (truth[:, k], pred[:, k])
+        assert close(mine["precision"], sk.precision_score(t, p, zero_division=np.nan) if p.any() else np.nan)
+        assert close(mine["recall"], sk.recall_score(t, p, zero_division=np.nan) if t.any() else np.nan)
+        assert close(mine["f1"], sk.f1_score(t, p) if t.any() or p.any() else np.nan)
+        assert close(mine["mcc"], correlation(t, p))
+        if t.any() and not t.all() and p.any() and not p.all():
+            assert close(mine["kappa"], sk.cohen_kappa_score(t, p))
+
+
+@given(codes)
+def test_all_behaviors_together_equal_scikit_learn(pair):
+    pred, truth = (np.array(v) for v in pair)
+    overall = score(pred, truth).overall
+    assert close(overall["accuracy"], sk.accuracy_score(truth, pred))
+    assert close(overall["mcc_all"], correlation(truth, pred))
+    assert close(overall["mutual_information"], sk.mutual_info_score(truth, pred))
+    if len({*truth, *pred}) > 1:
+        assert close(overall["kappa_all"], sk.cohen_kappa_score(truth, pred))
+
+
+@given(codes)
+def test_the_mean_leaves_out_background_and_what_is_absent(pair):
+    pred, truth = (np.array(v) % 3 for v in pair)
+    a, b = (Annotation.from_frames(v, Ethogram(NAMES, "c"), 10) for v in (pred, truth))
+    scores = eb.score(a, b, resamples=0)
+    there = [k for k in (0, 1) if k in truth or k in pred]
+    expected = np.mean([sk.f1_score(truth == k, pred == k) for k in there]) if there else np.nan
+    assert close(scores.overall["f1"], expected)
+    assert scores.absent == [NAMES[k] for k in (0, 1) if k not in there]
+
+
+@given(codes, st.data())
+def test_unobserved_frames_do_not_count(pair, data):
+    pred, truth = (np.array(v) for v in pair)
+    hidden = np.array(data.draw(st.lists(st.booleans(), min_size=len(pred), max_size=len(pred))))
+    a = Annotation.from_frames(pred, Ethogram(NAMES), 10)
+    b = Annotation.from_frames(truth, Ethogram(NAMES), 10, unobserved=hidden)
+    scores = eb.score(a, b, resamples=0)
+    keep = ~hidden
+    if keep.any():
+        assert close(scores.overall["accuracy"], sk.accuracy_score(truth[keep], pred[keep]))
+        for k, name in enumerate(NAMES):
+            t, p = truth[keep] == k, pred[keep] == k
+            assert close(scores.behaviors[name]["f1"], sk.f1_score(t, p) if t.any() or p.any() else np.nan)
+
+
+def test_a_prediction_that_did_not_look_counts_as_without_behavior():
+    truth = Annotation.from_frames([0, 0, 1, 1], Ethogram(NAMES), 10)
+    pred = Annotation.from_frames([0, 0, -1, -1], Ethogram(NAMES), 10, unobserved=-1)
+    scores = eb.score(pred, truth)
+    assert scores.behaviors["b"]["recall"] == 0
+    assert scores.coverage == 0.5
+    assert "covers 50.0%" in " ".join(map(str, scores.notes))
+
+
+def test_homogeneity_equals_scikit_learn():
+    generator = np.random.default_rng(0)
+    for _ in range(50):
+        pred, truth = generator.integers(0, 3, (2, 40))
+        a, b = (Annotation.from_frames(v, Ethogram(NAMES), 10) for v in (pred, truth))
+        mine = eb.score(a, b, suite="bebe", resamples=0).overall["homogeneity"]
+        assert close(mine, sk.homogeneity_score(truth, pred))

@@ -1,0 +1,41 @@
+"""Matching of bouts against the Hungarian algorithm."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from ethobench.core import intervals as iv
+from ethobench.metrics._matching import count_matches, match_best, match_first, tiou
+
+masks = st.integers(1, 60).flatmap(lambda n: st.tuples(*[st.lists(st.booleans(), min_size=n, max_size=n)] * 2))
+
+
+@given(masks)
+def test_as_many_as_possible_and_then_the_heaviest(pair):
+    a, b = (iv.from_mask(m) for m in pair)
+    i, j = iv.overlapping_pairs(a, b)
+    weight = tiou(a, b, i, j)
+    matched = match_best(i, j, weight)
+    assert len(set(i[matched])) == len(set(j[matched])) == matched.sum()
+    gain = np.zeros((len(a.start), len(b.start)))
+    gain[i, j] = 1000 + weight
+    rows, columns = linear_sum_assignment(-gain)
+    best = gain[rows, columns].sum()
+    assert np.isclose(1000 * matched.sum() + weight[matched].sum(), best)
+    assert count_matches(i, j) == matched.sum()
+    assert count_matches(*np.array(sorted(zip(j, i, strict=True))).reshape(-1, 2).T.astype(np.int64)) == matched.sum()
+
+
+@given(st.lists(st.integers(0, 40), max_size=12), st.lists(st.integers(0, 40), max_size=12), st.integers(0, 4))
+def test_points_within_a_tolerance(left, right, tolerance):
+    a, b = np.sort(np.array(left, dtype=np.int64)), np.sort(np.array(right, dtype=np.int64))
+    chosen = match_first(np.searchsorted(a, b - tolerance, side="left"), np.searchsorted(a, b + tolerance, side="right") - 1)
+    near = (np.abs(a[:, None] - b[None, :]) <= tolerance).astype(float)
+    rows, columns = linear_sum_assignment(-near) if near.size else ([], [])
+    assert (chosen >= 0).sum() == (near[rows, columns].sum() if near.size else 0)
+    used = chosen[chosen >= 0]
+    assert len(set(used.tolist())) == len(used)
+    assert (np.abs(a[used] - b[chosen >= 0]) <= tolerance).all()

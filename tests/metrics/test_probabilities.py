@@ -1,0 +1,120 @@
+"""Probability scores against scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+import ethobench as eb
+from ethobench import Annotation, Ethogram, Prediction
+from ethobench.metrics import probabilities as pr
+
+scored = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.5000001, 0.9, 1.0]) | st.floats(0, 1), st.booleans()), min_size=1, max_size=80
+)
+
+
+@given(scored)
+def test_average_precision_and_auroc_are_exact(rows):
+    scores, truth = (np.array(column) for column in zip(*rows, strict=True))
+    ranking = pr.Ranking.of(scores, truth)
+    if truth.any():
+        assert pr.average_precision_of(ranking) == pytest.approx(sk.average_precision_score(truth, scores), abs=1e-12)
+    else:
+        assert np.isnan(pr.average_precision_of(ranking))
+    if truth.any() and not truth.all():
+        assert pr.auroc_of(ranking) == pytest.approx(sk.roc_auc_score(truth, scores), abs=1e-12)
+    else:
+        assert np.isnan(pr.auroc_of(ranking))
+
+
+@given(scored)
+def test_best_threshold_has_the_highest_f1(rows):
+    scores, truth = (np.array(column) for column in zip(*rows, strict=True))
+    threshold, f1 = pr.best_threshold_of(pr.Ranking.of(scores, truth))
+    if truth.any():
+        every = [sk.f1_score(truth, scores >= t) for t in np.unique(scores)]
+        assert f1 == pytest.approx(max(every), abs=1e-12)
+        assert f1 == pytest.approx(sk.f1_score(truth, scores >= threshold), abs=1e-12)
+
+
+@given(scored)
+def test_binned_average_precision_follows_the_paper(rows):
+    scores, truth = (np.array(column) for column in zip(*rows, strict=True))
+    if not truth.any():
+        return
+    edges = np.linspace(scores.min(), scores.max(), 10_001)
+    total = 0.0
+    precision = [np.mean(truth[scores >= e]) if (scores >= e).any() else 0.0 for e in edges[::100]]
+    assert len(precision) == 101
+    recall = np.array([truth[scores >= e].sum() / truth.sum() for e in edges])
+    precision = np.array([truth[scores >= e].mean() if (scores >= e).any() else 0.0 for e in edges])
+    total = float((precision * (recall - np.append(recall[1:], 0))).sum())
+    assert pr.binned_average_precision_of(pr.Ranking.of(scores, truth)) == pytest.approx(total, abs=1e-12)
+
+
+def make(n=400, seed=0):
+    generator = np.random.default_rng(seed)
+    codes = generator.integers(0, 3, n)
+    logits = generator.normal(0, 1, (n, 3)) + 2 * np.eye(3)[codes]
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    ethogram = Ethogram(["a", "b", "other"], "other")
+    return Prediction(probabilities, ethogram, 10), Annotation.from_frames(codes, ethogram, 10), codes
+
+
+def test_pooled_over_recordings_without_the_background():
+    parts = [make(seed=s) for s in (0, 1)]
+    scores = eb.score({str(i): (p, t) for i, (p, t, _) in enumerate(parts)}, suite="calms21")
+    y = np.concatenate([c for *_, c in parts])
+    p = np.concatenate([p.probabilities for p, *_ in parts])
+    expected = np.mean([sk.average_precision_score(y == k, p[:, k]) for k in (0, 1)])
+    assert scores.overall["map"] == pytest.approx(expected, abs=1e-12)
+    low, high = scores.intervals["overall"]["map"]
+    assert low <= expected + 0.01
+    assert high >= expected - 0.01
+
+
+def test_binned_values_come_close_to_the_exact_ones():
+    prediction, truth, _ = make(5000)
+    from ethobench.metrics._cases import Case
+
+    case = Case("r", "r", prediction.annotation, truth, prediction.probabilities, merged=True)
+    table = pr.histogram(case)
+    exact = pr.rankings([case])
+    assert pr.average_precision(table) == pytest.approx([pr.average_precision_of(r) for r in exact], abs=2e-3)
+    assert pr.auroc(table) == pytest.approx([pr.auroc_of(r) for r in exact], abs=2e-3)
+    assert pr.best_threshold(table) == pytest.approx([pr.best_threshold_of(r)[0] for r in exact], abs=0.05)
+
+
+def test_calibration_error_is_small_for_true_probabilities_and_large_for_bold_ones():
+    generator = np.random.default_rng(0)
+    p = generator.random(50_000)
+    truth = generator.random(50_000) < p
+    ethogram = Ethogram(["a"])
+    annotation = Annotation.from_frames(truth[:, None], ethogram, 10)
+    honest = eb.score(Prediction(p[:, None], ethogram, 10, exclusive=False), annotation, resamples=0)
+    bold = eb.score(Prediction((p > 0.5).astype(float)[:, None], ethogram, 10, exclusive=False), annotation, resamples=0)
+    assert honest.overall["calibration_error"] < 0.02
+    assert bold.overall["calibration_error"] == pytest.approx(0.25, abs=0.02)
+
+
+def test_without_probabilities_such_figures_are_undefined():
+    prediction, truth, _ = make()
+    scores = eb.score(prediction.annotation, truth, suite="calms21")
+    assert np.isnan(scores.overall["map"])
+    assert scores.to_dict()["overall"]["map"] is None
+
+
+def test_frames_without_a_probability_or_unobserved_do_not_count():
+    prediction, truth, codes = make()
+    p = prediction.probabilities.copy()
+    p[:50] = np.nan
+    hidden = np.zeros(400, dtype=bool)
+    hidden[350:] = True
+    partly = Annotation.from_frames(codes, truth.ethogram, 10, unobserved=hidden)
+    scores = eb.score(Prediction(p, truth.ethogram, 10), partly, suite="calms21", resamples=0)
+    expected = np.mean([sk.average_precision_score(codes[50:350] == k, p[50:350, k]) for k in (0, 1)])
+    assert scores.overall["map"] == pytest.approx(expected, abs=1e-12)

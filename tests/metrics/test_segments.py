@@ -1,0 +1,117 @@
+"""Segment scores against literal definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ethobench as eb
+from ethobench import Annotation, Ethogram
+from ethobench.metrics.segments import levenshtein
+
+NAMES = ["a", "b", "other"]
+sequences = st.lists(st.integers(0, 3), max_size=25)
+codes = st.integers(1, 60).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 2), min_size=n, max_size=n)] * 2))
+
+
+def annotations(pair, rate=10):
+    return [Annotation.from_frames(np.array(v), Ethogram(NAMES, "other"), rate) for v in pair]
+
+
+def segments_of(values, code):
+    found, start = [], None
+    for i, v in enumerate([*values, None]):
+        if v == code and start is None:
+            start = i
+        elif v != code and start is not None:
+            found.append((start, i))
+            start = None
+    return found
+
+
+@given(sequences, sequences)
+def test_levenshtein_is_the_edit_distance(a, b):
+    table = np.zeros((len(a) + 1, len(b) + 1), dtype=int)
+    table[:, 0], table[0] = range(len(a) + 1), range(len(b) + 1)
+    for i in range(len(a)):
+        for j in range(len(b)):
+            table[i + 1, j + 1] = min(table[i, j] + (a[i] != b[j]), table[i, j + 1] + 1, table[i + 1, j] + 1)
+    assert levenshtein(a, b) == table[-1, -1]
+
+
+def test_levenshtein_of_long_sequences():
+    a = (np.arange(3000) % 7).tolist()
+    assert levenshtein(a, a[:-5]) == 5
+    assert levenshtein(a, a[10:]) == 10
+
+
+@given(codes)
+def test_f1_at_k_as_the_field_computes_it(pair):
+    pred, truth = annotations(pair)
+    scores = eb.score(pred, truth, resamples=0)
+    for k, threshold in ((10, 0.1), (25, 0.25), (50, 0.5)):
+        for code, name in enumerate(NAMES[:2]):
+            t, p = (segments_of(side, code) for side in (pair[1], pair[0]))
+            hits, right = set(), 0
+            for a, b in p:
+                overlaps = [max(0, min(b, d) - max(a, c)) / (max(b, d) - min(a, c)) for c, d in t]
+                best = int(np.argmax(overlaps)) if overlaps else None
+                if best is not None and overlaps[best] >= threshold and best not in hits:
+                    hits.add(best)
+                    right += 1
+            expected = 2 * right / (len(t) + len(p)) if t or p else np.nan
+            assert scores.behaviors[name][f"segment_f1_{k}"] == pytest.approx(expected, nan_ok=True)
+
+
+@given(codes)
+def test_edit_score_compares_the_order(pair):
+    pred, truth = annotations(pair)
+    orders = []
+    for values in pair:
+        runs = [v for i, v in enumerate(values) if i == 0 or values[i - 1] != v]
+        orders.append([v for v in runs if v != 2])
+    longest = max(map(len, orders))
+    expected = 1 - levenshtein(*orders) / longest if longest else np.nan
+    assert eb.score(pred, truth, resamples=0).overall["edit"] == pytest.approx(expected, nan_ok=True)
+
+
+@given(codes)
+def test_intersection_criterion(pair):
+    pred, truth = annotations(pair)
+    scores = eb.score(pred, truth, resamples=0)
+    for code, name in enumerate(NAMES[:2]):
+        t, p = (segments_of(side, code) for side in (pair[1], pair[0]))
+        inside = {i for a, b in t for i in range(a, b)}
+        good = [(a, b) for a, b in p if len(inside & set(range(a, b))) >= 0.5 * (b - a)]
+        covered = {i for a, b in good for i in range(a, b)}
+        found = [(a, b) for a, b in t if len(covered & set(range(a, b))) >= 0.5 * (b - a)]
+        precision, recall = (len(x) / len(y) if y else 0.0 for x, y in ((good, p), (found, t)))
+        expected = (2 * precision * recall / (precision + recall) if precision + recall else 0.0) if t or p else np.nan
+        assert scores.behaviors[name]["intersection_f1"] == pytest.approx(expected, nan_ok=True)
+
+
+def test_map_prefers_confident_right_detections():
+    ethogram = Ethogram(["a"])
+    truth = Annotation.from_bouts([0, 20], [10, 30], [0, 0], ethogram, 10, 60)
+    sure_right = Annotation.from_bouts([0, 20, 40], [10, 30, 50], [0] * 3, ethogram, 10, 60, confidence=[0.9, 0.8, 0.1])
+    sure_wrong = Annotation.from_bouts([0, 20, 40], [10, 30, 50], [0] * 3, ethogram, 10, 60, confidence=[0.2, 0.1, 0.9])
+    values = [eb.score(p, truth, resamples=0).overall["segment_map"] for p in (sure_right, sure_wrong)]
+    assert values[0] == pytest.approx(1)
+    assert values[1] == pytest.approx(2 / 3)
+    assert eb.score(truth, truth).overall["segment_map"] == pytest.approx(1)
+
+
+def test_map_of_a_loose_detection_counts_at_low_overlaps_only():
+    ethogram = Ethogram(["a"])
+    truth = Annotation.from_bouts([0], [20], [0], ethogram, 10, 60)
+    pred = Annotation.from_bouts([0], [11], [0], ethogram, 10, 60)
+    assert eb.score(pred, truth, resamples=0).overall["segment_map"] == pytest.approx(5 / 9)
+
+
+def test_boundaries_within_half_a_second():
+    ethogram = Ethogram(["a"])
+    truth = Annotation.from_bouts([10, 30], [20, 40], [0, 0], ethogram, 10, 60)
+    pred = Annotation.from_bouts([14, 46], [25, 58], [0, 0], ethogram, 10, 60)
+    assert eb.score(pred, truth, resamples=0).behaviors["a"]["boundary_f1"] == pytest.approx(2 * 2 / 8)

@@ -1,0 +1,208 @@
+"""The published suites against their rules, written out literally."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+import ethobench as eb
+from ethobench import Annotation, Dataset, Ethogram, Recording
+from ethobench.core.errors import MismatchError
+from ethobench.metrics import suites
+
+NAMES = ["a", "b", "c"]
+codes = st.integers(1, 50).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 3), min_size=n, max_size=n)] * 2))
+
+
+def close(mine: float, theirs: float) -> bool:
+    return mine == pytest.approx(theirs, abs=1e-12, nan_ok=True)
+
+
+def test_names_under_overall():
+    truth = Annotation.from_frames([0, 1, 2, 0], Ethogram(NAMES, "c"), 10)
+    expected = {
+        "banos": {"precision", "recall", "f1_score", "so", "tp", "ic"},
+        "bebe": {"f1", "precision", "recall", "f1_std", "f1_pooled", "f1_present", "time_scale_ratio", "homogeneity"},
+        "calms21": {"macro_f1", "macro_precision", "macro_recall", "map"},
+        "rodentbench": {"accuracy", "macro_f1", "map", "mutual_information", "mcc"},
+    }
+    for name, names in expected.items():
+        assert {*eb.score(truth, truth, suite=name).overall} == names
+    assert {*expected, "ethobench"} == {*suites.names()}
+
+
+@given(st.lists(codes, min_size=1, max_size=4), st.data())
+def test_bebe_is_scikit_learn_by_individual(parts, data):
+    """Labels 1..C with 0 = unknown; a prediction of 0 becomes 1; zero_division = 1; mean over individuals."""
+    who = [data.draw(st.sampled_from(["x", "y"])) for _ in parts]
+    pairs, individuals = {}, {}
+    for i, (pred, truth) in enumerate(parts):
+        sides = [Annotation.from_frames(np.array(v) - 1, Ethogram(NAMES), 10, unobserved=-1) for v in (pred, truth)]
+        pairs[f"r{i}"], individuals[f"r{i}"] = tuple(sides), who[i]
+    scores = eb.score(pairs, suite="bebe", individuals=individuals, resamples=0)
+    values = {"f1": [], "precision": [], "recall": []}
+    for individual in dict.fromkeys(who):
+        truth = np.concatenate([parts[i][1] for i in range(len(parts)) if who[i] == individual])
+        pred = np.concatenate([parts[i][0] for i in range(len(parts)) if who[i] == individual])
+        pred = np.where(pred == 0, 1, pred)[truth > 0]
+        truth = truth[truth > 0]
+        if len(truth) == 0:
+            p = r = f = np.ones(3)
+        else:
+            p, r, f, _ = sk.precision_recall_fscore_support(truth, pred, labels=[1, 2, 3], zero_division=1)
+        for name, per_class in (("precision", p), ("recall", r), ("f1", f)):
+            values[name].append(per_class.mean())
+    if scores._sample.scored.all():
+        for name, individuals_ in values.items():
+            assert close(scores.overall[name], np.mean(individuals_)), name
+        assert scores.overall["f1_std"] == pytest.approx(np.std(values["f1"]), abs=1e-7)
+
+
+def test_bebe_of_absent_classes():
+    truth = Annotation.from_frames([0, 0, 0, 0], Ethogram(NAMES), 10)
+    pred = Annotation.from_frames([0, 0, 1, 1], Ethogram(NAMES), 10)
+    scores = eb.score(pred, truth, suite="bebe").behaviors
+    assert (scores["c"]["precision"], scores["c"]["recall"], scores["c"]["f1"]) == (1, 1, 1)
+    assert (scores["b"]["precision"], scores["b"]["recall"], scores["b"]["f1"]) == (0, 1, 0)
+    missed = eb.score(Annotation.from_frames([1, 1, 1, 1], Ethogram(NAMES), 10), truth, suite="bebe").behaviors["a"]
+    assert (missed["precision"], missed["recall"], missed["f1"]) == (1, 0, 0)
+
+
+def test_bebe_time_scale_ratio():
+    truth = Annotation.from_frames(np.arange(100) // 20 % 2, Ethogram(NAMES), 10)
+    pred = Annotation.from_frames(np.arange(100) // 10 % 2, Ethogram(NAMES), 10)
+    assert close(eb.score(pred, truth, suite="bebe").overall["time_scale_ratio"], 0.5)
+
+
+@given(codes)
+def test_calms21_pools_and_leaves_other_out(pair):
+    pred, truth = (np.array(v) % 3 for v in pair)
+    sides = [Annotation.from_frames(v, Ethogram(NAMES, "c"), 10) for v in (pred, truth)]
+    overall = eb.score(*sides, suite="calms21", resamples=0).overall
+    there = [k for k in (0, 1) if k in truth or k in pred]
+    if not there:
+        assert np.isnan(overall["macro_f1"])
+        return
+    for name, function in (("macro_f1", sk.f1_score), ("macro_precision", sk.precision_score), ("macro_recall", sk.recall_score)):
+        expected = function(truth, pred, labels=there, average="macro", zero_division=0)
+        assert close(overall[name], expected), name
+
+
+segments = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.sampled_from(["x", "y", "background"])), max_size=8)
+
+
+def literal(truth, pred):
+    """Rodent-Bench's evaluator, as FACTS describe it, on lists of (start, end, label) in seconds."""
+    last = max(int(max((e for _, e, _ in side), default=0)) for side in (truth, pred))
+
+    def label(side, second):
+        return next((name for start, end, name in side if start <= second < end), "background")
+
+    y = [label(truth, s) for s in range(last + 1)]
+    p = [label(pred, s) for s in range(last + 1)]
+    labels = sorted({*y, *p} - {"background"})
+    f1 = []
+    for name in labels:
+        tp = sum(a == b == name for a, b in zip(y, p, strict=True))
+        fp = sum(b == name != a for a, b in zip(y, p, strict=True))
+        fn = sum(a == name != b for a, b in zip(y, p, strict=True))
+        precision = tp / (tp + fp) if tp + fp else 0
+        recall = tp / (tp + fn) if tp + fn else 0
+        f1.append(2 * precision * recall / (precision + recall) if precision + recall else 0)
+    total, before = 0.0, 0.0
+    for k in range(1, 10):
+        used = set()
+        for start, end, name in truth:
+            for j, (a, b, other) in enumerate(pred):
+                inside = max(0, min(end, b) - max(start, a))
+                together = (end - start) + (b - a) - inside
+                if j not in used and other == name and together > 0 and inside / together >= k / 10:
+                    used.add(j)
+                    break
+        precision = len(used) / len(pred) if pred else 0
+        recall = len(used) / len(truth) if truth else 0
+        total += precision * (recall - before)
+        before = recall
+    return {
+        "accuracy": np.mean([a == b for a, b in zip(y, p, strict=True)]),
+        "macro_f1": np.mean(f1) if f1 else 0.0,
+        "mutual_information": sk.mutual_info_score(y, p),
+        "mcc": sk.matthews_corrcoef(y, p) if len({*y, *p}) > 1 else 0.0,
+        "map": total,
+    }
+
+
+def from_segments(rows, rate=4):
+    rows = [(a, a + b, name) for a, b, name in rows]
+    names = sorted({name for *_, name in rows})
+    length = max([e for _, e, _ in rows], default=0) * rate
+    return Annotation.from_bouts([a * rate for a, *_ in rows], [b * rate for _, b, _ in rows], [n for *_, n in rows], names, rate, length)
+
+
+@given(segments, segments)
+def test_rodentbench_equals_its_evaluator(truth, pred):
+    expected = literal(*([(a, a + b, name) for a, b, name in side] for side in (truth, pred)))
+    overall = eb.score(from_segments(pred), from_segments(truth), suite="rodentbench", resamples=0).overall
+    for name, value in expected.items():
+        assert close(overall[name], value), (name, overall[name], value)
+
+
+def test_rodentbench_map_of_the_worked_examples():
+    def annotation(rows):
+        return Annotation.from_bouts([a for a, _ in rows], [b for _, b in rows], [0] * len(rows), ["x"], 100, 100_000)
+
+    truth = annotation([(0, 100), (1000, 1100)])
+    all_55 = annotation([(0, 55), (1000, 1055)])
+    assert close(eb.score(all_55, truth, suite="rodentbench").overall["map"], 1.0)
+    mixed = annotation([(0, 95), (1000, 1045)])
+    assert close(eb.score(mixed, truth, suite="rodentbench").overall["map"], 0.75)
+
+
+def test_rodentbench_resolves_overlaps_by_order():
+    ethogram = ["x", "y"]
+    first_x = Annotation.from_bouts([0, 0], [40, 40], ["x", "y"], ethogram, 10, 40)
+    first_y = Annotation.from_bouts([0, 0], [40, 40], ["y", "x"], ethogram, 10, 40)
+    only_x = Annotation.from_bouts([0], [40], ["x"], ethogram, 10, 40)
+    assert eb.score(first_x, only_x, suite="rodentbench").overall["accuracy"] == 1
+    assert eb.score(first_y, only_x, suite="rodentbench").overall["accuracy"] == pytest.approx(0.2)
+
+
+def test_lengths_that_differ_are_refused_where_no_publication_allows_them():
+    a, b = (Annotation.from_frames([0] * n, NAMES, 10) for n in (10, 12))
+    for name in ("ethobench", "bebe", "calms21"):
+        with pytest.raises(MismatchError, match="10 frames, the truth 12"):
+            eb.score(a, b, suite=name)
+    for name in ("banos", "rodentbench"):
+        eb.score(a, b, suite=name)
+
+
+def test_a_longer_prediction_adds_bouts_in_banos():
+    truth = Annotation.from_frames([0, 0, 3, 3], NAMES, 10)
+    pred = Annotation.from_frames([0, 0, 3, 3, 3, 0], NAMES, 10)
+    assert eb.score(pred, truth, suite="banos").behaviors["a"]["precision"] == 0.5
+
+
+@pytest.mark.data
+def test_humans_against_each_other_by_frames(data):
+    dataset = eb.load_dataset("banos")
+    scores = eb.score({r.id: r.annotation("human2") for r in dataset}, dataset, annotator="human1", suite="calms21")
+    assert {b: round(f["macro_f1"], 3) for b, f in scores.behaviors.items() if b != "other"} == {
+        "attack": 0.740, "investigation": 0.812, "mount": 0.925,
+    }  # fmt: skip
+
+
+def test_individuals_and_truth_come_from_a_dataset():
+    annotations = [Annotation.from_frames(np.roll(np.arange(40) // 5 % 3, i), NAMES, 10) for i in range(3)]
+    recordings = tuple(
+        Recording(f"r{i}", individual=w, annotations={"me": a}) for i, (w, a) in enumerate(zip("xxy", annotations, strict=True))
+    )
+    data = Dataset(recordings, Ethogram(NAMES))
+    scores = eb.score({f"r{i}": annotations[0] for i in range(3)}, data)
+    assert scores.individuals == ("x", "y")
+    assert (
+        scores.per("individual")["x"]["overall"]["f1"]
+        == eb.score({"a": (annotations[0], annotations[0]), "b": (annotations[0], annotations[1])}).overall["f1"]
+    )
