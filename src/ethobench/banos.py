@@ -17,7 +17,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import ReadWarning
 from ethobench.core.intervals import Intervals
 from ethobench.metrics._matching import count_matches
-from ethobench.metrics.suites.banos import NAMES, continuity, detection, overlap_scores, score_bouts
+from ethobench.metrics.suites.banos import NAMES, Timeline, continuity, detection, overlap_scores, score_timeline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +44,7 @@ __all__ = [
 Bout: TypeAlias = tuple[int, int]
 Pair: TypeAlias = "tuple[pd.DataFrame, pd.DataFrame]"
 Figures: TypeAlias = dict[str, float]
+Frames: TypeAlias = np.ndarray[Any, Any]
 
 
 def score(data: Any, gt: Any = None, *, matching: str = "greedy") -> Any:
@@ -72,15 +73,56 @@ def score(data: Any, gt: Any = None, *, matching: str = "greedy") -> Any:
     """
     import pandas as pd
 
+    _check_matching(matching)
     if isinstance(data, pd.DataFrame):
         if gt is None:
             raise ValueError("When 'data' is a DataFrame, 'gt' must be provided.")
-        cleaned, dropped = preprocess_data({"single": (data, gt)})
-        _warn_of_dropped(dropped)
-        return compute_behavior_metrics(*cleaned["single"], matching=matching)
-    cleaned, dropped = preprocess_data(dict(data))
-    _warn_of_dropped(dropped)
-    return aggregate_metrics(calculate_banos_for_each_file(cleaned, matching=matching))
+        return _score_each({"single": (data, gt)})["single"]
+    return aggregate_metrics(_score_each(dict(data)))
+
+
+def _score_each(data: Mapping[str, Pair]) -> dict[str, dict[str, Figures]]:
+    """Score all pairs in one go; those that need cleaning are cleaned first, and what that leaves out is told."""
+    ready: dict[str, tuple[list[str], Frames, Frames]] = {}
+    for name, (pred, gt) in data.items():
+        columns = list(pred.columns)
+        sides = [_frames(side) for side in (pred, gt)] if columns == list(gt.columns) and len({*columns}) == len(columns) else [None]
+        if any(side is None for side in sides):
+            cleaned, dropped = preprocess_data({name: (pred, gt)})
+            _warn_of_dropped(dropped)
+            columns, sides = list(cleaned[name][0].columns), [_frames(side) for side in cleaned[name]]
+        ready[name] = columns, np.asarray(sides[0]), np.asarray(sides[1])
+    return _score_frames(ready)
+
+
+def _frames(matrix: pd.DataFrame) -> Any:
+    """Return a row for each column, with a frame without behaviour added at both ends; None if more than 0 and 1 is there."""
+    values = matrix.to_numpy().T
+    if values.dtype.kind not in "biuf":
+        return None
+    frames = np.zeros((values.shape[0], values.shape[1] + 2), dtype=bool)
+    np.equal(values, 1, out=frames[:, 1:-1])
+    return frames if np.count_nonzero(values) == np.count_nonzero(frames) else None
+
+
+def _score_frames(data: Mapping[str, tuple[Sequence[str], Frames, Frames]]) -> dict[str, dict[str, Figures]]:
+    """Lay all columns of all recordings out on one timeline and score them together."""
+    truth_edges: list[Frames] = []
+    pred_edges: list[Frames] = []
+    ends, offset = [np.zeros(0, dtype=np.int64)], 0
+    for _, pred, gt in data.values():
+        width = max(pred.shape[1], gt.shape[1])
+        for side, edges in ((gt, truth_edges), (pred, pred_edges)):
+            found = np.flatnonzero(side[:, 1:] != side[:, :-1])
+            if side.shape[1] != width:
+                found += (found // (side.shape[1] - 1)) * (width - side.shape[1])
+            edges.append(found + offset)
+        ends.append(offset + (np.arange(len(gt)) + 1) * (width - 1))
+        offset += len(gt) * (width - 1)
+    sides = [np.concatenate([np.zeros(0, dtype=np.int64), *edges]) for edges in (truth_edges, pred_edges)]
+    truth, guess = (Intervals(edges[::2], edges[1::2]) for edges in sides)
+    cells = iter(score_timeline(Timeline(truth, guess, np.concatenate(ends))))
+    return {name: {column: dict(zip(NAMES, next(cells), strict=True)) for column in columns} for name, (columns, *_) in data.items()}
 
 
 def preprocess_data(data_dict: Mapping[str, Pair]) -> tuple[dict[str, Pair], dict[str, dict[str, list[str]]]]:
@@ -128,17 +170,14 @@ def match_headers(pred_matrix: pd.DataFrame, gt_matrix: pd.DataFrame) -> tuple[p
 
 def compute_behavior_metrics(pred_matrix: pd.DataFrame, gt_matrix: pd.DataFrame, matching: str = "greedy") -> dict[str, Figures]:
     """Score every column of a cleaned pair."""
-    _check_matching(matching)
-    figures = {}
-    for behavior in pred_matrix.columns:
-        pred, gt = (_runs(matrix[behavior].to_numpy()) for matrix in (pred_matrix, gt_matrix))
-        figures[behavior] = dict(zip(NAMES, score_bouts(gt, pred), strict=True))
-    return figures
+    return calculate_banos_for_each_file({"single": (pred_matrix, gt_matrix)}, matching=matching)["single"]
 
 
 def calculate_banos_for_each_file(preprocessed_data: Mapping[str, Pair], matching: str = "greedy") -> dict[str, dict[str, Figures]]:
     """Score every recording of cleaned data."""
-    return {name: compute_behavior_metrics(pred, gt, matching=matching) for name, (pred, gt) in preprocessed_data.items()}
+    _check_matching(matching)
+    pairs = preprocessed_data.items()
+    return _score_frames({name: (list(pred.columns), _frames(pred), _frames(gt[list(pred.columns)])) for name, (pred, gt) in pairs})
 
 
 def aggregate_metrics(file_metrics: Mapping[str, Mapping[str, Figures]]) -> tuple[dict[str, Figures], Figures]:
@@ -212,8 +251,7 @@ def _intervals(bouts: Sequence[Bout]) -> Intervals:
 
 
 def _overlap(pred_bouts: Sequence[Bout], gt_bouts: Sequence[Bout]) -> tuple[float, float]:
-    truth, pred = _intervals(gt_bouts), _intervals(pred_bouts)
-    return overlap_scores(truth, pred, *iv.overlapping_pairs(truth, pred))
+    return overlap_scores(_intervals(gt_bouts), _intervals(pred_bouts))
 
 
 def _nanmean(values: Sequence[float | None]) -> float:

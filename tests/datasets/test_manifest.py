@@ -208,6 +208,6 @@ def test_bebe_har(data, monkeypatch):
     har = load_dataset("bebe/HAR")
     assert (len(har), len(har.individuals), har.n_frames) == (61, 30, 1_122_772)
     known = sum(int((r.annotation().stop - r.annotation().start).sum()) for r in har)
-    assert 1 - known / har.n_frames == pytest.approx(0.334, abs=0.0005)
+    assert 1 - known / har.n_frames == pytest.approx(0.334, abs=0.001)
     assert sorted({*har.folds.values()}) == [0, 1, 2, 3, 4]
     assert har["exp01_user01"].signals.values[0, 0] == 0.91806

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ethobench import Annotation, Ethogram
 from ethobench.core import Track
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.formats import _events
+from ethobench.formats import _events, _events_write
 from ethobench.formats._events import POINT, START, STOP, Event, in_turns, pair
 
 PATH = Path("log")
@@ -143,7 +143,7 @@ def annotations(draw: st.DrawFn) -> Annotation:
 
 @given(annotations())
 def test_events_give_back_the_same_frames(a: Annotation) -> None:
-    events, notes = _events.events_of(a, set())
+    events, notes = _events_write.events_of(a, set())
     again, more = pair(PATH, in_turns(events)).to_annotation(a.ethogram, a.rate, seconds=False, length=80)
     assert more == []
     assert (again.to_frames() == a.to_frames()).all()
@@ -155,7 +155,7 @@ def test_events_give_back_the_same_frames(a: Annotation) -> None:
 
 @given(annotations())
 def test_layers_keep_every_bout(a: Annotation) -> None:
-    events, notes = _events.events_of(a, set(), layers=True)
+    events, notes = _events_write.events_of(a, set(), layers=True)
     again, _ = pair(PATH, events).to_annotation(a.ethogram, a.rate, seconds=False, length=80)
     assert notes == []
     assert sorted(zip(again.start, again.stop, again.behavior, strict=True)) == sorted(zip(a.start, a.stop, a.behavior, strict=True))
@@ -163,22 +163,22 @@ def test_layers_keep_every_bout(a: Annotation) -> None:
 
 def test_overlapping_bouts_of_one_track_become_one_and_that_is_noted() -> None:
     a = Annotation.from_bouts([0, 3, 9], [5, 8, 12], ["a"] * 3, ["a"], 25, 20, comment=["one", "two", ""])
-    events, notes = _events.events_of(a, set())
+    events, notes = _events_write.events_of(a, set())
     assert [(e.time, e.kind, e.comment) for e in events] == [(0, START, "one / two"), (8, STOP, ""), (9, START, ""), (12, STOP, "")]
     assert "1 bouts overlap" in notes[0].message
 
 
 def test_losses_of_the_ethogram_are_told() -> None:
     a = Annotation.from_bouts([0], [5], ["rest"], Ethogram(["rest", "fight"], background="rest"), 25, 20)
-    notes = [note.message for note in _events.ethogram_losses("this", [a])]
+    notes = [note.message for note in _events_write.ethogram_losses("this", [a])]
     assert any("fight" in note for note in notes)
     assert any("'rest' will read as any other" in note for note in notes)
     b = Annotation.from_bouts([0], [5], ["other"], ["other"], 25, 20)
-    assert ["'other' will be taken for it" in n.message for n in _events.ethogram_losses("this", [b])] == [True]
+    assert ["'other' will be taken for it" in n.message for n in _events_write.ethogram_losses("this", [b])] == [True]
 
 
 def test_clocks_that_are_too_fast_and_names_that_clash_are_refused() -> None:
     with pytest.raises(EthobenchError, match="microseconds"):
-        _events.check_rate("this", 1e6)
+        _events_write.check_rate("this", 1e6)
     with pytest.raises(EthobenchError, match="several are called 'a'"):
-        _events.check_ids("this", ["a", "b", "a"])
+        _events_write.check_ids("this", ["a", "b", "a"])

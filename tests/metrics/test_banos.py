@@ -18,7 +18,7 @@ import ethobench as eb
 from ethobench import banos
 from ethobench.core import intervals as iv
 from ethobench.core.errors import ReadWarning
-from ethobench.metrics.suites.banos import score_bouts
+from ethobench.metrics.suites.banos import Timeline, score_timeline
 
 NAMES = ("precision", "recall", "f1_score", "so", "tp", "ic")
 
@@ -132,7 +132,7 @@ def test_all_short_pairs_equal_the_oracle(n):
     for truth in sequences:
         a = iv.from_mask(truth)
         for pred in sequences:
-            mine = score_bouts(a, iv.from_mask(pred))
+            (mine,) = score_timeline(Timeline(a, iv.from_mask(pred), np.array([n + 1])))
             for value, exact in zip(mine, oracle(truth, pred), strict=True):
                 assert math.isnan(value) if exact is None else value == pytest.approx(float(exact), abs=1e-12), (truth, pred)
 

@@ -12,6 +12,7 @@ from ethobench.core import intervals as iv
 from ethobench.metrics import all_metrics
 from ethobench.metrics._cases import Case
 from ethobench.metrics._measures import Measure, Resampler, Sample
+from ethobench.metrics.probabilities import ranking_of
 
 METRICS = all_metrics()
 NAMES = ["a", "b", "c", "other"]
@@ -58,7 +59,7 @@ def values(metric, cases) -> tuple[float, np.ndarray]:
     """A metric's pooled value, and its values by behaviour."""
     ethogram = cases[0].ethogram
     if metric.exact is not None:
-        by_behavior = metric.exact(list(cases))
+        by_behavior = np.array([metric.exact(ranking_of(cases, code)) for code in range(len(ethogram))])
         return float(np.nanmean(by_behavior)), by_behavior
     foreground = np.array([b.name != "other" for b in ethogram])
     sample = Sample(np.eye(len(cases)), foreground, np.ones(len(ethogram), dtype=bool))

@@ -110,7 +110,7 @@ def test_mismatches_are_told_in_words():
     with pytest.raises(MismatchError, match="'r1' has"):
         eb.agreement({"r0": truth, "r1": truth.crop(0, 10)})
     other = truth.rename({"a": "x"})
-    with pytest.raises(MismatchError, match="has 'x', which the truth does not know; the prediction does not know 'a'"):
+    with pytest.raises(MismatchError, match="which the truth does not know"):
         eb.score(other, truth)
     scores = eb.score(other, truth, behaviors="all")
     assert scores.behaviors["a"]["f1"] == 0
@@ -126,7 +126,7 @@ def test_mismatches_are_told_in_words():
 
 @pytest.mark.parametrize("wrong", [np.zeros((5, 3)), [[0, 1]], pd.DataFrame({"a": ["0", "1"]}), "file.csv", None, 3.0])
 def test_other_things_than_annotations_are_refused(wrong):
-    with pytest.raises(EthobenchError, match="Annotation|prediction and a truth"):
+    with pytest.raises(EthobenchError, match=r"Annotation|prediction and a truth"):
         eb.score(wrong, some(0))
 
 

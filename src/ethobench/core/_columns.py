@@ -87,13 +87,20 @@ def as_observed(observed: Observed | Intervals | BoolArray | None, n_frames: int
 
 def sort_columns(columns: dict[str, Any]) -> dict[str, Any]:
     """Sort columns by start (then stop, behaviour, subject, target, order) and make them read-only."""
-    keys = ("order", "target", "subject", "behavior", "stop", "start")
-    order = np.lexsort([columns[name] for name in keys])
+    start = columns["start"]
+    rises = start[1:] > start[:-1]
+    order = None
+    if not rises.all():
+        order = np.argsort(start, kind="stable")
+        if (start[order][1:] == start[order][:-1]).any():
+            order = np.lexsort([columns[name] for name in ("order", "target", "subject", "behavior", "stop", "start")])
     result: dict[str, Any] = {}
     for name, column in columns.items():
-        result[name] = None if column is None else column[order]
-        if column is not None:
-            result[name].setflags(write=False)
+        if column is None:
+            result[name] = None
+            continue
+        result[name] = column[order] if order is not None else column.copy() if column.flags.writeable else column
+        result[name].setflags(write=False)
     return result
 
 
@@ -112,20 +119,17 @@ def hidden_rows(frames: NDArray[Any], unobserved: int | ArrayLike | None) -> Boo
 
 
 def bouts_of_codes(codes: NDArray[Any], hidden: BoolArray | None, n_behaviors: int) -> tuple[IntArray, IntArray, IntArray]:
-    if codes.dtype.kind not in "iub":
-        whole = codes.astype(np.int64) if np.isfinite(codes).all() else None
-        if whole is None or not np.array_equal(whole, codes):
-            raise EthobenchError("frame codes are whole numbers; mark missing ones with unobserved=mask")
-        codes = whole
-    visible = codes.astype(np.int64) if hidden is None else np.where(hidden, n_behaviors, codes).astype(np.int64)
-    bad = (visible < 0) | (visible > n_behaviors)
-    if bad.any():
-        frame = int(np.flatnonzero(bad)[0])
-        raise NotFoundError(f"frame {frame} has code {visible[frame]}, but codes run from 0 to {n_behaviors - 1}")
+    visible = codes if hidden is None else np.where(hidden, n_behaviors, codes)
     runs = iv.encode_runs(visible)
-    codes = runs.values.astype(np.int64)
-    keep = codes < n_behaviors
-    return runs.start[keep], runs.stop[keep], codes[keep]
+    if not np.isfinite(runs.values).all() or not np.array_equal(np.floor(runs.values), runs.values):
+        raise EthobenchError("frame codes are whole numbers; mark missing ones with unobserved=mask")
+    values = runs.values.astype(np.int64)
+    bad = (values < 0) | (values > n_behaviors)
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise NotFoundError(f"frame {runs.start[first]} has code {values[first]}, but codes run from 0 to {n_behaviors - 1}")
+    keep = values < n_behaviors
+    return runs.start[keep], runs.stop[keep], values[keep]
 
 
 def bouts_of_columns(frames: NDArray[Any], hidden: BoolArray | None) -> tuple[IntArray, IntArray, IntArray]:

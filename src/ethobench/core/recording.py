@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ethobench.core.annotation import Annotation
 from ethobench.core.errors import EthobenchError, Note, NotFoundError
 from ethobench.core.signals import Poses, Signals
+
+if TYPE_CHECKING:
+    import xarray
 
 Data: TypeAlias = Signals | Poses
 DEFAULT_ANNOTATOR = "annotator"
@@ -113,3 +116,24 @@ class Recording:
         """Return a copy with some fields changed; signals that are not loaded yet stay so."""
         own = {name.lstrip("_"): value for name, value in vars(self).items()}
         return Recording(**{**own, **changes})
+
+    def to_movement(self) -> xarray.Dataset:
+        """Return the poses as a dataset that `movement` takes; time is in seconds where the rate is known, else in frames."""
+        from ethobench.core.movement import to_movement
+
+        return to_movement(self)
+
+    @classmethod
+    def from_movement(cls, dataset: xarray.Dataset, id: str) -> Recording:
+        """Make a recording from a poses dataset of `movement`.
+
+        Parameters
+        ----------
+        dataset : xarray.Dataset
+            With the variable ``position``, and ``confidence`` where there is one; dimensions in any order.
+        id : str
+            What to call the recording.
+        """
+        from ethobench.core.movement import from_movement
+
+        return from_movement(dataset, id)

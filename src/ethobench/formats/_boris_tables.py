@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.formats import _events
+from ethobench.formats import _events_write
 from ethobench.formats._bouts import SECONDS_RATE
 from ethobench.formats._sheets import plain
 from ethobench.formats._tables import Table, format_time
@@ -196,12 +196,12 @@ def numbers_in(cell: str, decimal: str = ".") -> list[float]:
 
 def written(recordings: Sequence[Recording], title: str) -> tuple[list[tuple[Recording, Annotation]], list[Note]]:
     """Return the recordings that a table can hold, each with its annotation, and what it cannot hold."""
-    _events.check_ids(title, [r.id for r in recordings])
+    _events_write.check_ids(title, [r.id for r in recordings])
     annotations = [r.annotation() for r in recordings]
-    notes = _events.ethogram_losses(title, annotations)
+    notes = _events_write.ethogram_losses(title, annotations)
     kept = []
     for recording, a in zip(recordings, annotations, strict=True):
-        _events.check_rate(title, a.rate)
+        _events_write.check_rate(title, a.rate)
         if len(a):
             kept.append((recording, a))
         else:

@@ -15,6 +15,7 @@ from ethobench.core.errors import FormatError, Note
 SECONDS_RATE = 1000.0
 FRAMES_RATE = 30.0
 OFF_GRID = 0.01
+MAX_FRAMES = 1e12
 
 
 @dataclass
@@ -105,6 +106,10 @@ class BoutRows:
         if early.any():
             i = int(np.flatnonzero(early)[0])
             raise FormatError(self.path, f"{self.behavior[i]!r} starts at {start[i]:g}, before the recording", self.place[i])
+        late = keep & (stop * (rate if seconds else 1.0) > MAX_FRAMES)
+        if late.any():
+            i = int(np.flatnonzero(late)[0])
+            raise FormatError(self.path, f"{self.behavior[i]!r} ends at {stop[i]:g}, which no recording reaches", self.place[i])
         first, last = to_clock(start[keep], rate, seconds), to_clock(stop[keep], rate, seconds)
         notes += off_grid_notes(np.concatenate((start[keep], stop[keep])), rate, seconds)
         end = int(last.max()) if last.size else 0

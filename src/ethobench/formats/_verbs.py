@@ -81,9 +81,7 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
     _check_options(reader, reader.read, options)
     try:
         return reader.read(path, entry, **options)
-    except EthobenchError:
-        raise
-    except (OSError, MemoryError):
+    except (EthobenchError, OSError, MemoryError):
         raise
     except Exception as error:
         raise FormatError(path, f"could not be read as {reader.title} ({type(error).__name__}: {error})") from error
@@ -175,22 +173,30 @@ def write_recordings(
         raise EthobenchError(f"a {writer.title} file holds one recording, not {len(recordings)}; write one file for each")
     notes: list[Note] = []
     for recording in recordings:
-        if len(recording.annotations) > 1 and not writer.annotators:
+        if len(recording.annotations) > 1 and not writer.annotators and "annotations" in writer.contents:
             raise EthobenchError(f"a {writer.title} file holds one annotator, but {recording.id!r} has: {', '.join(recording.annotations)}")
         for annotation in recording.annotations.values():
             notes += losses(annotation, writer)
-    with appearing(path) as temporary:
-        notes += writer.write(recordings, temporary, **options)
+    try:
+        with appearing(path) as temporary:
+            notes += writer.write(recordings, temporary, **options)
+    except (EthobenchError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise EthobenchError(f"{path}: could not be written as {writer.title} ({reason})") from error
     return list(dict.fromkeys(notes))
 
 
 def format_for(path: Path) -> Format:
-    """Return the format that a suffix stands for when writing."""
-    endings = {suffix: f for f in reversed([*formats]) if f.can_write for suffix in reversed(f.suffixes)}
-    best = max((s for s in endings if path.name.lower().endswith(s)), key=len, default=None)
-    if best is None:
+    """Return the format that a suffix stands for when writing; one that holds annotations, unless no such format has it."""
+    name = path.name.lower()
+    fitting = [f for f in formats if f.can_write and name.endswith(f.suffixes)]
+    if not fitting:
         raise EthobenchError(f"no format is written for the name {path.name!r}; name one: {', '.join(writable())}")
-    chosen = [f for f in formats if f.can_write and best in f.suffixes]
+    fitting = [f for f in fitting if "annotations" in f.contents] or fitting
+    best = max((suffix for f in fitting for suffix in f.suffixes if name.endswith(suffix)), key=len)
+    chosen = [f for f in fitting if best in f.suffixes]
     first = [f for f in chosen if f.suffixes[0] == best]
     preferred = [f for f in first if f.name.startswith("tidy")] or first or chosen
     return preferred[0]
@@ -202,7 +208,12 @@ def writable() -> list[str]:
 
 
 def losses(annotation: Annotation, writer: Format) -> list[Note]:
-    """Tell what of an annotation a format cannot hold; overlaps it cannot hold are an error."""
+    """Tell what of an annotation a format cannot hold; overlaps it cannot hold are an error.
+
+    A format that holds no annotations at all leaves them out as a whole, and says so itself.
+    """
+    if "annotations" not in writer.contents:
+        return []
     state = annotation.stop > annotation.start
     whole = annotation.observed.is_whole(annotation.n_frames)
     touching = len(annotation.merge_touching()) != len(annotation)

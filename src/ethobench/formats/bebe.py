@@ -67,6 +67,8 @@ def read_metadata(root: Path) -> Metadata:
     import yaml
 
     path = root / METADATA
+    if not path.is_file():
+        raise FormatError(root, f"this is no BEBE folder: it has no {METADATA}")
     try:
         fields = yaml.load(read_text(path), Loader=_yaml_loader())  # noqa: S506 - a SafeLoader, compiled where there is one
     except yaml.YAMLError as error:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ethobench.core import Ethogram, Recording
 from ethobench.core.errors import Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _events
+from ethobench.formats import _events, _events_write
 from ethobench.formats._base import Format, not_understood, pick_entry, register_format
 from ethobench.formats._boris_tables import (
     NO_FOCAL_SUBJECT,
@@ -82,7 +82,7 @@ class BorisAggregated(Format):
             *("Behavior type", "Start (s)", "Stop (s)", "Duration (s)", "Media file name", *COLUMNS[3:]),
         ]
         kept, notes = written(recordings, TITLE)
-        points = _events.point_behaviors(a for _, a in kept)
+        points = _events_write.point_behaviors(a for _, a in kept)
         rows = []
         for recording, a in kept:
             about = observation_cells(recording)

@@ -17,7 +17,7 @@ import numpy as np
 from ethobench.core import Ethogram, Recording
 from ethobench.core.errors import Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _events
+from ethobench.formats import _events, _events_write
 from ethobench.formats._base import Format, not_understood, pick_entry, register_format
 from ethobench.formats._boris_tables import (
     NO_FOCAL_SUBJECT,
@@ -69,15 +69,15 @@ class BorisTabular(Format):
             *("Behavior type", "Time", "Media file name", "Image index", "Image file path", "Comment"),
         ]
         kept, notes = written(recordings, TITLE)
-        points = _events.point_behaviors(a for _, a in kept)
+        points = _events_write.point_behaviors(a for _, a in kept)
         rows = []
         for recording, a in kept:
-            events, more = _events.events_of(a, points)
+            events, more = _events_write.events_of(a, points)
             notes += more
             about = observation_cells(recording)
             for e in events:
                 who = [e.subject or NO_FOCAL_SUBJECT, e.behavior, "", *modifier_cells(e.modifiers, n_modifiers)]
-                time = format_time(_events.seconds_of(e, a.rate))
+                time = format_time(_events_write.seconds_of(e, a.rate))
                 rows.append([*about, *who, e.kind, time, about[SOURCE], str(int(e.time)), "NA", e.comment])
         write_rows(path, header, rows)
         return notes

@@ -20,7 +20,7 @@ import numpy as np
 from ethobench.core import Annotation, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _events
+from ethobench.formats import _events, _events_write
 from ethobench.formats._base import Format, not_understood, pick_entry, register_format
 from ethobench.formats._boris_tables import modifier_cells, modifier_count
 from ethobench.formats._bouts import SECONDS_RATE
@@ -67,17 +67,17 @@ class Observer(Format):
         return [log.recording(name, rows[name], events, ethogram, rate or SECONDS_RATE) for name in pick_entry(path, entry, list(rows))]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
-        _events.check_ids(TITLE, [r.id for r in recordings])
+        _events_write.check_ids(TITLE, [r.id for r in recordings])
         annotations = [a for r in recordings for a in r.annotations.values()]
-        notes = _events.ethogram_losses(TITLE, annotations)
-        points = _events.point_behaviors(annotations)
+        notes = _events_write.ethogram_losses(TITLE, annotations)
+        points = _events_write.point_behaviors(annotations)
         n_modifiers = modifier_count(recordings)
         header = ["Time_Relative_sf", "Duration_sf", "Result_Container", "Observation", "Event_Log", "Subject", "Behavior"]
         header += [*(f"Modifier_{i + 1}" for i in range(n_modifiers)), "Event_Type", "Comment"]
         rows: list[list[Any]] = []
         for recording in recordings:
             for annotator, a in recording.annotations.items():
-                _events.check_rate(TITLE, a.rate)
+                _events_write.check_rate(TITLE, a.rate)
                 if not len(a):
                     notes.append(Note(f"an {TITLE} lists events, so a recording without bouts is lost", recording.id))
                 rows += _rows(recording.id, annotator, a, points, n_modifiers)
@@ -88,8 +88,8 @@ class Observer(Format):
 
 
 def _rows(recording: str, annotator: str, a: Annotation, points: set[str], n_modifiers: int) -> list[list[Any]]:
-    events, _ = _events.events_of(a, points, layers=True)
-    times = [_events.seconds_of(e, a.rate) for e in events]
+    events, _ = _events_write.events_of(a, points, layers=True)
+    times = [_events_write.seconds_of(e, a.rate) for e in events]
     stops = {e.layer: time for e, time in zip(events, times, strict=True) if e.kind == STOP}
     rows = []
     for e, time in zip(events, times, strict=True):

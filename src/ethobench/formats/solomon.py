@@ -19,7 +19,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _events
+from ethobench.formats import _events_write
 from ethobench.formats._base import Format, not_understood, pick_entry, register_format
 from ethobench.formats._bouts import frames_rate
 from ethobench.formats._tables import Table, format_time, read_table, write_table
@@ -84,15 +84,15 @@ class Solomon(Format):
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         annotations = [r.annotation() for r in recordings]
         names = [_category(r, alone=len(recordings) == 1) for r in recordings]
-        _events.check_ids(TITLE, names)
+        _events_write.check_ids(TITLE, names)
         first = annotations[0]
         if any((a.rate, a.n_frames) != (first.rate, first.n_frames) for a in annotations):
             raise MismatchError(f"the columns of a {TITLE} share one clock, but these recordings differ in rate or length")
-        _events.check_rate(TITLE, first.rate)
+        _events_write.check_rate(TITLE, first.rate)
         if first.n_frames < 2:
             raise EthobenchError(f"a {TITLE} tells its rate by the distance of two rows, so it cannot hold {first.n_frames} frames")
         columns = [_cells(a) for a in annotations]
-        notes = [note for a in annotations for note in _events.ethogram_losses(TITLE, [a])]
+        notes = [note for a in annotations for note in _events_write.ethogram_losses(TITLE, [a])]
         last = max((int(np.flatnonzero(column != "")[-1]) + 1 for column in columns if (column != "").any()), default=0)
         if any(iv.total(iv.clip(a.observed.anywhere(), last, a.n_frames)) for a in annotations):
             notes.append(

@@ -45,7 +45,7 @@ class Metric:
     definition : str
         One sentence for people.
     exact : callable, optional
-        Makes the pooled values of each behaviour from the cases themselves, where sums cannot.
+        Makes the pooled value of a behaviour from its ranked scores, where sums cannot.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Metric:
     rate_free: bool = True
     probabilistic: bool = False
     definition: str = ""
-    exact: Callable[[list[Case]], Array] | None = None
+    exact: Callable[[Any], float] | None = None
 
     @property
     def family(self) -> str:

@@ -103,7 +103,8 @@ class Case:
         for subject in self.subjects:
             bounds, truth, pred = self.aligned_codes(subject)
             known = truth >= 0
-            np.add.at(matrix, (truth[known], pred[known]), np.diff(bounds)[known])
+            flat = np.bincount(truth[known] * size + pred[known], weights=np.diff(bounds)[known], minlength=size * size)
+            matrix += flat.reshape(size, size)
         return matrix
 
     def aligned_codes(self, subject: str | None) -> tuple[IntArray, IntArray, IntArray]:

@@ -35,8 +35,8 @@ def match_first(first: IntArray, last: IntArray) -> IntArray:
     return chosen
 
 
-def count_matches(i: IntArray, j: IntArray) -> int:
-    """Count the pairs that the first-come rule matches, which is also the most that any rule can.
+def matched_first(i: IntArray, j: IntArray) -> IntArray:
+    """Return the members of `i` that the first-come rule matches: as many as any rule could.
 
     Parameters
     ----------
@@ -44,15 +44,20 @@ def count_matches(i: IntArray, j: IntArray) -> int:
         Overlapping pairs of two sets without overlaps of their own, sorted by `i`, then `j`.
     """
     if len(i) == 0:
-        return 0
+        return i
     lonely = _lonely(i, j)
     rest_i, rest_j = i[~lonely], j[~lonely]
     if len(rest_i) == 0:
-        return int(lonely.sum())
+        return i
     begins = np.concatenate(([True], rest_i[1:] != rest_i[:-1]))
     ends = np.concatenate((begins[1:], [True]))
     chosen = match_first(rest_j[begins], rest_j[ends])
-    return int(lonely.sum()) + int((chosen >= 0).sum())
+    return np.concatenate((i[lonely], rest_i[begins][chosen >= 0]))
+
+
+def count_matches(i: IntArray, j: IntArray) -> int:
+    """Count the pairs that the first-come rule matches."""
+    return len(matched_first(i, j))
 
 
 def match_best(i: IntArray, j: IntArray, weight: NDArray[np.float64]) -> BoolArray:

@@ -11,8 +11,9 @@ equal bins of the score's range, which `binned_average_precision` gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,9 @@ class Ranking:
         negative.sort()
         return cls(positive, negative)
 
+    @cached_property
     def at_positives(self) -> tuple[NDArray[np.floating], Array, Array]:
-        """Return the distinct scores of positives, and how many positives and negatives score at least as high."""
+        """The distinct scores of positives, and how many positives and negatives score at least as high."""
         first = np.concatenate(([True], self.positive[1:] != self.positive[:-1])) if len(self.positive) else np.zeros(0, dtype=bool)
         score = self.positive[first]
         above = len(self.positive) - np.flatnonzero(first)
@@ -54,7 +56,7 @@ def average_precision_of(ranking: Ranking) -> float:
     """Area under the precision-recall steps, one for each distinct score."""
     if len(ranking.positive) == 0:
         return float("nan")
-    _, above, false = ranking.at_positives()
+    _, above, false = ranking.at_positives
     equal = above - np.append(above[1:], 0)
     return float((equal * (above / (above + false))).sum() / len(ranking.positive))
 
@@ -63,7 +65,7 @@ def auroc_of(ranking: Ranking) -> float:
     """Probability that a random positive scores above a random negative; ties count as half."""
     if len(ranking.positive) == 0 or len(ranking.negative) == 0:
         return float("nan")
-    score, above, not_below = ranking.at_positives()
+    score, above, not_below = ranking.at_positives
     equal = above - np.append(above[1:], 0)
     above_or_none = len(ranking.negative) - np.searchsorted(ranking.negative, score, side="right")
     below, ties = len(ranking.negative) - not_below, not_below - above_or_none
@@ -87,24 +89,18 @@ def best_threshold_of(ranking: Ranking) -> tuple[float, float]:
     """Return the threshold with the highest F1, and that F1."""
     if len(ranking.positive) == 0:
         return float("nan"), float("nan")
-    score, above, false = ranking.at_positives()
+    score, above, false = ranking.at_positives
     f1 = 2 * above / (above + false + len(ranking.positive))
     best = int(np.argmax(f1))
     return float(score[best]), float(f1[best])
 
 
-def rankings(cases: Iterable[Case]) -> list[Ranking]:
-    """Pool the frames of all recordings and rank them, behaviour by behaviour."""
-    given = [case for case in cases if case.probabilities is not None]
-    if not given:
-        return []
-    result = []
-    for code in range(len(given[0].ethogram)):
-        parts = [_frames_of(case, code) for case in given]
-        scores = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
-        truth = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
-        result.append(Ranking.of(scores, truth))
-    return result
+def ranking_of(cases: Sequence[Case], code: int) -> Ranking:
+    """Pool the frames of all recordings and rank them by the scores of one behaviour."""
+    parts = [_frames_of(case, code) for case in cases]
+    scores = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
+    truth = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
+    return Ranking.of(scores, truth)
 
 
 def _frames_of(case: Case, code: int) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
@@ -136,23 +132,7 @@ def histogram(case: Case) -> Array:
     return table
 
 
-def _exact_average_precision(cases: list[Case]) -> Array:
-    return np.array([average_precision_of(r) for r in rankings(cases)])
-
-
-def _exact_auroc(cases: list[Case]) -> Array:
-    return np.array([auroc_of(r) for r in rankings(cases)])
-
-
-def _exact_binned(cases: list[Case]) -> Array:
-    return np.array([binned_average_precision_of(r) for r in rankings(cases)])
-
-
-def _exact_threshold(cases: list[Case]) -> Array:
-    return np.array([best_threshold_of(r)[0] for r in rankings(cases)])
-
-
-@register_metric(histogram, kind="histogram", probabilistic=True, exact=_exact_average_precision)
+@register_metric(histogram, kind="histogram", probabilistic=True, exact=average_precision_of)
 def average_precision(s: Array) -> Array:
     """Area under the precision-recall curve."""
     right, false = _from_above(s)
@@ -161,13 +141,13 @@ def average_precision(s: Array) -> Array:
     return ratio((precision * gained).sum(axis=-1), right[..., -1])
 
 
-@register_metric(histogram, kind="histogram", probabilistic=True, exact=_exact_binned)
+@register_metric(histogram, kind="histogram", probabilistic=True, exact=binned_average_precision_of)
 def binned_average_precision(s: Array) -> Array:
     """Area under the precision-recall curve at 10,000 equal bins of the score's range, as CalMS21's text has it."""
     return average_precision(s)
 
 
-@register_metric(histogram, kind="histogram", probabilistic=True, exact=_exact_auroc)
+@register_metric(histogram, kind="histogram", probabilistic=True, exact=auroc_of)
 def auroc(s: Array) -> Array:
     """Probability that a frame with the behaviour scores above one without."""
     positive, negative = s[..., :BINS], s[..., BINS : 2 * BINS]
@@ -182,7 +162,7 @@ def calibration_error(s: Array) -> Array:
     return ratio(np.nansum(np.abs(true - total), axis=-1), frames.sum(axis=-1))
 
 
-@register_metric(histogram, kind="histogram", probabilistic=True, best=np.inf, exact=_exact_threshold)
+@register_metric(histogram, kind="histogram", probabilistic=True, best=np.inf, exact=lambda ranking: best_threshold_of(ranking)[0])
 def best_threshold(s: Array) -> Array:
     """Threshold with the highest frame F1."""
     right, false = _from_above(s)

@@ -98,6 +98,8 @@ class Scores:
         By the suite's measures; NaN where undefined.
     behaviors : dict of str to dict
         The same for each behaviour.
+    cases : list of Case
+        The recordings as they were compared.
     notes : list of Note
         What was pooled, left out or not looked at.
     """
@@ -106,7 +108,7 @@ class Scores:
         self.suite, self.ethogram = suite, ethogram
         self.recordings = tuple(case.id for case in cases)
         self.individuals = tuple(dict.fromkeys(case.individual for case in cases))
-        self._cases, self._resamples, self._seed = cases, resamples, seed
+        self.cases, self._resamples, self._seed = cases, resamples, seed
         self._statistics: dict[Statistics, Array] = {}
         self._resamplers: dict[int, Resampler] = {}
         membership = np.array([[float(case.individual == who) for case in cases] for who in self.individuals])
@@ -152,7 +154,7 @@ class Scores:
     def coverage(self) -> float:
         """Share of the frames looked at by the truth that the prediction looked at too."""
         seen = both = 0
-        for case in self._cases:
+        for case in self.cases:
             truth = case.truth.observed.anywhere()
             seen += iv.total(truth)
             both += iv.shared(truth, case.pred.observed.anywhere())
@@ -162,9 +164,9 @@ class Scores:
     def notes(self) -> list[Note]:
         """What a reader of the figures must know."""
         notes = []
-        pooled = [c for c in self._cases if c.merged and (c.truth.subjects or c.pred.subjects)]
+        pooled = [c for c in self.cases if c.merged and (c.truth.subjects or c.pred.subjects)]
         if pooled:
-            notes.append(Note(f"subjects were pooled in {len(pooled)} of {len(self._cases)} recordings"))
+            notes.append(Note(f"subjects were pooled in {len(pooled)} of {len(self.cases)} recordings"))
         if self.coverage < 1:
             notes.append(Note(f"the prediction covers {self.coverage:.1%} of the frames looked at; the rest counts as without behaviour"))
         unseen = [b.name for code, b in enumerate(self.ethogram) if not self._sample.scored[code]]
@@ -175,7 +177,7 @@ class Scores:
         points = [b.name for b in self.ethogram if b.point]
         if points:
             notes.append(Note(f"point events are not scored by frames: {', '.join(points)}"))
-        if not all(case.exclusive for case in self._cases):
+        if not all(case.exclusive for case in self.cases):
             notes.append(Note("behaviours overlap, so figures of all behaviours together are undefined"))
         return notes
 
@@ -184,10 +186,22 @@ class Scores:
         """Behaviours that neither side shows in any recording."""
         names = []
         for code, behavior in enumerate(self.ethogram):
-            used = any((side.behavior == code).any() for case in self._cases for side in (case.truth, case.pred))
+            used = any((side.behavior == code).any() for case in self.cases for side in (case.truth, case.pred))
             if not used and self._sample.scored[code] and not behavior.point and code != self.ethogram.background:
                 names.append(behavior.name)
         return names
+
+    def confusion(self) -> dict[str, Any] | None:
+        """Return frames by true (row) and predicted (column) behaviour for each individual; None where behaviours overlap.
+
+        Without a named background the last label, an empty one, stands for frames without any behaviour.
+        """
+        if not all(case.exclusive for case in self.cases):
+            return None
+        labels = [*self.ethogram.names, *([""] if self.ethogram.background is None else [])]
+        matrices = np.tensordot(self._sample.membership, np.stack([case.confusion for case in self.cases]), axes=1)
+        by_individual = {who: matrices[i].tolist() for i, who in enumerate(self.individuals)}
+        return {"labels": labels, "matrix": matrices.sum(axis=0).tolist(), "individuals": by_individual}
 
     def per(self, unit: str) -> dict[str, dict[str, Any]]:
         """Break the figures down.
@@ -204,12 +218,12 @@ class Scores:
         if unit not in ("recording", "individual"):
             raise NotFoundError(f"figures are broken down per recording or individual, not {unit!r}")
         members: dict[str, list[Case]] = {}
-        for case in self._cases:
+        for case in self.cases:
             members.setdefault(case.id if unit == "recording" else case.individual, []).append(case)
         if len(members) == 1:
             return {name: {"overall": self.overall, "behaviors": self.behaviors} for name in members}
         parts = {name: Scores(cases, self.suite, self.ethogram, resamples=0) for name, cases in members.items()}
-        place = {case.id: i for i, case in enumerate(self._cases)}
+        place = {case.id: i for i, case in enumerate(self.cases)}
         for name, part in parts.items():
             rows = [place[case.id] for case in members[name]]
             part._statistics = {f: table[rows] for f, table in self._statistics.items()}
@@ -245,6 +259,7 @@ class Scores:
                 "intervals": self.intervals,
                 "recordings": self.per("recording"),
                 "individuals": self.per("individual"),
+                "confusion": self.confusion(),
                 "coverage": self.coverage,
                 "absent": self.absent,
                 "notes": [str(note) for note in self.notes],
@@ -283,24 +298,37 @@ class Scores:
         """Return the statistics that a measure is made of, recordings first."""
         function = measure.of.statistics
         if function not in self._statistics:
-            self._statistics[function] = np.stack([function(case) for case in self._cases])
+            self._statistics[function] = np.stack([function(case) for case in self.cases])
         return self._statistics[function]
 
     def _value(self, measure: Measure) -> tuple[float, Array]:
         metric = measure.of
-        if metric.probabilistic and any(case.probabilities is None for case in self._cases):
+        if metric.probabilistic and any(case.probabilities is None for case in self.cases):
             return float("nan"), np.full(len(self.ethogram), np.nan)
         if metric.exact is not None and measure.over == "pooled":
-            values = metric.exact(self._cases)
+            values = self._exact[metric.name]
             return float(nanmean(values[self._sample.averaged(measure)])), values
         overall, behaviors = Resampler(self._sample).evaluate(measure, self.statistics(measure))
         return float(overall[0]), behaviors[0]
+
+    @cached_property
+    def _exact(self) -> dict[str, Array]:
+        """Values that need the ranked scores of all frames: each behaviour is ranked once for all of them."""
+        from ethobench.metrics.probabilities import ranking_of
+
+        wanted = {m.of.name: m.of.exact for m in self.suite.measures if m.of.exact is not None and m.over == "pooled"}
+        values = {name: np.full(len(self.ethogram), np.nan) for name in wanted}
+        for code in range(len(self.ethogram)):
+            ranking = ranking_of(self.cases, code)
+            for name, function in wanted.items():
+                values[name][code] = function(ranking)
+        return values
 
     def _was_observed(self, code: int) -> bool:
         name = self.ethogram[code].name
         if self.ethogram[code].point:
             return False
-        return any(iv.total(case.truth.observed.of(name)) or _on_tracks(case, name) for case in self._cases)
+        return any(iv.total(case.truth.observed.of(name)) or _on_tracks(case, name) for case in self.cases)
 
 
 def _on_tracks(case: Case, name: str) -> bool:

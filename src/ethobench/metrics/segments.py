@@ -4,7 +4,7 @@ Conventions
 -----------
 Segments are the bouts of each track (touching ones are one). F1@k follows Lea et al.: a predicted segment picks the true one
 of its behaviour that it overlaps best, and is right if that overlap reaches k % and nobody picked it before. The edit score
-compares the order of the foreground segments of a recording. The intersection criterion follows PSDS: a prediction counts if
+compares the order of the foreground segments of a recording, hour by hour. The intersection criterion follows PSDS: a prediction counts if
 half of it lies in truth, a true segment is found if half of it is covered by predictions that count.
 """
 
@@ -25,6 +25,7 @@ TOLERANCE = 0.5
 INTERSECTION = 0.5
 MAP_THRESHOLDS = tuple(k / 10 for k in range(1, 10))
 CONFIDENCE_BINS = 100
+HOUR = 3600
 
 
 def counts(case: Case) -> Array:
@@ -67,28 +68,24 @@ def _within(truth: IntArray, pred: IntArray, tolerance: float) -> int:
 
 def order_rows(case: Case) -> Array:
     """Give the edit score of a recording and the weight 1, or 0 where neither side has a segment."""
-    if not len(case.ethogram):
-        return np.zeros(2)
     truth, pred = (_order(case, side) for side in ("truth", "pred"))
-    longest = max(len(truth), len(pred))
-    if longest == 0:
-        return np.zeros(2)
-    return np.array([1 - levenshtein(truth, pred) / longest, 1.0])
+    distance = longest = 0
+    for a, b in zip(truth, pred, strict=True):
+        distance += levenshtein(a, b)
+        longest += max(len(a), len(b))
+    return np.array([1 - distance / longest, 1.0]) if longest else np.zeros(2)
 
 
-def _order(case: Case, side: str) -> list[int]:
-    """List the behaviours of the foreground segments in order of time."""
-    starts, codes = [], []
-    for track in case.tracks:
-        if track.behavior != case.ethogram.background:
-            spans = getattr(track, side)
-            starts.append(spans.start)
-            codes.append(np.full(len(spans.start), track.behavior))
-    if not starts:
-        return []
-    start, code = np.concatenate(starts), np.concatenate(codes)
-    ordered: list[int] = code[np.lexsort((code, start))].tolist()
-    return ordered
+def _order(case: Case, side: str) -> list[list[int]]:
+    """List the behaviours of the foreground segments in order of time, hour by hour."""
+    tracks = [track for track in case.tracks if track.behavior != case.ethogram.background]
+    spans = [getattr(track, side) for track in tracks]
+    start = np.concatenate([np.zeros(0, dtype=np.int64), *(s.start for s in spans)])
+    code = np.repeat([track.behavior for track in tracks], [len(s.start) for s in spans]).astype(np.int64)
+    order = np.lexsort((code, start))
+    hour = case.rate * HOUR
+    cuts = np.searchsorted(start[order], hour * np.arange(1, int(case.truth.n_frames / hour) + 1))
+    return [part.tolist() for part in np.split(code[order], cuts)]
 
 
 def levenshtein(a: Sequence[int], b: Sequence[int]) -> int:

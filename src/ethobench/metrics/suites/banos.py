@@ -8,13 +8,16 @@ all averages are over (recording, behaviour) cells, the background among them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import IntArray, Intervals
-from ethobench.metrics._base import Array, mean_of, per_behavior, register_metric
+from ethobench.metrics._base import Array, mean_of, register_metric
 from ethobench.metrics._cases import Case, Track
-from ethobench.metrics._matching import count_matches, tiou
+from ethobench.metrics._matching import matched_first, tiou
 from ethobench.metrics._measures import Measure
 from ethobench.metrics.bouts import switches
 from ethobench.metrics.suites._base import Suite, register_suite
@@ -22,26 +25,56 @@ from ethobench.metrics.suites._base import Suite, register_suite
 NAMES = ("precision", "recall", "f1_score", "so", "tp", "ic")
 
 
+class Timeline(NamedTuple):
+    """Bouts of many cells (a behaviour of a recording) laid out one after the other, so that cells never meet."""
+
+    truth: Intervals
+    pred: Intervals
+    ends: IntArray
+
+
 def cells(case: Case) -> Array:
     """Give the six scores of each behaviour, each with the weight 1, or 0 where it is undefined."""
-    return per_behavior(case, 2 * len(NAMES), _track_cells)
-
-
-def _track_cells(track: Track) -> Array:
-    values = np.array(score_bouts(track.truth, track.pred))
+    values = np.array(score_timeline(_lay_out(case.tracks, case.truth.n_frames))).reshape(-1, len(NAMES))
     known = ~np.isnan(values)
-    return np.concatenate([np.where(known, values, 0), known])
+    table = np.zeros((len(case.ethogram), 2 * len(NAMES)))
+    np.add.at(table, [track.behavior for track in case.tracks], np.hstack([np.where(known, values, 0), known]))
+    return table
 
 
-def score_bouts(truth: Intervals, pred: Intervals) -> tuple[float, float, float, float, float, float]:
-    """Return precision, recall, F1, SO, TP and IC of two sorted sets of bouts; NaN where BANOS says so."""
-    n_truth, n_pred = len(truth.start), len(pred.start)
-    if n_truth == 0:
-        value = 0.0 if n_pred else 1.0
-        return value, value, value, value, value, value
+def _lay_out(tracks: Sequence[Track], n_frames: int) -> Timeline:
+    width = n_frames + 1
+    sides = []
+    for side in ("truth", "pred"):
+        parts = [getattr(track, side) for track in tracks]
+        shift = np.repeat(np.arange(len(parts)) * width, [len(p.start) for p in parts])
+        sides.append(Intervals(np.concatenate([p.start for p in parts]) + shift, np.concatenate([p.stop for p in parts]) + shift))
+    return Timeline(sides[0], sides[1], (np.arange(len(tracks)) + 1) * width)
+
+
+def score_timeline(line: Timeline) -> list[tuple[float, ...]]:
+    """Return precision, recall, F1, SO, TP and IC of each cell; NaN where BANOS says so."""
+    truth, pred, ends = line
     i, j = iv.overlapping_pairs(truth, pred)
-    matched = count_matches(i, j)
-    return *detection(matched, n_pred - matched, n_truth - matched), *overlap_scores(truth, pred, i, j), continuity(truth, pred)
+    truth_cut, pred_cut = np.searchsorted(truth.start, ends).tolist(), np.searchsorted(pred.start, ends).tolist()
+    pair_cut = np.searchsorted(i, truth_cut).tolist()
+    matched = np.searchsorted(np.sort(matched_first(i, j)), truth_cut).tolist()
+    overlaps, closeness = (values.tolist() for values in _pair_scores(truth, pred, i, j))
+    steps = truth.stop - truth.start - 1
+    long = np.flatnonzero(steps > 0)
+    whole = (1.0 - switches(truth, pred)[long] / steps[long]).tolist()
+    whole_cut = np.searchsorted(long, truth_cut).tolist()
+    result: list[tuple[float, ...]] = []
+    t = p = k = m = w = 0
+    for t1, p1, k1, m1, w1 in zip(truth_cut, pred_cut, pair_cut, matched, whole_cut, strict=True):
+        if t1 == t:
+            result.append((0.0 if p1 > p else 1.0,) * len(NAMES))
+        else:
+            right = m1 - m
+            figures = detection(right, p1 - p - right, t1 - t - right)
+            result.append((*figures, mean(overlaps[k:k1]), mean(closeness[k:k1]), mean(whole[w:w1])))
+        t, p, k, m, w = t1, p1, k1, m1, w1
+    return result
 
 
 def detection(right: int, invented: int, missed: int) -> tuple[float, float, float]:
@@ -53,23 +86,27 @@ def detection(right: int, invented: int, missed: int) -> tuple[float, float, flo
     return precision, recall, f1
 
 
-def overlap_scores(truth: Intervals, pred: Intervals, i: IntArray, j: IntArray) -> tuple[float, float]:
+def overlap_scores(truth: Intervals, pred: Intervals) -> tuple[float, float]:
     """Return segment overlap and temporal precision: means over all overlapping pairs."""
-    apart = np.abs(truth.start[i] - pred.start[j]) + np.abs(truth.stop[i] - pred.stop[j])
-    return mean(tiou(truth, pred, i, j)), mean(1.0 / (1.0 + apart))
+    overlaps, closeness = _pair_scores(truth, pred, *iv.overlapping_pairs(truth, pred))
+    return mean(overlaps.tolist()), mean(closeness.tolist())
 
 
 def continuity(truth: Intervals, pred: Intervals) -> float:
     """Return the mean over true bouts of more than one frame of 1 - switches / (length - 1)."""
     steps = truth.stop - truth.start - 1
     long = steps > 0
-    return mean(1.0 - switches(truth, pred)[long] / steps[long])
+    return mean((1.0 - switches(truth, pred)[long] / steps[long]).tolist())
 
 
-def mean(values: Array) -> float:
+def _pair_scores(truth: Intervals, pred: Intervals, i: IntArray, j: IntArray) -> tuple[Array, Array]:
+    apart = np.abs(truth.start[i] - pred.start[j]) + np.abs(truth.stop[i] - pred.stop[j])
+    return tiou(truth, pred, i, j), np.asarray(1.0 / (1.0 + apart))
+
+
+def mean(values: Sequence[float]) -> float:
     """Add one by one, as BANOS does, so that results are equal to the last bit."""
-    cells = values.tolist()
-    return sum(cells) / len(cells) if cells else float("nan")
+    return sum(values) / len(values) if values else float("nan")
 
 
 def _part(s: Array, k: int) -> Array:

@@ -7,13 +7,20 @@ and recall at 0.1, and is no area under a curve. `segments.mean_average_precisio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ethobench.core import Annotation
 from ethobench.metrics._base import Array, mean_of, register_metric
 from ethobench.metrics._cases import Case
 from ethobench.metrics._measures import Measure
+from ethobench.metrics.seconds import FILLER
 from ethobench.metrics.suites._base import Suite, register_suite
+
+if TYPE_CHECKING:
+    from ethobench.metrics.scores import Scores
 
 THRESHOLDS = tuple(k / 10 for k in range(1, 10))
 
@@ -68,3 +75,38 @@ class Rodentbench(Suite):
     headline = ("accuracy", "macro_f1", "map", "mutual_information", "mcc")
     lengths = True
     labels = True
+
+
+def entropy_weighted_mcc(scores: Mapping[str, Scores]) -> float:
+    """Bring the MCC of several datasets together, weighted by their labels' entropy times their seconds.
+
+    Parameters
+    ----------
+    scores : mapping of dataset names to Scores
+        Of suite ``rodentbench``. Weights are of the datasets given, so one that is missing has no share.
+    """
+    weights, values = [], []
+    for one in scores.values():
+        counts: dict[str, int] = {}
+        for case in one.cases:
+            for name, seconds in _label_seconds(case.truth).items():
+                counts[name] = counts.get(name, 0) + seconds
+        total = sum(counts.values())
+        share = np.array([c / total for c in counts.values() if c])
+        weights.append((float(-(share * np.log(share)).sum()) + 1e-8) * total)
+        values.append(one.overall["mcc"])
+    return float(np.dot(weights, values) / sum(weights))
+
+
+def _label_seconds(truth: Annotation) -> dict[str, int]:
+    """Count seconds by label as the published weights do: a segment's last second is its own (start <= second <= stop)."""
+    last = int(truth.stop.max() / truth.rate) if len(truth) else 0
+    labels = np.full(last + 1, len(truth.ethogram), dtype=np.int64)
+    for i in np.argsort(truth.order, kind="stable")[::-1]:
+        first, end = int(np.ceil(truth.start[i] / truth.rate)), int(np.floor(truth.stop[i] / truth.rate))
+        labels[first : end + 1] = truth.behavior[i]
+    names = [*truth.ethogram.names, FILLER]
+    counts: dict[str, int] = {}
+    for code, count in zip(*np.unique(labels, return_counts=True), strict=True):
+        counts[names[code]] = counts.get(names[code], 0) + int(count)
+    return counts

@@ -1,0 +1,150 @@
+"""What the scoring commands share: files and folders on the command line become annotations by recording."""
+
+from __future__ import annotations
+
+import re
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ethobench.core import Annotation
+    from ethobench.core.errors import Note
+
+
+def files_in(path: Path) -> list[Path]:
+    """List the file itself, or the files of a folder that a format recognises."""
+    from ethobench.core.errors import EthobenchError, FormatError
+    from ethobench.formats import detect
+
+    if not path.is_dir():
+        return [path]
+    found = []
+    for file in sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")):
+        try:
+            detect(file)
+        except FormatError:
+            continue
+        found.append(file)
+    if not found:
+        raise EthobenchError(f"{path} holds no file of a known format")
+    return found
+
+
+def read_annotations(path: Path, rate: float | None, annotator: str | None = None) -> dict[str, dict[str, tuple[Annotation, bool]]]:
+    """Read a file or folder: recordings' names to annotators' names to annotations, and whether each tells its own clock.
+
+    A file with a single recording is called by its file name, so that files of two folders match.
+    """
+    from ethobench.core.errors import EthobenchError
+
+    result: dict[str, dict[str, tuple[Annotation, bool]]] = {}
+    notes = Notes()
+    for file in files_in(path):
+        recordings = [r for r in _read(file, rate) if r.annotations]
+        for recording in recordings:
+            notes.add(recording.notes, file)
+            name = stem(file) if len(recordings) == 1 else recording.id
+            chosen = recording.annotations if annotator is None else {annotator: recording.annotation(annotator)}
+            if name in result and {*result[name]} & {*chosen}:
+                raise EthobenchError(f"{path} holds two recordings called {name!r}")
+            own = rate is not None or not any("frame rate" in n.message or "1000 Hz" in n.message for n in recording.notes)
+            for who, a in chosen.items():
+                result.setdefault(name, {})[who] = (a, own and a.rate != 1000.0)
+    notes.tell()
+    if not result:
+        raise EthobenchError(f"{path} holds no annotation")
+    return result
+
+
+def read_pair(pred: Path, truth: Path, rate: float | None, annotator: str | None) -> dict[str, tuple[Annotation, Annotation]]:
+    """Read predictions and truths and match them by name; clocks and lengths that a file does not tell follow the other side."""
+    from ethobench.core.errors import EthobenchError
+
+    sides = [read_annotations(pred, rate), read_annotations(truth, rate, annotator)]
+    if len(sides[0]) == len(sides[1]) == 1:
+        sides[0] = {next(iter(sides[1])): next(iter(sides[0].values()))}
+    missing = [sorted({*a} - {*b}) for a, b in ((sides[0], sides[1]), (sides[1], sides[0]))]
+    if missing[0] or missing[1]:
+        told = [f"only in {where}: {', '.join(names[:5])}" for where, names in zip((pred, truth), missing, strict=True) if names]
+        raise EthobenchError(f"names do not match ({'; '.join(told)})")
+    pairs = {}
+    for name in sides[0]:
+        (guess, guess_own), (fact, fact_own) = (_only(side[name], name) for side in sides)
+        if guess.rate != fact.rate and rate is None:
+            clock = fact.rate if not guess_own else guess.rate if not fact_own else None
+            if clock is not None:
+                tell_line(f"{name}: read on the clock of the file that tells one, {clock:g} Hz")
+                again = [read_annotations(p, clock, who) for p, who in ((pred, None), (truth, annotator))]
+                guess, fact = (_only(side.get(name) or next(iter(side.values())), name)[0] for side in again)
+        pairs[name] = same_length(guess, fact, name)
+    return pairs
+
+
+def same_length(pred: Annotation, truth: Annotation, name: str) -> tuple[Annotation, Annotation]:
+    """Lengthen the side that ends with its last bout, as those of files do that do not tell a recording's length."""
+    if pred.n_frames == truth.n_frames or pred.rate != truth.rate:
+        return pred, truth
+    length = max(pred.n_frames, truth.n_frames)
+    sides = []
+    for side, what in ((pred, "prediction"), (truth, "truth")):
+        ends_with_bout = len(side) > 0 and int(side.stop.max()) == side.n_frames
+        if side.n_frames < length and ends_with_bout and side.observed.is_whole(side.n_frames):
+            tell_line(f"{name}: the {what} ends with its last bout; taken to be as long as the other side ({length} frames)")
+            sides.append(side.extend(length).with_observed(_whole(length)))
+        else:
+            sides.append(side)
+    return sides[0], sides[1]
+
+
+def stem(path: Path) -> str:
+    """Return a file's name without any of its endings."""
+    return path.name.split(".")[0]
+
+
+class Notes:
+    """What reading noted, told at the end: notes of one kind once, with how many more there are."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, list[str]] = {}
+
+    def add(self, notes: Iterable[Note], where: object) -> None:
+        """Keep notes; those that differ only in figures are of one kind."""
+        for note in notes:
+            self._kinds.setdefault(re.sub(r"[\d.,]+", "#", note.message), []).append(f"{where}: {note}")
+
+    def tell(self) -> None:
+        """Print the first note of each kind."""
+        for found in self._kinds.values():
+            tell_line(found[0] + (f" (and {len(found) - 1} more notes like this)" if len(found) > 1 else ""))
+
+
+def tell_line(message: str) -> None:
+    """Print a note to the error stream."""
+    typer.secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)
+
+
+def _read(file: Path, rate: float | None) -> Any:
+    from ethobench.formats import detect, read_quietly
+
+    reader = detect(file)
+    options: dict[str, Any] = {"rate": rate} if rate is not None and "rate" in signature(reader.read).parameters else {}
+    return read_quietly(file, reader.name, **options)
+
+
+def _only(group: dict[str, tuple[Annotation, bool]], name: str) -> tuple[Annotation, bool]:
+    from ethobench.core.errors import EthobenchError
+
+    if len(group) > 1:
+        raise EthobenchError(f"{name!r} has several annotators ({', '.join(group)}); name one with --annotator")
+    return next(iter(group.values()))
+
+
+def _whole(n_frames: int) -> Any:
+    from ethobench.core import intervals as iv
+
+    return iv.whole(n_frames)

@@ -1,0 +1,123 @@
+"""`ethobench score`: how good an annotation is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ethobench.metrics import Scores
+
+
+def run(
+    pred: Annotated[Path, typer.Argument(help="What is scored: a file, or a folder of files.", metavar="PRED")],
+    truth: Annotated[
+        Path, typer.Argument(help="What is true: a file, a folder with the same names, or a recordings.csv.", metavar="TRUTH")
+    ],
+    suite: Annotated[str, typer.Option(help="Whose definitions: ethobench, banos, bebe, calms21, rodentbench.")] = "ethobench",
+    behaviors: Annotated[str | None, typer.Option(help="Score only these, separated by commas; 'all': every one on either side.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Whose annotation is true, where there are several (or: consensus, all).")] = None,
+    rate: Annotated[float | None, typer.Option(help="Frames per second, where files do not tell.", metavar="HZ")] = None,
+    per: Annotated[str | None, typer.Option(help="Break down: recording, individual or behavior.")] = None,
+    metrics: Annotated[str | None, typer.Option(help="Show these measures, separated by commas; 'all' for every one.")] = None,
+    merge: Annotated[bool, typer.Option("--merge-subjects", help="Pool subjects even where both sides name them.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+    csv: Annotated[Path | None, typer.Option(help="Write all figures to this CSV file.")] = None,
+) -> None:
+    """Say how good annotations are, against a truth.
+
+    Example: [bold]ethobench score model.csv human.boris --suite banos[/bold]
+    """
+    from ethobench.cli._files import read_pair, tell_line
+    from ethobench.core.errors import EthobenchError
+    from ethobench.metrics import score
+
+    if per not in (None, "recording", "individual", "behavior"):
+        raise typer.BadParameter(f"figures are broken down per recording, individual or behavior, not {per!r}", param_hint="--per")
+    options: dict[str, Any] = {"suite": suite, "tracks": "merge" if merge else "auto"}
+    if behaviors:
+        options["behaviors"] = "all" if behaviors == "all" else [name.strip() for name in behaviors.split(",")]
+    if _is_dataset(truth):
+        scores = _against_dataset(pred, truth, rate, annotator, options)
+    else:
+        scores = score(read_pair(pred, truth, rate, annotator), **options)
+    if csv is not None:
+        if csv.exists():
+            raise EthobenchError(f"{csv} exists and is left alone; choose another name")
+        scores.table().to_csv(csv, index=False)
+    if as_json:
+        typer.echo(json.dumps(scores.to_dict(), indent=1, ensure_ascii=False))
+        return
+    for note in scores.notes:
+        tell_line(str(note))
+    _print(scores, per, _shown(scores, metrics))
+
+
+def _is_dataset(path: Path) -> bool:
+    return path.name == "recordings.csv" or (path / "recordings.csv").is_file() or (path / "dataset_metadata.yaml").is_file()
+
+
+def _against_dataset(pred: Path, truth: Path, rate: float | None, annotator: str | None, options: dict[str, Any]) -> Scores:
+    from ethobench.cli._files import read_annotations
+    from ethobench.core.errors import EthobenchError
+    from ethobench.datasets import load_dataset
+    from ethobench.metrics import score
+
+    data = load_dataset(truth)
+    rates = {r.rate for r in data if r.rate}
+    clock = rate or (rates.pop() if len(rates) == 1 else None)
+    guesses = {}
+    for name, group in read_annotations(pred, clock).items():
+        if len(group) > 1:
+            raise EthobenchError(f"{name!r} has several annotators on the side that is scored: {', '.join(group)}")
+        guesses[name] = next(iter(group.values()))[0]
+    return score(guesses, data, annotator=annotator, **options)
+
+
+def _shown(scores: Scores, metrics: str | None) -> list[str]:
+    from ethobench.core.errors import NotFoundError
+
+    known = [m.name for m in scores.suite.measures]
+    if metrics is None:
+        return list(scores.suite.headline)
+    chosen = known if metrics == "all" else [name.strip() for name in metrics.split(",")]
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise NotFoundError(f"suite {scores.suite.name!r} has no measure {', '.join(unknown)}; it has: {', '.join(known)}")
+    return chosen
+
+
+def _print(scores: Scores, per: str | None, shown: list[str]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"{scores.suite.title}; {len(scores.recordings)} recordings of {len(scores.individuals)} individuals"
+    console = Console(width=None if Console().is_terminal else 160)
+    rows: list[tuple[str, dict[str, float], dict[str, Any]]] = [("all", scores.overall, scores.intervals["overall"])]
+    if per in (None, "behavior"):
+        rows += [(name, figures, scores.intervals["behaviors"].get(name, {})) for name, figures in scores.behaviors.items()]
+    else:
+        rows += [(name, part["overall"], {}) for name, part in scores.per(per).items()]
+    if len(shown) > 9:
+        table = Table("measure", *(name for name, *_ in rows), title=title, box=SIMPLE_HEAD, title_justify="left")
+        for measure in shown:
+            table.add_row(measure, *(_cell(figures, between, measure) for _, figures, between in rows))
+    else:
+        table = Table(per or "behavior", *shown, title=title, box=SIMPLE_HEAD, title_justify="left")
+        for name, figures, between in rows:
+            table.add_row(name, *(_cell(figures, between, measure) for measure in shown))
+    console.print(table)
+
+
+def _cell(figures: dict[str, float], between: dict[str, Any], measure: str) -> str:
+    from math import isnan
+
+    value = figures.get(measure)
+    if value is None or isnan(value):
+        return "-"
+    low, high = between.get(measure, (float("nan"), float("nan")))
+    return f"{value:.3f}" if isnan(low) else f"{value:.3f} ({low:.3f}-{high:.3f})"

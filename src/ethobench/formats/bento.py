@@ -1,0 +1,211 @@
+"""BENTO ``.annot`` files: channels of bouts, grouped by behaviour.
+
+BENTO counts frames from 1, writes frame f as f / rate seconds (older files: as f itself), and the stop frame still
+belongs to the bout. So a bout from frame 1 to frame 3 reads here as frames [0, 3). Some programs write the stop as
+the end of the bout instead; the file's own Duration column tells (stop - start, not one frame more), and a note says so.
+Frames before "Annotation start frame" were not annotated, so they were not observed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ethobench.core import Annotation, Ethogram, Observed, Recording
+from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.ethogram import guess_background
+from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.formats._base import Format, pick_entry, register_format
+from ethobench.formats._bouts import BoutRows, frames_rate
+from ethobench.formats._frameclock import at_rate
+from ethobench.formats._perframe import background_notes
+from ethobench.formats._text import Head, read_text
+
+MAGIC = "bento annotation file"
+FIELD = re.compile(r"annotation (start frame|stop frame|start time|stop time|framerate):\s*(\S+)", re.IGNORECASE)
+CHANNEL = re.compile(r"(.+?)-{5,}$")
+EVEN = 0.25
+MOST = 1e12
+
+
+@dataclass
+class _Row:
+    behavior: str
+    start: float
+    stop: float
+    duration: float
+    line: int
+
+
+@dataclass
+class _File:
+    """What a file says, in its own units."""
+
+    fields: dict[str, float] = field(default_factory=dict)
+    movies: str = ""
+    behaviors: list[str] = field(default_factory=list)
+    channels: dict[str, list[_Row]] = field(default_factory=dict)
+    in_seconds: bool = False
+    notes: list[Note] = field(default_factory=list)
+
+
+@register_format
+class BentoAnnot(Format):
+    """Bouts by channel and behaviour; channels are entries.
+
+    Option for reading: ``rate``, where the file tells none (else it is resampled to it).
+    """
+
+    title = "BENTO annot"
+    suffixes = (".annot",)
+    keeps = ("overlaps", "touching", "length")
+    several = True
+
+    def sniff(self, path: Path, head: Head) -> float:
+        return 1.0 if head.text.lstrip().lower().startswith(MAGIC) else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return list(_parse(path).channels)
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        file = _parse(path)
+        own = file.fields.get("framerate")
+        clock, notes = (own, []) if own else frames_rate(rate)
+        return [_recording(path, file, name, clock, rate, notes) for name in pick_entry(path, entry, list(file.channels))]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        annotations = {_channel_name(r, len(recordings)): r.annotation() for r in recordings}
+        first = next(iter(annotations.values()))
+        if len(annotations) < len(recordings):
+            raise EthobenchError("each channel of a BENTO file needs a name of its own, but some recordings share one")
+        if any((a.rate, a.n_frames) != (first.rate, first.n_frames) for a in annotations.values()):
+            raise EthobenchError("the channels of a BENTO file share one clock, but these recordings differ in rate or length")
+        ethogram = first.ethogram
+        for annotation in annotations.values():
+            ethogram = ethogram.join(annotation.ethogram)
+        for name in (*ethogram.names, *annotations):
+            if name != name.strip() or "\n" in name or "\r" in name or (name in annotations and name.endswith("-")):
+                raise EthobenchError(f"a BENTO file cannot hold the name {name!r}: it has blanks or a dash at an end, or line breaks")
+        lines = ["Bento annotation file", "Movie file(s): ", "", "Stimulus name: ", "Annotation start frame: 1"]
+        lines += [f"Annotation stop frame: {first.n_frames}", f"Annotation framerate: {first.rate!r}", ""]
+        lines += ["List of channels:", *annotations, "", "List of annotations:", *ethogram.names, ""]
+        for name, annotation in annotations.items():
+            lines += [f"{name}----------", *_channel_lines(annotation), ""]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+        return background_notes(self.title, ethogram)
+
+
+def _parse(path: Path) -> _File:
+    file = _File()
+    section = channel = behavior = ""
+    lines = read_text(path).split("\n")
+    if not lines[0].strip().lower().startswith(MAGIC):
+        raise FormatError(path, "the first line of a BENTO file is 'Bento annotation file'", "line 1")
+    for number, raw in enumerate(lines[1:], start=2):
+        line = raw.strip()
+        found = FIELD.match(line)
+        heading = CHANNEL.match(line)
+        if not line:
+            section = ""
+        elif line.lower().startswith("movie file"):
+            file.movies = line.partition(":")[2].strip()
+        elif found:
+            file.fields[found[1].lower()] = _number(path, found[2], number)
+        elif line.lower() in ("list of channels:", "list of annotations:"):
+            section = line.lower()
+        elif section == "list of channels:":
+            file.channels[line] = []
+        elif section == "list of annotations:":
+            file.behaviors.append(line)
+        elif heading:
+            channel, behavior = heading[1], ""
+            if channel not in file.channels:
+                file.notes.append(Note(f"channel {channel!r} is not in the list of channels", f"line {number}"))
+            file.channels.setdefault(channel, [])
+        elif line.startswith(">"):
+            behavior = line[1:].strip()
+            if behavior not in file.behaviors:
+                file.notes.append(Note(f"{behavior!r} is not in the list of annotations; added", f"line {number}"))
+                file.behaviors.append(behavior)
+        elif channel and behavior and not line.lower().startswith("start"):
+            cells = line.split()
+            if len(cells) < 2:
+                raise FormatError(path, f"a bout has a start and a stop, but here is {line!r}; is the file cut off?", f"line {number}")
+            start, stop, duration, *_ = [*(_number(path, cell, number) for cell in cells[:3]), np.nan]
+            file.channels[channel].append(_Row(behavior, start, stop, duration, number))
+            file.in_seconds |= any("." in cell for cell in cells[:3])
+    twice = sorted({name for name in file.behaviors if file.behaviors.count(name) > 1})
+    if twice:
+        file.notes.append(Note(f"{', '.join(twice)} stand twice in the list of annotations; read as one"))
+        file.behaviors = list(dict.fromkeys(file.behaviors))
+    return file
+
+
+def _recording(path: Path, file: _File, channel: str, rate: float, wanted: float | None, first_notes: list[Note]) -> Recording:
+    notes = [*first_notes, *file.notes]
+    scale = rate if file.in_seconds else 1.0
+    everything = [row for rows in file.channels.values() for row in rows]
+    first = file.fields.get("start frame", np.round(file.fields.get("start time", 1 / rate) * rate))
+    last = file.fields.get("stop frame", np.round(file.fields.get("stop time", 0) * rate))
+    base = 0 if first < 1 or any(row.start * scale < 1 - EVEN for row in everything) else 1
+    if base == 0:
+        notes.append(Note("bouts begin at 0, so frames are counted from 0, not from 1 as BENTO does"))
+    longer = np.array([(row.duration - (row.stop - row.start)) * scale for row in everything])
+    ends = bool(everything) and bool((np.abs(longer) < EVEN).mean() > 0.5)
+    if ends:
+        notes.append(Note("Duration is stop - start, so the stop is taken as the end of the bout, not as its last frame"))
+    table = BoutRows(path)
+    for row in file.channels[channel]:
+        start, stop = (round(time * scale - base, 6) for time in (row.start, row.stop))
+        table.add(start, stop + (0 if ends or row.stop < row.start else 1), row.behavior, place=f"line {row.line}")
+    length = int(last) + (1 if first < 1 else 0) if last > 0 else None
+    observed = None
+    if first > 1:
+        end = max([length or 0, *(int(np.floor(stop + 0.5)) for stop in table.stop)])
+        observed = Observed(iv.intervals([int(first) - 1], [end]))
+    ethogram = Ethogram(file.behaviors, guess_background(file.behaviors))
+    annotation, more = table.to_annotation(ethogram, rate, seconds=False, n_frames=length, observed=observed)
+    annotation, last_notes = at_rate(annotation, wanted)
+    name = path.stem if len(file.channels) == 1 else f"{path.stem}/{channel}"
+    metadata = {"channel": channel, **({"movies": file.movies} if file.movies else {})}
+    notes += [*more, *last_notes]
+    return Recording(name, individual=path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, metadata=metadata, notes=tuple(notes))
+
+
+def _channel_name(recording: Recording, count: int) -> str:
+    known = recording.metadata.get("channel")
+    return str(known) if known else "Ch1" if count == 1 else recording.id.rpartition("/")[2]
+
+
+def _channel_lines(annotation: Annotation) -> list[str]:
+    lines = []
+    for code, name in enumerate(annotation.ethogram.names):
+        chosen = np.flatnonzero((annotation.behavior == code) & (annotation.stop > annotation.start))
+        if chosen.size:
+            lines += [f">{name}", "Start\t Stop\t Duration "]
+            for i in chosen:
+                start, stop = int(annotation.start[i]), int(annotation.stop[i])
+                lines.append("\t".join(_seconds(frames, annotation.rate) for frames in (start + 1, stop, stop - start)))
+            lines.append("")
+    return lines
+
+
+def _seconds(frames: int, rate: float) -> str:
+    """Write frames as seconds; the point tells readers that these are no frame numbers."""
+    text = f"{frames / rate:.12g}"
+    return text if "." in text or "e" in text else f"{text}.0"
+
+
+def _number(path: Path, text: str, line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise FormatError(path, f"{text!r} is not a number", f"line {line}") from None
+    if not abs(value) < MOST:
+        raise FormatError(path, f"{text!r} is no time of a recording", f"line {line}")
+    return value

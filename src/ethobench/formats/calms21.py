@@ -1,0 +1,215 @@
+"""CalMS21 (and what is laid out like it): two mice, seven keypoints, 30 Hz, as JSON or NPY.
+
+The file nests group, sequence and record: ``{"annotator-id_0": {"task1/train/mouse001_task1_annotator1": {"keypoints": ...}}}``
+with ``keypoints`` (frames, mice, 2, parts), ``scores`` (frames, mice, parts), ``annotations`` (frames), ``features`` (frames, n)
+and ``metadata`` with the ``vocab``; any of them may be absent. A sequence is a recording, and its group is the annotator (in
+task 3 the behaviour that was annotated). A sequence that stands in several groups is one recording with several annotators if
+its numbers are the same in each; otherwise each is a recording of its own, called ``group/sequence``.
+
+Files are parsed once, in pieces, and kept as arrays in the cache; afterwards the arrays are memory-mapped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Annotation, Ethogram, Poses, Recording, Signals
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
+from ethobench.core.ethogram import guess_background
+from ethobench.formats._base import Format, pick_entry, register_format
+from ethobench.formats._calms21_arrays import FIELDS, NPY_MAGIC, load, values_of
+from ethobench.formats._text import Head
+
+RATE = 30.0
+MICE = ("resident", "intruder")
+KEYPOINTS = ("nose", "left_ear", "right_ear", "neck", "left_hip", "right_hip", "tail_base")
+
+_START = re.compile(rb'\s*\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*\{\s*"(keypoints|scores|annotations|features|metadata)"\s*:')
+
+
+@register_format
+class CalMS21(Format):
+    """Pairs of mice with frame-by-frame labels."""
+
+    title = "CalMS21"
+    suffixes = (".calms21.json", ".json")
+    contents = ("annotations", "poses", "signals")
+    keeps = ("length",)
+    several = True
+    annotators = True
+
+    def sniff(self, path: Path, head: Head) -> float:
+        if head.raw.startswith(NPY_MAGIC):
+            is_object = b"'|O'" in head.raw[:128] and b"()" in head.raw[:128]
+            known = any(name.encode() in head.raw for name in FIELDS)
+            return 0.0 if not is_object else 0.95 if known else 0.3
+        return 0.95 if _START.match(head.raw.removeprefix(b"\xef\xbb\xbf")) else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return [*_by_id(*load(path))]
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        arrays, index = load(path)
+        parts = _by_id(arrays, index)
+        return [_recording(path, name, parts[name], arrays, rate or RATE) for name in pick_entry(path, entry, [*parts])]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        if path.suffix.lower() != ".json":
+            raise EthobenchError("CalMS21 files are written as JSON; give a name that ends in .json")
+        groups: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {}
+        notes: list[Note] = []
+        for recording in recordings:
+            annotations: Mapping[str, Annotation | None] = recording.annotations or {
+                str(recording.metadata.get("group", "unlabeled")): None
+            }
+            for group, annotation in annotations.items():
+                records = groups.setdefault(group, {})
+                if recording.id in records:
+                    raise EthobenchError(f"two recordings are called {recording.id!r}; CalMS21 files tell them apart by name")
+                records[recording.id] = lambda r=recording, a=annotation: _record(r, a)  # type: ignore[misc]
+            if recording.rate not in (None, RATE):
+                notes.append(Note(f"CalMS21 files tell no rate and are read at {RATE:g} Hz; give rate={recording.rate:g} when reading"))
+        with path.open("w", encoding="utf-8") as file:
+            _write_groups(file, groups)
+        return notes
+
+
+def _by_id(arrays: Mapping[str, NDArray[Any]], index: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Collect the records of each sequence; those that share a name and differ in their numbers are told apart by group."""
+    named: dict[str, list[dict[str, Any]]] = {}
+    for record in index:
+        named.setdefault(record["id"], []).append(record)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, records in named.items():
+        same = all(_agree(arrays, records[0], other) for other in records[1:])
+        for record in records:
+            found.setdefault(name if same else f"{record['group']}/{name}", []).append(record)
+    return found
+
+
+def _agree(arrays: Mapping[str, NDArray[Any]], a: dict[str, Any], b: dict[str, Any]) -> bool:
+    lengths = {part["shape"][0] for record in (a, b) for part in record["fields"].values()}
+    shared = [field for field in FIELDS if field != "annotations" and field in a["fields"] and field in b["fields"]]
+    pairs = [(values_of(arrays, a, field), values_of(arrays, b, field)) for field in shared]
+    return len(lengths) <= 1 and all(x is not None and y is not None and np.array_equal(x, y, equal_nan=True) for x, y in pairs)
+
+
+def _recording(path: Path, name: str, records: list[dict[str, Any]], arrays: Mapping[str, NDArray[Any]], rate: float) -> Recording:
+    place = f"sequence {records[0]['id']!r}"
+    values = {field: next((v for r in records if (v := values_of(arrays, r, field)) is not None), None) for field in FIELDS}
+    lengths = {field: len(v) for field, v in values.items() if v is not None}
+    if len(set(lengths.values())) != 1:
+        told = ", ".join(f"{n} frames of {field}" for field, n in lengths.items()) or "no frames at all"
+        raise FormatError(path, f"its parts do not fit: {told}", place)
+    n_frames = next(iter(lengths.values()))
+    notes = [Note(f"fields not understood and left out: {', '.join(r['strange'])}", place) for r in records if r["strange"]]
+    poses = None if values["keypoints"] is None else _poses(path, place, values["keypoints"], values["scores"], rate)
+    annotations = {}
+    for record in records:
+        codes = values_of(arrays, record, "annotations")
+        if codes is not None:
+            annotations[record["group"]], more = _annotation(path, place, codes, record["metadata"], rate)
+            notes += more
+    mouse = re.search(r"mouse\d+", name)
+    extra = values["features"]
+    channels = () if extra is None else tuple(f"feature{i}" for i in range(extra.shape[1]))
+    return Recording(
+        name,
+        individual=mouse[0] if mouse else name,
+        rate=rate,
+        n_frames=n_frames,
+        subjects=() if poses is None else poses().individuals,
+        signals=poses,
+        features=None if extra is None else lambda: Signals(extra, channels, rate),
+        annotations=annotations,
+        metadata=_metadata(records),
+        notes=tuple(notes),
+    )
+
+
+def _poses(path: Path, place: str, keypoints: NDArray[Any], scores: NDArray[Any] | None, rate: float) -> Callable[[], Poses]:
+    n_frames, n_mice, n_axes, n_parts = keypoints.shape
+    if n_axes != 2 or (scores is not None and scores.shape != (n_frames, n_mice, n_parts)):
+        shape = "none" if scores is None else scores.shape
+        raise FormatError(path, f"keypoints of shape {keypoints.shape} with scores of shape {shape}", place)
+    mice = MICE if n_mice == len(MICE) else tuple(f"mouse{i}" for i in range(n_mice))
+    parts = KEYPOINTS if n_parts == len(KEYPOINTS) else tuple(f"keypoint{i}" for i in range(n_parts))
+    sure = np.broadcast_to(np.nan, (n_frames, n_mice, n_parts)) if scores is None else scores
+    return lambda: Poses(keypoints.transpose(0, 1, 3, 2), sure, mice, parts, rate)
+
+
+def _annotation(path: Path, place: str, codes: NDArray[Any], metadata: dict[str, Any], rate: float) -> tuple[Annotation, list[Note]]:
+    vocab = metadata.get("vocab") if isinstance(metadata, dict) else None
+    seen = np.isfinite(codes)
+    notes = [Note(f"{int((~seen).sum())} frames have no label; taken as not looked at", place)] if not seen.all() else []
+    if not isinstance(vocab, dict):
+        vocab = {f"behavior{int(code)}": code for code in np.unique(codes[seen])}
+        notes.append(Note("the labels have no vocab; behaviours are called by their numbers", place))
+    names = sorted(vocab, key=lambda name: vocab[name])
+    numbers = np.array([vocab[name] for name in names], dtype=float)
+    if len(np.unique(numbers)) != len(numbers):
+        raise FormatError(path, "two behaviours of the vocab have the same number", place)
+    ours = np.searchsorted(numbers, codes)
+    wrong = np.flatnonzero(seen & (numbers[np.minimum(ours, len(numbers) - 1)] != codes) if len(numbers) else seen)
+    if wrong.size:
+        raise FormatError(path, f"label {codes[wrong[0]]:g} is not in the vocab ({', '.join(names)})", f"{place}, frame {wrong[0]}")
+    ethogram = Ethogram(names, guess_background(names))
+    return Annotation.from_frames(np.where(seen, ours, 0), ethogram, rate, unobserved=None if seen.all() else ~seen), notes
+
+
+def _metadata(records: list[dict[str, Any]]) -> dict[str, Any]:
+    stated = records[0]["metadata"] if isinstance(records[0]["metadata"], dict) else {}
+    task = re.search(r"task\d+", records[0]["id"])
+    split = re.search(r"(?:^|/|_)(train|test|val|validation)(?:/|_|$)", records[0]["id"])
+    return {
+        **{name: value for name, value in stated.items() if name != "vocab"},
+        **({"task": task[0]} if task else {}),
+        **({"split": split[1]} if split else {}),
+        "group": records[0]["group"],
+    }
+
+
+def _record(recording: Recording, annotation: Annotation | None) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    poses, features = recording.signals, recording.features
+    lengths = {len(p) for p in (poses, features) if p is not None} | ({annotation.n_frames} if annotation is not None else set())
+    if len(lengths) > 1:
+        told = " and ".join(map(str, sorted(lengths)))
+        raise MismatchError(f"the poses, features and labels of {recording.id!r} have {told} frames; crop or extend them first")
+    if isinstance(poses, Poses):
+        if poses.positions.shape[3] != 2:
+            raise EthobenchError(f"CalMS21 files hold positions in a plane; those of {recording.id!r} have three coordinates")
+        record["keypoints"] = poses.positions.transpose(0, 1, 3, 2).tolist()
+        record["scores"] = poses.confidence.tolist()
+    derived = ("task", "split", "group")
+    metadata: dict[str, Any] = {
+        name: value for name, value in recording.metadata.items() if isinstance(value, (str, int, float)) and name not in derived
+    }
+    if annotation is not None:
+        names, codes = list(annotation.ethogram.names), annotation.to_codes()
+        nothing = annotation.ethogram.background_name or "other"
+        if nothing not in names:
+            names.append(nothing)
+        record["annotations"] = np.where((codes < 0) | (codes >= len(annotation.ethogram)), names.index(nothing), codes).tolist()
+        metadata["vocab"] = {name: code for code, name in enumerate(names)}
+    if features is not None:
+        record["features"] = features.values.tolist()
+    return {**record, "metadata": {"annotator-id": 0, **metadata}}
+
+
+def _write_groups(file: IO[str], groups: Mapping[str, Mapping[str, Callable[[], dict[str, Any]]]]) -> None:
+    """Write record by record, so that only one is in memory as text."""
+    file.write("{")
+    for i, (group, records) in enumerate(groups.items()):
+        file.write(f"{', ' if i else ''}{json.dumps(group)}: {{")
+        for j, (sequence, record) in enumerate(records.items()):
+            file.write(f"{', ' if j else ''}{json.dumps(sequence)}: {json.dumps(record())}")
+        file.write("}")
+    file.write("}\n")

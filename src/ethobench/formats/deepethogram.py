@@ -1,0 +1,79 @@
+"""DeepEthogram labels CSV: an index, ``background``, then a column per behaviour.
+
+Cells hold 1 (it goes on), 0 (it does not) or -1 (the frame was not labelled yet), so -1 reads as not observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ethobench.core import Ethogram, Recording
+from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.formats import _perframe
+from ethobench.formats._base import Format, pick_entry, register_format
+from ethobench.formats._frameclock import clock_of
+from ethobench.formats._text import Head
+
+BACKGROUND = "background"
+CELLS = {"0", "1", "-1", "0.0", "1.0", "-1.0", ""}
+
+
+@register_format
+class DeepEthogramLabels(Format):
+    """An index, ``background``, then a column per behaviour; -1 where a frame is not labelled.
+
+    Option for reading: ``rate``, since the file tells none.
+    """
+
+    title = "DeepEthogram labels"
+    suffixes = (".csv",)
+    keeps = ("overlaps", "observed", "length")
+
+    def sniff(self, path: Path, head: Head) -> float:
+        names = head.header
+        if len(names) < 3 or names[1] != BACKGROUND or names[0]:
+            return 0.0
+        rows = [row for row in head.rows[1:] if row]
+        return 0.95 if rows and all(cell.strip() in CELLS for row in rows for cell in row[1:]) else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return [path.stem]
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        pick_entry(path, entry, [path.stem])
+        table = _perframe.read_frame_table(path)
+        if BACKGROUND not in table.header[:2]:
+            raise FormatError(
+                path, f"the first column of DeepEthogram labels is {BACKGROUND!r}; there are: {', '.join(table.header)}", "header"
+            )
+        columns = range(table.header.index(BACKGROUND), len(table.header))
+        clock = clock_of(table, rate)
+        values = np.stack([_perframe.binary(table, c) for c in columns], axis=1)
+        ethogram = Ethogram([table.header[c] for c in columns], BACKGROUND)
+        annotation, notes = _perframe.annotation_of(clock.spread(values, _perframe.HIDDEN), ethogram, clock.rate)
+        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=(*table.notes, *clock.notes, *notes))]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        import pandas as pd
+
+        annotation = recordings[0].annotation()
+        frames = _perframe.frames_of(annotation)
+        names, background = list(annotation.ethogram.names), annotation.ethogram.background
+        columns = {name: frames[:, code] for code, name in enumerate(names) if code != background}
+        notes = _perframe.rate_notes(self.title, "none", annotation.rate)
+        if background is None:
+            rest = np.where((frames == 1).any(axis=1), 0, 1)
+            first = np.where((frames == _perframe.HIDDEN).any(axis=1) & (rest == 1), _perframe.HIDDEN, rest)
+            notes.append(Note(f"a column {BACKGROUND!r} is added for the frames without a behaviour"))
+        else:
+            first = frames[:, background]
+            if names[background] != BACKGROUND:
+                notes.append(Note(f"{names[background]!r} is written as {BACKGROUND!r}, as DeepEthogram calls it"))
+        if BACKGROUND in columns:
+            raise EthobenchError(f"{BACKGROUND!r} is an ordinary behaviour here, but means 'no behaviour' in DeepEthogram; rename it first")
+        pd.DataFrame({BACKGROUND: first, **columns}).to_csv(path, lineterminator="\n", encoding="utf-8")
+        return notes

@@ -1,0 +1,172 @@
+"""JABS poses (``_pose_est_v2.h5`` and later): twelve keypoints of one or several mice.
+
+What is inside counts, not the version that a file claims: with long-term identities these are the individuals, and
+instances without one are left out, with a note. With tracklets only, those that do not overlap in time share a place, which
+may therefore change its animal; a note says so. Coordinates are stored as y, x and given here as x, y. A confidence of 0 means
+that the point is missing; others may exceed 1. The file tells no frame rate.
+"""
+
+from __future__ import annotations
+
+import heapq
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Poses, Recording
+from ethobench.core.errors import FormatError, Note
+from ethobench.formats import _hdf5, _poses
+from ethobench.formats._base import Format, pick_entry, register_format
+from ethobench.formats._sizes import check_size
+from ethobench.formats._text import Head
+
+if TYPE_CHECKING:
+    import h5py
+
+KEYPOINTS = (
+    "nose",
+    "left_ear",
+    "right_ear",
+    "base_neck",
+    "left_front_paw",
+    "right_front_paw",
+    "center_spine",
+    "left_rear_paw",
+    "right_rear_paw",
+    "base_tail",
+    "mid_tail",
+    "tip_tail",
+)
+STORED_AS_XY = ("corners",)
+
+
+@register_format
+class Jabs(Format):
+    """Twelve keypoints of every mouse in an arena."""
+
+    title = "JABS"
+    suffixes = (".h5",)
+    contents = ("poses",)
+
+    def sniff(self, path: Path, head: Head) -> float:
+        return 1.0 if "poseest" in _hdf5.top_names(head) else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return [path.stem]
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        pick_entry(path, entry, [path.stem])
+        with _hdf5.open_file(path) as file:
+            group = _hdf5.member(path, file, "poseest")
+            if group is None:
+                raise FormatError(path, f"no group 'poseest'; there are: {', '.join(file) or 'none'}")
+            points = _hdf5.array(path, group, "points").astype(np.float64)
+            confidence = _hdf5.array(path, group, "confidence").astype(np.float64)
+            if points.ndim == 3:
+                points, confidence = points[:, None], confidence[:, None]
+            if points.ndim != 4 or points.shape[2:] != (len(KEYPOINTS), 2) or confidence.shape != points.shape[:3]:
+                raise FormatError(path, f"points of shape {points.shape} with confidence of shape {confidence.shape}", "poseest")
+            who, individuals, notes = _individuals(path, group, points.shape[:2])
+            metadata = {"source_software": "JABS", **_attributes(group), "static_objects": _static_objects(path, file)}
+        shape = (len(points), len(individuals))
+        positions, sure = np.full((*shape, len(KEYPOINTS), 2), np.nan), np.full((*shape, len(KEYPOINTS)), np.nan)
+        frame, slot = np.nonzero(who >= 0)
+        xy = points[frame, slot][..., ::-1]
+        positions[frame, who[frame, slot]] = np.where(confidence[frame, slot, :, None] > 0, xy, np.nan)
+        sure[frame, who[frame, slot]] = confidence[frame, slot]
+        return [_poses.pose_recording(path, Poses(positions, sure, tuple(individuals), KEYPOINTS, rate), notes, metadata)]
+
+
+def _individuals(path: Path, group: h5py.Group, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], list[str], list[Note]]:
+    """Tell whose each instance is: the individual's place for every frame and instance (-1: nobody's), and the names."""
+    there = {*group}
+    if "instance_embed_id" in there:
+        ids = _table(path, group, "instance_embed_id", shape)
+        valid = ids > 0
+        usable = valid & (_table(path, group, "id_mask", shape) == 0) if "id_mask" in there else valid
+        if "instance_id_center" in there:
+            usable &= ids <= len(_hdf5.array(path, group, "instance_id_center"))
+        most = int(ids[usable].max()) if usable.any() else 0
+        check_size(path, shape[0] * most * len(KEYPOINTS) * 24, path.stat().st_size)
+        left = int((valid & ~usable).sum())
+        notes = [Note(f"{left} of {int(valid.sum())} instances have no identity; left out")] if left else []
+        return _once(path, np.where(usable, ids - 1, -1)), [f"mouse{n + 1}" for n in range(most)], notes
+    if "instance_track_id" in there:
+        ids = _table(path, group, "instance_track_id", shape)
+        count = np.full(shape[0], shape[1], dtype=np.int64)
+        if "instance_count" in there:
+            count = _hdf5.array(path, group, "instance_count", 1).astype(np.int64)
+        if len(count) != shape[0]:
+            raise FormatError(path, f"{len(count)} instance counts for {shape[0]} frames", "poseest")
+        return _share_places(path, np.where(np.arange(shape[1]) < count[:, None], ids, -1))
+    if shape[1] == 1:
+        return np.zeros(shape, dtype=np.int64), [_poses.ONLY_INDIVIDUAL], []
+    raise FormatError(path, f"{shape[1]} instances in a frame, and neither instance_embed_id nor instance_track_id", "poseest")
+
+
+def _share_places(path: Path, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str], list[Note]]:
+    """Give every tracklet the lowest place that is free for its whole time."""
+    frame, slot = np.nonzero(ids >= 0)
+    tracklets, which = np.unique(ids[frame, slot], return_inverse=True)
+    first = np.full(len(tracklets), len(ids))
+    last = np.full(len(tracklets), -1)
+    np.minimum.at(first, which, frame)
+    np.maximum.at(last, which, frame)
+    place = np.zeros(len(tracklets), dtype=np.int64)
+    free: list[int] = []
+    busy: list[tuple[int, int]] = []
+    n_places = 0
+    for t in np.argsort(first, kind="stable"):
+        while busy and busy[0][0] < first[t]:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        if not free:
+            heapq.heappush(free, n_places)
+            n_places += 1
+        place[t] = heapq.heappop(free)
+        heapq.heappush(busy, (int(last[t]), int(place[t])))
+    who = np.full(ids.shape, -1, dtype=np.int64)
+    who[frame, slot] = place[which]
+    notes = []
+    if len(tracklets) > n_places:
+        notes = [Note(f"{len(tracklets)} tracklets without identities share {n_places} places, so a place may change its animal")]
+    return _once(path, who), [f"place{n + 1}" for n in range(n_places)], notes
+
+
+def _once(path: Path, who: NDArray[np.int64]) -> NDArray[np.int64]:
+    ordered = np.sort(who, axis=1)
+    twice = np.flatnonzero(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1))
+    if twice.size:
+        raise FormatError(path, f"an identity stands twice in frame {twice[0]}", "poseest")
+    return who
+
+
+def _table(path: Path, group: h5py.Group, name: str, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    values = _hdf5.array(path, group, name, 2).astype(np.int64)
+    if values.shape != shape:
+        raise FormatError(path, f"{name} of shape {values.shape} for points of {shape[0]} frames and {shape[1]} instances", "poseest")
+    return values
+
+
+def _attributes(group: h5py.Group) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "version" in group.attrs:
+        found["version"] = ".".join(str(int(part)) for part in np.ravel(group.attrs["version"]))
+    if "cm_per_pixel" in group.attrs:
+        found["cm_per_pixel"] = float(np.ravel(group.attrs["cm_per_pixel"])[0])
+    if "cm_per_pixel_source" in group.attrs:
+        found["cm_per_pixel_source"] = _hdf5.plain_text(group.attrs["cm_per_pixel_source"])
+    return found
+
+
+def _static_objects(path: Path, file: h5py.File) -> dict[str, list[list[float]]]:
+    """Return the corners, spouts and so on of the arena, as x, y."""
+    objects = _hdf5.member(path, file, "static_objects")
+    if objects is None:
+        return {}
+    found = {}
+    for name in objects:
+        points = _hdf5.array(path, objects, name, 2).astype(float)
+        found[name] = (points if name in STORED_AS_XY else points[:, ::-1]).tolist()
+    return found

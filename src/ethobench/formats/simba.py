@@ -1,0 +1,253 @@
+"""SimBA ``targets_inserted`` and ``machine_results`` CSV: poses, features, then a 0/1 column per behaviour.
+
+Body parts have columns ``*_x, *_y, *_p``; with several animals their names end in ``_1``, ``_2``. In machine results, each behaviour
+``X`` comes with ``Probability_X``, so the names are certain, and the mean probability over a bout is its confidence. Elsewhere
+the behaviours are the last columns that hold only 0 and 1; ``behaviors=`` names them where that guess is wrong.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Annotation, Poses, Recording, Signals
+from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.formats import _perframe
+from ethobench.formats._base import Format, pick_entry, register_format
+from ethobench.formats._bouts import frames_rate
+from ethobench.formats._text import Head, encoding_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AXES = ("x", "y", "p")
+PROBABILITY = "Probability_"
+NUMBERED = re.compile(r"(.+)_(\d+)")
+FEATURE = re.compile(
+    r"feature_\d+|low_prob_detections.*|sum_prob.*|.*_(in_zone|facing|distance|deviation|percentile_rank|percent|time)|.*_in_zone_.*|.*_(mean|median|sum)_[\d.]+",
+    re.IGNORECASE,
+)
+MOST_GUESSED = 64
+
+
+@dataclass
+class _Layout:
+    """Which columns are what, by their places in the header."""
+
+    path: Path
+    header: list[str]
+    encoding: str
+    parts: list[str]
+    probabilities: dict[str, int]
+
+    @property
+    def rest(self) -> list[int]:
+        """Columns that are neither index, pose nor probability."""
+        first = 0 if self.header[0] and not _perframe.is_index(self.header[0]) else 1
+        taken = {self.header.index(f"{part}_{axis}") for part in self.parts for axis in AXES} | {*self.probabilities.values()}
+        return [i for i in range(first, len(self.header)) if i not in taken]
+
+    def load(self, columns: Sequence[int]) -> pd.DataFrame:
+        """Read some columns, in the order given."""
+        import pandas as pd
+
+        try:
+            cells = pd.read_csv(
+                self.path,
+                header=None,
+                names=list(range(len(self.header))),
+                usecols=list(columns),
+                index_col=False,
+                skiprows=1,
+                encoding=self.encoding,
+                low_memory=False,
+                keep_default_na=False,
+                na_values=list(_perframe.MISSING),
+            )
+        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+            raise FormatError(self.path, f"the table is damaged ({str(error).strip()})") from None
+        return cells[list(columns)]
+
+    def numbers(self, columns: Sequence[int]) -> NDArray[np.float64]:
+        """Read some columns as numbers."""
+        cells = self.load(columns)
+        for column in columns:
+            if cells[column].dtype.kind not in "biuf":
+                raise FormatError(self.path, f"column {self.header[column]!r} holds text, where numbers were expected")
+        return cells.to_numpy(dtype=np.float64)
+
+
+@register_format
+class SimbaCsv(Format):
+    """Poses, features and 0/1 columns of behaviours, one row per frame.
+
+    Options for reading: ``rate``, since the file tells none; ``behaviors``, the columns that hold behaviours.
+    """
+
+    title = "SimBA CSV"
+    suffixes = (".csv",)
+    contents = ("annotations", "poses", "signals")
+    keeps = ("overlaps", "length")
+
+    def sniff(self, path: Path, head: Head) -> float:
+        names = head.header
+        first = 1 if names and _perframe.is_index(names[0]) else 0
+        ends = [name[-2:] for name in names[first : first + 3]]
+        stems = {name[:-2] for name in names[first : first + 3]}
+        return 0.95 if ends == ["_x", "_y", "_p"] and len(stems) == 1 else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return [path.stem]
+
+    def read(
+        self, path: Path, entry: str | None = None, *, rate: float | None = None, behaviors: Sequence[str] | str | None = None
+    ) -> list[Recording]:
+        pick_entry(path, entry, [path.stem])
+        layout = _layout(path)
+        clock, notes = frames_rate(rate)
+        labels, more = _label_columns(layout, behaviors)
+        annotations: dict[str, Annotation] = {}
+        if labels:
+            annotations[DEFAULT_ANNOTATOR], last = _annotation(layout, labels, clock)
+            more += last
+        features = [i for i in layout.rest if i not in labels]
+        return [
+            Recording(
+                path.stem,
+                rate=clock,
+                signals=lambda: _poses(layout, clock),
+                features=(lambda: Signals(layout.numbers(features), tuple(layout.header[i] for i in features), clock))
+                if features
+                else None,
+                annotations=annotations,
+                n_frames=None if annotations else len(layout.load([0])),
+                notes=(*notes, *more),
+            )
+        ]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        import pandas as pd
+
+        recording = recordings[0]
+        poses, annotation = recording.signals, recording.annotation()
+        if not isinstance(poses, Poses):
+            raise EthobenchError(f"a SimBA file needs tracked body parts, and recording {recording.id!r} has none; choose another format")
+        if poses.positions.shape[3] != 2:
+            raise EthobenchError("a SimBA file holds positions in a plane, but these have three coordinates")
+        if len(poses) != annotation.n_frames:
+            raise EthobenchError(f"{len(poses)} frames of poses, but {annotation.n_frames} of labels; crop one to the other first")
+        columns: dict[str, NDArray[Any]] = {}
+        several = len(poses.individuals) > 1
+        for i, _ in enumerate(poses.individuals):
+            for k, keypoint in enumerate(poses.keypoints):
+                part = f"{keypoint}_{i + 1}" if several else keypoint
+                values = (poses.positions[:, i, k, 0], poses.positions[:, i, k, 1], poses.confidence[:, i, k])
+                columns |= {f"{part}_{axis}": value for axis, value in zip(AXES, values, strict=True)}
+        if isinstance(recording.features, Signals):
+            columns |= {name: recording.features.channel(name) for name in recording.features.channels}
+        twice = [name for name in annotation.ethogram.names if name in columns]
+        if twice:
+            raise EthobenchError(f"{twice[0]!r} is a behaviour and a column of the poses or features; rename the behaviour first")
+        frames = annotation.to_frames().astype(np.int8)
+        columns |= {name: frames[:, code] for code, name in enumerate(annotation.ethogram.names)}
+        pd.DataFrame(columns).to_csv(path, lineterminator="\n", encoding="utf-8")
+        return [
+            *_perframe.rate_notes(self.title, "none", annotation.rate),
+            *_perframe.background_notes(self.title, annotation.ethogram),
+        ]
+
+
+def _layout(path: Path) -> _Layout:
+    with path.open("rb") as file:
+        raw = file.readline()
+        commas = raw.count(b",")
+        for number, line in enumerate(file, start=2):
+            if line.count(b",") > commas:
+                raise FormatError(path, f"more cells than the header's {commas + 1}", f"row {number}")
+    if not raw.strip():
+        raise FormatError(
+            path, "the file is empty" if path.stat().st_size == 0 else "the first line is empty, where the header was expected"
+        )
+    encoding = encoding_of(raw)
+    header = [cell.strip() for cell in next(csv.reader([raw.decode(encoding, errors="replace")]))]
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise FormatError(path, f"column {twice[0]!r} stands twice", "header")
+    parts = [name[:-2] for name in header if name.endswith("_x") and all(f"{name[:-2]}_{axis}" in header for axis in AXES)]
+    if not parts:
+        raise FormatError(path, "no body part (columns *_x, *_y, *_p) was found", "header")
+    probabilities = {name.removeprefix(PROBABILITY): i for i, name in enumerate(header) if name.startswith(PROBABILITY)}
+    return _Layout(path, header, encoding, parts, probabilities)
+
+
+def _label_columns(layout: _Layout, behaviors: Sequence[str] | str | None) -> tuple[list[int], list[Note]]:
+    """Find the columns that hold behaviours, and say how."""
+    if behaviors is not None:
+        names = _perframe.behavior_names(behaviors)
+        missing = [name for name in names if name not in layout.header]
+        if missing:
+            raise FormatError(layout.path, f"no column {', '.join(missing)}", "header")
+        return [layout.header.index(name) for name in names], []
+    if layout.probabilities:
+        undecided = [name for name in layout.probabilities if name not in layout.header]
+        notes = [Note(f"{PROBABILITY}{name} has no column {name!r} of decisions; left out") for name in undecided]
+        return [layout.header.index(name) for name in layout.probabilities if name in layout.header], notes
+    tail = [i for i in layout.rest[-MOST_GUESSED:] if not FEATURE.fullmatch(layout.header[i])]
+    cells = layout.load(tail) if tail else None
+    found: list[int] = []
+    for i in reversed(layout.rest[-MOST_GUESSED:]):
+        if cells is None or i not in tail or not _is_binary(cells[i]):
+            break
+        found.insert(0, i)
+    if not found:
+        return [], [Note("no column of a behaviour was found (only 0 and 1, at the end); give behaviors= if there are some")]
+    names = [layout.header[i] for i in found]
+    return found, [Note(f"taken as behaviours, being the last columns that hold only 0 and 1: {', '.join(names)} (else give behaviors=)")]
+
+
+def _is_binary(column: pd.Series[Any]) -> bool:
+    return column.dtype.kind in "biuf" and bool(column.isin([0, 1]).where(column.notna(), True).all()) and bool(column.notna().any())
+
+
+def _annotation(layout: _Layout, labels: list[int], rate: float) -> tuple[Annotation, list[Note]]:
+    table = _perframe.FrameTable(layout.path, layout.header, layout.load(labels), 2)
+    names = [layout.header[i] for i in labels]
+    values = np.stack([_perframe.binary(table, i) for i in labels], axis=1)
+    annotation, notes = _perframe.annotation_of(values, _perframe.named_ethogram(names), rate)
+    hidden = (values == _perframe.HIDDEN).any(axis=1)
+    if hidden.any():
+        place = table.place(int(np.argmax(hidden)))
+        notes.append(Note(f"{int(hidden.sum())} frames have a behaviour without 0 or 1; it counts as not observed there", place))
+    if layout.probabilities and all(name in layout.probabilities for name in names):
+        chances = layout.numbers([layout.probabilities[name] for name in names])
+        totals = np.concatenate((np.zeros((1, len(names))), np.cumsum(chances, axis=0)))
+        confidence = (totals[annotation.stop, annotation.behavior] - totals[annotation.start, annotation.behavior]) / (
+            annotation.stop - annotation.start
+        )
+        annotation = replace(annotation, confidence=confidence)
+    return annotation, notes
+
+
+def _poses(layout: _Layout, rate: float) -> Poses:
+    split = {part: NUMBERED.fullmatch(part) for part in layout.parts}
+    several = all(split.values())
+    owners = {part: (found[2], found[1]) if several and found else ("", part) for part, found in split.items()}
+    numbers = list(dict.fromkeys(owner for owner, _ in owners.values()))
+    keypoints = list(dict.fromkeys(name for _, name in owners.values()))
+    columns = [layout.header.index(f"{part}_{axis}") for part in layout.parts for axis in AXES]
+    values = layout.numbers(columns).reshape(-1, len(layout.parts), 3)
+    shape = (len(values), len(numbers), len(keypoints))
+    positions, confidence = np.full((*shape, 2), np.nan), np.full(shape, np.nan)
+    for place, (owner, name) in enumerate(owners.values()):
+        i, k = numbers.index(owner), keypoints.index(name)
+        positions[:, i, k], confidence[:, i, k] = values[:, place, :2], values[:, place, 2]
+    individuals = tuple(f"animal_{number}" for number in numbers) if several else ("animal",)
+    return Poses(positions, confidence, individuals, tuple(keypoints), rate)

@@ -1,0 +1,263 @@
+"""SLEAP poses: project files (``.slp``), analysis H5 and analysis CSV.
+
+A track is an individual. Where no instance has a track, each frame's instances are numbered in order; where some have one,
+those without are left out, and counted in a note. Instances that a person labelled stand before predicted ones of the same
+track, and have no confidence. Project files are read by sleap-io, which opens no video here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Poses, Recording
+from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.formats import _hdf5, _poses, _wide_tables
+from ethobench.formats._base import Format, pick_entry, register_format
+from ethobench.formats._sizes import check_size, is_too_large
+from ethobench.formats._text import Head
+
+if TYPE_CHECKING:
+    import h5py
+
+OURS = ("frame", "track", "node", "xy")
+MATLAB = ("track", "xy", "node", "frame")
+SOFTWARE = {"source_software": "SLEAP"}
+
+
+@register_format
+class Sleap(Format):
+    """Instances of a skeleton, frame by frame."""
+
+    title = "SLEAP"
+    suffixes = (".slp", ".h5", ".csv")
+    contents = ("poses",)
+
+    def sniff(self, path: Path, head: Head) -> float:
+        if head.is_hdf5:
+            names = _hdf5.top_names(head)
+            if {"frames", "instances", "metadata"} <= names and {"points", "pred_points"} & names:
+                return 1.0
+            return 0.95 if {"tracks", "node_names"} <= names else 0.0
+        is_csv = {"track", "frame_idx"} <= {*head.header} and any(name.endswith(".x") for name in head.header)
+        return 0.95 if is_csv else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        if _kind(path) != "slp":
+            return [path.stem]
+        names = _video_names(_load_slp(path))
+        return names if len(names) > 1 else [path.stem]
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        kind = _kind(path)
+        if kind == "slp":
+            return _read_slp(path, entry, rate)
+        pick_entry(path, entry, [path.stem])
+        return [_read_csv(path, rate) if kind == "csv" else _read_analysis(path, rate)]
+
+
+def _kind(path: Path) -> str:
+    head = Head(path)
+    if not head.is_hdf5:
+        if path.suffix.lower() in (".slp", ".h5"):
+            raise FormatError(path, "this is no HDF5 file, or its beginning is damaged")
+        return "csv"
+    with _hdf5.open_file(path) as file:
+        return "slp" if {"frames", "instances"} <= {*file} else "h5"
+
+
+def _poses_of(path: Path, instances: _Instances, nodes: Sequence[str], n_frames: int, rate: float | None) -> tuple[Poses, list[Note]]:
+    """Put instances into an array by frame and individual."""
+    tracks, notes = instances.individuals(path)
+    stored = max(path.stat().st_size, 1)
+    needed = n_frames * max(len(tracks), 1) * len(nodes) * 3 * 8
+    if is_too_large(needed, stored):
+        raise FormatError(
+            path, f"refused: {len(tracks)} tracks over {n_frames} frames would take {needed:,} bytes; join the tracks in SLEAP first"
+        )
+    cells = np.full((n_frames, len(tracks), len(nodes), 3), np.nan)
+    chosen = [i for i, who in enumerate(instances.who) if who is not None]
+    if chosen:
+        place = {name: i for i, name in enumerate(tracks)}
+        who = [place[str(instances.who[i])] for i in chosen]
+        cells[np.array(instances.frame)[chosen], who] = np.stack([instances.points[i] for i in chosen])
+    return Poses(np.ascontiguousarray(cells[..., :2]), np.ascontiguousarray(cells[..., 2]), tuple(tracks), tuple(nodes), rate), notes
+
+
+class _Instances:
+    """Instances as a file lists them: frame, track and points (x, y, score for each node)."""
+
+    def __init__(self) -> None:
+        self.frame: list[int] = []
+        self.who: list[str | None] = []
+        self.points: list[NDArray[np.float64]] = []
+        self.place: list[str] = []
+
+    def add(self, frame: int, track: str | None, points: NDArray[np.float64], place: str) -> None:
+        self.frame.append(frame)
+        self.who.append(track)
+        self.points.append(points)
+        self.place.append(place)
+
+    def individuals(self, path: Path) -> tuple[list[str], list[Note]]:
+        """Name the individuals, numbering instances where no track does."""
+        notes: list[Note] = []
+        tracked = [track for track in self.who if track is not None]
+        if not tracked:
+            seen: dict[int, int] = {}
+            for i, frame in enumerate(self.frame):
+                seen[frame] = seen.get(frame, 0) + 1
+                self.who[i] = f"instance{seen[frame]}"
+            most = max(seen.values(), default=1)
+            if most == 1:
+                self.who = [_poses.ONLY_INDIVIDUAL] * len(self.who)
+                return [_poses.ONLY_INDIVIDUAL], []
+            notes.append(Note(f"no instance has a track; up to {most} in a frame, numbered in order, so a number may change its animal"))
+            return [f"instance{n + 1}" for n in range(most)], notes
+        taken: dict[tuple[int, str], int] = {}
+        for i, track in enumerate(self.who):
+            if track is not None and (first := taken.setdefault((self.frame[i], track), i)) != i:
+                raise FormatError(path, f"track {track!r} stands twice in frame {self.frame[i]}", self.place[i] or self.place[first])
+        left = len(self.who) - len(tracked)
+        if left:
+            notes.append(Note(f"{left} of {len(self.who)} instances have no track; left out"))
+        return list(dict.fromkeys(tracked)), notes
+
+
+def _load_slp(path: Path) -> Any:
+    try:
+        import sleap_io
+    except ImportError:
+        raise EthobenchError(f"{path}: reading .slp files needs sleap-io (pip install ethobench[pose])") from None
+    with _hdf5.open_file(path) as file:
+        _hdf5.refuse_outside_links(path, file)
+        for name in ("frames", "instances", "points", "pred_points"):
+            if name in file:
+                check_size(path, file[name].size * file[name].dtype.itemsize, path.stat().st_size)
+    try:
+        return sleap_io.load_slp(str(path), open_videos=False)
+    except Exception as error:
+        raise FormatError(path, f"sleap-io cannot read it ({type(error).__name__}: {error})") from None
+
+
+def _video_names(labels: Any) -> list[str]:
+    names: list[str] = []
+    for i, video in enumerate(labels.videos):
+        stem = PureWindowsPath(_video_text(video)).stem or f"video{i}"
+        names.append(stem if stem not in names else f"{stem}-{i}")
+    return names
+
+
+def _video_text(video: Any) -> str:
+    name = video.filename
+    return str(name[0] if isinstance(name, list) and name else name or "")
+
+
+def _read_slp(path: Path, entry: str | None, rate: float | None) -> list[Recording]:
+    labels = _load_slp(path)
+    names = _video_names(labels)
+    several = len(names) > 1
+    wanted = pick_entry(path, entry, names if several else [path.stem])
+    recordings = []
+    for name, video in zip(names, labels.videos, strict=True):
+        if several and name not in wanted:
+            continue
+        frames = [frame for frame in labels.labeled_frames if frame.video is video]
+        skeleton = next((i.skeleton for frame in frames for i in frame.instances), labels.skeletons[0] if labels.skeletons else None)
+        nodes = [] if skeleton is None else [node.name for node in skeleton.nodes]
+        instances = _instances_of(path, frames, skeleton)
+        length = max((int(frame.frame_idx) + 1 for frame in frames), default=0)
+        shape = video.backend_metadata.get("shape") or [0]
+        poses, notes = _poses_of(path, instances, nodes, max(length, int(shape[0] or 0)), rate)
+        metadata = {**SOFTWARE, "video": _video_text(video)}
+        recordings.append(_poses.pose_recording(path, poses, notes, metadata, name if several else None))
+    return recordings
+
+
+def _instances_of(path: Path, frames: Sequence[Any], skeleton: Any) -> _Instances:
+    """Collect the instances of labelled frames; those a person labelled come first and replace predicted ones."""
+    instances = _Instances()
+    for frame in frames:
+        labelled = [i for i in frame.instances if not hasattr(i, "score")]
+        tracks = {i.track for i in labelled if i.track is not None}
+        corrected = {id(i.from_predicted) for i in labelled if i.from_predicted is not None}
+        predicted = [i for i in frame.instances if hasattr(i, "score") and i.track not in tracks and id(i) not in corrected]
+        for instance in [*labelled, *predicted]:
+            if instance.skeleton is not skeleton:
+                raise FormatError(path, "its instances have different skeletons, which poses cannot hold", f"frame {frame.frame_idx}")
+            points = np.full((len(instance.points), 3), np.nan)
+            seen = instance.points["visible"]
+            points[seen, :2] = instance.points["xy"][seen]
+            if hasattr(instance, "score"):
+                points[:, 2] = instance.points["score"]
+            track = None if instance.track is None else str(instance.track.name)
+            instances.add(int(frame.frame_idx), track, points, f"frame {frame.frame_idx}")
+    return instances
+
+
+def _read_analysis(path: Path, rate: float | None) -> Recording:
+    with _hdf5.open_file(path) as file:
+        nodes, tracks = _hdf5.texts(path, file, "node_names"), _hdf5.texts(path, file, "track_names")
+        positions = _in_order(path, file, "tracks", len(nodes), OURS)
+        has_scores = "point_scores" in {*file}
+        confidence = _in_order(path, file, "point_scores", len(nodes), OURS[:3]) if has_scores else np.full(positions.shape[:3], np.nan)
+        video = _hdf5.texts(path, file, "video_path")
+    if confidence.shape != positions.shape[:3]:
+        raise FormatError(path, f"scores of shape {confidence.shape} for positions of shape {positions.shape}")
+    n_tracks = positions.shape[1]
+    if len(tracks) != n_tracks:
+        tracks = [_poses.ONLY_INDIVIDUAL] if n_tracks == 1 else [f"instance{n + 1}" for n in range(n_tracks)]
+    poses = Poses(positions, confidence, tuple(tracks), tuple(nodes), rate)
+    return _poses.pose_recording(path, poses, [], {**SOFTWARE, "video": video[0] if video else ""})
+
+
+def _in_order(path: Path, file: h5py.File, name: str, n_nodes: int, wanted: tuple[str, ...]) -> NDArray[np.float64]:
+    """Read an array whose axes stand in SLEAP's order, or in the one that the file states."""
+    values = _hdf5.array(path, file, name, len(wanted))
+    stated = file[name].attrs.get("dims")
+    axes = tuple(axis for axis in MATLAB if axis in wanted)
+    if stated is not None:
+        try:
+            axes = tuple(json.loads(_hdf5.plain_text(stated)))
+        except ValueError:
+            raise FormatError(path, f"the order of its axes is damaged ({stated!r})", name) from None
+    if sorted(axes) != sorted(wanted):
+        raise FormatError(path, f"axes {axes} where {wanted} were expected", name)
+    ordered = values.transpose([axes.index(axis) for axis in wanted]).astype(np.float64)
+    if ordered.shape[2] != n_nodes or ordered.shape[3:] not in ((), (2,)):
+        raise FormatError(path, f"an array of shape {values.shape} does not fit {n_nodes} nodes and the axes {', '.join(axes)}", name)
+    return np.ascontiguousarray(ordered)
+
+
+def _read_csv(path: Path, rate: float | None) -> Recording:
+    rows, *_ = _wide_tables.first_rows(path, 1)
+    header = rows[0]
+    absent = [name for name in ("track", "frame_idx") if name not in header]
+    if absent:
+        raise FormatError(path, f"no column {' and no '.join(absent)}; there are: {', '.join(header)}", "header")
+    nodes = [name.removesuffix(".x") for name in header if name.endswith(".x") and f"{name.removesuffix('.x')}.y" in header]
+    known = {"frame_idx", "instance.score", *(f"{node}.{part}" for node in nodes for part in ("x", "y", "score"))}
+    text = [i for i, name in enumerate(header) if name not in known]
+    table = _wide_tables.read_wide(path, 1, text)
+    if not len(table.values):
+        raise FormatError(path, "no instances below the header", "row 1")
+    place = {name: n for n, name in enumerate(name for i, name in enumerate(header) if i not in text)}
+    blank = np.full(len(table.values), np.nan)
+    keys = [f"{node}.{part}" for node in nodes for part in ("x", "y", "score")]
+    columns = [table.values[:, place[key]] if key in place else blank for key in keys]
+    points = np.stack(columns, axis=1).reshape(len(blank), len(nodes), 3)
+    frames = _poses.frame_numbers(path, [str(v) for v in table.values[:, place["frame_idx"]]], table.first_row)
+    tracks = table.index[text.index(header.index("track"))]
+    instances = _Instances()
+    for i, (frame, track) in enumerate(zip([] if frames is None else frames.tolist(), tracks, strict=True)):
+        instances.add(frame, track.strip() or None, points[i], f"row {table.first_row + i}")
+    poses, notes = _poses_of(path, instances, nodes, max(instances.frame) + 1, rate)
+    strange = [header[i] for i in text if header[i] != "track"]
+    if strange:
+        notes.append(Note(f"columns not understood and left out: {', '.join(strange)}"))
+    return _poses.pose_recording(path, poses, notes, SOFTWARE)

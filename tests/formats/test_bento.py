@@ -1,0 +1,204 @@
+"""BENTO .annot: frames from 1, the stop frame still in the bout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ethobench.core import Annotation, Ethogram, Recording
+from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
+from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_annotation, write_recordings
+
+HEAD = """Bento annotation file
+Movie file(s):  D:\\videos\\mouse 1_Top.seq
+
+Stimulus name:
+Annotation start frame: 1
+Annotation stop frame: 100
+Annotation framerate: 10.000000
+
+"""
+LISTS = "List of channels:\nCh1\nCh2\n\nList of annotations:\nattack\nsniff\nother\n\n"
+BOUTS = """Ch1----------
+>attack
+Start\t Stop\t Duration\x20
+0.1\t0.3\t0.3
+2\t2\t0.1
+
+>sniff
+Start\t Stop\t Duration\x20
+0.4\t1\t0.7
+
+
+"""
+
+
+def put(folder: Path, text: str, name: str = "m.annot") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode())
+    return path
+
+
+def notes_of(path: Path, **options: float) -> str:
+    return "; ".join(str(n) for r in read_quietly(path, **options) for n in r.notes)
+
+
+@pytest.mark.parametrize("change", [("\n", "\n"), ("\n", "\r\n"), ("Bento", "\ufeffBento"), ("List of channels", "List of Channels")])
+def test_plain(tmp_path: Path, change: tuple[str, str]) -> None:
+    path = put(tmp_path, (HEAD + LISTS + BOUTS).replace(*change))
+    assert detect(path).name == "bento"
+    assert formats["bento"].entries(path) == ["Ch1", "Ch2"]
+    first, second = read_recordings(path)
+    assert (first.id, second.id) == ("m/Ch1", "m/Ch2")
+    assert first.individual == second.individual == "m"
+    assert first.metadata["movies"] == "D:\\videos\\mouse 1_Top.seq"
+    a = first.annotation()
+    assert (a.rate, a.n_frames) == (10, 100)
+    assert a.ethogram == Ethogram(["attack", "sniff", "other"], "other")
+    assert (a.start.tolist(), a.stop.tolist()) == ([0, 3, 19], [3, 10, 20])
+    assert a.behavior.tolist() == [0, 1, 0]
+    assert a.order.tolist() == [0, 2, 1]
+    assert len(second.annotation()) == 0
+    assert read_annotation(path, entry="Ch1") == a
+
+
+def test_older_files_count_frames(tmp_path: Path) -> None:
+    text = HEAD.replace("Annotation framerate: 10.000000\n", "") + LISTS
+    path = put(tmp_path, text + "Ch1----------\n>attack\nStart\tStop\tDuration\n1\t3\t3\n20\t20\t1\n\n")
+    with pytest.warns(ReadWarning, match="no frame rate"):
+        a = read_annotation(path, entry="Ch1")
+    assert a.rate == 30
+    assert (a.start.tolist(), a.stop.tolist()) == ([0, 19], [3, 20])
+    assert read_annotation(path, entry="Ch1", rate=25).rate == 25
+
+
+def test_stop_is_the_end_where_duration_says_so(tmp_path: Path) -> None:
+    path = put(tmp_path, HEAD + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.1\t0.3\t0.2\n1.0\t2.0\t1.0\n\n")
+    with pytest.warns(ReadWarning, match="Duration is stop - start"):
+        a = read_annotation(path, entry="Ch1")
+    assert (a.start.tolist(), a.stop.tolist()) == ([0, 9], [2, 19])
+
+
+def test_counted_from_zero(tmp_path: Path) -> None:
+    head = HEAD.replace("start frame: 1", "start time: 0.000000e+00").replace("stop frame: 100", "stop time: 1.000000e+01")
+    path = put(tmp_path, head + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.0\t0.3\t0.3\n1.0\t2.0\t1.0\n\n")
+    a = read_quietly(path, entry="Ch1")[0].annotation()
+    assert (a.start.tolist(), a.stop.tolist()) == ([0, 10], [3, 20])
+    assert "counted from 0" in notes_of(path)
+
+
+def test_frames_before_the_start_were_not_observed(tmp_path: Path) -> None:
+    a = read_annotation(put(tmp_path, HEAD.replace("start frame: 1", "start frame: 41") + LISTS + BOUTS), entry="Ch2")
+    assert (a.observed.frames.start.tolist(), a.observed.frames.stop.tolist()) == ([40], [100])
+
+
+def test_bouts_beyond_the_end_lengthen_aloud(tmp_path: Path) -> None:
+    path = put(tmp_path, HEAD.replace("stop frame: 100", "stop frame: 15") + LISTS + BOUTS)
+    with pytest.warns(ReadWarning, match="line 22: 'attack' ends after the last of 15 frames"):
+        assert read_annotation(path, entry="Ch1").n_frames == 20
+
+
+def test_repairs_are_told(tmp_path: Path) -> None:
+    text = HEAD + LISTS + "Ch3----------\n>jump\nStart\tStop\tDuration\n0.5\t0.2\t0.1\n0.51\t0.8\t0.4\n\n"
+    notes = notes_of(put(tmp_path, text))
+    for words in (
+        "line 18: channel 'Ch3' is not in the list",
+        "line 19: 'jump' is not in the list",
+        "line 21: 'jump' stops before",
+        "fall between frames",
+    ):
+        assert words in notes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("Something else\n", "line 1: the first line"),
+        (HEAD + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.1\n", "line 21: a bout has a start and a stop"),
+        (HEAD + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.1\tx\t1\n", "line 21: 'x' is not a number"),
+        (HEAD.replace("10.000000", "fast") + LISTS, "line 7: 'fast' is not a number"),
+        (HEAD.replace("frame: 100", "frame: 1e300") + LISTS, "line 6: '1e300' is no time of a recording"),
+        (HEAD + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.1\tnan\t1\n", "line 21: 'nan' is no time"),
+    ],
+)
+def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        read_quietly(put(tmp_path, text), "bento")
+
+
+def test_unknown_channel(tmp_path: Path) -> None:
+    with pytest.raises(EthobenchError, match="no entry 'Ch9'; there are: Ch1, Ch2"):
+        read_annotation(put(tmp_path, HEAD + LISTS + BOUTS), entry="Ch9")
+
+
+def test_asked_rate_resamples(tmp_path: Path) -> None:
+    path = put(tmp_path, HEAD + LISTS + BOUTS)
+    with pytest.warns(ReadWarning, match="resampled from the file's 10 Hz to 20 Hz"):
+        assert read_annotation(path, entry="Ch1", rate=20).stop.tolist() == [6, 20, 40]
+
+
+def test_channels_survive(tmp_path: Path) -> None:
+    made = read_recordings(put(tmp_path, HEAD + LISTS + BOUTS))
+    assert write_recordings(made, tmp_path / "again.annot") == []
+    again = read_recordings(tmp_path / "again.annot")
+    assert [r.id for r in again] == ["again/Ch1", "again/Ch2"]
+    assert again[0].annotation().to_frames().tolist() == made[0].annotation().to_frames().tolist()
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    a = Annotation.from_bouts([0], [1], ["x"], ["x"], 30, 5)
+    two = [Recording("r/a", annotations={"me": a}), Recording("r/b", annotations={"me": a.resample(60)})]
+    with pytest.raises(EthobenchError, match="share one clock"):
+        write_recordings(two, tmp_path / "x.annot")
+    with pytest.raises(EthobenchError, match="name of its own"):
+        write_recordings([two[0], two[0]], tmp_path / "x.annot")
+    with pytest.raises(EthobenchError, match="cannot hold the name ' x'"):
+        write_annotation(a.rename({"x": " x"}), tmp_path / "x.annot")
+    lossy = Annotation.from_bouts([0, 2], [1, 2], ["x", "x"], ["x"], 30, 5, subject=["m", "m"], observed=np.arange(5) < 3)
+    notes = str(write_annotation(lossy, tmp_path / "y.annot"))
+    for words in ("subjects are lost", "point events are lost", "which frames were not looked at"):
+        assert words in notes
+
+
+@given(
+    spans=st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 400), st.sampled_from("ab")), max_size=20),
+    rate=st.sampled_from([0.5, 1, 7, 25, 29.97, 30, 1000, 12345.678]),
+)
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, spans: list[tuple[int, int, str]], rate: float) -> None:
+    start = [s for s, _, _ in spans]
+    a = Annotation.from_bouts(start, [s + d for s, d, _ in spans], [b for *_, b in spans], ["a", "b"], rate, 6000)
+    path = tmp_path_factory.mktemp("round") / "a.annot"
+    write_annotation(a, path)
+    back = read_annotation(path)
+    assert (back.rate, back.n_frames) == (a.rate, a.n_frames)
+    assert (back.start.tolist(), back.stop.tolist(), back.behavior.tolist()) == (a.start.tolist(), a.stop.tolist(), a.behavior.tolist())
+
+
+@pytest.mark.data
+def test_sample(data: Path) -> None:
+    path = data / "formats/bento/bento_example.annot"
+    assert detect(path).name == "bento"
+    (recording,) = read_recordings(path)
+    a = recording.annotation()
+    assert (recording.id, a.rate, a.n_frames, len(a)) == ("bento_example", 30, 19_955, 229)
+    assert len(a.ethogram) == 9
+    attack = a.spans("attack")
+    assert (attack.start[0], attack.stop[0]) == (90, 157)
+    assert (a.stop - a.start).min() >= 1
+
+
+@pytest.mark.data
+def test_banos(data: Path, tmp_path: Path) -> None:
+    paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))
+    assert len(paths) == 20
+    for i, path in enumerate(paths):
+        a = read_annotation(path, "onehot", rate=30)
+        write_annotation(a, tmp_path / f"{i}.annot")
+        back = read_annotation(tmp_path / f"{i}.annot")
+        assert back.ethogram == a.ethogram
+        assert np.array_equal(back.to_frames(), a.to_frames())

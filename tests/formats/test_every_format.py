@@ -1,0 +1,194 @@
+"""What every registered format must pass; a new one is enrolled by being there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ethobench import Annotation, Ethogram, Poses, Recording
+from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.formats import detect, formats, read_quietly, write_recordings
+from ethobench.formats._base import DETAILS
+from ethobench.formats._text import Head
+
+WRITABLE = [f.name for f in formats if f.can_write]
+NEEDS_POSES = {"simba", "calms21", "deeplabcut"}
+NAMES = ["attack", "investigation", "mount", "other"]
+FRAMES_ONLY = {"bebe_predictions"}
+
+
+def example(n: int = 600) -> Recording:
+    """An exclusive annotation in which every behaviour occurs and the last frame is labelled."""
+    codes = np.random.default_rng(0).integers(0, 4, n // 20).repeat(20)
+    codes[-20:] = 0
+    annotation = Annotation.from_frames(codes, Ethogram(NAMES, "other"), 30)
+    positions = np.random.default_rng(1).uniform(10, 500, (n, 2, 7, 2))
+    keypoints = ("nose", "left_ear", "right_ear", "neck", "left_hip", "right_hip", "tail_base")
+    poses = Poses(positions, np.full((n, 2, 7), 0.9), ("resident", "intruder"), keypoints, 30.0)
+    return Recording("mouse001", annotations={"annotator": annotation}, signals=poses)
+
+
+@pytest.mark.parametrize("name", formats.names())
+def test_a_format_describes_itself(name):
+    format = formats[name]
+    assert format.title
+    assert set(format.keeps) <= set(DETAILS)
+    assert set(format.contents) <= {"annotations", "poses", "signals"}
+    assert not format.can_write or format.suffixes
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_what_is_written_is_recognised_and_read_back(name, tmp_path):
+    format = formats[name]
+    recording = example()
+    path = tmp_path / f"mouse001{format.suffixes[0]}"
+    write_recordings([recording], path, name)
+    assert detect(path).name == name
+    found = read_quietly(path)
+    if "annotations" not in format.contents:
+        assert np.allclose(found[0].signals.positions, recording.signals.positions, atol=1e-3)
+        return
+    options = {"rate": 30.0} if any("frame rate" in str(note) for r in found for note in r.notes) else {}
+    if name in FRAMES_ONLY:
+        options["behaviors"] = NAMES
+    again = read_quietly(path, **options)
+    assert len(again) == 1
+    read = again[0].annotations[next(iter(again[0].annotations))]
+    truth = recording.annotation()
+    renamed = read.rename({"background": "other"}) if "background" in read.ethogram else read
+    if read.rate != truth.rate:
+        renamed = renamed.resample(truth.rate)
+    kept = [n for n in NAMES if n in renamed.ethogram]
+    assert {*kept} >= {"attack", "investigation", "mount"}
+    assert np.array_equal(renamed.restrict(kept).to_frames(), truth.restrict(kept).to_frames())
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_nothing_is_left_behind_when_writing_fails(name, tmp_path):
+    overlapping = Annotation.from_bouts([0, 5], [10, 15], ["a", "b"], ["a", "b"], 30, 20)
+    recording = Recording("r\x00/../x", annotations={"annotator": overlapping})
+    try:
+        write_recordings([recording], tmp_path / f"out{formats[name].suffixes[0]}", name)
+    except EthobenchError as error:
+        assert "\n" not in str(error)
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+@pytest.mark.parametrize("keep", [0.3, 0.9])
+def test_a_cut_file_is_read_in_part_or_refused_in_a_line(name, keep, tmp_path):
+    path = tmp_path / f"mouse001{formats[name].suffixes[0]}"
+    write_recordings([example()], path, name)
+    raw = path.read_bytes()
+    path.write_bytes(raw[: int(len(raw) * keep)])
+    try:
+        recordings = read_quietly(path, name)
+    except FormatError as error:
+        assert str(path) in str(error)
+        assert "\n" not in str(error)
+    else:
+        assert recordings
+
+
+@pytest.mark.parametrize("name", formats.names())
+@given(
+    content=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)),
+    suffix=st.sampled_from([".csv", ".json", ".h5", ".txt", ".xlsx"]),
+)
+def test_sniffing_never_fails(name, content, suffix, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / f"sniffed-{name}{suffix}"
+    path.write_bytes(content)
+    assert 0 <= formats[name].sniff(path, Head(path)) <= 1
+
+
+@pytest.mark.parametrize("name", formats.names())
+def test_an_empty_file_is_refused(name, tmp_path):
+    path = tmp_path / "empty.csv"
+    path.touch()
+    with pytest.raises(FormatError):
+        read_quietly(path, name)
+    with pytest.raises(FormatError, match="empty"):
+        detect(path)
+
+
+@pytest.mark.parametrize("name", formats.names())
+def test_unknown_options_are_told(name, tmp_path):
+    path = tmp_path / "some.csv"
+    path.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(EthobenchError, match="takes no option colour"):
+        read_quietly(path, name, colour="red")
+
+
+SAMPLES = {
+    "formats/bento": "bento",
+    "formats/deepethogram": "deepethogram",
+    "formats/dlc": "deeplabcut",
+    "formats/jabs": "jabs",
+    "formats/nwb": "nwb",
+    "formats/observer": "observer",
+    "formats/simba": "simba",
+    "formats/sleap": "sleap",
+    "formats/solomon": "solomon",
+    "rats/annotations": "caltech",
+    "rats/poses": "deeplabcut",
+    "banos": "onehot",
+    "multirater_oft": "intervals",
+}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("folder", SAMPLES)
+def test_real_files_are_recognised(folder, data):
+    files = [p for p in sorted((data / folder).rglob("*")) if p.is_file() and p.name not in ("PROVENANCE.txt", "banos_reference.json")]
+    assert files
+    assert {detect(p).name for p in files} == {SAMPLES[folder]}
+
+
+@pytest.mark.data
+def test_boris_files_are_recognised(data):
+    for path in [*(data / "formats" / "boris").iterdir(), *(data / "boris_two_raters").rglob("*")]:
+        if path.is_file() and path.name != "PROVENANCE.txt":
+            assert detect(path).name.startswith("boris"), path
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({*WRITABLE} - NEEDS_POSES - FRAMES_ONLY))
+def test_banos_recordings_survive_every_annotation_format(name, data, tmp_path):
+    """Frames are equal wherever the format's clock can hold them; what is lost is told."""
+    for folder in sorted((data / "banos").glob("Recording_*")):
+        truth = read_quietly(folder / "humanAnnotation_1.csv", "onehot", rate=30)[0].annotation()
+        path = tmp_path / f"{folder.name}{formats[name].suffixes[0]}"
+        notes = write_recordings([Recording(folder.name, annotations={"human1": truth})], path, name)
+        (recording,) = read_quietly(path, name, rate=30)
+        read = next(iter(recording.annotations.values()))
+        read = read.rename({"background": "other"}) if "background" in read.ethogram else read
+        used = {truth.ethogram[int(c)].name for c in np.unique(truth.behavior)}
+        lost = {*truth.ethogram.names} - {*read.ethogram.names}
+        assert not (lost & used)
+        assert not lost or any("never" in str(n) or "occur" in str(n) or "used" in str(n) or "bouts" in str(n) for n in notes), (
+            lost,
+            notes,
+        )
+        kept = [n for n in truth.ethogram.names if n in read.ethogram]
+        longer = read if read.n_frames == truth.n_frames else read.extend(truth.n_frames)
+        assert np.array_equal(longer.restrict(kept).to_frames(), truth.restrict(kept).to_frames()), name
+
+
+def test_json_of_segments_is_not_mistaken(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"hello": 1}), encoding="utf-8")
+    with pytest.raises(FormatError, match="no format recognises"):
+        detect(path)
+
+
+def test_folders_that_are_nothing_are_refused(tmp_path):
+    with pytest.raises(FormatError, match="no format recognises"):
+        detect(Path(tmp_path))

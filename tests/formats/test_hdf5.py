@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from ethobench.core.errors import FormatError
+from ethobench.formats import _hdf5
+from ethobench.formats._text import Head
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "x.h5"
+    with h5py.File(made, "w") as file:
+        file["group/inner/numbers"] = np.arange(4.0)
+        file["group/words"] = ["a", "ä"]
+        file["group/fixed"] = np.array([b"a", b"b"])
+        file["soft"] = h5py.SoftLink("/group/inner")
+        file["group/relative"] = h5py.SoftLink("inner/numbers")
+        file["nowhere"] = h5py.SoftLink("/not/there")
+        file["loop"] = h5py.SoftLink("/loop")
+        file["outside"] = h5py.ExternalLink("other.h5", "/x")
+        file["through"] = h5py.SoftLink("/outside/x")
+    return made
+
+
+def test_links_inside_the_file_are_followed(path: Path) -> None:
+    with _hdf5.open_file(path) as file:
+        assert _hdf5.array(path, file, "soft/numbers").tolist() == [0, 1, 2, 3]
+        assert _hdf5.array(path, file["group"], "relative").tolist() == [0, 1, 2, 3]
+        assert _hdf5.member(path, file, "nowhere") is None
+        assert _hdf5.member(path, file, "group/inner/numbers/deeper") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("loop", "circle"), ("outside", "another file"), ("through", "another file"), ("outside/x", "another file")]
+)
+def test_links_that_lead_out_or_in_circles_are_refused(name: str, message: str, path: Path) -> None:
+    with pytest.raises(FormatError, match=message), _hdf5.open_file(path) as file:
+        _hdf5.member(path, file, name)
+
+
+def test_a_whole_file_can_be_checked_for_links(path: Path) -> None:
+    with pytest.raises(FormatError, match="outside: refused: a link leads to another file"), _hdf5.open_file(path) as file:
+        _hdf5.refuse_outside_links(path, file)
+    with h5py.File(path, "a") as file:
+        del file["outside"]
+        _hdf5.refuse_outside_links(path, file)
+        file.create_dataset("raw", (4,), "f8", external=[("raw.bin", 0, 32)])
+        with pytest.raises(FormatError, match="raw"):
+            _hdf5.refuse_outside_links(path, file)
+
+
+def test_texts_of_any_kind(path: Path) -> None:
+    with _hdf5.open_file(path) as file:
+        assert _hdf5.texts(path, file, "group/words") == ["a", "ä"]
+        assert _hdf5.texts(path, file, "group/fixed") == ["a", "b"]
+        assert _hdf5.texts(path, file, "group/inner/numbers") == ["0.0", "1.0", "2.0", "3.0"]
+        assert _hdf5.texts(path, file, "missing") == []
+
+
+def test_text_is_no_number_and_a_group_no_dataset(path: Path) -> None:
+    with pytest.raises(FormatError, match="objects, where numbers"), _hdf5.open_file(path) as file:
+        _hdf5.array(path, file, "group/words")
+    with pytest.raises(FormatError, match="no dataset 'group'"), _hdf5.open_file(path) as file:
+        _hdf5.array(path, file, "group")
+    with pytest.raises(FormatError, match="has 1 axes, where 2 were expected"), _hdf5.open_file(path) as file:
+        _hdf5.array(path, file, "group/inner/numbers", 2)
+
+
+def test_names_for_sniffing_never_raise(path: Path, tmp_path: Path) -> None:
+    assert {"group", "soft", "outside"} <= _hdf5.top_names(Head(path))
+    broken = tmp_path / "broken.h5"
+    broken.write_bytes(path.read_bytes()[:60])
+    assert _hdf5.top_names(Head(broken)) == frozenset()
