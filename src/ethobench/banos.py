@@ -81,48 +81,102 @@ def score(data: Any, gt: Any = None, *, matching: str = "greedy") -> Any:
     return aggregate_metrics(_score_each(dict(data)))
 
 
+class _Line:
+    """A timeline on which columns are laid out one after the other, so that all are scored together."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, list[str]] = {}
+        self.edges: tuple[list[Frames], list[Frames]] = ([], [])
+        self.ends: list[Frames] = []
+        self.length = 0
+
+    def add(self, name: str, columns: list[str], width: int, gt_edges: Frames, pred_edges: Frames) -> None:
+        """Append a recording, whose columns take `width` places each."""
+        for side, edges in zip(self.edges, (gt_edges, pred_edges), strict=True):
+            side.append(edges + self.length)
+        self.ends.append(self.length + np.arange(1, len(columns) + 1) * width)
+        self.columns[name] = columns
+        self.length += len(columns) * width
+
+    def score(self) -> dict[str, dict[str, Figures]]:
+        """Score all columns of all recordings."""
+        if not self.columns:
+            return {}
+        truth, pred = (Intervals(edges[::2], edges[1::2]) for edges in map(np.concatenate, self.edges))
+        cells = iter(score_timeline(Timeline(truth, pred, np.concatenate(self.ends))))
+        return {name: {column: dict(zip(NAMES, next(cells), strict=True)) for column in columns} for name, columns in self.columns.items()}
+
+
 def _score_each(data: Mapping[str, Pair]) -> dict[str, dict[str, Figures]]:
     """Score all pairs in one go; those that need cleaning are cleaned first, and what that leaves out is told."""
-    ready: dict[str, tuple[list[str], Frames, Frames]] = {}
+    line = _Line()
     for name, (pred, gt) in data.items():
-        columns = list(pred.columns)
-        sides = [_frames(side) for side in (pred, gt)] if columns == list(gt.columns) and len({*columns}) == len(columns) else [None]
-        if any(side is None for side in sides):
-            cleaned, dropped = preprocess_data({name: (pred, gt)})
-            _warn_of_dropped(dropped)
-            columns, sides = list(cleaned[name][0].columns), [_frames(side) for side in cleaned[name]]
-        ready[name] = columns, np.asarray(sides[0]), np.asarray(sides[1])
-    return _score_frames(ready)
+        width = max(len(pred), len(gt)) + 1
+        if pred.columns.equals(gt.columns) and pred.columns.is_unique:
+            gt_edges, pred_edges = _binary_edges(gt, width), _binary_edges(pred, width)
+            if gt_edges is not None and pred_edges is not None:
+                line.add(name, list(pred.columns), width, gt_edges, pred_edges)
+                continue
+        cleaned, dropped = preprocess_data({name: (pred, gt)})
+        _warn_of_dropped(dropped)
+        _add_clean(line, name, *cleaned[name])
+    return line.score()
 
 
-def _frames(matrix: pd.DataFrame) -> Any:
-    """Return a row for each column, with a frame without behaviour added at both ends; None if more than 0 and 1 is there."""
-    values = matrix.to_numpy().T
-    if values.dtype.kind not in "biuf":
+def _add_clean(line: _Line, name: str, pred: pd.DataFrame, gt: pd.DataFrame) -> None:
+    columns, width = list(pred.columns), max(len(pred), len(gt)) + 1
+    sides = [_edges(side.to_numpy() == 1, width) for side in (gt[columns], pred)]
+    line.add(name, columns, width, np.asarray(sides[0]), np.asarray(sides[1]))
+
+
+def _binary_edges(matrix: pd.DataFrame, width: int) -> Frames | None:
+    """Return the edges of a table that holds only the numbers 0 and 1; None for any other."""
+    columns = _column_arrays(matrix)
+    if columns and all(c.dtype.kind in "biuf" and c.flags.c_contiguous for c in columns):
+        return _edges_of_columns(columns, len(matrix), width)
+    values = matrix.to_numpy()
+    return _edges(values, width) if values.dtype.kind in "biuf" else None
+
+
+def _column_arrays(matrix: pd.DataFrame) -> list[Frames]:
+    """Return a table's columns without copying them, where this pandas can; none otherwise."""
+    arrays = getattr(matrix, "_iter_column_arrays", None)
+    columns = list(arrays()) if arrays is not None else []
+    return columns if all(isinstance(c, np.ndarray) for c in columns) else []
+
+
+def _edges_of_columns(columns: Sequence[Frames], n: int, width: int) -> Frames | None:
+    """Do what `_edges` does for columns that lie apart."""
+    if n == 0:
+        return np.zeros(0, dtype=np.int64)
+    changes = [(c[1:] != c[:-1]).nonzero()[0] for c in columns]
+    seen = np.concatenate([c[1:][where] for c, where in zip(columns, changes, strict=True)])
+    ends = [(c[0], c[-1]) for c in columns]
+    if not ((seen == 0) | (seen == 1)).all() or any(first not in (0, 1) for first, _ in ends):
         return None
-    frames = np.zeros((values.shape[0], values.shape[1] + 2), dtype=bool)
-    np.equal(values, 1, out=frames[:, 1:-1])
-    return frames if np.count_nonzero(values) == np.count_nonzero(frames) else None
+    outer = [k * width for k, (first, _) in enumerate(ends) if first] + [k * width + n for k, (_, last) in enumerate(ends) if last]
+    shift = np.repeat(np.arange(len(columns)) * width + 1, [len(where) for where in changes])
+    return np.sort(np.concatenate((np.concatenate(changes) + shift, np.array(outer, dtype=np.int64))))
 
 
-def _score_frames(data: Mapping[str, tuple[Sequence[str], Frames, Frames]]) -> dict[str, dict[str, Figures]]:
-    """Lay all columns of all recordings out on one timeline and score them together."""
-    truth_edges: list[Frames] = []
-    pred_edges: list[Frames] = []
-    ends, offset = [np.zeros(0, dtype=np.int64)], 0
-    for _, pred, gt in data.values():
-        width = max(pred.shape[1], gt.shape[1])
-        for side, edges in ((gt, truth_edges), (pred, pred_edges)):
-            found = np.flatnonzero(side[:, 1:] != side[:, :-1])
-            if side.shape[1] != width:
-                found += (found // (side.shape[1] - 1)) * (width - side.shape[1])
-            edges.append(found + offset)
-        ends.append(offset + (np.arange(len(gt)) + 1) * (width - 1))
-        offset += len(gt) * (width - 1)
-    sides = [np.concatenate([np.zeros(0, dtype=np.int64), *edges]) for edges in (truth_edges, pred_edges)]
-    truth, guess = (Intervals(edges[::2], edges[1::2]) for edges in sides)
-    cells = iter(score_timeline(Timeline(truth, guess, np.concatenate(ends))))
-    return {name: {column: dict(zip(NAMES, next(cells), strict=True)) for column in columns} for name, (columns, *_) in data.items()}
+def _edges(frames: Frames, width: int) -> Frames | None:
+    """Return where bouts start and stop, in turn, one column after the other, each taking `width` places.
+
+    Frames are looked at only where they change, which also shows whether anything but 0 and 1 is there: then None.
+    """
+    n, columns = frames.shape
+    if n == 0:
+        return np.zeros(0, dtype=np.int64)
+    if frames.flags.c_contiguous:
+        frame, column = np.divmod(np.flatnonzero(frames[1:] != frames[:-1]), columns)
+    else:
+        column, frame = np.divmod(np.flatnonzero(frames.T[:, 1:] != frames.T[:, :-1]), max(n - 1, 1))
+    frame += 1
+    seen = np.concatenate((frames[0], frames[frame, column]))
+    if seen.dtype.kind != "b" and not ((seen == 0) | (seen == 1)).all():
+        return None
+    first, last = np.flatnonzero(frames[0]) * width, np.flatnonzero(frames[-1]) * width + n
+    return np.sort(np.concatenate((column * width + frame, first, last)))
 
 
 def preprocess_data(data_dict: Mapping[str, Pair]) -> tuple[dict[str, Pair], dict[str, dict[str, list[str]]]]:
@@ -176,8 +230,10 @@ def compute_behavior_metrics(pred_matrix: pd.DataFrame, gt_matrix: pd.DataFrame,
 def calculate_banos_for_each_file(preprocessed_data: Mapping[str, Pair], matching: str = "greedy") -> dict[str, dict[str, Figures]]:
     """Score every recording of cleaned data."""
     _check_matching(matching)
-    pairs = preprocessed_data.items()
-    return _score_frames({name: (list(pred.columns), _frames(pred), _frames(gt[list(pred.columns)])) for name, (pred, gt) in pairs})
+    line = _Line()
+    for name, (pred, gt) in preprocessed_data.items():
+        _add_clean(line, name, pred, gt)
+    return line.score()
 
 
 def aggregate_metrics(file_metrics: Mapping[str, Mapping[str, Figures]]) -> tuple[dict[str, Figures], Figures]:

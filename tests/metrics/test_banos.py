@@ -144,6 +144,24 @@ def test_any_index_and_any_dtype_work():
     assert same_tree(banos.score(pred, truth), plain)
 
 
+@pytest.mark.parametrize("columns", [True, False])
+def test_frames_are_read_alike_whatever_their_layout(columns, monkeypatch):
+    if not columns:
+        monkeypatch.setattr(banos, "_column_arrays", lambda _: [])
+    generator = np.random.default_rng(5)
+    sides = [(np.cumsum(generator.random((300, 3)) > 0.9, axis=0) % 2).astype(np.uint8) for _ in range(2)]
+    expected = original.score(*(pd.DataFrame(s, columns=list("abc")) for s in sides))
+    for layout in (np.ascontiguousarray, np.asfortranarray, lambda s: s.astype(float), lambda s: s.astype(bool)):
+        assert same_tree(banos.score(*(pd.DataFrame(layout(s), columns=list("abc")) for s in sides)), expected)
+    apart = [pd.DataFrame({c: s[:, k].astype((k % 2 and "int64") or "int8") for k, c in enumerate("abc")}) for s in sides]
+    assert same_tree(banos.score(*apart), expected)
+    empty = pd.DataFrame({"a": np.zeros(0)})
+    assert same_tree(banos.score(empty, empty), original.score(empty, empty))
+    holes = apart[0].astype(float)
+    holes.iloc[7:9, 0] = np.nan
+    assert same_tree(banos.score(holes, apart[1]), original.score(holes, apart[1]))
+
+
 def test_columns_left_out_are_told():
     truth = pd.DataFrame({"a": [0, 1], "b": [0, 1], "c": [0, 2]})
     pred = pd.DataFrame({"a": [0, 1], "d": [0, 1], "c": [0, 1]})

@@ -86,7 +86,7 @@ def as_observed(observed: Observed | Intervals | BoolArray | None, n_frames: int
 
 
 def sort_columns(columns: dict[str, Any]) -> dict[str, Any]:
-    """Sort columns by start (then stop, behaviour, subject, target, order) and make them read-only."""
+    """Sort columns by start (then stop, behaviour, subject, target, order) and make them read-only; they must be our own."""
     start = columns["start"]
     rises = start[1:] > start[:-1]
     order = None
@@ -99,7 +99,7 @@ def sort_columns(columns: dict[str, Any]) -> dict[str, Any]:
         if column is None:
             result[name] = None
             continue
-        result[name] = column[order] if order is not None else column.copy() if column.flags.writeable else column
+        result[name] = column if order is None else column[order]
         result[name].setflags(write=False)
     return result
 

@@ -122,10 +122,10 @@ class Annotation(Bouts):
             "behavior": codes,
             "subject": subject_codes(subject, names, n),
             "target": subject_codes(target, names, n),
-            "order": np.arange(n) if order is None else np.asarray(order, dtype=np.int64),
-            "confidence": None if confidence is None else np.asarray(confidence, dtype=np.float64),
-            "modifiers": None if modifiers is None else np.asarray(list(modifiers), dtype=object),
-            "comment": None if comment is None else np.asarray(list(comment), dtype=object),
+            "order": np.arange(n) if order is None else np.array(order, dtype=np.int64),
+            "confidence": None if confidence is None else np.array(confidence, dtype=np.float64),
+            "modifiers": None if modifiers is None else np.array(list(modifiers), dtype=object),
+            "comment": None if comment is None else np.array(list(comment), dtype=object),
         }
         for name, column in columns.items():
             if column is not None and len(column) != n:

@@ -84,6 +84,8 @@ def to_mask(a: Intervals, n_frames: int) -> BoolArray:
 
 def union(a: Intervals) -> Intervals:
     """Return the disjoint set that covers the same frames as `a` (in any order, overlapping or not)."""
+    if _is_disjoint(a) and (a.stop[:-1] < a.start[1:]).all():
+        return a
     keep = a.stop > a.start
     start, stop = a.start[keep], a.stop[keep]
     if start.size == 0:
@@ -177,6 +179,8 @@ def overlapping_pairs(a: Intervals, b: Intervals) -> tuple[IntArray, IntArray]:
     Both sets must be sorted by start; within a set intervals may overlap or nest. Every pair is found once,
     from the side of the one that starts later, so the cost is O(n log n + number of pairs). Pairs come sorted by i, then j.
     """
+    if _is_disjoint(a) and _is_disjoint(b):
+        return _ranges(np.searchsorted(b.stop, a.start, side="right"), np.searchsorted(b.start, a.stop, side="left"))
     keep_a, keep_b = np.flatnonzero(a.stop > a.start), np.flatnonzero(b.stop > b.start)
     a0, a1 = a.start[keep_a], a.stop[keep_a]
     b0, b1 = b.start[keep_b], b.stop[keep_b]
@@ -188,12 +192,23 @@ def overlapping_pairs(a: Intervals, b: Intervals) -> tuple[IntArray, IntArray]:
     return i[order], j[order]
 
 
+def cuts(*frames: IntArray) -> IntArray:
+    """Return the different frame numbers in all of the arrays, sorted."""
+    ordered = np.sort(np.concatenate(frames))
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered
+
+
 def fill_gaps(a: Intervals, shorter_than: int) -> Intervals:
     """Join neighbours of a disjoint set that lie fewer than `shorter_than` frames apart."""
     if a.start.size == 0:
         return a
     wide = a.start[1:] - a.stop[:-1] >= shorter_than
     return Intervals(a.start[np.concatenate(([True], wide))], a.stop[np.concatenate((wide, [True]))])
+
+
+def _is_disjoint(a: Intervals) -> bool:
+    """Whether intervals are sorted, not empty, and do not overlap (they may touch)."""
+    return bool((a.start < a.stop).all() and (a.stop[:-1] <= a.start[1:]).all())
 
 
 def _ranges(first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:

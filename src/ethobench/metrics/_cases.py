@@ -101,34 +101,27 @@ class Case:
             return np.full((size, size), np.nan)
         matrix = np.zeros((size, size))
         for subject in self.subjects:
-            bounds, truth, pred = self.aligned_codes(subject)
-            known = truth >= 0
-            flat = np.bincount(truth[known] * size + pred[known], weights=np.diff(bounds)[known], minlength=size * size)
-            matrix += flat.reshape(size, size)
+            matrix += self._confusion_of(subject, size)
         return matrix
 
-    def aligned_codes(self, subject: str | None) -> tuple[IntArray, IntArray, IntArray]:
-        """Cut time wherever either side changes; return the cuts and both codes between them.
-
-        The truth's code is -1 where frames do not count. A prediction that did not look is background.
-        """
+    def _confusion_of(self, subject: str | None, size: int) -> NDArray[np.float64]:
+        """Count overlaps of true and predicted bouts; what they leave of each other is without behaviour."""
         names = self.ethogram.names
-        nothing = len(names) if self.ethogram.background is None else self.ethogram.background
+        nothing = size - 1 if self.ethogram.background is None else self.ethogram.background
         seen = self.truth.observed.everywhere(names)
         if self.both:
             seen = iv.intersection(seen, self.pred.observed.everywhere(names))
-        n = self.truth.n_frames
-        sides = [
-            a.select(subject=subject) if subject is not None and (subject in a.subjects or subject == "") else a
-            for a in (self.truth, self.pred)
-        ]
-        if subject:
-            sides = [s if subject in s.subjects else s.take(np.zeros(len(s), dtype=bool)) for s in sides]
-        states = [s.take(s.stop > s.start) for s in sides]
-        bounds = np.unique(np.concatenate([[0, n], seen.start, seen.stop, *(b for s in states for b in (s.start, s.stop))]))
-        codes = [_codes_between(bounds, s, nothing) for s in states]
-        hidden = iv.covered_before(seen, bounds[1:]) - iv.covered_before(seen, bounds[:-1]) == 0
-        return bounds, np.where(hidden, -1, codes[0]), codes[1]
+        (truth, true_codes), (pred, pred_codes) = (_pieces(side, subject, seen) for side in (self.truth, self.pred))
+        i, j = iv.overlapping_pairs(truth, pred)
+        shared = np.minimum(truth.stop[i], pred.stop[j]) - np.maximum(truth.start[i], pred.start[j])
+        counts = _sum_by(true_codes[i] * size + pred_codes[j], shared, size * size).reshape(size, size)
+        alone_true = _sum_by(true_codes, truth.stop - truth.start, size) - counts.sum(axis=1)
+        alone_pred = _sum_by(pred_codes, pred.stop - pred.start, size) - counts.sum(axis=0)
+        both_nothing = iv.total(seen) - counts.sum() - alone_true.sum() - alone_pred.sum()
+        counts[:, nothing] += alone_true
+        counts[nothing] += alone_pred
+        counts[nothing, nothing] += both_nothing
+        return np.asarray(counts)
 
     def _pairs(self, code: int) -> list[tuple[str | None, str | None]]:
         if self.merged:
@@ -172,10 +165,19 @@ def _is(side: Annotation, codes: IntArray, name: str | None) -> NDArray[np.bool_
     return np.asarray(codes == side.subjects.index(name)) if name in side.subjects else np.zeros(len(codes), dtype=bool)
 
 
-def _codes_between(bounds: IntArray, side: Annotation, nothing: int) -> IntArray:
-    codes = np.full(len(bounds) - 1, nothing, dtype=np.int64)
-    first, last = np.searchsorted(bounds, side.start), np.searchsorted(bounds, side.stop)
-    lengths = last - first
-    places = np.repeat(first, lengths) + np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    codes[places] = np.repeat(side.behavior, lengths)
-    return codes
+def _sum_by(codes: IntArray, values: IntArray, size: int) -> NDArray[np.float64]:
+    return np.bincount(codes, weights=values, minlength=size).astype(np.float64)
+
+
+def _pieces(side: Annotation, subject: str | None, seen: Intervals) -> tuple[Intervals, IntArray]:
+    """Return a subject's bouts and their codes, without overlaps, cut to the frames that count."""
+    if subject is not None:
+        side = side.take(_is(side, side.subject, subject or None))
+    if not (side.start[1:] >= side.stop[:-1]).all():
+        side = side.merge_touching()
+    side = side.take(side.stop > side.start) if (side.stop == side.start).any() else side
+    spans, codes = Intervals(side.start, side.stop), side.behavior
+    if iv.total(seen) == side.n_frames:
+        return spans, codes
+    i, j = iv.overlapping_pairs(spans, seen)
+    return Intervals(np.maximum(spans.start[i], seen.start[j]), np.minimum(spans.stop[i], seen.stop[j])), codes[i]

@@ -45,14 +45,14 @@ def matched_first(i: IntArray, j: IntArray) -> IntArray:
     """
     if len(i) == 0:
         return i
-    lonely = _lonely(i, j)
-    rest_i, rest_j = i[~lonely], j[~lonely]
+    alone = lonely(i, j)
+    rest_i, rest_j = i[~alone], j[~alone]
     if len(rest_i) == 0:
         return i
     begins = np.concatenate(([True], rest_i[1:] != rest_i[:-1]))
     ends = np.concatenate((begins[1:], [True]))
     chosen = match_first(rest_j[begins], rest_j[ends])
-    return np.concatenate((i[lonely], rest_i[begins][chosen >= 0]))
+    return np.concatenate((i[alone], rest_i[begins][chosen >= 0]))
 
 
 def count_matches(i: IntArray, j: IntArray) -> int:
@@ -70,14 +70,14 @@ def match_best(i: IntArray, j: IntArray, weight: NDArray[np.float64]) -> BoolArr
     weight : array of float
         Of each pair, between 0 and 1.
     """
-    matched = _lonely(i, j)
+    matched = lonely(i, j)
     rest = np.flatnonzero(~matched)
     if len(rest):
         matched[rest[_walk(i[rest].tolist(), j[rest].tolist(), weight[rest].tolist())]] = True
     return matched
 
 
-def _lonely(i: IntArray, j: IntArray) -> BoolArray:
+def lonely(i: IntArray, j: IntArray) -> BoolArray:
     """Tell which pairs are of bouts that meet only each other."""
     if len(i) == 0:
         return np.zeros(0, dtype=bool)

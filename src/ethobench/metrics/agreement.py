@@ -300,7 +300,7 @@ def _codes(annotations: Sequence[Annotation]) -> tuple[Array, Any, Any]:
 
 
 def _cut(n_frames: int, sets: Sequence[Intervals]) -> tuple[Array, Any]:
-    bounds = np.unique(np.concatenate([[0, n_frames], *(b for s in sets for b in s)]))
+    bounds = iv.cuts(np.array([0, n_frames]), *(b for s in sets for b in s))
     bounds = bounds[(bounds >= 0) & (bounds <= n_frames)]
     inside = np.stack([np.diff(iv.covered_before(s, bounds)) > 0 for s in sets], axis=1)
     return np.diff(bounds).astype(float), inside

@@ -62,7 +62,7 @@ def matched_pairs(track: Track) -> tuple[IntArray, IntArray, Array]:
 
 def switches(truth: Intervals, pred: Intervals) -> IntArray:
     """Count, for each true bout, how often the prediction switches between its first and last frame."""
-    changes = np.sort(np.concatenate((pred.start, pred.stop)))
+    changes = np.stack((pred.start, pred.stop), axis=1).ravel()
     return np.searchsorted(changes, truth.stop, side="left") - np.searchsorted(changes, truth.start, side="right")
 
 

@@ -21,6 +21,11 @@ COLUMNS = ("tp", "fp", "fn", "tn")
 
 def counts(case: Case) -> Array:
     """Count true and false positives and negatives of each behaviour."""
+    if case.exclusive and case.merged and not case.truth.observed.tracks and not (case.both and case.pred.observed.tracks):
+        size = len(case.ethogram)
+        hits, true, guessed = np.diag(case.confusion), case.confusion.sum(axis=1), case.confusion.sum(axis=0)
+        table = np.stack([hits, guessed - hits, true - hits, case.confusion.sum() - true - guessed + hits], axis=1)[:size]
+        return np.where([[b.point] for b in case.ethogram], 0.0, table) if size else table
     return per_behavior(case, len(COLUMNS), _track_counts)
 
 

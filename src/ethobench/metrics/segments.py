@@ -18,7 +18,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.intervals import BoolArray, IntArray, Intervals
 from ethobench.metrics._base import Array, mean_of, per_behavior, ratio, register_metric
 from ethobench.metrics._cases import Case, Track
-from ethobench.metrics._matching import match_first, tiou
+from ethobench.metrics._matching import lonely, match_first, tiou
 
 THRESHOLDS = (0.10, 0.25, 0.50)
 TOLERANCE = 0.5
@@ -52,7 +52,7 @@ def _picked(i: IntArray, j: IntArray, overlap: Array, threshold: float) -> int:
         return 0
     order = np.lexsort((i, -overlap, j))
     best = order[np.concatenate(([True], j[order][1:] != j[order][:-1]))]
-    return len(np.unique(i[best][overlap[best] >= threshold]))
+    return len(iv.cuts(i[best][overlap[best] >= threshold]))
 
 
 def _borders(a: Intervals) -> IntArray:
@@ -138,9 +138,12 @@ def _track_detections(track: Track, confidence: Array) -> Array:
     bins = np.minimum((confidence * CONFIDENCE_BINS).astype(np.int64), CONFIDENCE_BINS - 1)
     everything = np.bincount(bins, minlength=CONFIDENCE_BINS)
     columns: list[IntArray] = [np.array([len(truth.start)])]
-    order = np.lexsort((i, -overlap, -confidence[j]))
+    alone = lonely(i, j)
+    order = np.flatnonzero(~alone)
+    order = order[np.lexsort((i[order], -overlap[order], -confidence[j[order]]))]
     for threshold in MAP_THRESHOLDS:
-        right = _claimed(i[order], j[order], overlap[order] >= threshold)
+        enough = overlap >= threshold
+        right = np.concatenate((j[alone & enough], _claimed(i[order], j[order], enough[order])))
         columns += [everything, np.bincount(bins[right], minlength=CONFIDENCE_BINS)]
     return np.concatenate(columns).astype(float)
 
