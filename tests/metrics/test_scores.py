@@ -226,12 +226,24 @@ def test_behaviors_looked_at_in_part_only():
     assert scores.behaviors["b"]["bout_precision"] == 1
 
 
-def test_point_events_are_left_out_and_said_so():
+def test_point_events_are_matched_within_a_tolerance_and_have_no_frames():
     ethogram = Ethogram([Behavior("bite", point=True), "a"])
-    truth = Annotation.from_bouts([5, 10], [5, 20], [0, 1], ethogram, 10, 100)
-    scores = eb.score(truth, truth)
-    assert {*scores.behaviors} == {"a"}
+
+    def of(points, n=100):
+        frames = [*points, 50]
+        return Annotation.from_bouts(frames, [*points, 60], [0] * len(points) + [1], ethogram, 10, n)
+
+    scores = eb.score(of([7, 30, 99]), of([5, 40, 100]))
+    bite = scores.behaviors["bite"]
+    assert (bite["bout_precision"], bite["bout_recall"]) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert bite["onset_distance"] == pytest.approx((0.2 + 0.1) / 2)
+    assert np.isnan(bite["f1"])
+    assert np.isnan(bite["so"])
+    assert scores.overall["f1"] == scores.behaviors["a"]["f1"] == 1
+    assert scores.overall["so"] == 1
     assert "bite" in " ".join(map(str, scores.notes))
+    unseen = eb.score(of([7, 90]), of([7]).with_observed(iv.intervals([0], [80])))
+    assert unseen.behaviors["bite"]["bout_precision"] == 1
 
 
 def test_backgrounds_of_other_names_are_one():

@@ -28,6 +28,15 @@ class Track:
     seen: Intervals
 
 
+@dataclass(frozen=True)
+class PointTrack:
+    """The events of one point behaviour of one subject towards one target, on both sides: sorted frames."""
+
+    behavior: int
+    truth: IntArray
+    pred: IntArray
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """A recording that is scored.
@@ -74,6 +83,17 @@ class Case:
             if not self.ethogram[code].point
             for subject, target in self._pairs(code)
         )
+
+    @cached_property
+    def points(self) -> tuple[PointTrack, ...]:
+        """Every track of point events that either side names."""
+        tracks = []
+        for code in range(len(self.ethogram)):
+            for subject, target in self._pairs(code) if self.ethogram[code].point else []:
+                seen = self._seen(self.ethogram[code].name, subject, target)
+                sides = [side.start[self._mine(side, code, subject, target)] for side in (self.truth, self.pred)]
+                tracks.append(PointTrack(code, *(frames[_inside(frames, seen, self.truth.n_frames)] for frames in sides)))
+        return tuple(tracks)
 
     @cached_property
     def subjects(self) -> tuple[str | None, ...]:
@@ -135,23 +155,30 @@ class Case:
         return sorted(found, key=lambda pair: (pair[0] or "", pair[1] or "")) or [(None, None)]
 
     def _track(self, code: int, subject: str | None, target: str | None) -> Track:
-        name = self.ethogram[code].name
-        seen = self.truth.observed.of(name, subject, target)
-        if self.both:
-            seen = iv.intersection(seen, self.pred.observed.of(name, subject, target))
+        seen = self._seen(self.ethogram[code].name, subject, target)
         everything = len(seen.start) == 1 and iv.total(seen) == self.truth.n_frames
         sides = []
         for side in (self.truth, self.pred):
-            mine = side.behavior == code
-            if not self.merged:
-                mine = mine & _is(side, side.subject, subject)
-            if not self.merged and code != self.ethogram.background:
-                mine = mine & _is(side, side.target, target)
+            mine = self._mine(side, code, subject, target)
             spans = iv.union(Intervals(side.start[mine], side.stop[mine]))
             if code == self.ethogram.background:
                 spans = iv.union_all([spans, self._free(side, subject)])
             sides.append(spans if everything else iv.intersection(spans, seen))
         return Track(code, sides[0], sides[1], seen)
+
+    def _seen(self, name: str, subject: str | None, target: str | None) -> Intervals:
+        """Return the frames that count for a track."""
+        seen = self.truth.observed.of(name, subject, target)
+        return iv.intersection(seen, self.pred.observed.of(name, subject, target)) if self.both else seen
+
+    def _mine(self, side: Annotation, code: int, subject: str | None, target: str | None) -> NDArray[np.bool_]:
+        """Tell which bouts of a side belong to a track; the background has no targets."""
+        mine = side.behavior == code
+        if not self.merged:
+            mine = mine & _is(side, side.subject, subject)
+        if not self.merged and code != self.ethogram.background:
+            mine = mine & _is(side, side.target, target)
+        return np.asarray(mine)
 
     def _free(self, side: Annotation, subject: str | None) -> Intervals:
         """Frames without any bout are background, whether or not the side says so."""
@@ -163,6 +190,12 @@ def _is(side: Annotation, codes: IntArray, name: str | None) -> NDArray[np.bool_
     if name is None:
         return np.asarray(codes < 0)
     return np.asarray(codes == side.subjects.index(name)) if name in side.subjects else np.zeros(len(codes), dtype=bool)
+
+
+def _inside(frames: IntArray, seen: Intervals, n_frames: int) -> NDArray[np.bool_]:
+    """Tell which events happen while somebody looks; one at the very end belongs to the last frame."""
+    at = np.minimum(frames, max(n_frames - 1, 0))
+    return np.asarray(iv.covered_before(seen, at + 1) > iv.covered_before(seen, at))
 
 
 def _sum_by(codes: IntArray, values: IntArray, size: int) -> NDArray[np.float64]:

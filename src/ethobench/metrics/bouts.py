@@ -4,7 +4,8 @@ Conventions
 -----------
 A bout is a maximal run of frames of one track; touching bouts are one, so that a score does not depend on whether a file
 holds bouts or frames. Two bouts meet if they share a frame. They are matched one to one so that as many as possible are
-matched and, among those ways, their overlap is greatest. Times are compared at starts and stops of matched bouts.
+matched and, among those ways, their overlap is greatest. Times are compared at starts and stops of matched bouts. Point
+events have no length: they are matched one to one within half a second, and have no overlap, closeness or continuity.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import IntArray, Intervals
 from ethobench.metrics._base import Array, per_behavior, ratio, register_metric
-from ethobench.metrics._cases import Case, Track
-from ethobench.metrics._matching import count_matches, match_best, tiou
+from ethobench.metrics._cases import Case, PointTrack, Track
+from ethobench.metrics._matching import count_matches, match_best, match_first, tiou
 
 COLUMNS = (
     "truth",
@@ -31,7 +32,9 @@ COLUMNS = (
     "matched_50",
     "onset_distance",
     "offset_distance",
+    "matched_spans",
 )
+TOLERANCE = 0.5
 REACH = 5.0
 WIDTH = 0.01
 BINS = 2 * round(REACH / WIDTH) + 1
@@ -39,17 +42,39 @@ BINS = 2 * round(REACH / WIDTH) + 1
 
 def counts(case: Case) -> Array:
     """Count and sum over the bouts of each behaviour, as `COLUMNS` says."""
-    return per_behavior(case, len(COLUMNS), lambda track: _track_sums(track, case.rate))
+    table = per_behavior(case, len(COLUMNS), lambda track: _track_sums(track, case.rate))
+    for points in case.points:
+        i, j = matched_points(points, case.rate)
+        distance = np.abs(points.truth[i] - points.pred[j]).sum() / case.rate
+        table[points.behavior, [0, 1, 2, 11, 12]] += len(points.truth), len(points.pred), len(i), distance, distance
+    return table
 
 
 def onsets(case: Case) -> Array:
     """Sort the start errors of matched bouts (seconds late) into bins of 10 ms up to 5 s: how many, and their sum, by bin."""
-    return per_behavior(case, 2 * BINS, lambda track: _shifts(track, case.rate, onset=True))
+    return _shifts(case, onset=True)
 
 
 def offsets(case: Case) -> Array:
     """Sort the stop errors of matched bouts, as `onsets` does the start errors."""
-    return per_behavior(case, 2 * BINS, lambda track: _shifts(track, case.rate, onset=False))
+    return _shifts(case, onset=False)
+
+
+def _shifts(case: Case, *, onset: bool) -> Array:
+    table = np.zeros((len(case.ethogram), 2 * BINS))
+    for track in case.tracks:
+        i, j, _ = matched_pairs(track)
+        late = track.pred.start[j] - track.truth.start[i] if onset else track.pred.stop[j] - track.truth.stop[i]
+        table[track.behavior] += _sorted_in(late / case.rate)
+    for points in case.points:
+        i, j = matched_points(points, case.rate)
+        table[points.behavior] += _sorted_in((points.pred[j] - points.truth[i]) / case.rate)
+    return table
+
+
+def _sorted_in(late: Array) -> Array:
+    place = np.clip(np.floor((late + REACH) / WIDTH + 0.5), 0, BINS - 1).astype(np.int64)
+    return np.concatenate([np.bincount(place, minlength=BINS), np.bincount(place, weights=late, minlength=BINS)])
 
 
 def matched_pairs(track: Track) -> tuple[IntArray, IntArray, Array]:
@@ -58,6 +83,15 @@ def matched_pairs(track: Track) -> tuple[IntArray, IntArray, Array]:
     overlap = tiou(track.truth, track.pred, i, j)
     matched = match_best(i, j, overlap)
     return i[matched], j[matched], overlap[matched]
+
+
+def matched_points(points: PointTrack, rate: float) -> tuple[IntArray, IntArray]:
+    """Return the pairs of true and predicted events that lie within the tolerance."""
+    reach = TOLERANCE * rate
+    first = np.searchsorted(points.truth, points.pred - reach, side="left")
+    last = np.searchsorted(points.truth, points.pred + reach, side="right") - 1
+    chosen = match_first(first, last)
+    return chosen[chosen >= 0], np.flatnonzero(chosen >= 0)
 
 
 def switches(truth: Intervals, pred: Intervals) -> IntArray:
@@ -91,14 +125,8 @@ def _track_sums(track: Track, rate: float) -> tuple[float, ...]:
         count_matches(pair_i[overlap >= 0.5], pair_j[overlap >= 0.5]),
         float(onset.sum() / rate),
         float(offset.sum() / rate),
+        len(i),
     )
-
-
-def _shifts(track: Track, rate: float, *, onset: bool) -> Array:
-    i, j, _ = matched_pairs(track)
-    late = (track.pred.start[j] - track.truth.start[i] if onset else track.pred.stop[j] - track.truth.stop[i]) / rate
-    place = np.clip(np.floor((late + REACH) / WIDTH + 0.5), 0, BINS - 1).astype(np.int64)
-    return np.concatenate([np.bincount(place, minlength=BINS), np.bincount(place, weights=late, minlength=BINS)])
 
 
 @register_metric(counts)
@@ -128,19 +156,19 @@ def f1_50(s: Array) -> Array:
 @register_metric(counts, symmetric=True)
 def overlap(s: Array) -> Array:
     """Segment overlap: mean intersection over union of matched bouts."""
-    return ratio(s[..., 3], s[..., 2])
+    return ratio(s[..., 3], s[..., 13])
 
 
 @register_metric(counts, symmetric=True, rate_free=False)
 def temporal_precision_frames(s: Array) -> Array:
     """Mean over matched bouts of 1 / (1 + start error + stop error), in frames as BANOS has it."""
-    return ratio(s[..., 4], s[..., 2])
+    return ratio(s[..., 4], s[..., 13])
 
 
 @register_metric(counts, symmetric=True)
 def temporal_precision(s: Array) -> Array:
     """Mean over matched bouts of 1 / (1 + start error + stop error), errors in seconds."""
-    return ratio(s[..., 5], s[..., 2])
+    return ratio(s[..., 5], s[..., 13])
 
 
 @register_metric(counts, rate_free=False)

@@ -176,7 +176,7 @@ class Scores:
             notes.append(Note(f"neither there nor predicted, so left out of means: {', '.join(self.absent)}"))
         points = [b.name for b in self.ethogram if b.point]
         if points:
-            notes.append(Note(f"point events are not scored by frames: {', '.join(points)}"))
+            notes.append(Note(f"point events count in the figures of bouts only: {', '.join(points)}"))
         if not all(case.exclusive for case in self.cases):
             notes.append(Note("behaviours overlap, so figures of all behaviours together are undefined"))
         return notes
@@ -326,8 +326,6 @@ class Scores:
 
     def _was_observed(self, code: int) -> bool:
         name = self.ethogram[code].name
-        if self.ethogram[code].point:
-            return False
         return any(iv.total(case.truth.observed.of(name)) or _on_tracks(case, name) for case in self.cases)
 
 

@@ -1,0 +1,119 @@
+"""The scoring commands on files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ethobench import Annotation, Ethogram, write_annotation
+from tests.cli.test_cli import ethobench
+
+NAMES = ["a", "b", "other"]
+
+
+def some(seed: int, shift: int = 0, n: int = 600, rate: float = 30) -> Annotation:
+    codes = np.repeat(np.random.default_rng(seed).integers(0, 3, n // 20), 20)
+    return Annotation.from_frames(np.roll(codes, shift), Ethogram(NAMES, "other"), rate)
+
+
+@pytest.fixture
+def folders(tmp_path) -> tuple[Path, Path]:
+    pred, truth = tmp_path / "pred files", tmp_path / "truth"
+    for i in range(3):
+        write_annotation(some(i, 3), pred / f"mouse{i}.csv", "onehot")
+        write_annotation(some(i), truth / f"mouse{i}.annot", "bento")
+    return pred, truth
+
+
+def test_folders_of_different_formats_match_by_name(folders):
+    done = ethobench("score", *folders, "--json")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert [*facts["recordings"]] == ["mouse0", "mouse1", "mouse2"]
+    assert 0.5 < facts["overall"]["f1"] < 1
+    assert facts["intervals"]["overall"]["f1"][0] <= facts["overall"]["f1"]
+    table = ethobench("score", *folders, "--suite", "banos")
+    assert "f1_score" in table.stdout
+    assert "mouse" in ethobench("score", *folders, "--per", "recording").stdout
+    assert ethobench("score", *folders, "--per", "week").returncode == 2
+
+
+def test_csv_measures_and_behaviors(folders, tmp_path):
+    out = tmp_path / "figures.csv"
+    done = ethobench("score", *folders, "--csv", out, "--behaviors", "a", "--metrics", "all")
+    assert done.returncode == 0, done.stderr
+    assert "latency_error" in done.stdout
+    assert {*pd.read_csv(out)["behavior"].dropna()} == {"a"}
+    again = ethobench("score", *folders, "--csv", out)
+    assert again.returncode == 1
+    assert "left alone" in again.stderr
+    assert "has no measure zzz" in ethobench("score", *folders, "--metrics", "zzz").stderr
+
+
+def test_single_files_and_mistakes(folders, tmp_path):
+    pred, truth = folders
+    assert ethobench("score", pred / "mouse0.csv", truth / "mouse1.annot").returncode == 0
+    (pred / "mouse2.csv").unlink()
+    done = ethobench("score", pred, truth)
+    assert done.returncode == 1
+    assert "only in" in done.stderr
+    assert "mouse2" in done.stderr
+    write_annotation(some(0, rate=25), tmp_path / "slow.annot", "bento")
+    done = ethobench("score", tmp_path / "slow.annot", truth / "mouse0.annot")
+    assert "25 Hz" in done.stderr
+    assert done.returncode == 1
+
+
+def test_files_without_rate_or_length_follow_the_other_side(folders, tmp_path):
+    _, truth = folders
+    write_annotation(some(0, 3), tmp_path / "answer.json", "segments")
+    done = ethobench("score", tmp_path / "answer.json", truth / "mouse0.annot", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["overall"]["f1"] > 0.5
+
+
+def test_against_a_manifest(folders, tmp_path):
+    pred, _ = folders
+    rows = [f"mouse{i},m{i % 2},30,truth/mouse{i}.annot,me" for i in range(3)]
+    manifest = tmp_path / "recordings.csv"
+    manifest.write_text("recording,individual,rate,annotations,annotator\n" + "\n".join(rows), encoding="utf-8")
+    facts = json.loads(ethobench("score", pred, manifest, "--json").stdout)
+    assert [*facts["individuals"]] == ["m0", "m1"]
+
+
+def test_agreement_of_two_folders_and_of_one_file(folders, tmp_path):
+    pred, truth = folders
+    done = ethobench("agreement", pred, truth)
+    assert done.returncode == 0, done.stderr
+    assert "pred files, truth" in done.stdout
+    facts = json.loads(ethobench("agreement", pred / "mouse0.csv", truth / "mouse0.annot", "--json").stdout)
+    assert len(facts["pairs"]) == 4
+    assert ethobench("agreement", pred / "mouse0.csv").returncode == 1
+
+
+def test_budget_and_its_correction(folders, tmp_path):
+    pred, truth = folders
+    rows = json.loads(ethobench("budget", truth, "--json").stdout)
+    first = next(r for r in rows if r["recording"] == "mouse0" and r["behavior"] == "a")
+    assert first["seconds"] == pytest.approx(some(0).to_frames()[:, 0].sum() / 30)
+    scores = tmp_path / "scores.json"
+    scores.write_text(ethobench("score", *folders, "--json").stdout, encoding="utf-8")
+    corrected = json.loads(ethobench("budget", pred, "--confusion", scores, "--json").stdout)
+    row = next(r for r in corrected if r["recording"] == "mouse0" and r["behavior"] == "a")
+    assert row["low"] <= row["corrected"] <= row["high"]
+    assert "corrected" in ethobench("budget", pred, "--confusion", scores).stdout
+    scores.write_text("{}", encoding="utf-8")
+    assert "no confusion matrix" in ethobench("budget", pred, "--confusion", scores).stderr
+
+
+@pytest.mark.data
+def test_two_raters_of_boris(data):
+    folder = data / "boris_two_raters"
+    done = ethobench("agreement", folder / "brett_initial", folder / "brett_reannotation", "--json")
+    facts = json.loads(done.stdout)
+    (row,) = [r for r in facts["pairs"] if r["behavior"] == "interact"]
+    assert 0.71 <= row["kappa"] <= 0.86

@@ -1,0 +1,92 @@
+"""Conclusions: time budgets, durations, transitions, latencies, corrections."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+import ethobench as eb
+from ethobench import Annotation, Ethogram
+from ethobench.core.errors import MismatchError
+from ethobench.metrics.correction import corrected_shares
+from ethobench.metrics.suites.rodentbench import entropy_weighted_mcc
+
+NAMES = ["a", "b", "other"]
+
+
+def of(codes, rate=10) -> Annotation:
+    return Annotation.from_frames(np.array(codes), Ethogram(NAMES, "other"), rate)
+
+
+def test_time_and_count_errors():
+    truth = of([0] * 20 + [2] * 30 + [0] * 10 + [1] * 40)
+    pred = of([0] * 25 + [2] * 35 + [1] * 40)
+    figures = eb.score(pred, truth).behaviors
+    assert figures["a"]["time_error"] == pytest.approx(0.05)
+    assert figures["b"]["time_error"] == 0
+    assert figures["a"]["count_error"] == 0.5
+    assert eb.score(pred, truth).overall["time_error"] == pytest.approx(0.025)
+
+
+def test_duration_distance_is_kolmogorov_smirnov():
+    generator = np.random.default_rng(0)
+
+    def bouts(mean):
+        lengths = generator.geometric(1 / mean, 400)
+        codes = np.concatenate([np.concatenate([np.zeros(n, dtype=int), [2]]) for n in lengths])
+        return codes, lengths
+
+    (truth, long), (pred, short) = bouts(40), bouts(15)
+    n = max(len(truth), len(pred))
+    truth, pred = (np.concatenate([c, np.full(n - len(c), 2)]) for c in (truth, pred))
+    mine = eb.score(of(pred), of(truth)).behaviors["a"]["duration_distance"]
+    assert mine == pytest.approx(ks_2samp(long, short).statistic, abs=0.03)
+
+
+def test_transition_distance():
+    truth = of(([0] * 5 + [1] * 5) * 10)
+    same = of(([0] * 3 + [1] * 7) * 10)
+    other = of(([0] * 5 + [2] * 5) * 10)
+    assert eb.score(same, truth).overall["transition_distance"] == 0
+    assert eb.score(other, truth).overall["transition_distance"] == pytest.approx(1)
+
+
+def test_latency_error_takes_the_end_where_nothing_came():
+    truth, pred = of([2] * 30 + [0] * 70), of([2] * 45 + [0] * 55)
+    assert eb.score(pred, truth).behaviors["a"]["latency_error"] == pytest.approx(1.5)
+    assert eb.score(of([2] * 100), truth).behaviors["a"]["latency_error"] == pytest.approx(7.0)
+    assert np.isnan(eb.score(pred, truth).behaviors["b"]["latency_error"])
+
+
+def test_shares_are_corrected_by_the_confusion():
+    confusion = np.array([[[80.0, 20, 0], [10, 90, 0], [0, 0, 100]]])
+    true = np.array([0.5, 0.2, 0.3])
+    predicted = true @ (confusion[0] / confusion[0].sum(axis=1, keepdims=True))
+    value, low, high = corrected_shares(predicted, confusion)
+    assert value == pytest.approx(true)
+    assert np.isnan(low).all()
+    several = np.concatenate([confusion * k for k in (1, 2, 3)]) + np.random.default_rng(0).integers(0, 10, (3, 3, 3))
+    value, low, high = corrected_shares(predicted, several)
+    assert (low <= value + 1e-9).all()
+    assert (value <= high + 1e-9).all()
+    with pytest.raises(MismatchError):
+        corrected_shares(np.array([0.5, 0.5]), confusion)
+
+
+def test_entropy_weighted_mcc_weights_by_labels_and_seconds():
+    def dataset(codes, shift):
+        truth = Annotation.from_frames(np.array(codes), Ethogram(["x", "y"]), 1)
+        return eb.score(
+            {"r": (truth.crop(0, len(codes)), truth) if not shift else (of_two(np.roll(codes, shift)), truth)}, suite="rodentbench"
+        )
+
+    def of_two(codes):
+        return Annotation.from_frames(np.array(codes), Ethogram(["x", "y"]), 1)
+
+    rich, plain = dataset(([0] * 5 + [1] * 5) * 6, 2), dataset([0] * 59 + [1], 0)
+    combined = entropy_weighted_mcc({"rich": rich, "plain": plain})
+    values = sorted([rich.overall["mcc"], plain.overall["mcc"]])
+    assert values[0] <= combined <= values[1]
+    assert abs(combined - rich.overall["mcc"]) < abs(combined - plain.overall["mcc"])
+    assert entropy_weighted_mcc({"rich": rich}) == pytest.approx(rich.overall["mcc"])
