@@ -133,8 +133,8 @@ def test_datasets(tmp_path):
 def test_demo(tmp_path):
     done = ethobench("demo", "--out", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
-    assert "Cohen's kappa" in done.stdout
-    assert len(read_recordings(tmp_path / "demo" / "annotations.csv")) == 8
+    assert "bout F1" in done.stdout
+    assert len(read_recordings(tmp_path / "demo" / "ann1.csv")) == 8
 
 
 def test_completion_completes():

@@ -16,28 +16,30 @@ def run(
 
     Example: [bold]ethobench demo[/bold]
     """
-    import numpy as np
-    from sklearn.metrics import cohen_kappa_score
-
     from ethobench.datasets.synthetic import ANNOTATORS, make_dataset
     from ethobench.formats import write_recordings
+    from ethobench.metrics import agreement, score
 
     data = make_dataset("pose", individuals=8, seconds=300, seed=seed, annotators=ANNOTATORS)
     first, second = (a.name for a in ANNOTATORS)
     typer.echo(f"{data.name}: {len(data)} recordings of {len(data.individuals)} pairs of mice, {data.n_frames:,} frames at 30 Hz")
-    codes = [np.concatenate([r.annotations[name].to_codes() for r in data]) for name in (first, second)]
-    typer.echo(f"\nHow well do {first} and {second} agree?")
-    typer.echo(f"  frames with the same behaviour {np.mean(codes[0] == codes[1]):7.1%}")
-    typer.echo(f"  Cohen's kappa                  {cohen_kappa_score(*codes):7.3f}")
-    for code, behavior in enumerate(data.ethogram):
-        kappa = cohen_kappa_score(codes[0] == code, codes[1] == code)
-        bouts = [sum(len(r.annotations[name].spans(code).start) for r in data) for name in (first, second)]
-        typer.echo(f"  {behavior.name:16} kappa {kappa:5.3f}   bouts {bouts[0]:4} and {bouts[1]:4}")
+    together = agreement(data)
+    scores = score({r.id: r.annotations[second] for r in data}, data, annotator=first)
+    typer.echo(f"\nHow well do {first} and {second} agree? (95 % intervals over individuals)")
+    typer.echo(f"  {'':14}  kappa  frame F1              bout F1               starts late by")
+    for behavior, figures in scores.behaviors.items():
+        between = scores.intervals["behaviors"][behavior]
+        cells = [f"{figures[m]:.3f} ({between[m][0]:.3f}-{between[m][1]:.3f})" for m in ("f1", "bout_f1")]
+        kappa = together.kappa(first, second, behavior)
+        typer.echo(f"  {behavior:14}  {kappa:.3f}  {cells[0]}  {cells[1]}  {figures['onset_error']:6.3f} s")
+    typer.echo(f"  all together: kappa {together.kappa(first, second):.3f}, bout F1 {scores.overall['bout_f1']:.3f} (background left out)")
+    typer.echo("Frames look nearly solved, bouts do not: that is why both are scored.")
 
-    path = out / "annotations.csv"
-    write_recordings(list(data), path, "tidy", overwrite=True)
-    typer.echo(f"\nAll annotations: {path}")
+    for name in (first, second):
+        path = out / f"{name}.csv"
+        write_recordings([r.copy(annotations={name: r.annotations[name]}) for r in data], path, "tidy", overwrite=True)
+    typer.echo(f"\nAnnotations: {out / f'{first}.csv'} and {out / f'{second}.csv'}")
     typer.echo("Next:")
-    typer.echo(f"  ethobench inspect {path}")
-    typer.echo(f"  ethobench convert {path} {out / 'bento'} --to bento")
-    typer.echo("  ethobench datasets list")
+    typer.echo(f"  ethobench inspect {out / f'{first}.csv'}")
+    typer.echo(f"  ethobench score {out / f'{second}.csv'} {out / f'{first}.csv'}")
+    typer.echo(f"  ethobench convert {out / f'{first}.csv'} {out / 'bento'} --to bento")
