@@ -33,7 +33,6 @@ def run(
         kappa = together.kappa(first, second, behavior)
         typer.echo(f"  {behavior:14}  {kappa:.3f}  {cells[0]}  {cells[1]}  {figures['onset_error']:6.3f} s")
     typer.echo(f"  all together: kappa {together.kappa(first, second):.3f}, bout F1 {scores.overall['bout_f1']:.3f} (background left out)")
-    typer.echo("Frames look nearly solved, bouts do not: that is why both are scored.")
 
     for name in (first, second):
         path = out / f"{name}.csv"

@@ -26,11 +26,14 @@ def run(
     from ethobench.core.errors import EthobenchError
 
     results: list[dict[str, Any]] = []
-    failed = 0
+    failed, passed_over = 0, []
     for path in _files(paths):
         try:
             result = describe_file(path, format, entry, rate)
         except EthobenchError as error:
+            if path not in paths and "no format recognises" in str(error):
+                passed_over.append(path.name)
+                continue
             failed += 1
             result = {"file": str(path), "error": str(error)}
         results.append(result)
@@ -38,6 +41,8 @@ def run(
             _print(result)
     if as_json:
         typer.echo(json.dumps(results, indent=1, ensure_ascii=False))
+    elif passed_over:
+        typer.echo(f"passed over, as no format recognises them: {', '.join(passed_over)}")
     if failed:
         raise typer.Exit(1)
 
@@ -48,6 +53,8 @@ def describe_file(path: Path, format: str | None = None, entry: str | None = Non
 
     from ethobench.formats import detect, formats, read_quietly
 
+    if format is None and path.suffix.lower() == ".csv" and _is_manifest(path):
+        return _describe_manifest(path)
     reader = formats[format] if format else detect(path)
     options: dict[str, Any] = {"rate": rate} if rate and "rate" in signature(reader.read).parameters else {}
     recordings = read_quietly(path, reader.name, entry=entry, **options)
@@ -56,6 +63,29 @@ def describe_file(path: Path, format: str | None = None, entry: str | None = Non
         "format": reader.name,
         "title": reader.title,
         "recordings": [describe_recording(recording) for recording in recordings],
+    }
+
+
+def _is_manifest(path: Path) -> bool:
+    from ethobench.formats._text import Head
+
+    return path.is_file() and "recording" in (names := {n.lower() for n in Head(path).header}) and bool({"signals", "annotations"} & names)
+
+
+def _describe_manifest(path: Path) -> dict[str, Any]:
+    """Tell what a list of recordings of one's own holds."""
+    from warnings import catch_warnings, simplefilter
+
+    from ethobench.datasets import load_dataset
+
+    with catch_warnings():
+        simplefilter("ignore")
+        data = load_dataset(path)
+    return {
+        "file": str(path),
+        "format": "manifest",
+        "title": f"list of {len(data)} recordings of {len(data.individuals)} individuals",
+        "recordings": [describe_recording(recording) for recording in data],
     }
 
 

@@ -38,7 +38,7 @@ class Signals:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Signals({len(self)} frames at {self.rate:g} Hz; {', '.join(self.channels)})"
+        return f"Signals({len(self)} frames at {self.rate:g} Hz; {_few(self.channels, 'channels')})"
 
     def channel(self, name: str) -> Array:
         """Return one channel by name."""
@@ -98,9 +98,8 @@ class Poses:
 
     def __repr__(self) -> str:
         rate = "unknown rate" if self.rate is None else f"{self.rate:g} Hz"
-        return (
-            f"Poses({len(self)} frames at {rate}; {', '.join(self.individuals)}; {', '.join(self.keypoints)}; {self.missing:.1%} missing)"
-        )
+        who, what = _few(self.individuals, "individuals"), _few(self.keypoints, "keypoints")
+        return f"Poses({len(self)} frames at {rate}; {who}; {what}; {self.missing:.1%} missing)"
 
     @property
     def missing(self) -> float:
@@ -112,3 +111,8 @@ class Poses:
         axes = "xyz"[: self.positions.shape[3]]
         names = tuple(f"{i}/{k}/{axis}" for i in self.individuals for k in self.keypoints for axis in axes)
         return Signals(self.positions.reshape(len(self), -1), names, self.rate or 1.0)
+
+
+def _few(names: tuple[str, ...], what: str) -> str:
+    """Name a few things, or the first of many and how many there are."""
+    return ", ".join(names) if len(names) <= 8 else f"{len(names)} {what}: {', '.join(names[:3])}, ..."

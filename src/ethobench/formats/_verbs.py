@@ -36,7 +36,7 @@ def detect(path: str | Path) -> Format:
     found = sorted(((f.sniff(path, head), f.name) for f in formats), reverse=True)
     (best, name), (second, rival) = found[0], found[1]
     if best <= 0:
-        raise FormatError(path, f"no format recognises this file; if you know it, give format= (one of {', '.join(formats.names())})")
+        raise FormatError(path, "no format recognises this file; if you know its format, name it (`ethobench formats` lists them)")
     if best - second < SURE and second > 0:
         raise FormatError(path, f"this could be {name} or {rival}; give format= to choose")
     return formats[name]
