@@ -153,8 +153,23 @@ def scale(frames: IntArray, ratio: float) -> IntArray:
     return scaled
 
 
+def optional_numbers(column: ArrayLike | None) -> FloatArray | None:
+    """Return a column of numbers, or None where it says nothing."""
+    if column is None:
+        return None
+    values = np.array(column, dtype=np.float64)
+    return None if np.isnan(values).all() else values
+
+
+def optional_texts(column: Sequence[str] | None) -> TextArray | None:
+    """Return a column of texts, or None where it says nothing."""
+    return None if column is None or not any(column) else np.array([text or "" for text in column], dtype=object)
+
+
 def same(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         floats = a.dtype.kind == "f" and b.dtype.kind == "f"
         return np.array_equal(a, b, equal_nan=True) if floats else np.array_equal(a, b)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return False
     return bool(a == b)

@@ -22,6 +22,8 @@ from ethobench.core._columns import (
     hidden_codes,
     hidden_rows,
     names_of,
+    optional_numbers,
+    optional_texts,
     scale,
     sort_columns,
     subject_codes,
@@ -123,11 +125,12 @@ class Annotation(Bouts):
             "subject": subject_codes(subject, names, n),
             "target": subject_codes(target, names, n),
             "order": np.arange(n) if order is None else np.array(order, dtype=np.int64),
-            "confidence": None if confidence is None else np.array(confidence, dtype=np.float64),
-            "modifiers": None if modifiers is None else np.array(list(modifiers), dtype=object),
-            "comment": None if comment is None else np.array(list(comment), dtype=object),
+            "confidence": optional_numbers(confidence),
+            "modifiers": optional_texts(modifiers),
+            "comment": optional_texts(comment),
         }
-        for name, column in columns.items():
+        given = {"confidence": confidence, "modifiers": modifiers, "comment": comment}
+        for name, column in {**columns, **given}.items():
             if column is not None and len(column) != n:
                 raise MismatchError(f"{n} bouts, but {len(column)} entries of {name!r}")
         check_clock(rate, n_frames)

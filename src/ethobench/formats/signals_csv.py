@@ -39,7 +39,7 @@ class SignalsCsv(Format):
         rows = [row for row in head.rows if row and not row[0].startswith("#")][1 : LOOKED_AT + 1]
         channels = [i for i, name in enumerate(names) if name not in (*CLOCKS, *COUNTERS)]
         cells = [row[i] for row in rows for i in channels if len(row) == len(names)]
-        filled = [cell for cell in cells if cell.strip() not in ("", "NA", "nan", "NaN")]
+        filled = [cell.replace(",", ".") for cell in cells if cell.strip() not in ("", "NA", "nan", "NaN")]
         if not filled or not all(_is_number(cell) for cell in filled):
             return 0.0
         measured = any(float(cell) not in (0.0, 1.0) for cell in filled)

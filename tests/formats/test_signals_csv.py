@@ -1,0 +1,66 @@
+"""Tables of a tag's channels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ethobench.core.errors import FormatError
+from ethobench.formats import detect, read_quietly
+
+
+def test_a_regular_clock_gives_the_rate(tmp_path):
+    path = tmp_path / "tag.csv"
+    path.write_text("time,AccX,AccY\n" + "\n".join(f"{i / 25:.4f},{i * 0.5},{-i}" for i in range(50)), encoding="utf-8")
+    assert detect(path).name == "signals_csv"
+    (recording,) = read_quietly(path)
+    assert (recording.rate, recording.n_frames) == (25, 50)
+    assert recording.signals.channel("AccX")[3] == 1.5
+
+
+def test_dates_semicolons_and_decimal_commas(tmp_path):
+    path = tmp_path / "tag.csv"
+    rows = [f"2024-05-01T12:00:{i // 10:02d}.{i % 10}00;{i},5;2,0" for i in range(40)]
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(["Timestamp;AccX;AccY", *rows]).encode())
+    (recording,) = read_quietly(path)
+    assert recording.rate == 10
+    assert recording.signals.values[2].tolist() == [2.5, 2.0]
+
+
+def test_irregular_samples_are_resampled_and_gaps_are_missing(tmp_path):
+    time = np.concatenate([np.arange(0, 5, 0.1), np.arange(8, 12, 0.1)]) + np.random.default_rng(0).uniform(0, 0.02, 90)
+    path = tmp_path / "tag.csv"
+    pd.DataFrame({"time": time, "x": time * 2}).to_csv(path, index=False)
+    with pytest.raises(FormatError, match="not evenly spaced"):
+        read_quietly(path)
+    (recording,) = read_quietly(path, rate=10)
+    values = recording.signals.channel("x")
+    assert np.isnan(values[55:75]).all()
+    assert not np.isnan(values[:45]).any()
+    assert values[20] == pytest.approx(2 * (time[0] + 2.0), abs=0.01)
+    assert "resampled to 10 Hz" in str(recording.notes[0])
+
+
+def test_without_a_clock_the_rate_must_be_given(tmp_path):
+    path = tmp_path / "tag.parquet"
+    pd.DataFrame({"x": np.arange(5.0), "y": np.arange(5.0)}).to_parquet(path)
+    with pytest.raises(FormatError, match="tells no sampling rate"):
+        read_quietly(path, "signals_csv")
+    assert read_quietly(path, "signals_csv", rate=5)[0].n_frames == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("time,x\n0,1\n1,two\n2,3\n", "row 3.*|not a number"),
+        ("time,x\n0,1\n0,2\n1,3\n", "must rise"),
+        ("time,frame\n0,1\n1,2\n", "no column of signals"),
+        ("time,x\nmonday,1\ntuesday,2\n", "neither seconds nor dates"),
+    ],
+)
+def test_damage_is_named(tmp_path, text, message):
+    path = tmp_path / "tag.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FormatError, match=message):
+        read_quietly(path, "signals_csv")
