@@ -31,6 +31,8 @@ _WHERE = {
     "agreement": "ethobench.metrics",
     "ceiling": "ethobench.metrics",
     "banos": "ethobench.banos",
+    "create_model": "ethobench.models",
+    "load_model": "ethobench.models",
 }
 
 __all__ = ["__version__", *_WHERE]  # noqa: PLE0604
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from ethobench.datasets import load_dataset  # noqa: F401
     from ethobench.formats import read_annotation, read_recordings, write_annotation, write_recordings  # noqa: F401
     from ethobench.metrics import Scores, agreement, ceiling, consensus, score  # noqa: F401
+    from ethobench.models import create_model, load_model  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:

@@ -159,9 +159,13 @@ def test_empty_sides_and_nothing_observed():
     both = eb.score(nothing, nothing)
     assert np.isnan(both.overall["f1"])
     assert both.absent == ["a", "b"]
-    unseen = eb.score(truth, truth.with_observed(iv.empty()))
-    assert unseen.behaviors == {}
-    assert "never looked at" in " ".join(map(str, unseen.notes))
+    with pytest.raises(EthobenchError, match="nobody looked"):
+        eb.score(truth, truth.with_observed(iv.empty()))
+    partly = truth.with_observed(Observed(iv.whole(300), {Track("b"): iv.empty()}))
+    scores = eb.score(truth, partly)
+    assert {*scores.behaviors} == {"a", "other"}
+    assert "never looked at, so not scored: b" in " ".join(map(str, scores.notes))
+    assert "b" not in eb.score(truth, partly, suite="rodentbench").ethogram
 
 
 def test_the_default_suite_mends_what_banos_does_odd():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,8 +23,12 @@ NOBODY = -1
 
 def as_frames(values: ArrayLike, name: str) -> IntArray:
     array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iubf":
+        raise MismatchError(f"{name} holds numbers, not {array.dtype}")
     if array.ndim != 1:
         raise MismatchError(f"{name} is one column of frames, not an array with {array.ndim} axes")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise MismatchError(f"{name} has missing or infinite entries")
     whole = array.astype(np.int64) if array.size else np.zeros(0, dtype=np.int64)
     if array.size and not np.array_equal(whole, array):
         raise MismatchError(f"{name} holds frames, which are whole numbers; times in seconds are converted when a file is read")
@@ -34,7 +39,7 @@ def behavior_codes(behavior: Sequence[str] | ArrayLike, ethogram: Ethogram, n: i
     values = np.asarray(behavior)
     if values.size and values.dtype.kind in "OUS":
         return np.array([ethogram.code(str(name)) for name in values.tolist()], dtype=np.int64)
-    codes = values.astype(np.int64).reshape(-1)
+    codes = as_frames(values.reshape(-1), "behavior") if values.size else np.zeros(0, dtype=np.int64)
     if codes.size and (codes.min() < 0 or codes.max() >= len(ethogram)):
         raise NotFoundError(f"behaviour codes run from 0 to {len(ethogram) - 1}, but {codes.min()} to {codes.max()} were given")
     return codes
@@ -43,21 +48,28 @@ def behavior_codes(behavior: Sequence[str] | ArrayLike, ethogram: Ethogram, n: i
 def names_of(subjects: Iterable[str], *columns: Sequence[str | None] | None) -> tuple[str, ...]:
     names = dict.fromkeys(subjects)
     for column in columns:
-        names.update(dict.fromkeys(sorted({str(s) for s in column if s}) if column is not None else ()))
+        if isinstance(column, str):
+            raise MismatchError(f"subjects and targets are one name for each bout, not the single text {column!r}")
+        names.update(dict.fromkeys(sorted({str(s) for s in column if is_named(s)}) if column is not None else ()))
     return tuple(names)
+
+
+def is_named(who: object) -> bool:
+    """Whether an entry names somebody: not None, not empty, not NaN."""
+    return bool(who) and not is_nan(who)
 
 
 def subject_codes(column: Sequence[str | None] | None, names: tuple[str, ...], n: int) -> IntArray:
     if column is None:
         return np.full(n, NOBODY, dtype=np.int64)
     place = {name: i for i, name in enumerate(names)}
-    return np.array([place[str(s)] if s else NOBODY for s in column], dtype=np.int64)
+    return np.array([place[str(s)] if is_named(s) else NOBODY for s in column], dtype=np.int64)
 
 
 def check_clock(rate: float, n_frames: int) -> None:
-    if not np.isfinite(rate) or rate <= 0:
+    if not isinstance(rate, Real) or not np.isfinite(rate) or rate <= 0:
         raise EthobenchError(f"a rate is a positive number of frames per second, not {rate!r}")
-    if n_frames < 0 or int(n_frames) != n_frames:
+    if not isinstance(n_frames, Real) or not np.isfinite(n_frames) or n_frames < 0 or int(n_frames) != n_frames:
         raise EthobenchError(f"a recording has a whole number of frames, not {n_frames!r}")
 
 
@@ -104,18 +116,26 @@ def sort_columns(columns: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+def is_nan(value: object) -> bool:
+    """Whether something is the number that is not one."""
+    return isinstance(value, float) and bool(np.isnan(value))
+
+
 def hidden_codes(codes: NDArray[Any], unobserved: int | ArrayLike | None) -> BoolArray | None:
     if unobserved is None:
         return None
     if np.isscalar(unobserved):
-        return np.asarray(codes == unobserved)
-    return np.asarray(unobserved, dtype=bool)
+        return np.asarray(np.isnan(codes) if is_nan(unobserved) else codes == unobserved)
+    mask = np.asarray(unobserved, dtype=bool)
+    if mask.shape != codes.shape[:1]:
+        raise MismatchError(f"the mask of unobserved frames has shape {mask.shape}, the recording {len(codes)} frames")
+    return mask
 
 
 def hidden_rows(frames: NDArray[Any], unobserved: int | ArrayLike | None) -> BoolArray | None:
     if unobserved is None or not np.isscalar(unobserved):
         return hidden_codes(frames, unobserved)
-    return np.asarray((frames == unobserved).all(axis=1))
+    return np.asarray((np.isnan(frames) if is_nan(unobserved) else frames == unobserved).all(axis=1))
 
 
 def bouts_of_codes(codes: NDArray[Any], hidden: BoolArray | None, n_behaviors: int) -> tuple[IntArray, IntArray, IntArray]:
@@ -140,7 +160,9 @@ def bouts_of_columns(frames: NDArray[Any], hidden: BoolArray | None) -> tuple[In
         if hidden is not None:
             column, on = column[~hidden], on & ~hidden
         if column.dtype != bool and not (on.sum() + (column == 0).sum() == len(column)):
-            raise EthobenchError("one-hot frames hold only 0 and 1; probabilities belong in a Prediction")
+            raise EthobenchError(
+                "one-hot frames hold only 0 and 1; probabilities belong in a Prediction, missing rows are marked with unobserved="
+            )
         parts.append(iv.from_mask(on))
     behavior = np.repeat(np.arange(len(parts)), [len(p.start) for p in parts])
     start = np.concatenate([p.start for p in parts]) if parts else np.zeros(0, dtype=np.int64)
@@ -157,7 +179,10 @@ def optional_numbers(column: ArrayLike | None) -> FloatArray | None:
     """Return a column of numbers, or None where it says nothing."""
     if column is None:
         return None
-    values = np.array(column, dtype=np.float64)
+    try:
+        values = np.array(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise MismatchError("confidence is a number for each bout, or NaN") from None
     return None if np.isnan(values).all() else values
 
 

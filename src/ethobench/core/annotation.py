@@ -202,6 +202,7 @@ class Annotation(Bouts):
             subject=None if subject is None else [subject] * len(start),
             target=None if target is None else [target] * len(start),
             observed=None if hidden is None else iv.from_mask(~hidden),
+            subjects=[name for name in (subject, target) if name],
         )
 
     def __repr__(self) -> str:
@@ -225,7 +226,7 @@ class Annotation(Bouts):
         for code in np.unique(self.behavior[chosen]):
             frames[:, code] = iv.to_mask(self._spans(chosen & (self.behavior == code)), self.n_frames)
         if self.ethogram.background is not None:
-            seen = iv.to_mask(self.observed.everywhere(self.ethogram.names), self.n_frames)
+            seen = iv.to_mask(self.observed.everywhere(self.ethogram.names, subject or None), self.n_frames)
             frames[:, self.ethogram.background] |= seen & ~frames.any(axis=1)
         return frames
 
@@ -238,7 +239,7 @@ class Annotation(Bouts):
         chosen = self._chosen(subject, target) & (self.stop > self.start)
         nothing = len(self.ethogram) if self.ethogram.background is None else self.ethogram.background
         codes = np.full(self.n_frames, UNOBSERVED, dtype=np.int64)
-        codes[iv.to_mask(self.observed.everywhere(self.ethogram.names), self.n_frames)] = nothing
+        codes[iv.to_mask(self.observed.everywhere(self.ethogram.names, subject or None), self.n_frames)] = nothing
         covered = np.zeros(self.n_frames, dtype=bool)
         for code in np.unique(self.behavior[chosen]):
             mask = iv.to_mask(self._spans(chosen & (self.behavior == code)), self.n_frames)
@@ -254,10 +255,11 @@ class Annotation(Bouts):
 
     def crop(self, start: int, stop: int) -> Annotation:
         """Keep the frames ``[start, stop)``, which become frames 0 to ``stop - start``."""
-        if not 0 <= start <= stop <= self.n_frames:
+        if int(start) != start or int(stop) != stop or not 0 <= start <= stop <= self.n_frames:
             raise MismatchError(f"cannot crop frames {start} to {stop} from {self.n_frames}")
         inside = (self.start < stop) & (self.stop > start)
-        empty = (self.start == self.stop) & (self.start >= start) & (self.start < stop)
+        within = (self.start < stop) | (stop == self.n_frames)
+        empty = (self.start == self.stop) & (self.start >= start) & within
         kept = self.take(inside | empty)
         observed = self.observed.apply(lambda a: iv.shift(iv.clip(a, start, stop), -start))
         moved = {"start": np.clip(kept.start, start, stop) - start, "stop": np.clip(kept.stop, start, stop) - start}
@@ -302,13 +304,16 @@ class Annotation(Bouts):
             tracks: dict[Track, Intervals] = {}
             for part, rest in ((self, other), (other, self)):
                 own: list[str | None] = [s for s in part.subjects if s not in rest.subjects]
-                tracks.update({Track(b.name, s): part.observed.of(b.name, s) for b in part.ethogram for s in own or [None]})
+                for behavior in part.ethogram:
+                    for who in own or [None]:
+                        key = Track(behavior.name, who)
+                        tracks[key] = iv.union_all([tracks.get(key, iv.empty()), part.observed.of(behavior.name, who)])
             observed = Observed(iv.union_all([self.observed.anywhere(), other.observed.anywhere()]), tracks)
         return replace(joined, observed=observed)
 
     def restrict(self, behaviors: Iterable[str]) -> Annotation:
         """Keep only these behaviours, in this order."""
-        names = list(behaviors)
+        names = [behaviors] if isinstance(behaviors, str) else list(behaviors)
         ethogram = self.ethogram.restrict(names)
         kept = self.take(np.isin(self.behavior, [self.ethogram.code(n) for n in names]))
         return replace(kept._recode(ethogram, {}), observed=self.observed.restrict(names))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from numbers import Integral
+from typing import Any, TypeVar, cast
 
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.core.ethogram import Ethogram
@@ -136,7 +137,7 @@ class Dataset:
             ("recording", recordings, lambda r: r.id),
         ):
             if wanted is not None:
-                values = {wanted} if isinstance(wanted, (int, str)) else set(wanted)
+                values: set[Any] = {wanted} if isinstance(wanted, (Integral, str)) else {*cast(Iterable[Any], wanted)}
                 there = {of(r) for r in self.recordings} - {None}
                 missing = values - there
                 if missing:

@@ -111,7 +111,7 @@ class Ethogram:
 
     def restrict(self, names: Iterable[str]) -> Ethogram:
         """Keep only these behaviours, in the order given."""
-        kept = [self._behaviors[self.code(name)] for name in names]
+        kept = [self._behaviors[self.code(name)] for name in ([names] if isinstance(names, str) else names)]
         background = self.background_name if self.background_name in {b.name for b in kept} else None
         return Ethogram(kept, background)
 

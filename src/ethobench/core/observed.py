@@ -60,23 +60,20 @@ class Observed:
 
         Without a subject, the frames looked at for every subject that has an exception.
         """
-        for track in (
-            Track(behavior, subject, target),
-            Track(behavior, subject),
-            Track(behavior),
-            Track(None, subject),
-        ):
-            if track in self.tracks:
+        if not self.tracks:
+            return self.frames
+        for track in (Track(behavior, subject, target), Track(behavior, subject), Track(behavior), Track(None, subject)):
+            if track in self.tracks and (subject is not None or track.behavior is not None):
                 return self.tracks[track]
         if subject is None:
-            own = [where for track, where in self.tracks.items() if track.behavior == behavior]
+            own = {(t.subject, t.target) for t in self.tracks if t.behavior in (behavior, None) and t.subject is not None}
             if own:
-                return _intersection_all(own)
+                return _intersection_all([self.of(behavior, who, whom) for who, whom in sorted(own, key=str)])
         return self.frames
 
-    def everywhere(self, behaviors: Iterable[str]) -> Intervals:
-        """Return the frames in which every one of these behaviours was looked at."""
-        sets = [self.of(b) for b in behaviors] if self.tracks else []
+    def everywhere(self, behaviors: Iterable[str], subject: str | None = None) -> Intervals:
+        """Return the frames in which every one of these behaviours (of one subject) was looked at."""
+        sets = [self.of(b, subject) for b in behaviors] if self.tracks else []
         return _intersection_all(sets) if sets else self.frames
 
     def anywhere(self) -> Intervals:
@@ -115,8 +112,10 @@ class Observed:
         """Return what was looked at in this stretch and in `other`, which begins at frame `offset`."""
         tracks = {}
         for track in {**self.tracks, **other.tracks}:
-            mine = self.tracks.get(track, self.frames)
-            theirs = other.tracks.get(track, other.frames)
+            mine, theirs = (
+                side.tracks.get(track, side.frames) if track.behavior is None else side.of(track.behavior, track.subject, track.target)
+                for side in (self, other)
+            )
             tracks[track] = iv.union_all([mine, iv.shift(theirs, offset)])
         return Observed(iv.union_all([self.frames, iv.shift(other.frames, offset)]), tracks)
 

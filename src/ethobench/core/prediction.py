@@ -47,6 +47,10 @@ class Prediction:
         exclusive: bool | None = None,
     ) -> None:
         self.probabilities: NDArray[np.floating] = np.asarray(probabilities)
+        if self.probabilities.dtype.kind not in "fiub":
+            raise EthobenchError(f"probabilities are numbers, not {self.probabilities.dtype}")
+        if not isinstance(ethogram, Ethogram):
+            ethogram = Ethogram(ethogram)
         self.ethogram, self.rate = ethogram, float(rate)
         n = len(ethogram)
         allowed = {n} if ethogram.background is not None else {n, n + 1}
@@ -57,6 +61,8 @@ class Prediction:
             raise EthobenchError(f"probabilities lie between 0 and 1, but these between {low:.4g} and {high:.4g}")
         if annotation is not None and annotation.n_frames != len(self.probabilities):
             raise MismatchError(f"{len(self.probabilities)} rows of probabilities, but the annotation has {annotation.n_frames} frames")
+        if annotation is not None and (annotation.rate != self.rate or {*annotation.ethogram.names} - {*ethogram.names}):
+            raise MismatchError("the annotation of a prediction has its rate and its behaviours")
         self._annotation, self._exclusive = annotation, exclusive
 
     def __repr__(self) -> str:

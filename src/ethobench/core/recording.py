@@ -98,7 +98,7 @@ class Recording:
     @property
     def animals(self) -> frozenset[str]:
         """The animals that `individual` names."""
-        return frozenset(part.strip() for part in self.individual.split(";"))
+        return frozenset(part.strip() for part in self.individual.split(";") if part.strip()) or frozenset([self.individual])
 
     def annotation(self, annotator: str | None = None) -> Annotation:
         """Return what one annotator says; the name may be left out where there is only one."""

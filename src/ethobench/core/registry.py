@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ethobench.core.errors import EthobenchError, NotFoundError
 
 T = TypeVar("T")
+C = TypeVar("C", bound=type)
 
 
 class Registry(Generic[T]):
@@ -28,20 +29,22 @@ class Registry(Generic[T]):
         The package whose modules are the members.
     helpers : tuple of str
         Public modules of the package that are not members.
+    classes : bool
+        Whether members are the classes themselves, not an instance of each.
     """
 
-    def __init__(self, kind: str, package: str, helpers: tuple[str, ...] = ()) -> None:
-        self.kind, self.package, self.helpers = kind, package, helpers
+    def __init__(self, kind: str, package: str, helpers: tuple[str, ...] = (), *, classes: bool = False) -> None:
+        self.kind, self.package, self.helpers, self.classes = kind, package, helpers, classes
         self.group = f"ethobench.{kind}s"
         self._members: dict[str, T] = {}
         self._names: tuple[str, ...] | None = None
 
-    def register(self, member: Callable[[], T]) -> Callable[[], T]:
+    def register(self, member: C) -> C:
         """Enrol a class; its module's name is the member's name. Used as a decorator."""
         name = member.__module__.rpartition(".")[2]
-        instance = member()
-        instance.name = name  # type: ignore[attr-defined]
-        self._members[name] = instance
+        entry: Any = member if self.classes else member()
+        entry.name = name
+        self._members[name] = entry
         return member
 
     def names(self) -> tuple[str, ...]:

@@ -42,6 +42,8 @@ class Metric:
         Whether doubling the frame rate leaves it unchanged.
     probabilistic : bool
         Whether it needs probabilities.
+    points : bool
+        Whether it is defined for point events.
     definition : str
         One sentence for people.
     exact : callable, optional
@@ -58,6 +60,7 @@ class Metric:
     symmetric: bool = False
     rate_free: bool = True
     probabilistic: bool = False
+    points: bool = False
     definition: str = ""
     exact: Callable[[Any], float] | None = None
 

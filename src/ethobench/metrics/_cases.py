@@ -26,6 +26,8 @@ class Track:
     truth: Intervals
     pred: Intervals
     seen: Intervals
+    subject: str | None = None
+    target: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Case:
         Whether subjects are pooled.
     both : bool
         Whether only frames that both sides looked at count (annotators among each other), not those of the truth alone.
+    filled : bool
+        Whether frames without any bout are the named background.
     metadata : mapping
     """
 
@@ -62,6 +66,7 @@ class Case:
     probabilities: NDArray[np.floating[Any]] | None = None
     merged: bool = False
     both: bool = False
+    filled: bool = True
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -91,7 +96,7 @@ class Case:
         for code in range(len(self.ethogram)):
             for subject, target in self._pairs(code) if self.ethogram[code].point else []:
                 seen = self._seen(self.ethogram[code].name, subject, target)
-                sides = [side.start[self._mine(side, code, subject, target)] for side in (self.truth, self.pred)]
+                sides = [side.start[self.mine(side, code, subject, target)] for side in (self.truth, self.pred)]
                 tracks.append(PointTrack(code, *(frames[_inside(frames, seen, self.truth.n_frames)] for frames in sides)))
         return tuple(tracks)
 
@@ -128,9 +133,9 @@ class Case:
         """Count overlaps of true and predicted bouts; what they leave of each other is without behaviour."""
         names = self.ethogram.names
         nothing = size - 1 if self.ethogram.background is None else self.ethogram.background
-        seen = self.truth.observed.everywhere(names)
+        seen = self.truth.observed.everywhere(names, subject or None)
         if self.both:
-            seen = iv.intersection(seen, self.pred.observed.everywhere(names))
+            seen = iv.intersection(seen, self.pred.observed.everywhere(names, subject or None))
         (truth, true_codes), (pred, pred_codes) = (_pieces(side, subject, seen) for side in (self.truth, self.pred))
         i, j = iv.overlapping_pairs(truth, pred)
         shared = np.minimum(truth.stop[i], pred.stop[j]) - np.maximum(truth.start[i], pred.start[j])
@@ -159,19 +164,19 @@ class Case:
         everything = len(seen.start) == 1 and iv.total(seen) == self.truth.n_frames
         sides = []
         for side in (self.truth, self.pred):
-            mine = self._mine(side, code, subject, target)
+            mine = self.mine(side, code, subject, target)
             spans = iv.union(Intervals(side.start[mine], side.stop[mine]))
-            if code == self.ethogram.background:
+            if code == self.ethogram.background and self.filled:
                 spans = iv.union_all([spans, self._free(side, subject)])
             sides.append(spans if everything else iv.intersection(spans, seen))
-        return Track(code, sides[0], sides[1], seen)
+        return Track(code, sides[0], sides[1], seen, subject, target)
 
     def _seen(self, name: str, subject: str | None, target: str | None) -> Intervals:
         """Return the frames that count for a track."""
         seen = self.truth.observed.of(name, subject, target)
         return iv.intersection(seen, self.pred.observed.of(name, subject, target)) if self.both else seen
 
-    def _mine(self, side: Annotation, code: int, subject: str | None, target: str | None) -> NDArray[np.bool_]:
+    def mine(self, side: Annotation, code: int, subject: str | None, target: str | None) -> NDArray[np.bool_]:
         """Tell which bouts of a side belong to a track; the background has no targets."""
         mine = side.behavior == code
         if not self.merged:
@@ -207,7 +212,7 @@ def _pieces(side: Annotation, subject: str | None, seen: Intervals) -> tuple[Int
     if subject is not None:
         side = side.take(_is(side, side.subject, subject or None))
     if not (side.start[1:] >= side.stop[:-1]).all():
-        side = side.merge_touching()
+        side = side.without_subjects().merge_touching()
     side = side.take(side.stop > side.start) if (side.stop == side.start).any() else side
     spans, codes = Intervals(side.start, side.stop), side.behavior
     if iv.total(seen) == side.n_frames:

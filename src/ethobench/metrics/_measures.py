@@ -61,11 +61,18 @@ class Sample:
     foreground : array of bool (n_behaviors,)
     scored : array of bool (n_behaviors,)
         Behaviours that somebody observed somewhere.
+    points : array of bool (n_behaviors,), optional
+        Behaviours that are point events.
     """
 
     membership: Array
     foreground: BoolArray
     scored: BoolArray
+    points: BoolArray | None = None
+
+    def defined(self, metric: Metric, values: Array) -> Array:
+        """Leave out point events where a metric knows none."""
+        return values if metric.joint or metric.points or self.points is None else np.where(self.points, np.nan, values)
 
     def averaged(self, measure: Measure) -> BoolArray:
         """Tell which behaviours take part in a measure's mean."""
@@ -102,13 +109,13 @@ class Resampler:
         """
         metric, sample = measure.of, self.sample
         if measure.over == "pooled" and not measure.spread:
-            parts = [metric.value(summed) for summed in self._summed(metric, statistics)]
+            parts = [sample.defined(metric, metric.value(summed)) for summed in self._summed(metric, statistics)]
             values = np.concatenate(parts)
             if metric.joint:
                 return values, np.empty((len(values), 0))
             return nanmean(values[:, sample.averaged(measure)]), values
         by_individual = measure.over == "individuals" or measure.spread
-        values = metric.value(_sum_by(sample.membership, statistics) if by_individual else statistics)
+        values = sample.defined(metric, metric.value(_sum_by(sample.membership, statistics) if by_individual else statistics))
         weights = self.weights if by_individual else self.weights @ sample.membership
         if metric.joint:
             return _spread_or_mean(measure, weights, values[:, None])[:, 0], np.empty((len(weights), 0))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction
+from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.metrics._cases import Case
 from ethobench.metrics.consensus import consensus
@@ -31,10 +33,11 @@ def make_pairs(
     if isinstance(pred, Mapping) and truth is None:
         pairs = {str(name): _pair(name, value) for name, value in pred.items()}
     elif isinstance(pred, Mapping) and isinstance(truth, Mapping):
-        missing = sorted({*map(str, pred)} ^ {*map(str, truth)})
+        guesses, truths = ({str(name): side for name, side in given.items()} for given in (pred, truth))
+        missing = sorted({*guesses} ^ {*truths})
         if missing:
             raise MismatchError(f"these recordings are on one side only: {', '.join(missing)}")
-        pairs = {str(name): (_checked(pred[name], name), _annotation(truth[name], name)) for name in pred}
+        pairs = {name: (_checked(guesses[name], name), _annotation(truths[name], name)) for name in guesses}
     elif isinstance(pred, Mapping) or isinstance(truth, Mapping) or truth is None:
         raise EthobenchError("score takes a prediction and a truth, a mapping of recordings to such pairs, or predictions and a Dataset")
     else:
@@ -74,7 +77,7 @@ def make_case(
     ethogram = _common_ethogram(guess, truth, suite, behaviors, where)
     guess, truth = (_fit(side, ethogram) for side in (guess, truth))
     probabilities = _columns(pred, ethogram) if isinstance(pred, Prediction) else None
-    return Case(name, individual, guess, truth, probabilities, _merge(guess, truth, tracks), both, metadata)
+    return Case(name, individual, guess, truth, probabilities, _merge(guess, truth, tracks), both, suite.fill_background, metadata)
 
 
 def _as_mapping(pred: Any, data: Dataset) -> Mapping[str, Scored]:
@@ -133,8 +136,8 @@ def _lengthen(side: Annotation, length: int) -> Annotation:
     """Make a side longer; the frames added count as looked at, since published scorers do not know of others."""
     if side.n_frames == length:
         return side
-    longer = side.extend(length)
-    return longer if side.observed.tracks else longer.with_observed(np.ones(length, dtype=bool))
+    added = iv.intervals([side.n_frames], [length])
+    return side.extend(length).with_observed(side.observed.apply(lambda seen: iv.union_all([seen, added])))
 
 
 def _common_ethogram(guess: Annotation, truth: Annotation, suite: Suite, behaviors: Iterable[str] | str | None, where: str) -> Ethogram:
@@ -145,6 +148,8 @@ def _common_ethogram(guess: Annotation, truth: Annotation, suite: Suite, behavio
     joined = truth.ethogram.join(known)
     if behaviors is not None and behaviors != ALL:
         names = [behaviors] if isinstance(behaviors, str) else list(behaviors)
+        if not names:
+            raise EthobenchError("there is nothing to score: no behaviour was named")
         return joined.restrict(names)
     if behaviors == ALL or suite.labels:
         return joined
@@ -165,8 +170,7 @@ def _fit(side: Annotation, ethogram: Ethogram) -> Annotation:
         side = side.rename({own: str(ethogram.background_name)})
     if own is not None and own not in ethogram:
         side = side.restrict([n for n in side.ethogram.names if n != own])
-    used = [n for n in side.ethogram.names if n in ethogram]
-    kept = side if len(used) == len(side.ethogram) else side.restrict(used)
+    kept = _without_others(side, ethogram)
     return kept if kept.ethogram == ethogram else kept.with_ethogram(ethogram)
 
 
@@ -188,3 +192,41 @@ def _merge(guess: Annotation, truth: Annotation, tracks: str) -> bool:
         raise EthobenchError(f"tracks are scored 'auto' (apart where both sides name subjects) or 'merge', not {tracks!r}")
     names_nobody = [not ((side.subject >= 0).any() or (side.target >= 0).any()) for side in (guess, truth)]
     return tracks == "merge" or all(names_nobody) or any(names_nobody)
+
+
+def join_cases(cases: list[Case], suite: Suite) -> tuple[list[Case], Ethogram, list[str]]:
+    """Bring cases into one ethogram without the behaviours that nobody looked for, and return those too."""
+    ethogram = Ethogram([])
+    for case in cases:
+        ethogram = ethogram.join(case.ethogram)
+    looked_at = [name for name in ethogram.names if any(_looked_at(case, name, suite) for case in cases)]
+    if not looked_at and not suite.labels:
+        raise EthobenchError("there is nothing to score: nobody looked for any behaviour in any frame")
+    unseen = [name for name in ethogram.names if name not in looked_at]
+    ethogram = ethogram.restrict(looked_at)
+    return [case if case.ethogram == ethogram else _refit(case, ethogram) for case in cases], ethogram, unseen
+
+
+def _looked_at(case: Case, name: str, suite: Suite) -> bool:
+    """Whether anybody looked for a behaviour in a recording; suites that know nothing of that take all that is not excepted."""
+    observed = case.truth.observed
+    if suite.labels and not observed.tracks:
+        return True
+    return bool(iv.total(observed.of(name))) or any(iv.total(w) for t, w in observed.tracks.items() if t.behavior == name)
+
+
+def _refit(case: Case, ethogram: Ethogram) -> Case:
+    """Express a case in another ethogram; behaviours that it lacks are left out."""
+    probabilities = None
+    if case.probabilities is not None:
+        probabilities = np.zeros((len(case.probabilities), len(ethogram)), dtype=case.probabilities.dtype)
+        for code, behavior in enumerate(case.ethogram):
+            if behavior.name in ethogram:
+                probabilities[:, ethogram.code(behavior.name)] = case.probabilities[:, code]
+    pred, truth = (_without_others(side, ethogram).with_ethogram(ethogram) for side in (case.pred, case.truth))
+    return replace(case, pred=pred, truth=truth, probabilities=probabilities)
+
+
+def _without_others(side: Annotation, ethogram: Ethogram) -> Annotation:
+    known = [b for b in side.ethogram.names if b in ethogram]
+    return side if len(known) == len(side.ethogram) else side.restrict(known)

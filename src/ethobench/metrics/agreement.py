@@ -4,8 +4,9 @@ Conventions
 -----------
 Frames count where both (Cohen), all (Fleiss) or at least two (Krippendorff) annotators looked. Each behaviour is a yes-or-no
 question of its own; "all behaviours" takes them as one choice and needs one behaviour at a time. With a tolerance, frames within
-that many seconds of any annotator's border of the behaviour do not count. Subjects are pooled. The intraclass correlation is
-ICC(2,1), two-way random effects, absolute agreement of a single annotator, over recordings.
+that many seconds of any annotator's border of the behaviour do not count, and there are no figures of all behaviours. Subjects
+are pooled. The intraclass correlation is ICC(2,1), two-way random effects, absolute agreement of a single annotator, over
+recordings, of what all annotators looked at.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class Agreement:
         for row in self.pairs:
             if {row["annotator_1"], row["annotator_2"]} == {first, second} and row["behavior"] == behavior:
                 return float(row["kappa"])
-        raise EthobenchError(f"no figures of {first!r}, {second!r} and {behavior!r}")
+        what = repr(behavior) if behavior else "all behaviours together (there are none with a tolerance, or where behaviours overlap)"
+        raise EthobenchError(f"no figures of {first!r} and {second!r} for {what}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values that JSON can hold; undefined ones are None."""
@@ -94,6 +96,8 @@ def agreement(annotations: Mapping[str, Annotation] | Recordings | Dataset, *, t
     >>> round(agreement({"ann1": a, "ann2": b}).kappa("ann1", "ann2"), 3)
     0.5
     """
+    if not np.isfinite(tolerance) or tolerance < 0:
+        raise EthobenchError(f"a tolerance is a number of seconds, not {tolerance!r}")
     recordings = as_recordings(annotations)
     names = tuple(dict.fromkeys(name for group in recordings.values() for name in group))
     if len(names) < 2:
@@ -115,7 +119,7 @@ def agreement(annotations: Mapping[str, Annotation] | Recordings | Dataset, *, t
         lengths, counts = _stack([_binary_cells(list(g.values()), code, tolerance) for g in groups if len(g) > 1])
         fleiss_of[ethogram[code].name] = fleiss(lengths, counts)
         alpha_of[ethogram[code].name] = krippendorff(lengths, counts)
-    if all(a.without_subjects().is_exclusive for g in groups for a in g.values()):
+    if tolerance == 0 and all(a.without_subjects().is_exclusive for g in groups for a in g.values()):
         lengths, counts = _stack([_nominal_cells(list(g.values())) for g in groups if len(g) > 1])
         fleiss_of[ALL_BEHAVIORS], alpha_of[ALL_BEHAVIORS] = fleiss(lengths, counts), krippendorff(lengths, counts)
     return Agreement(
@@ -316,8 +320,11 @@ def _matrix(groups: Sequence[Mapping[str, Annotation]], names: Sequence[str], co
     rows = []
     for group in groups:
         row = []
+        seen = iv.whole(next(iter(group.values())).n_frames)
+        for side in group.values():
+            seen = iv.intersection(seen, side.observed.of(side.ethogram[code].name))
         for name in names:
-            spans = _spans(group[name], code) if name in group else None
+            spans = iv.intersection(_spans(group[name], code), seen) if name in group else None
             value = np.nan if spans is None else iv.total(spans) / group[name].rate if durations else len(spans.start)
             row.append(value)
         rows.append(row)

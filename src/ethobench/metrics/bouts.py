@@ -37,7 +37,9 @@ COLUMNS = (
 TOLERANCE = 0.5
 REACH = 5.0
 WIDTH = 0.01
-BINS = 2 * round(REACH / WIDTH) + 1
+GROWTH = 1.02
+NEAR, FAR = round(REACH / WIDTH), 700
+BINS = 2 * (NEAR + FAR) + 1
 
 
 def counts(case: Case) -> Array:
@@ -51,7 +53,10 @@ def counts(case: Case) -> Array:
 
 
 def onsets(case: Case) -> Array:
-    """Sort the start errors of matched bouts (seconds late) into bins of 10 ms up to 5 s: how many, and their sum, by bin."""
+    """Sort the start errors of matched bouts (seconds late) into bins: how many, and their sum, by bin.
+
+    Bins are 10 ms wide up to 5 s, and grow by 2 % beyond.
+    """
     return _shifts(case, onset=True)
 
 
@@ -73,7 +78,11 @@ def _shifts(case: Case, *, onset: bool) -> Array:
 
 
 def _sorted_in(late: Array) -> Array:
-    place = np.clip(np.floor((late + REACH) / WIDTH + 0.5), 0, BINS - 1).astype(np.int64)
+    size = np.abs(late)
+    with np.errstate(divide="ignore"):
+        beyond = np.minimum(np.floor(np.log(size / REACH) / np.log(GROWTH)) + 1, FAR)
+    steps = np.where(size <= REACH, np.floor(size / WIDTH + 0.5), NEAR + beyond)
+    place = (NEAR + FAR + np.sign(late) * steps).astype(np.int64)
     return np.concatenate([np.bincount(place, minlength=BINS), np.bincount(place, weights=late, minlength=BINS)])
 
 
@@ -129,19 +138,19 @@ def _track_sums(track: Track, rate: float) -> tuple[float, ...]:
     )
 
 
-@register_metric(counts)
+@register_metric(counts, points=True)
 def precision(s: Array) -> Array:
     """Share of the predicted bouts that were matched."""
     return ratio(s[..., 2], s[..., 1])
 
 
-@register_metric(counts)
+@register_metric(counts, points=True)
 def recall(s: Array) -> Array:
     """Share of the true bouts that were matched."""
     return ratio(s[..., 2], s[..., 0])
 
 
-@register_metric(counts, symmetric=True)
+@register_metric(counts, symmetric=True, points=True)
 def f1(s: Array) -> Array:
     """Harmonic mean of bout precision and recall; 0 where nothing was matched."""
     return ratio(2 * s[..., 2], s[..., 0] + s[..., 1])
@@ -189,32 +198,32 @@ def merged(s: Array) -> Array:
     return ratio(s[..., 9], s[..., 1])
 
 
-@register_metric(onsets, kind="histogram", best=0.0, worst=np.inf)
+@register_metric(onsets, kind="histogram", best=0.0, worst=np.inf, points=True)
 def onset_error(s: Array) -> Array:
     """Median of how many seconds matched bouts start too late (negative: too early)."""
     return _median(s)
 
 
-@register_metric(offsets, kind="histogram", best=0.0, worst=np.inf)
+@register_metric(offsets, kind="histogram", best=0.0, worst=np.inf, points=True)
 def offset_error(s: Array) -> Array:
     """Median of how many seconds matched bouts stop too late (negative: too early)."""
     return _median(s)
 
 
-@register_metric(counts, best=0.0, worst=np.inf, symmetric=True)
+@register_metric(counts, best=0.0, worst=np.inf, symmetric=True, points=True)
 def onset_distance(s: Array) -> Array:
     """Mean distance in seconds between the starts of matched bouts."""
     return ratio(s[..., 11], s[..., 2])
 
 
-@register_metric(counts, best=0.0, worst=np.inf, symmetric=True)
+@register_metric(counts, best=0.0, worst=np.inf, symmetric=True, points=True)
 def offset_distance(s: Array) -> Array:
     """Mean distance in seconds between the stops of matched bouts."""
     return ratio(s[..., 12], s[..., 2])
 
 
 def _median(s: Array) -> Array:
-    """Take the median from bins of counts and sums: exact where each bin holds one value, as below 100 Hz."""
+    """Take the median from bins of counts and sums: exact where a bin holds one value, as up to 5 s below 100 Hz."""
     count, total = s[..., :BINS], s[..., BINS:]
     half = count.sum(axis=-1, keepdims=True) / 2
     cumulative = np.cumsum(count, axis=-1)

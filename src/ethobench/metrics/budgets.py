@@ -45,10 +45,13 @@ def transitions(case: Case) -> Array:
     """Count which behaviour follows which, in the truth and in the prediction."""
     size = len(case.ethogram)
     counts = np.zeros((2, size, size))
-    for which, side in enumerate((case.truth, case.pred)):
-        for subject in np.unique(side.subject) if not case.merged else [None]:
-            mine = side.stop > side.start if subject is None else (side.subject == subject) & (side.stop > side.start)
-            order = side.behavior[mine]
+    for which, side in enumerate(("truth", "pred")):
+        for subject in {track.subject for track in case.tracks}:
+            tracks = [track for track in case.tracks if track.subject == subject]
+            spans = [getattr(track, side) for track in tracks]
+            start = np.concatenate([np.zeros(0, dtype=np.int64), *(s.start for s in spans)])
+            codes = np.repeat([track.behavior for track in tracks], [len(s.start) for s in spans]).astype(np.int64)
+            order = codes[np.lexsort((codes, start))]
             changed = order[1:] != order[:-1]
             np.add.at(counts[which], (order[:-1][changed], order[1:][changed]), 1)
     return counts

@@ -85,6 +85,8 @@ def ceiling(
     True
     """
     recordings = as_recordings(annotations)
+    if not recordings:
+        raise EthobenchError("a ceiling needs recordings that two annotators or more have scored")
     if isinstance(annotations, Dataset):
         individuals = annotations.groups()
     predictions = model if isinstance(model, Mapping) else {next(iter(recordings)): model}
@@ -119,25 +121,26 @@ def ceiling(
     chosen = [m for m in suite.measures if m.name in measures]
     people = {truth: [against(truth, other) for other in names if other != truth] for truth in names}
     machine = {truth: against(truth, None) for truth in names}
+    scored = [*machine.values(), *(s for several in people.values() for s in several)]
+    behaviors = tuple(dict.fromkeys(name for s in scored for name in s.ethogram.names))
     rows: list[dict[str, Any]] = []
     for measure in chosen:
-        humans = {truth: _mean([_values(s, measure) for s in scores]) for truth, scores in people.items()}
-        models = {truth: _values(scores, measure) for truth, scores in machine.items()}
+        humans = {truth: _mean([_values(s, measure, behaviors) for s in scores]) for truth, scores in people.items()}
+        models = {truth: _values(scores, measure, behaviors) for truth, scores in machine.items()}
         humans[""], models[""] = _mean(list(humans.values())), _mean(list(models.values()))
-        ethogram = machine[names[0]].ethogram
         for truth in ["", *names]:
-            rows += _rows(measure, truth, ethogram.names, humans[truth], models[truth])
+            rows += _rows(measure, truth, behaviors, humans[truth], models[truth])
     return Ceiling(rows)
 
 
-def _values(scores: Scores, measure: Measure) -> tuple[Array, Array]:
-    """Return a measure's value and its resamples: overall first, then behaviours."""
-    behaviors = [scores.behaviors.get(name, {}).get(measure.name, np.nan) for name in scores.ethogram.names]
-    value = np.array([scores.overall[measure.name], *behaviors])
+def _values(scores: Scores, measure: Measure, behaviors: tuple[str, ...]) -> tuple[Array, Array]:
+    """Return a measure's value and its resamples: overall first, then behaviours in the order given."""
+    value = np.array([scores.overall[measure.name], *(scores.behaviors.get(b, {}).get(measure.name, np.nan) for b in behaviors)])
     if len(scores.individuals) < 2:
         return value, np.full((1, len(value)), np.nan)
-    overall, by_behavior = scores.resampled(measure)
-    return value, np.column_stack([overall, by_behavior])
+    overall, found = scores.resampled(measure)
+    columns = [found[:, scores.ethogram.code(b)] if b in scores.ethogram else np.full(len(found), np.nan) for b in behaviors]
+    return value, np.column_stack([overall, *columns])
 
 
 def _mean(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ethobench.core import Annotation, Dataset, Ethogram, Prediction
+from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Prediction
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError, Note, NotFoundError
 from ethobench.metrics._base import Array, Statistics
 from ethobench.metrics._cases import Case
 from ethobench.metrics._measures import Measure, Resampler, Sample, nanmean
-from ethobench.metrics._pairing import make_case, make_pairs
+from ethobench.metrics._pairing import join_cases, make_case, make_pairs
+from ethobench.metrics._state import pack, statistics_name, unpack
 from ethobench.metrics.bootstrap import HISTOGRAM_RESAMPLES, LEVEL, RESAMPLES, interval, resampling_weights
 from ethobench.metrics.suites import Suite, suites
 
@@ -73,16 +75,20 @@ def score(
         make_case(name, who[name], p, t, chosen, behaviors=behaviors, tracks=tracks, both=False, metadata=metadata.get(name, {}))
         for name, (p, t) in pairs.items()
     ]
-    return score_cases(cases, chosen, resamples=resamples, seed=seed)
+    told: list[Note] = []
+    if isinstance(truth, Dataset):
+        missing = [r.id for r in truth if r.annotations and r.id not in pairs and f"{r.id}@{next(iter(r.annotations))}" not in pairs]
+        told = [Note(f"{len(missing)} of {len(truth)} recordings have no prediction: {', '.join(missing[:5])}")] if missing else []
+    return score_cases(cases, chosen, resamples=resamples, seed=seed, notes=told)
 
 
-def score_cases(cases: list[Case], suite: Suite, *, resamples: int = RESAMPLES, seed: int = 0) -> Scores:
-    """Score cases that are already made; ethograms are joined by name."""
-    ethogram = Ethogram([])
-    for case in cases:
-        ethogram = ethogram.join(case.ethogram)
-    fitted = [case if case.ethogram == ethogram else _refit(case, ethogram) for case in cases]
-    return Scores(fitted, suite, ethogram, resamples=resamples, seed=seed)
+def score_cases(cases: list[Case], suite: Suite, *, resamples: int = RESAMPLES, seed: int = 0, notes: Iterable[Note] = ()) -> Scores:
+    """Score cases that are already made; ethograms are joined by name, behaviours that nobody looked at are left out."""
+    fitted, ethogram, unseen = join_cases(cases, suite)
+    owners = {case.id: case.individual for case in fitted}
+    scores = Scores(suite, ethogram, owners, cases=fitted, resamples=resamples, seed=seed)
+    scores.notes = [*notes, *([Note(f"never looked at, so not scored: {', '.join(unseen)}")] if unseen else []), *scores.notes]
+    return scores
 
 
 class Scores:
@@ -104,17 +110,27 @@ class Scores:
         What was pooled, left out or not looked at.
     """
 
-    def __init__(self, cases: list[Case], suite: Suite, ethogram: Ethogram, *, resamples: int = RESAMPLES, seed: int = 0) -> None:
+    def __init__(
+        self,
+        suite: Suite,
+        ethogram: Ethogram,
+        owners: Mapping[str, str],
+        *,
+        cases: list[Case] | None = None,
+        scored: Iterable[bool] | None = None,
+        resamples: int = RESAMPLES,
+        seed: int = 0,
+    ) -> None:
         self.suite, self.ethogram = suite, ethogram
-        self.recordings = tuple(case.id for case in cases)
-        self.individuals = tuple(dict.fromkeys(case.individual for case in cases))
-        self.cases, self._resamples, self._seed = cases, resamples, seed
+        self.recordings, self.individuals = tuple(owners), tuple(dict.fromkeys(owners.values()))
+        self.cases, self._resamples, self._seed = cases or [], resamples, seed
         self._statistics: dict[Statistics, Array] = {}
         self._resamplers: dict[int, Resampler] = {}
-        membership = np.array([[float(case.individual == who) for case in cases] for who in self.individuals])
+        membership = np.array([[float(owner == who) for owner in owners.values()] for who in self.individuals])
         foreground = np.array([code != ethogram.background for code in range(len(ethogram))], dtype=bool)
-        scored = np.array([self._was_observed(code) for code in range(len(ethogram))], dtype=bool)
-        self._sample = Sample(membership, foreground, scored)
+        known = [True] * len(ethogram) if scored is None else list(scored)
+        points = np.array([b.point for b in ethogram], dtype=bool)
+        self._sample = Sample(membership, foreground, np.array(known, dtype=bool), points)
 
     def __repr__(self) -> str:
         figures = ", ".join(f"{name} {self.overall[name]:.3f}" for name in self.suite.headline)
@@ -169,9 +185,6 @@ class Scores:
             notes.append(Note(f"subjects were pooled in {len(pooled)} of {len(self.cases)} recordings"))
         if self.coverage < 1:
             notes.append(Note(f"the prediction covers {self.coverage:.1%} of the frames looked at; the rest counts as without behaviour"))
-        unseen = [b.name for code, b in enumerate(self.ethogram) if not self._sample.scored[code]]
-        if unseen:
-            notes.append(Note(f"never looked at, so not scored: {', '.join(unseen)}"))
         if self.absent:
             notes.append(Note(f"neither there nor predicted, so left out of means: {', '.join(self.absent)}"))
         points = [b.name for b in self.ethogram if b.point]
@@ -196,7 +209,7 @@ class Scores:
 
         Without a named background the last label, an empty one, stands for frames without any behaviour.
         """
-        if not all(case.exclusive for case in self.cases):
+        if not self.cases or not all(case.exclusive for case in self.cases):
             return None
         labels = [*self.ethogram.names, *([""] if self.ethogram.background is None else [])]
         matrices = np.tensordot(self._sample.membership, np.stack([case.confusion for case in self.cases]), axes=1)
@@ -217,17 +230,90 @@ class Scores:
         """
         if unit not in ("recording", "individual"):
             raise NotFoundError(f"figures are broken down per recording or individual, not {unit!r}")
-        members: dict[str, list[Case]] = {}
-        for case in self.cases:
-            members.setdefault(case.id if unit == "recording" else case.individual, []).append(case)
+        owner = dict(zip(self.recordings, self.individuals_by_recording, strict=True))
+        members: dict[str, list[int]] = {}
+        for place, name in enumerate(self.recordings):
+            members.setdefault(name if unit == "recording" else owner[name], []).append(place)
         if len(members) == 1:
             return {name: {"overall": self.overall, "behaviors": self.behaviors} for name in members}
-        parts = {name: Scores(cases, self.suite, self.ethogram, resamples=0) for name, cases in members.items()}
-        place = {case.id: i for i, case in enumerate(self.cases)}
-        for name, part in parts.items():
-            rows = [place[case.id] for case in members[name]]
-            part._statistics = {f: table[rows] for f, table in self._statistics.items()}
-        return {name: {"overall": part.overall, "behaviors": part.behaviors} for name, part in parts.items()}
+        chosen = np.zeros((len(members), len(self.recordings)))
+        for k, rows in enumerate(members.values()):
+            chosen[k, rows] = 1
+        result: dict[str, dict[str, Any]] = {name: {"overall": {}, "behaviors": {b: {} for b in self.behaviors}} for name in members}
+        for measure in self.suite.measures:
+            overall, behaviors = self._values_of(measure, chosen)
+            for k, part in enumerate(result.values()):
+                part["overall"][measure.name] = float(overall[k])
+                for b, figures in part["behaviors"].items() if behaviors.shape[1] and measure.behaviors else ():
+                    figures[measure.name] = float(behaviors[k, self.ethogram.code(b)])
+        return result
+
+    def _values_of(self, measure: Measure, chosen: Array) -> tuple[Array, Array]:
+        """Return a measure's values of several sets of recordings, each taken as one individual."""
+        metric = measure.of
+        if metric.probabilistic and any(case.probabilities is None for case in self.cases):
+            return np.full(len(chosen), np.nan), np.full((len(chosen), len(self.ethogram)), np.nan)
+        if self.cases and metric.exact is not None:
+            from ethobench.metrics.probabilities import ranking_of
+
+            groups = [[self.cases[k] for k in np.flatnonzero(row)] for row in chosen]
+            values = np.array([[metric.exact(ranking_of(g, code)) for code in range(len(self.ethogram))] for g in groups])
+        elif measure.over in ("recordings", "cells"):
+            table, parts = self.statistics(measure), []
+            for row in chosen > 0:
+                alone = replace(self._sample, membership=np.eye(int(row.sum())))
+                parts.append(Resampler(alone).evaluate(measure, table[row]))
+            return np.array([p[0][0] for p in parts]), np.array([p[1][0] for p in parts])
+        else:
+            statistics = self.statistics(measure)
+            summed = (chosen @ statistics.reshape(len(statistics), -1)).reshape(-1, *statistics.shape[1:])
+            values = self._sample.defined(metric, metric.value(summed))
+            if measure.spread:
+                values = np.zeros_like(values)
+        if metric.joint:
+            return values, np.empty((len(chosen), 0))
+        return nanmean(values[:, self._sample.averaged(measure)]), values
+
+    @property
+    def individuals_by_recording(self) -> tuple[str, ...]:
+        """The individual of each recording."""
+        return tuple(self.individuals[int(np.argmax(column))] for column in self._sample.membership.T)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the statistics themselves as plain values, so that any aggregate can be made again by `from_states`."""
+        tables = {statistics_name(m.of.statistics): self.statistics(m) for m in self.suite.measures}
+        return {
+            "suite": self.suite.name,
+            "behaviors": list(self.ethogram.names),
+            "points": [b.name for b in self.ethogram if b.point],
+            "background": self.ethogram.background_name,
+            "scored": self._sample.scored.tolist(),
+            "recordings": list(self.recordings),
+            "individuals": list(self.individuals_by_recording),
+            "statistics": {name: pack(table) for name, table in tables.items()},
+        }
+
+    @classmethod
+    def from_states(cls, states: Sequence[Mapping[str, Any]], *, resamples: int = RESAMPLES, seed: int = 0) -> Scores:
+        """Bring the statistics of several scorings in one suite and ethogram together.
+
+        Figures that need ranked scores (average precision) come from bins then, which is close but not exact.
+        """
+        first = states[0]
+        shared = ("suite", "behaviors", "background")
+        if any([state[key] for key in shared] != [first[key] for key in shared] for state in states):
+            raise MismatchError("only scores of the same suite and ethogram can be brought together")
+        owners: dict[str, str] = {}
+        for k, state in enumerate(states):
+            for name, who in zip(state["recordings"], state["individuals"], strict=True):
+                owners[name if name not in owners else f"{name} ({k})"] = who
+        ethogram = Ethogram([Behavior(name, point=name in first["points"]) for name in first["behaviors"]], first["background"])
+        scored = np.any([state["scored"] for state in states], axis=0)
+        scores = cls(suites[first["suite"]], ethogram, owners, scored=scored, resamples=resamples, seed=seed)
+        for measure in scores.suite.measures:
+            name = statistics_name(measure.of.statistics)
+            scores._statistics[measure.of.statistics] = np.concatenate([unpack(state["statistics"][name]) for state in states])
+        return scores
 
     def table(self) -> pd.DataFrame:
         """Return one tidy table: overall, by behaviour, and by recording.
@@ -280,10 +366,13 @@ class Scores:
             raise MismatchError("only scores of the same suite, recordings and individuals can be compared")
         result = {}
         for measure in self.suite.measures:
-            mine, theirs = self.resampled(measure)[0], other.resampled(measure)[0]
-            low, high = interval(mine - theirs)
             difference = self.overall[measure.name] - other.overall[measure.name]
-            better = float(np.mean((mine > theirs)[~np.isnan(mine - theirs)])) if not np.isnan(mine - theirs).all() else float("nan")
+            low, high, better = np.array(np.nan), np.array(np.nan), float("nan")
+            if len(self.individuals) > 1 and self._resamples > 0 and other._resamples == self._resamples:
+                mine, theirs = self.resampled(measure)[0], other.resampled(measure)[0]
+                low, high = interval(mine - theirs)
+                known = ~np.isnan(mine - theirs)
+                better = float((mine > theirs)[known].mean()) if known.any() else better
             result[measure.name] = {"difference": difference, "low": float(low), "high": float(high), "better": better}
         return result
 
@@ -305,7 +394,7 @@ class Scores:
         metric = measure.of
         if metric.probabilistic and any(case.probabilities is None for case in self.cases):
             return float("nan"), np.full(len(self.ethogram), np.nan)
-        if metric.exact is not None and measure.over == "pooled":
+        if self.cases and metric.exact is not None and measure.over == "pooled":
             values = self._exact[metric.name]
             return float(nanmean(values[self._sample.averaged(measure)])), values
         overall, behaviors = Resampler(self._sample).evaluate(measure, self.statistics(measure))
@@ -323,26 +412,6 @@ class Scores:
             for name, function in wanted.items():
                 values[name][code] = function(ranking)
         return values
-
-    def _was_observed(self, code: int) -> bool:
-        name = self.ethogram[code].name
-        return any(iv.total(case.truth.observed.of(name)) or _on_tracks(case, name) for case in self.cases)
-
-
-def _on_tracks(case: Case, name: str) -> bool:
-    return any(iv.total(where) for track, where in case.truth.observed.tracks.items() if track.behavior == name)
-
-
-def _refit(case: Case, ethogram: Ethogram) -> Case:
-    """Express a case in a larger ethogram."""
-    from dataclasses import replace
-
-    probabilities = None
-    if case.probabilities is not None:
-        probabilities = np.zeros((len(case.probabilities), len(ethogram)), dtype=case.probabilities.dtype)
-        for code, behavior in enumerate(case.ethogram):
-            probabilities[:, ethogram.code(behavior.name)] = case.probabilities[:, code]
-    return replace(case, pred=case.pred.with_ethogram(ethogram), truth=case.truth.with_ethogram(ethogram), probabilities=probabilities)
 
 
 def _plain(value: Any) -> Any:

@@ -124,7 +124,7 @@ def _confidence(case: Case, track: Track) -> Array:
     pred = case.pred
     if pred.confidence is None or len(track.pred.start) == 0:
         return np.ones(len(track.pred.start))
-    mine = np.flatnonzero((pred.behavior == track.behavior) & (pred.stop > pred.start))
+    mine = np.flatnonzero(case.mine(pred, track.behavior, track.subject, track.target) & (pred.stop > pred.start))
     i, j = iv.overlapping_pairs(track.pred, Intervals(pred.start[mine], pred.stop[mine]))
     highest = np.zeros(len(track.pred.start))
     np.maximum.at(highest, i, np.nan_to_num(pred.confidence[mine][j], nan=1.0))

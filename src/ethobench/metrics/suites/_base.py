@@ -23,6 +23,8 @@ class Suite:
         Whether prediction and truth may differ in length.
     labels : bool
         Whether they may differ in their behaviours.
+    fill_background : bool
+        Whether frames without any bout are the named background.
     """
 
     name: str = ""
@@ -31,6 +33,7 @@ class Suite:
     headline: ClassVar[tuple[str, ...]] = ()
     lengths: ClassVar[bool] = False
     labels: ClassVar[bool] = False
+    fill_background: ClassVar[bool] = True
 
 
 suites: Registry[Suite] = Registry("suite", "ethobench.metrics.suites")

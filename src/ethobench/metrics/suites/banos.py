@@ -157,3 +157,4 @@ class Banos(Suite):
     measures = tuple(Measure(name, f"banos.{name}", over="cells", background=True) for name in NAMES)
     headline = NAMES
     lengths = True
+    fill_background = False

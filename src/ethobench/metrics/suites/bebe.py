@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.metrics._base import Array, ratio, register_metric
 from ethobench.metrics._cases import Case
@@ -24,8 +25,15 @@ def confusion(case: Case) -> Array:
         raise MismatchError(f"recording {case.id!r}: BEBE scores one behaviour at a time, but here some overlap")
     size = len(case.ethogram)
     counts = np.array(case.confusion[:size, :size])
-    if case.ethogram.background is None:
+    background = case.ethogram.background
+    if background is None:
         counts[:, 0] += case.confusion[:size, size]
+    elif not case.pred.observed.is_whole(case.pred.n_frames):
+        hidden = iv.complement(case.pred.observed.anywhere(), case.pred.n_frames)
+        for track in case.tracks:
+            unseen = iv.shared(track.truth, hidden)
+            counts[track.behavior, background] -= unseen
+            counts[track.behavior, 0] += unseen
     return counts
 
 

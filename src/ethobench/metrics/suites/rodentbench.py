@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ethobench.core import Annotation
+from ethobench.core import intervals as iv
+from ethobench.core.intervals import Intervals
 from ethobench.metrics._base import Array, mean_of, register_metric
 from ethobench.metrics._cases import Case
+from ethobench.metrics._matching import tiou
 from ethobench.metrics._measures import Measure
 from ethobench.metrics.seconds import FILLER
 from ethobench.metrics.suites._base import Suite, register_suite
@@ -32,19 +35,19 @@ def map_rows(case: Case) -> Array:
 
 def published_map(truth: Annotation, pred: Annotation) -> float:
     """Match each true segment, in the order listed, to the first free predicted one with its label and enough overlap."""
-    order_truth, order_pred = np.argsort(truth.order, kind="stable"), np.argsort(pred.order, kind="stable")
-    candidates = []
-    for i in order_truth:
-        inside = np.minimum(truth.stop[i], pred.stop[order_pred]) - np.maximum(truth.start[i], pred.start[order_pred])
-        together = (truth.stop[i] - truth.start[i]) + (pred.stop - pred.start)[order_pred] - np.maximum(inside, 0)
-        overlap = np.maximum(inside, 0) / np.maximum(together, 1)
-        fits = np.flatnonzero((pred.behavior[order_pred] == truth.behavior[i]) & (overlap >= THRESHOLDS[0]))
-        candidates.append([(int(k), float(overlap[k])) for k in fits])
+    i, j = iv.overlapping_pairs(Intervals(truth.start, truth.stop), Intervals(pred.start, pred.stop))
+    overlap = tiou(Intervals(truth.start, truth.stop), Intervals(pred.start, pred.stop), i, j)
+    fits = (truth.behavior[i] == pred.behavior[j]) & (overlap >= THRESHOLDS[0])
+    i, j, overlap = i[fits], j[fits], overlap[fits]
+    listed = np.lexsort((pred.order[j], truth.order[i]))
+    candidates: dict[int, list[tuple[int, float]]] = {}
+    for segment, prediction, shared in zip(i[listed].tolist(), j[listed].tolist(), overlap[listed].tolist(), strict=True):
+        candidates.setdefault(segment, []).append((prediction, shared))
     total, before = 0.0, 0.0
     for threshold in THRESHOLDS:
         taken: set[int] = set()
-        for partners in candidates:
-            free = next((k for k, shared in partners if shared >= threshold and k not in taken), None)
+        for partners in candidates.values():
+            free = next((k for k, part in partners if part >= threshold and k not in taken), None)
             if free is not None:
                 taken.add(free)
         precision = len(taken) / len(pred) if len(pred) else 0.0

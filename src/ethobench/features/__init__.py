@@ -1,0 +1,1 @@
+"""Features: what models see of a recording, one row per frame."""

@@ -1,0 +1,214 @@
+"""The contract of a model."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ethobench import __version__
+from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.registry import Registry
+from ethobench.metrics import consensus
+
+CARD = "model.json"
+CONSENSUS = "consensus"
+
+
+@dataclass(frozen=True)
+class NoParams:
+    """A model without hyper-parameters."""
+
+
+class Model:
+    """Learns what behaviour looks like from annotated recordings; its name is the module's name.
+
+    Subclasses write `_fit` and `_predict`, and `_save` and `_load` for what they have learnt.
+
+    Attributes
+    ----------
+    title : str
+        What it is, in one line.
+    Params : type
+        A frozen dataclass of hyper-parameters with the published defaults.
+    grid : mapping
+        The published grid: names of hyper-parameters to the values tried.
+    revision : int
+        Raised when the model's output changes; part of every job's hash.
+    needs_signals : bool
+        Whether recordings must have signals.
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    Params: ClassVar[type] = NoParams
+    grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    revision: ClassVar[int] = 1
+    needs_signals: ClassVar[bool] = True
+
+    def __init__(self, *, seed: int = 0, **params: Any) -> None:
+        known = [f.name for f in dataclasses.fields(self.Params)]
+        unknown = [name for name in params if name not in known]
+        if unknown:
+            raise EthobenchError(f"model {self.name!r} takes no {', '.join(unknown)}; it takes: {', '.join(known) or 'nothing'}")
+        self.params = self.Params(**params)
+        self.seed = seed
+        self.ethogram: Ethogram | None = None
+        self.rate: float | None = None
+        self.inputs: tuple[str, ...] = ()
+        self.trained_on = ""
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{f.name}={getattr(self.params, f.name)!r}" for f in dataclasses.fields(self.params))
+        return f"{self.name}({told})"
+
+    def fit(self, data: Dataset, *, annotator: str | None = None) -> Model:
+        """Learn from a dataset.
+
+        Parameters
+        ----------
+        data : Dataset
+            Recordings without an annotation (or without signals, where the model needs them) are an error.
+        annotator : str, optional
+            Whose annotations, where recordings have several; ``"consensus"`` for what most say.
+        """
+        if not len(data):
+            raise EthobenchError("there is nothing to learn from: the dataset has no recordings")
+        truths = {recording.id: truth_of(recording, annotator).with_ethogram(data.ethogram) for recording in data}
+        first = data.recordings[0]
+        self.ethogram, self.rate = data.ethogram, first.rate
+        self.inputs = input_names(first) if self.needs_signals else ()
+        self.trained_on = f"{data.name} ({len(data)} recordings, version {data.version})"
+        for recording in data:
+            self._check(recording)
+        self._fit(data, truths)
+        return self
+
+    def predict(self, recording: Recording) -> Prediction:
+        """Predict one recording."""
+        if self.ethogram is None:
+            raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
+        self._check(recording)
+        return self._predict(recording)
+
+    def save(self, path: str | Path) -> None:
+        """Save to a new folder, which appears whole or not at all; nothing in it is a pickle."""
+        path = Path(path)
+        if path.exists():
+            raise EthobenchError(f"{path} exists and is left alone; choose another name")
+        if self.ethogram is None:
+            raise EthobenchError(f"{self!r} has not learnt anything yet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        try:
+            (temporary / CARD).write_text(json.dumps(self._card(), indent=1, ensure_ascii=False), encoding="utf-8")
+            self._save(temporary)
+            os.chmod(temporary, 0o755)  # noqa: PTH101, S103 - mkdtemp's own mode would hide it from colleagues
+            temporary.replace(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _check(self, recording: Recording) -> None:
+        """Refuse a recording that differs from what the model learnt from."""
+        if self.rate is not None and recording.rate is not None and abs(recording.rate - self.rate) > 1e-6 * self.rate:
+            raise MismatchError(f"recording {recording.id!r} runs at {recording.rate:g} Hz, the model learnt at {self.rate:g} Hz")
+        if self.needs_signals:
+            found = input_names(recording)
+            missing = [name for name in self.inputs if name not in found]
+            if missing:
+                raise MismatchError(f"recording {recording.id!r} lacks {', '.join(missing)}, which the model needs")
+
+    def _card(self) -> dict[str, Any]:
+        ethogram = self.ethogram or Ethogram([])
+        return {
+            "model": self.name,
+            "revision": self.revision,
+            "ethobench": __version__,
+            "params": dataclasses.asdict(self.params),
+            "seed": self.seed,
+            "behaviors": [dataclasses.asdict(b) for b in ethogram],
+            "background": ethogram.background_name,
+            "rate": self.rate,
+            "inputs": list(self.inputs),
+            "trained_on": self.trained_on,
+        }
+
+    def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        raise NotImplementedError
+
+    def _predict(self, recording: Recording) -> Prediction:
+        raise NotImplementedError
+
+    def _save(self, folder: Path) -> None:
+        """Write what was learnt into a folder."""
+
+    def _load(self, folder: Path) -> None:
+        """Read what `_save` wrote."""
+
+
+models: Registry[type[Model]] = Registry("model", "ethobench.models", classes=True)
+register_model = models.register
+
+
+def create_model(name: str, *, seed: int = 0, **params: Any) -> Model:
+    """Make a model that has not learnt yet.
+
+    Parameters
+    ----------
+    name : str
+        ``"chance"``, ``"rf"``, ...
+    seed : int
+    **params
+        Hyper-parameters; the published defaults unless given.
+
+    Examples
+    --------
+    >>> create_model("rf", trees=50)
+    rf(trees=50, ...)
+    """
+    return models[name](seed=seed, **params)
+
+
+def load_model(path: str | Path) -> Model:
+    """Load a model that was saved."""
+    from ethobench.formats._text import read_json
+
+    path = Path(path)
+    if not (path / CARD).is_file():
+        raise FormatError(path, f"this is no saved model: it has no {CARD}")
+    card = read_json(path / CARD)
+    try:
+        params = {key: tuple(value) if isinstance(value, list) else value for key, value in card["params"].items()}
+        model = create_model(card["model"], seed=card["seed"], **params)
+        model.ethogram = Ethogram([Behavior(**b) for b in card["behaviors"]], card["background"])
+        model.rate, model.inputs, model.trained_on = card["rate"], tuple(card["inputs"]), card["trained_on"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(path / CARD, f"the model's card is damaged ({error})") from None
+    if card["revision"] != model.revision:
+        raise FormatError(
+            path / CARD, f"saved by revision {card['revision']} of {model.name!r}, this one is {model.revision}; train it again"
+        )
+    model._load(path)
+    return model
+
+
+def truth_of(recording: Recording, annotator: str | None) -> Annotation:
+    """Return what a model should learn of a recording."""
+    return consensus(recording.annotations) if annotator == CONSENSUS else recording.annotation(annotator)
+
+
+def input_names(recording: Recording) -> tuple[str, ...]:
+    """Return the channels, or individuals and keypoints, of a recording."""
+    data = recording.signals
+    if isinstance(data, Signals):
+        return data.channels
+    if isinstance(data, Poses):
+        return tuple(f"{who}/{point}" for who in data.individuals for point in data.keypoints)
+    raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")

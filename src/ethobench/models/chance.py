@@ -1,0 +1,99 @@
+"""Baselines that look at nothing: what chance alone would score."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
+from ethobench.core.errors import EthobenchError
+from ethobench.models._base import Model, register_model
+
+KINDS = ("majority", "random", "renewal")
+LEARNT = "chance.json"
+
+
+@dataclass(frozen=True)
+class Params:
+    """How chance plays.
+
+    Attributes
+    ----------
+    kind : {"renewal", "majority", "random"}
+        ``majority``: always the most frequent behaviour. ``random``: each frame drawn by the behaviours' shares.
+        ``renewal``: bouts drawn by the behaviours' counts, with lengths drawn from theirs.
+    """
+
+    kind: str = "renewal"
+
+
+@register_model
+class Chance(Model):
+    """Draws annotations that have the right shares, or the right bouts, and nothing else."""
+
+    title = "chance: the most frequent behaviour, random frames, or random bouts"
+    Params = Params
+    grid = {"kind": KINDS}  # noqa: RUF012
+    needs_signals = False
+
+    def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        if self.params.kind not in KINDS:
+            raise EthobenchError(f"chance plays {', '.join(KINDS)}, not {self.params.kind!r}")
+        size = len(data.ethogram) + (data.ethogram.background is None)
+        self.seconds = np.zeros(size)
+        self.lengths: list[list[float]] = [[] for _ in range(size)]
+        for truth in truths.values():
+            codes = truth.without_subjects().to_codes() if truth.without_subjects().is_exclusive else None
+            if codes is None:
+                raise EthobenchError("chance learns one behaviour at a time, but here some overlap")
+            whole = Annotation.from_frames(codes, _with_nothing(data.ethogram), truth.rate, unobserved=-1)
+            for code, start, stop in zip(whole.behavior, whole.start, whole.stop, strict=True):
+                self.seconds[code] += (stop - start) / truth.rate
+                self.lengths[code].append(float((stop - start) / truth.rate))
+        if not self.seconds.sum():
+            raise EthobenchError("there is nothing to learn from: no frame was observed")
+
+    def _predict(self, recording: Recording) -> Prediction:
+        if recording.n_frames is None or recording.rate is None or self.ethogram is None:
+            raise EthobenchError(f"recording {recording.id!r} tells neither length nor rate")
+        generator = np.random.default_rng([self.seed, zlib.crc32(recording.id.encode())])
+        shares = self.seconds / self.seconds.sum()
+        n, size = recording.n_frames, len(shares)
+        if self.params.kind == "majority":
+            codes = np.full(n, int(np.argmax(shares)))
+        elif self.params.kind == "random":
+            codes = generator.choice(size, n, p=shares)
+        else:
+            codes = self._draw_bouts(generator, n, recording.rate)
+        probabilities = np.tile(shares, (n, 1))
+        annotation = Annotation.from_frames(codes, self.ethogram, recording.rate)
+        return Prediction(probabilities, self.ethogram, recording.rate, annotation=annotation, exclusive=True)
+
+    def _draw_bouts(self, generator: np.random.Generator, n: int, rate: float) -> np.ndarray:
+        counts = np.array([len(lengths) for lengths in self.lengths], dtype=float)
+        parts, filled = [], 0
+        while filled < n:
+            code = int(generator.choice(len(counts), p=counts / counts.sum()))
+            length = max(1, round(float(generator.choice(self.lengths[code])) * rate))
+            parts.append(np.full(length, code))
+            filled += length
+        return np.concatenate(parts)[:n] if parts else np.zeros(0, dtype=np.int64)
+
+    def _save(self, folder: Path) -> None:
+        (folder / LEARNT).write_text(json.dumps({"seconds": self.seconds.tolist(), "lengths": self.lengths}), encoding="utf-8")
+
+    def _load(self, folder: Path) -> None:
+        from ethobench.formats._text import read_json
+
+        learnt = read_json(folder / LEARNT)
+        self.seconds, self.lengths = np.array(learnt["seconds"], dtype=float), learnt["lengths"]
+
+
+def _with_nothing(ethogram: Ethogram) -> Ethogram:
+    """Add the implicit background where none is named."""
+    return ethogram if ethogram.background is not None else Ethogram([*ethogram, "(nothing)"])
