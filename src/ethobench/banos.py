@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import ReadWarning
 from ethobench.core.intervals import Intervals
 from ethobench.metrics._matching import count_matches
-from ethobench.metrics.suites.banos import NAMES, Timeline, continuity, detection, overlap_scores, score_timeline
+from ethobench.metrics.suites.banos import NAMES, Timeline, continuity, detection, mean, pair_scores, score_timeline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,9 +202,10 @@ def preprocess_data(data_dict: Mapping[str, Pair]) -> tuple[dict[str, Pair], dic
 
 def drop_non_logical_columns(matrix: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return a table without the columns that hold more than 0 and 1, and their names."""
-    dropped = [str(column) for column in matrix if not is_logical_column(matrix[column])]
-    kept = [column for column in matrix if str(column) not in dropped]
-    return matrix[kept], dropped
+    if not matrix.columns.is_unique:
+        raise ValueError("columns must have different names")
+    dropped = [column for column in matrix if not is_logical_column(matrix[column])]
+    return matrix.drop(columns=dropped), cast("list[str]", dropped)
 
 
 def is_logical_column(column: pd.Series) -> bool:
@@ -260,8 +262,11 @@ def identify_bouts(sequence: Any) -> list[Bout]:
 def calculate_tp_fp_fn(pred_bouts: Sequence[Bout], gt_bouts: Sequence[Bout], matching: str = "greedy") -> tuple[int, int, int]:
     """Count matched, invented and missed bouts."""
     _check_matching(matching)
-    i, j = iv.overlapping_pairs(_intervals(gt_bouts), _intervals(pred_bouts))
-    matched = count_matches(i, j)
+    i, j = _pairs(gt_bouts, pred_bouts)
+    if _in_order(gt_bouts) and _in_order(pred_bouts):
+        matched = count_matches(i, j)
+    else:
+        matched = _match_any(i, j, len(gt_bouts), len(pred_bouts), matching)
     return matched, len(pred_bouts) - matched, len(gt_bouts) - matched
 
 
@@ -307,7 +312,38 @@ def _intervals(bouts: Sequence[Bout]) -> Intervals:
 
 
 def _overlap(pred_bouts: Sequence[Bout], gt_bouts: Sequence[Bout]) -> tuple[float, float]:
-    return overlap_scores(_intervals(gt_bouts), _intervals(pred_bouts))
+    overlaps, closeness = pair_scores(_intervals(gt_bouts), _intervals(pred_bouts), *_pairs(gt_bouts, pred_bouts))
+    return mean(overlaps.tolist()), mean(closeness.tolist())
+
+
+def _in_order(bouts: Sequence[Bout]) -> bool:
+    return all(a[1] < b[0] for a, b in pairwise(bouts))
+
+
+def _pairs(gt_bouts: Sequence[Bout], pred_bouts: Sequence[Bout]) -> tuple[Frames, Frames]:
+    """Return all pairs of bouts that share a frame, in the order of the lists, whatever that is."""
+    order_gt, order_pred = (sorted(range(len(bouts)), key=bouts.__getitem__) for bouts in (gt_bouts, pred_bouts))
+    i, j = iv.overlapping_pairs(_intervals([gt_bouts[k] for k in order_gt]), _intervals([pred_bouts[k] for k in order_pred]))
+    i, j = np.array(order_gt, dtype=np.int64)[i], np.array(order_pred, dtype=np.int64)[j]
+    listed = np.lexsort((j, i))
+    return i[listed], j[listed]
+
+
+def _match_any(i: Frames, j: Frames, n_gt: int, n_pred: int, matching: str) -> int:
+    """Count matches of bouts that may overlap each other or stand in any order, as the package does."""
+    if matching == "optimal":
+        from scipy.optimize import linear_sum_assignment
+
+        meet = np.zeros((n_pred, n_gt))
+        meet[j, i] = 1
+        return int(meet[linear_sum_assignment(1 - meet)].sum())
+    taken: set[int] = set()
+    served: set[int] = set()
+    for prediction, truth in sorted(zip(j.tolist(), i.tolist(), strict=True)):
+        if prediction not in served and truth not in taken:
+            served.add(prediction)
+            taken.add(truth)
+    return len(taken)
 
 
 def _nanmean(values: Sequence[float | None]) -> float:

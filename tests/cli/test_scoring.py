@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ethobench import Annotation, Ethogram, write_annotation
+from ethobench import Annotation, Behavior, Ethogram, Recording, write_annotation, write_recordings
+from ethobench.cli.budget import budget_rows
+from ethobench.core import intervals as iv
 from tests.cli.test_cli import ethobench
 
 NAMES = ["a", "b", "other"]
@@ -108,6 +110,49 @@ def test_budget_and_its_correction(folders, tmp_path):
     assert "corrected" in ethobench("budget", pred, "--confusion", scores).stdout
     scores.write_text("{}", encoding="utf-8")
     assert "no confusion matrix" in ethobench("budget", pred, "--confusion", scores).stderr
+
+
+def test_budget_counts_what_was_looked_at_by_subject(tmp_path):
+    ethogram = Ethogram(["att", "other"], "other")
+    a = Annotation.from_bouts([0], [30], ["att"], ethogram, 30, 120)
+    rows = {r["behavior"]: r for r in budget_rows(a)}
+    assert (rows["other"]["seconds"], rows["other"]["share"]) == (3, 0.75)
+    seen = Annotation.from_bouts([0], [60], ["att"], ethogram, 30, 120, observed=iv.intervals([0], [30]))
+    assert {r["behavior"]: r["share"] for r in budget_rows(seen)} == {"att": 1.0, "other": 0.0}
+    two = Annotation.from_bouts([0, 0], [30, 30], ["att", "att"], ["att"], 30, 120, subject=["m1", "m2"])
+    assert [(r["subject"], r["bouts"]) for r in budget_rows(two)] == [("m1", 1), ("m2", 1)]
+    bite = Annotation.from_bouts([5, 120], [5, 120], [0, 0], Ethogram([Behavior("bite", point=True)]), 30, 120)
+    assert budget_rows(bite)[0]["bouts"] == 2
+
+
+def test_agreement_of_files_with_several_raters_keeps_them_apart(tmp_path):
+    for day in (1, 2):
+        raters = {"anna": some(day), "ben": some(day, 3)}
+        write_recordings([Recording(f"day{day}", annotations=raters)], tmp_path / f"day{day}.csv", "tidy")
+    facts = json.loads(ethobench("agreement", tmp_path / "day1.csv", tmp_path / "day2.csv", "--json").stdout)
+    assert facts["pairs"][0]["frames"] == 1200
+    assert facts["annotators"] == ["anna", "ben"]
+
+
+def test_truth_by_consensus_or_all_from_files(tmp_path):
+    raters = {"anna": some(1), "ben": some(1, 3), "cleo": some(1, 1)}
+    write_recordings([Recording("r", annotations=raters)], tmp_path / "raters.csv", "tidy")
+    write_annotation(some(1), tmp_path / "pred.csv", "tidy", recording="r")
+    for annotator, n in (("consensus", 1), ("all", 3), ("anna", 1)):
+        done = ethobench("score", tmp_path / "pred.csv", tmp_path / "raters.csv", "--annotator", annotator, "--json")
+        assert done.returncode == 0, done.stderr
+        assert len(json.loads(done.stdout)["recordings"]) == n
+
+
+def test_names_with_dots_and_new_folders(tmp_path):
+    for day in ("2024.05.01_mouse", "2024.05.02_mouse"):
+        for side in ("p", "t"):
+            write_annotation(some(3), tmp_path / side / f"{day}.annot", "bento")
+    (tmp_path / "t" / "empty.txt").touch()
+    done = ethobench("score", tmp_path / "p", tmp_path / "t", "--csv", tmp_path / "new" / "figures.csv")
+    assert done.returncode == 0, done.stderr
+    assert "passed over" in done.stderr
+    assert (tmp_path / "new" / "figures.csv").is_file()
 
 
 @pytest.mark.data

@@ -187,6 +187,41 @@ def test_what_is_no_dataset(tmp_path, folder):
         load_dataset("bebr/HAR")
 
 
+def test_any_row_may_say_what_holds_for_the_recording(folder):
+    write(
+        folder / "recordings.csv",
+        "recording,individual,rate,signals,annotations,annotator,fold,split\n"
+        "m1,,,,labels/m1_ann1.csv,ann1,,\n"
+        "m1,mouse7,10,tags/m1.csv,labels/m1_ann2.csv,ann2,2,test\n",
+    )
+    data = load_dataset(folder)
+    assert data["m1"].individual == "mouse7"
+    assert len(data["m1"].signals) == N
+    assert (data.folds, data.splits) == ({"m1": 2}, {"m1": "test"})
+
+
+def test_columns_that_are_nearly_right_are_told(folder):
+    path = folder / "recordings.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace(",annotations,", ",annotation,"), encoding="utf-8")
+    with pytest.warns(ReadWarning, match="did you mean 'annotations'"):
+        load_dataset(folder)
+
+
+@pytest.mark.parametrize(("column", "value"), [("fold", "1.5"), ("rate", '"1,000"')])
+def test_numbers_that_may_mean_something_else_are_refused(folder, column, value):
+    write(folder / "recordings.csv", f"recording,{column},annotations\nm1,{value},labels/m1_ann1.csv\n")
+    with pytest.raises(EthobenchError, match=f"{column} is"):
+        load_dataset(folder)
+
+
+def test_columns_twice_and_the_line_of_excel(folder):
+    write(folder / "recordings.csv", "recording,recording,annotations\nm1,m2,labels/m1_ann1.csv\n")
+    with pytest.raises(FormatError, match="stand twice: recording"):
+        load_dataset(folder)
+    write(folder / "recordings.csv", "sep=;\nrecording;annotations\nm1;labels/m1_ann1.csv\n")
+    assert len(load_dataset(folder)) == 1
+
+
 @pytest.mark.data
 def test_rats(data):
     with warnings.catch_warnings():

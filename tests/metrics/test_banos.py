@@ -210,3 +210,23 @@ def banos_module():
     from ethobench import banos as mine
 
     return mine
+
+
+anyhow = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)).map(lambda p: (p[0], p[0] + p[1])), max_size=6)
+
+
+@given(anyhow, anyhow, st.sampled_from(["greedy", "optimal"]))
+def test_bouts_in_any_order_equal_the_package(pred, truth, matching):
+    from banos import core
+
+    assert banos.calculate_tp_fp_fn(pred, truth, matching) == core.calculate_tp_fp_fn(pred, truth, matching)
+    assert same(banos.calculate_so(pred, truth), core.calculate_so(pred, truth))
+    assert same(banos.calculate_tp_metric(pred, truth), core.calculate_tp_metric(pred, truth))
+
+
+def test_columns_of_one_name_are_refused_and_numbers_are_no_names():
+    with pytest.raises(ValueError, match="different names"):
+        banos.score(*[pd.DataFrame([[0, 1]], columns=["a", "a"])] * 2)
+    frame = pd.DataFrame({0: [0, 1], "0": [0, 2]})
+    with pytest.warns(ReadWarning):
+        assert list(banos.score(frame, frame)) == [0]

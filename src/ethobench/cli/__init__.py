@@ -51,6 +51,8 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except MemoryError:
+        _fail("this needs more memory than there is; crop the recording, or resample it to a lower rate")
     except OSError as error:
         if error.filename is None:
             raise

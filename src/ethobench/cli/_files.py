@@ -12,24 +12,36 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ethobench.core import Annotation
+    from ethobench.core import Annotation, Recording
     from ethobench.core.errors import Note
+
+SECONDS_RATE = 1000.0
+OWN_CLOCK = ("tidy", "tidy_parquet", "nwb", "bento")
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether a path is a list of recordings, or a folder with one."""
+    return path.name == "recordings.csv" or (path / "recordings.csv").is_file() or (path / "dataset_metadata.yaml").is_file()
 
 
 def files_in(path: Path) -> list[Path]:
-    """List the file itself, or the files of a folder that a format recognises."""
+    """List the file itself, or the files of a folder that a format recognises; the others are told."""
     from ethobench.core.errors import EthobenchError, FormatError
     from ethobench.formats import detect
 
     if not path.is_dir():
         return [path]
-    found = []
+    found, passed_over = [], []
     for file in sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")):
         try:
             detect(file)
         except FormatError:
+            passed_over.append(file.name)
             continue
         found.append(file)
+    if passed_over:
+        more = f" and {len(passed_over) - 5} more" if len(passed_over) > 5 else ""
+        tell_line(f"{path}: passed over, as no format recognises them: {', '.join(passed_over[:5])}{more}")
     if not found:
         raise EthobenchError(f"{path} holds no file of a known format")
     return found
@@ -38,50 +50,73 @@ def files_in(path: Path) -> list[Path]:
 def read_annotations(path: Path, rate: float | None, annotator: str | None = None) -> dict[str, dict[str, tuple[Annotation, bool]]]:
     """Read a file or folder: recordings' names to annotators' names to annotations, and whether each tells its own clock.
 
-    A file with a single recording is called by its file name, so that files of two folders match.
+    A file of a format that holds a single recording is called by its file name, so that files of two folders match.
     """
     from ethobench.core.errors import EthobenchError
+    from ethobench.formats import detect
 
     result: dict[str, dict[str, tuple[Annotation, bool]]] = {}
     notes = Notes()
     for file in files_in(path):
+        reader = detect(file)
         recordings = [r for r in _read(file, rate) if r.annotations]
         for recording in recordings:
             notes.add(recording.notes, file)
-            name = stem(file) if len(recordings) == 1 else recording.id
-            chosen = recording.annotations if annotator is None else {annotator: recording.annotation(annotator)}
+            name = recording.id if reader.several or len(recordings) > 1 else stem(file)
+            chosen = _chosen(recording, annotator)
             if name in result and {*result[name]} & {*chosen}:
                 raise EthobenchError(f"{path} holds two recordings called {name!r}")
-            own = rate is not None or not any("frame rate" in n.message or "1000 Hz" in n.message for n in recording.notes)
+            assumed = any("tells no frame rate" in n.message for n in recording.notes)
             for who, a in chosen.items():
-                result.setdefault(name, {})[who] = (a, own and a.rate != 1000.0)
+                own = rate is not None or not (assumed or (a.rate == SECONDS_RATE and reader.name not in OWN_CLOCK))
+                result.setdefault(name, {})[who] = (a, own)
     notes.tell()
     if not result:
         raise EthobenchError(f"{path} holds no annotation")
     return result
 
 
+def _chosen(recording: Recording, annotator: str | None) -> dict[str, Annotation]:
+    """Pick annotators: all, the one named, or what most of them say."""
+    if annotator is None:
+        return dict(recording.annotations)
+    if annotator == "consensus":
+        from ethobench.metrics import consensus
+
+        return {annotator: consensus(recording.annotations)}
+    return {annotator: recording.annotation(annotator)}
+
+
 def read_pair(pred: Path, truth: Path, rate: float | None, annotator: str | None) -> dict[str, tuple[Annotation, Annotation]]:
     """Read predictions and truths and match them by name; clocks and lengths that a file does not tell follow the other side."""
     from ethobench.core.errors import EthobenchError
 
-    sides = [read_annotations(pred, rate), read_annotations(truth, rate, annotator)]
+    who = None if annotator == "all" else annotator
+    sides = [read_annotations(pred, rate), read_annotations(truth, rate, who)]
     if len(sides[0]) == len(sides[1]) == 1:
         sides[0] = {next(iter(sides[1])): next(iter(sides[0].values()))}
     missing = [sorted({*a} - {*b}) for a, b in ((sides[0], sides[1]), (sides[1], sides[0]))]
     if missing[0] or missing[1]:
         told = [f"only in {where}: {', '.join(names[:5])}" for where, names in zip((pred, truth), missing, strict=True) if names]
         raise EthobenchError(f"names do not match ({'; '.join(told)})")
+    again: dict[tuple[int, float], dict[str, dict[str, tuple[Annotation, bool]]]] = {}
     pairs = {}
     for name in sides[0]:
-        (guess, guess_own), (fact, fact_own) = (_only(side[name], name) for side in sides)
-        if guess.rate != fact.rate and rate is None:
-            clock = fact.rate if not guess_own else guess.rate if not fact_own else None
-            if clock is not None:
-                tell_line(f"{name}: read on the clock of the file that tells one, {clock:g} Hz")
-                again = [read_annotations(p, clock, who) for p, who in ((pred, None), (truth, annotator))]
-                guess, fact = (_only(side.get(name) or next(iter(side.values())), name)[0] for side in again)
-        pairs[name] = same_length(guess, fact, name)
+        guess, guess_own = _only(sides[0][name], name)
+        truths = sides[1][name] if annotator == "all" else {"": _only(sides[1][name], name)}
+        for key, (stated, fact_own) in truths.items():
+            fact, clocked = stated, guess
+            if clocked.rate != fact.rate and rate is None and guess_own != fact_own:
+                side, clock = (0, fact.rate) if fact_own else (1, clocked.rate)
+                if (side, clock) not in again:
+                    tell_line(f"{(pred, truth)[side]} tells no clock of its own; read on that of the other side, {clock:g} Hz")
+                    again[side, clock] = read_annotations((pred, truth)[side], clock, who if side else None)
+                found = again[side, clock].get(name) or next(iter(again[side, clock].values()))
+                if side == 0:
+                    clocked = _only(found, name)[0]
+                else:
+                    fact = found[key][0] if key else _only(found, name)[0]
+            pairs[f"{name}@{key}" if key else name] = same_length(clocked, fact, name)
     return pairs
 
 
@@ -102,8 +137,11 @@ def same_length(pred: Annotation, truth: Annotation, name: str) -> tuple[Annotat
 
 
 def stem(path: Path) -> str:
-    """Return a file's name without any of its endings."""
-    return path.name.split(".")[0]
+    """Return a file's name without the ending of its format."""
+    for ending in (".bebe.csv", ".calms21.json"):
+        if path.name.endswith(ending):
+            return path.name.removesuffix(ending)
+    return path.stem
 
 
 class Notes:

@@ -56,7 +56,7 @@ def collect(paths: list[Path], rate: float | None) -> dict[str, dict[str, Annota
 
     sources = [(path, read_annotations(path, rate)) for path in paths]
     names = _tell_apart(paths)
-    single = len(paths) > 1 and all(len(found) == 1 for _, found in sources)
+    single = len(paths) > 1 and all(len(found) == 1 and len(next(iter(found.values()))) == 1 for _, found in sources)
     groups: dict[str, dict[str, Annotation]] = {}
     for (_, found), own in zip(sources, names, strict=True):
         for recording, annotators in found.items():
@@ -70,6 +70,9 @@ def collect(paths: list[Path], rate: float | None) -> dict[str, dict[str, Annota
             if a.n_frames < longest:
                 tell_line(f"{recording}: {who} ends {longest - a.n_frames} frames before the others; the rest does not count")
                 group[who] = a.extend(longest)
+    alone = [name for name, group in groups.items() if len(group) == 1]
+    if alone:
+        tell_line(f"{len(alone)} recordings have one annotator only and are left out: {', '.join(alone[:5])}")
     return {name: group for name, group in groups.items() if len(group) > 1}
 
 

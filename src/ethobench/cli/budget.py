@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ethobench.core import Annotation
 
-COLUMNS = ("recording", "annotator", "behavior", "bouts", "seconds", "share", "mean", "median", "latency")
+COLUMNS = ("recording", "individual", "annotator", "subject", "behavior", "bouts", "seconds", "share", "mean", "median", "latency")
 CORRECTED = ("corrected", "low", "high")
 
 
 def run(
-    paths: Annotated[list[Path], typer.Argument(help="Annotation files, or folders of them.", metavar="FILE...")],
+    paths: Annotated[list[Path], typer.Argument(help="Annotation files, folders of them, or a recordings.csv.", metavar="FILE...")],
     confusion: Annotated[
         Path | None, typer.Option(help="JSON of `ethobench score --json`: correct shares by what the annotator is known to mistake.")
     ] = None,
@@ -28,15 +30,13 @@ def run(
 
     Example: [bold]ethobench budget annotations/ --csv budget.csv[/bold]
     """
-    from ethobench.cli._files import read_annotations
     from ethobench.core.errors import EthobenchError
 
     matrices = _read_confusion(confusion) if confusion else None
     rows = []
     for path in paths:
-        for name, group in read_annotations(path, rate).items():
-            for who, (annotation, _) in group.items():
-                rows += budget_rows(name, who, annotation, matrices)
+        for name, individual, who, annotation in _annotations(path, rate):
+            rows += [{"recording": name, "individual": individual, "annotator": who, **row} for row in budget_rows(annotation, matrices)]
     if csv is not None:
         if csv.exists():
             raise EthobenchError(f"{csv} exists and is left alone; choose another name")
@@ -50,39 +50,71 @@ def run(
     from rich.console import Console
     from rich.table import Table
 
-    header = [*COLUMNS, *(CORRECTED if matrices else ())]
+    header = [c for c in COLUMNS if c not in ("individual", "subject") or any(row[c] for row in rows)]
+    header += CORRECTED if matrices else ()
     table = Table(*header, box=SIMPLE_HEAD)
     for row in rows:
         table.add_row(*(_cell(name, row[name]) for name in header))
     Console(width=None if Console().is_terminal else 160).print(table)
 
 
-def budget_rows(recording: str, annotator: str, a: Annotation, matrices: Any = None) -> list[dict[str, Any]]:
-    """Return one row per behaviour; seconds unless the name says otherwise."""
+def _annotations(path: Path, rate: float | None) -> Iterator[tuple[str, str, str, Annotation]]:
+    """Yield recording, individual, annotator and annotation of files or of a dataset of one's own."""
+    from ethobench.cli._files import is_dataset, read_annotations
+
+    if is_dataset(path):
+        from ethobench.datasets import load_dataset
+
+        for recording in load_dataset(path):
+            for who, annotation in recording.annotations.items():
+                yield recording.id, recording.individual, who, annotation
+        return
+    for name, group in read_annotations(path, rate).items():
+        for who, (annotation, _) in group.items():
+            yield name, "", who, annotation
+
+
+def budget_rows(a: Annotation, matrices: Any = None) -> list[dict[str, Any]]:
+    """Return one row for each behaviour of each subject; times in seconds, of what was looked at."""
+    import numpy as np
+
+    subjects = [*(a.subjects[int(c)] for c in np.unique(a.subject) if c >= 0), *([""] if (a.subject < 0).any() or not len(a) else [])]
+    rows: list[dict[str, Any]] = []
+    for subject in subjects:
+        mine = [_budget_row(a, code, subject) for code in range(len(a.ethogram))]
+        rows += mine if matrices is None else _correct(mine, matrices)
+    return rows
+
+
+def _budget_row(a: Annotation, code: int, subject: str) -> dict[str, Any]:
     import numpy as np
 
     from ethobench.core import intervals as iv
 
-    rows = []
-    for code, behavior in enumerate(a.ethogram):
-        spans = a.spans(code) if behavior.point else iv.union(a.spans(code))
-        lengths = (spans.stop - spans.start) / a.rate
-        looked = iv.total(a.observed.of(behavior.name)) / a.rate
-        has_length = len(lengths) > 0 and not behavior.point
-        rows.append(
-            {
-                "recording": recording,
-                "annotator": annotator,
-                "behavior": behavior.name,
-                "bouts": len(lengths),
-                "seconds": float(lengths.sum()),
-                "share": float(lengths.sum() / looked) if looked else None,
-                "mean": float(lengths.mean()) if has_length else None,
-                "median": float(np.median(lengths)) if has_length else None,
-                "latency": float(spans.start[0] / a.rate) if len(lengths) else None,
-            }
-        )
-    return rows if matrices is None else _correct(rows, matrices)
+    behavior = a.ethogram[code]
+    seen = a.observed.of(behavior.name, subject or None)
+    own = a.select(subject=subject)
+    if behavior.point:
+        at = own.spans(code).start
+        inside = iv.covered_before(seen, np.minimum(at, a.n_frames - 1) + 1) > iv.covered_before(seen, np.minimum(at, a.n_frames - 1))
+        start, lengths = at[inside], np.zeros(int(inside.sum()))
+    else:
+        spans = iv.union(own.spans(code))
+        if code == a.ethogram.background:
+            spans = iv.union_all([spans, iv.complement(iv.union(iv.Intervals(own.start, own.stop)), a.n_frames)])
+        spans = iv.intersection(spans, seen)
+        start, lengths = spans.start, (spans.stop - spans.start) / a.rate
+    looked, lasts = iv.total(seen) / a.rate, len(lengths) > 0 and not behavior.point
+    return {
+        "subject": subject,
+        "behavior": behavior.name,
+        "bouts": len(lengths),
+        "seconds": float(lengths.sum()),
+        "share": float(lengths.sum() / looked) if looked else None,
+        "mean": float(lengths.mean()) if lasts else None,
+        "median": float(np.median(lengths)) if lasts else None,
+        "latency": float(start[0] / a.rate) if len(start) else None,
+    }
 
 
 def _correct(rows: list[dict[str, Any]], matrices: tuple[list[str], Any]) -> list[dict[str, Any]]:

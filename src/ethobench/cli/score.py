@@ -31,7 +31,7 @@ def run(
 
     Example: [bold]ethobench score model.csv human.boris --suite banos[/bold]
     """
-    from ethobench.cli._files import read_pair, tell_line
+    from ethobench.cli._files import is_dataset, read_pair, tell_line
     from ethobench.core.errors import EthobenchError
     from ethobench.metrics import score
 
@@ -40,13 +40,14 @@ def run(
     options: dict[str, Any] = {"suite": suite, "tracks": "merge" if merge else "auto"}
     if behaviors:
         options["behaviors"] = "all" if behaviors == "all" else [name.strip() for name in behaviors.split(",")]
-    if _is_dataset(truth):
+    if is_dataset(truth):
         scores = _against_dataset(pred, truth, rate, annotator, options)
     else:
         scores = score(read_pair(pred, truth, rate, annotator), **options)
     if csv is not None:
         if csv.exists():
             raise EthobenchError(f"{csv} exists and is left alone; choose another name")
+        csv.parent.mkdir(parents=True, exist_ok=True)
         scores.table().to_csv(csv, index=False)
     if as_json:
         typer.echo(json.dumps(scores.to_dict(), indent=1, ensure_ascii=False))
@@ -54,10 +55,6 @@ def run(
     for note in scores.notes:
         tell_line(str(note))
     _print(scores, per, _shown(scores, metrics))
-
-
-def _is_dataset(path: Path) -> bool:
-    return path.name == "recordings.csv" or (path / "recordings.csv").is_file() or (path / "dataset_metadata.yaml").is_file()
 
 
 def _against_dataset(pred: Path, truth: Path, rate: float | None, annotator: str | None, options: dict[str, Any]) -> Scores:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -86,13 +88,14 @@ def load_manifest(path: Path) -> Dataset:
         _fit_ethogram(recording, ethogram, grouped[recording.id][0].place, problems)
     problems.raise_if_any()
     _tell(path, recordings)
-    first = {name: group[0] for name, group in grouped.items()}
+    fold_of = {name: _first(group, "fold").fold for name, group in grouped.items()}
+    split_of = {name: _first(group, "split")["split"] for name, group in grouped.items()}
     return Dataset(
         recordings=tuple(recordings),
         ethogram=ethogram,
         name=path.parent.resolve().name,
-        folds={name: row.fold for name, row in first.items() if row.fold is not None},
-        splits={name: row["split"] for name, row in first.items() if row["split"]},
+        folds={name: fold for name, fold in fold_of.items() if fold is not None},
+        splits={name: split for name, split in split_of.items() if split},
         source=str(path),
         version=_version(path, rows),
         keypoints=_read_keypoints(path.parent / KEYPOINTS),
@@ -100,8 +103,14 @@ def load_manifest(path: Path) -> Dataset:
 
 
 def _read_rows(path: Path, problems: _Problems) -> list[_Row]:
-    table = read_table(path)
-    table.header = [name.strip().lower() for name in table.header]
+    table = _lower(read_table(path))
+    twice = sorted({name for name in table.header if name and table.header.count(name) > 1})
+    if twice:
+        raise FormatError(path, f"these columns stand twice: {', '.join(twice)}", "header")
+    for name in table.header:
+        near = get_close_matches(name, (*COLUMNS, *NUMBERS), n=1, cutoff=0.8)
+        if near and name not in (*COLUMNS, *NUMBERS):
+            warnings.warn(f"{path}: column {name!r} is kept as metadata; did you mean {near[0]!r}?", ReadWarning, stacklevel=5)
     if "recording" not in table:
         raise FormatError(path, f"no column 'recording'; a manifest has: {', '.join(COLUMNS)}", "header")
     rows = []
@@ -122,11 +131,13 @@ def _check(row: _Row, problems: _Problems) -> None:
     for name, least in (("rate", 1e-9), ("fold", 0), *((n, 1e-9) for n in NUMBERS)):
         if row[name]:
             try:
+                if re.fullmatch(r"\d{1,3}(,\d{3})+", row[name]):
+                    raise ValueError
                 value = float(row[name].replace(",", "."))
-                if not least <= value < float("inf"):
+                if not least <= value < float("inf") or (name == "fold" and value != int(value)):
                     raise ValueError
             except ValueError:
-                problems.add(row.place, f"{name} is {row[name]!r}, which is not a {'positive ' if least else ''}number")
+                problems.add(row.place, f"{name} is {row[name]!r}, which is not a {'positive ' if least else 'whole '}number")
                 continue
             if name == "rate":
                 row.rate = value
@@ -142,41 +153,48 @@ def _check(row: _Row, problems: _Problems) -> None:
 
 def _recording(name: str, rows: list[_Row], problems: _Problems) -> Recording | None:
     """Read all that the rows say of one recording."""
-    first = rows[0]
-    for row in rows[1:]:
+    said = {column: _first(rows, column) for column in (*COLUMNS, *NUMBERS)}
+    for row in rows:
         for column in ("individual", "signals", "rate", "split", "fold", "video"):
-            if row[column] and first[column] and row[column] != first[column]:
+            if row[column] and row[column] != said[column][column]:
+                first = said[column]
                 problems.add(row.place, f"{column} of {name!r} is {row[column]!r} here, but {first[column]!r} in {first.place}")
     notes: list[Note] = []
     length, load = None, None
-    signals = first.path("signals")
+    rate, signals = said["rate"].rate, said["signals"].path("signals")
     try:
         if signals is not None and signals.exists():
-            length, load, notes = open_signals(signals, name, first.rate)
+            length, load, notes = open_signals(signals, name, rate)
     except EthobenchError as error:
-        problems.add(first.place, error)
+        problems.add(said["signals"].place, error)
         return None
     annotations: dict[str, Annotation] = {}
     for row in rows:
         try:
             if (path := row.path("annotations")) is not None and path.exists():
-                _add_annotation(annotations, *_annotation(row, path, first.rate, length), notes, name)
+                _add_annotation(annotations, *_annotation(row, path, rate, length), notes, name)
         except EthobenchError as error:
             problems.add(row.place, error)
             return None
-    extra = {k: v for k, v in first.cells.items() if k not in (*COLUMNS, *NUMBERS) and v}
+    extra = {k: v for row in reversed(rows) for k, v in row.cells.items() if k not in (*COLUMNS, *NUMBERS) and v}
+    numbers = {column: said[column].numbers[column] for column in NUMBERS if column in said[column].numbers}
     return Recording(
         name,
-        individual=first["individual"],
-        rate=first.rate,
+        individual=said["individual"]["individual"],
+        rate=rate,
         n_frames=length,
         signals=load,
         annotations=annotations,
         subjects=tuple(dict.fromkeys(s for a in annotations.values() for s in a.subjects)),
-        video=first.path("video"),
-        metadata={**first.numbers, **extra},
+        video=said["video"].path("video"),
+        metadata={**numbers, **extra},
         notes=tuple(notes),
     )
+
+
+def _first(rows: list[_Row], column: str) -> _Row:
+    """Return the first row that says something in a column, or the first of all."""
+    return next((row for row in rows if row[column]), rows[0])
 
 
 def _annotation(row: _Row, path: Path, rate: float | None, length: int | None) -> tuple[str, Annotation, list[Note]]:

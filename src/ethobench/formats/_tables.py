@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -93,6 +94,9 @@ def read_table(path: Path, *, skip: int = 0, delimiter: str | None = None) -> Ta
         found = "\t"
     else:
         text = read_text(path)
+        stated = re.match(r"\ufeff?sep=(.)\n", text)
+        if stated:  # Excel's way of naming the delimiter
+            delimiter, skip = stated.group(1), max(skip, 1)
         found = delimiter or guess_delimiter("\n".join(text.split("\n")[skip:]))
         numbered = list(_csv_rows(path, text, found))[skip:] if not skip else [r for r in _csv_rows(path, text, found) if r[0] > skip]
     filled = [(place, row) for place, row in numbered if any(cell.strip() for cell in row)]

@@ -59,7 +59,7 @@ def score_timeline(line: Timeline) -> list[tuple[float, ...]]:
     truth_cut, pred_cut = np.searchsorted(truth.start, ends).tolist(), np.searchsorted(pred.start, ends).tolist()
     pair_cut = np.searchsorted(i, truth_cut).tolist()
     matched = np.searchsorted(np.sort(matched_first(i, j)), truth_cut).tolist()
-    overlaps, closeness = (values.tolist() for values in _pair_scores(truth, pred, i, j))
+    overlaps, closeness = (values.tolist() for values in pair_scores(truth, pred, i, j))
     steps = truth.stop - truth.start - 1
     long = np.flatnonzero(steps > 0)
     whole = (1.0 - switches(truth, pred)[long] / steps[long]).tolist()
@@ -86,12 +86,6 @@ def detection(right: int, invented: int, missed: int) -> tuple[float, float, flo
     return precision, recall, f1
 
 
-def overlap_scores(truth: Intervals, pred: Intervals) -> tuple[float, float]:
-    """Return segment overlap and temporal precision: means over all overlapping pairs."""
-    overlaps, closeness = _pair_scores(truth, pred, *iv.overlapping_pairs(truth, pred))
-    return mean(overlaps.tolist()), mean(closeness.tolist())
-
-
 def continuity(truth: Intervals, pred: Intervals) -> float:
     """Return the mean over true bouts of more than one frame of 1 - switches / (length - 1)."""
     steps = truth.stop - truth.start - 1
@@ -99,7 +93,8 @@ def continuity(truth: Intervals, pred: Intervals) -> float:
     return mean((1.0 - switches(truth, pred)[long] / steps[long]).tolist())
 
 
-def _pair_scores(truth: Intervals, pred: Intervals, i: IntArray, j: IntArray) -> tuple[Array, Array]:
+def pair_scores(truth: Intervals, pred: Intervals, i: IntArray, j: IntArray) -> tuple[Array, Array]:
+    """Return intersection over union, and 1 / (1 + start error + stop error), of pairs of bouts."""
     apart = np.abs(truth.start[i] - pred.start[j]) + np.abs(truth.stop[i] - pred.stop[j])
     return tiou(truth, pred, i, j), np.asarray(1.0 / (1.0 + apart))
 
