@@ -46,7 +46,7 @@ def axis_triples(channels: tuple[str, ...]) -> dict[str, list[int]]:
 def pose_channels(poses: Poses, rate: float) -> tuple[Array, tuple[str, ...]]:
     """Return speeds, turns, body shape and, for each two animals, distances and bearings."""
     positions = _bridged(np.asarray(poses.positions[..., :2], dtype=np.float64))
-    middle = np.nanmean(positions, axis=2) if positions.shape[2] > 1 else positions[:, :, 0]
+    middle = _middle(positions)
     axis = positions[:, :, 0] - positions[:, :, -1] if positions.shape[2] > 1 else np.gradient(middle, axis=0)
     heading = np.arctan2(axis[..., 1], axis[..., 0])
     columns: dict[str, Array] = {}
@@ -87,6 +87,13 @@ def _bridged(positions: Array, most: int = 15) -> Array:
             short = np.isnan(flat[:, column]) & (after - before <= most + 1) & (before < frames) & (frames < after)
             flat[short, column] = np.interp(frames[short], known, flat[known, column])
     return flat.reshape(positions.shape)
+
+
+def _middle(positions: Array) -> Array:
+    """Take the mean of the keypoints that are there, NaN where none is."""
+    known = ~np.isnan(positions)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, positions, 0).sum(axis=2) / np.where(known.any(axis=2), known.sum(axis=2), np.nan))
 
 
 def _turn(angle: Array) -> Array:

@@ -1,0 +1,115 @@
+"""What every registered model must pass; a new one is enrolled by being there."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ethobench as eb
+from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, NotFoundError
+from ethobench.datasets.synthetic import ANNOTATORS
+from ethobench.models import Model, models
+
+SMALL = {"rf": {"trees": 10}}
+
+
+@pytest.fixture(params=models.names())
+def name(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module", params=["tag", "pose"])
+def data(request) -> Dataset:
+    return eb.load_dataset(f"synthetic/{request.param}", individuals=4, seconds=60, folds=4)
+
+
+def make(name: str, **params) -> Model:
+    return eb.create_model(name, **{**SMALL.get(name, {}), **params})
+
+
+def test_it_learns_predicts_and_comes_back(name, data, tmp_path):
+    model = make(name, seed=3).fit(data.select(fold=[0, 1, 2]))
+    recording = data.select(fold=3).recordings[0]
+    prediction = model.predict(recording)
+    assert prediction.n_frames == recording.n_frames
+    assert prediction.ethogram == data.ethogram
+    assert prediction.probabilities.sum(axis=1) == pytest.approx(np.ones(recording.n_frames), abs=1e-4)
+    model.save(tmp_path / "saved")
+    again = eb.load_model(tmp_path / "saved").predict(recording)
+    assert np.array_equal(again.probabilities, prediction.probabilities)
+    assert again.annotation == prediction.annotation
+    with pytest.raises(EthobenchError, match="left alone"):
+        model.save(tmp_path / "saved")
+    assert not [p for p in (tmp_path / "saved").rglob("*") if p.suffix in (".pkl", ".pickle")]
+
+
+def test_the_same_seed_gives_the_same(name, data):
+    recording = data.recordings[0]
+    first, again, other = (make(name, seed=s).fit(data).predict(recording) for s in (1, 1, 2))
+    assert np.array_equal(first.probabilities, again.probabilities)
+    assert first.annotation == again.annotation
+    assert other.annotation != first.annotation or name == "chance"
+
+
+def test_unobserved_frames_teach_nothing(name):
+    rng = np.random.default_rng(0)
+    codes = np.repeat(rng.integers(0, 2, 60), 10)
+    values = np.stack([codes + rng.normal(0, 0.1, 600), rng.normal(0, 1, 600)], axis=1)
+    ethogram = Ethogram(["rest", "run"])
+    hidden = np.arange(600) >= 300
+    lies = np.where(hidden, 1 - codes, codes)
+    predictions = []
+    for labels in (codes, lies):
+        truth = Annotation.from_frames(labels, ethogram, 10, unobserved=hidden)
+        recording = Recording("r", signals=Signals(values, ("AccX", "AccY"), 10), annotations={"me": truth})
+        predictions.append(make(name).fit(Dataset((recording,), ethogram)).predict(recording))
+    assert np.array_equal(predictions[0].probabilities, predictions[1].probabilities)
+
+
+def test_mismatches_are_refused_in_words(name, data):
+    model = make(name)
+    with pytest.raises(EthobenchError, match="not learnt"):
+        model.predict(data.recordings[0])
+    model.fit(data)
+    faster = data.recordings[0].copy(rate=99.0)
+    with pytest.raises(MismatchError, match="99 Hz"):
+        model.predict(faster)
+    if model.needs_signals:
+        with pytest.raises(MismatchError, match="no signals"):
+            model.predict(data.recordings[0].copy(signals=None))
+        other = Signals(np.zeros((10, 1)), ("Depth",), data.recordings[0].rate)
+        with pytest.raises(MismatchError, match="lacks"):
+            model.predict(data.recordings[0].copy(signals=other, n_frames=10))
+    with pytest.raises(EthobenchError, match="no recordings"):
+        make(name).fit(Dataset((), data.ethogram))
+    with pytest.raises(EthobenchError, match="takes no colour"):
+        eb.create_model(name, colour="red")
+
+
+def test_damaged_cards_are_named(name, data, tmp_path):
+    make(name).fit(data).save(tmp_path / "m")
+    card = json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))
+    (tmp_path / "m" / "model.json").write_text(json.dumps({**card, "revision": 99}), encoding="utf-8")
+    with pytest.raises(FormatError, match="revision 99"):
+        eb.load_model(tmp_path / "m")
+    (tmp_path / "m" / "model.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(FormatError, match="damaged"):
+        eb.load_model(tmp_path / "m")
+    with pytest.raises(FormatError, match="no saved model"):
+        eb.load_model(tmp_path)
+
+
+def test_several_annotators_must_be_named(name):
+    data = eb.load_dataset("synthetic/tag", individuals=2, seconds=30, annotators=ANNOTATORS)
+    with pytest.raises(EthobenchError, match="name one: ann1, ann2"):
+        make(name).fit(data)
+    make(name).fit(data, annotator="ann2")
+    make(name).fit(data, annotator="consensus")
+
+
+def test_unknown_models_are_told():
+    with pytest.raises(NotFoundError, match="did you mean 'rf'"):
+        eb.create_model("rff")
