@@ -10,7 +10,7 @@ from typing import NoReturn, TextIO
 import typer
 
 from ethobench import __version__
-from ethobench.cli import agreement, budget, convert, datasets, demo, formats, inspect, score
+from ethobench.cli import agreement, budget, convert, datasets, demo, formats, inspect, results, run, score, status
 
 app = typer.Typer(
     name="ethobench",
@@ -33,7 +33,7 @@ def _options(version: bool = typer.Option(False, "--version", callback=_show_ver
     """Options of the command as a whole."""
 
 
-for command in (demo, inspect, convert, formats, score, agreement, budget):
+for command in (demo, inspect, convert, formats, score, agreement, budget, run, status, results):
     app.command(command.__name__.rpartition(".")[2])(command.run)
 app.add_typer(datasets.app, name="datasets")
 

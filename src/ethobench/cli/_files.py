@@ -14,9 +14,20 @@ if TYPE_CHECKING:
 
     from ethobench.core import Annotation, Recording
     from ethobench.core.errors import Note
+    from ethobench.runs import Store
 
 SECONDS_RATE = 1000.0
 OWN_CLOCK = ("tidy", "tidy_parquet", "nwb", "bento")
+
+
+def existing_store(path: Path) -> Store:
+    """Open the store of a run; a folder that is none is an error, not a new store."""
+    from ethobench.core.errors import NotFoundError
+    from ethobench.runs import Store
+
+    if not (path / "store.json").is_file():
+        raise NotFoundError(f"{path} is no store of a run")
+    return Store(path)
 
 
 def is_dataset(path: Path) -> bool:

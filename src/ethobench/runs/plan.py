@@ -1,0 +1,103 @@
+"""What a job is, and how a benchmark yields them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True)
+class Job:
+    """Train one model on some recordings and test it on others.
+
+    Everything that can change the result is part of its `key`: the content of the data, the recordings, the model with its
+    hyper-parameters, seed and revision, and the suites.
+
+    Attributes
+    ----------
+    benchmark, dataset : str
+        `dataset` is what `load_dataset` takes.
+    options : mapping
+        What the dataset takes.
+    version : str
+        Of the dataset.
+    train, test : tuple of str
+        Recordings' ids.
+    model : str
+    params : mapping
+        Hyper-parameters that differ from the defaults.
+    revision : int
+        Of the model.
+    seed : int
+    suites : tuple of str
+    annotator : str, optional
+    setting : str
+        What is compared with what: ``"full"`` data, ``"reduced"``, ...
+    stage : str
+        ``"search"`` or ``"final"``; only the latter is reported.
+    fold : int
+    """
+
+    benchmark: str
+    dataset: str
+    version: str
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    model: str
+    revision: int = 1
+    params: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    suites: tuple[str, ...] = ("ethobench",)
+    annotator: str | None = None
+    setting: str = "full"
+    stage: str = "final"
+    fold: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return plain
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Job:
+        """Make a job from what `to_dict` gave."""
+        lists = {name: tuple(fields[name]) for name in ("train", "test", "suites")}
+        return cls(**{**fields, **lists})
+
+    @property
+    def key(self) -> str:
+        """Hash of everything that can change the result."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        return f"{self.benchmark} {self.dataset} {self.model} {self.setting} {self.stage} fold {self.fold}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a job.
+
+    Attributes
+    ----------
+    job : Job
+    overall : dict of str to dict
+        Figures by suite.
+    error : str
+        Empty, or why the job failed.
+    """
+
+    job: Job
+    overall: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    error: str = ""
+
+
+Plan: TypeAlias = Generator[list[Job], list[Result], None]
+"""A benchmark's jobs in stages: yields the jobs that can be done now, is sent their results, and yields the next ones."""

@@ -1,0 +1,49 @@
+"""run, status and results as a user runs them, with a kill -9 in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.cli.test_cli import ethobench
+
+
+def finished(store) -> int:
+    return sum(1 for _ in (store / "jobs").glob("*/*")) if store.exists() else 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system knows no kill -9")
+def test_a_killed_run_is_resumed_and_does_only_what_is_missing(tmp_path):
+    store, calm = tmp_path / "killed", tmp_path / "calm"
+    arguments = ("run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--workers", "2")
+    command = [sys.executable, "-c", "from ethobench.cli import main; main()", *arguments, "--store", str(store)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as run:
+        deadline = time.monotonic() + 120
+        while finished(store) < 4 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.killpg(run.pid, signal.SIGKILL)
+    done = {p.name: (p / "timing.json").read_bytes() for p in (store / "jobs").glob("*/*")}
+    assert 4 <= len(done) < 8
+    resumed = ethobench(*arguments, "--store", store)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"{8 - len(done)} jobs done, {len(done)} were there, 0 failed" in resumed.stdout
+    assert all((store / "jobs" / key[:2] / key / "timing.json").read_bytes() == stamp for key, stamp in done.items())
+    assert ethobench(*arguments, "--store", calm).returncode == 0
+    assert ethobench("results", store, "--json").stdout == ethobench("results", calm, "--json").stdout
+    assert json.loads(ethobench("status", store, "--json").stdout) == {"done": 8, "running": [], "failed": {}, "quarantined": 0}
+    assert "rf" in ethobench("results", store).stdout
+
+
+def test_mistakes(tmp_path):
+    assert "no benchmark 'nope'" in ethobench("run", "nope", "--store", tmp_path / "s").stderr
+    assert "is no store" in ethobench("results", tmp_path).stderr
+    assert "is no store" in ethobench("status", tmp_path).stderr
+    assert ethobench("run", "synthetic").returncode == 2
+    assert "no model 'rrf'" in ethobench("run", "synthetic", "--models", "rrf", "--store", tmp_path / "s").stderr
