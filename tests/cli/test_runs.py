@@ -41,6 +41,27 @@ def test_a_killed_run_is_resumed_and_does_only_what_is_missing(tmp_path):
     assert "rf" in ethobench("results", store).stdout
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="this system sends no SIGINT to a group")
+def test_ctrl_c_stops_cleanly(tmp_path):
+    store = tmp_path / "s"
+    arguments = ("run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--workers", "2", "--store", str(store))
+    command = [sys.executable, "-c", "from ethobench.cli import main; main()", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as run:
+        deadline = time.monotonic() + 120
+        while finished(store) < 4 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.killpg(run.pid, signal.SIGINT)
+        out, err = run.communicate(timeout=120)
+    assert run.returncode == 130, err
+    assert "stopping after" in out
+    assert "Traceback" not in err
+    assert not list((store / "claims").iterdir())
+    assert not list((store / "tmp").iterdir())
+    assert ethobench(*arguments).returncode == 0
+    assert finished(store) == 8
+
+
 def test_mistakes(tmp_path):
     assert "no benchmark 'nope'" in ethobench("run", "nope", "--store", tmp_path / "s").stderr
     assert "is no store" in ethobench("results", tmp_path).stderr

@@ -33,7 +33,12 @@ def run(
         raise typer.BadParameter(f"a search is 'grid', not {search!r}", param_hint="--search")
     place = Store(store)
     chosen = synthetic.plans(_list(datasets) or synthetic.DATASETS, _list(models) or synthetic.MODELS, search=search, seed=seed)
-    outcome = Engine(place, lambda: process_pool(workers), workers, typer.echo).run(list(chosen))
+    engine = Engine(place, lambda: process_pool(workers), workers, typer.echo)
+    try:
+        outcome = engine.run(list(chosen))
+    except KeyboardInterrupt:
+        typer.secho("stopped; the same command goes on from here", err=True, fg=typer.colors.YELLOW)
+        raise typer.Exit(130) from None
     typer.echo(f"{outcome.done} jobs done, {outcome.there} were there, {len(outcome.failed)} failed; see: ethobench results {store}")
     if outcome.failed:
         raise typer.Exit(1)

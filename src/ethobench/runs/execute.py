@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 
 from ethobench.runs.perform import BUSY, DONE, perform
 from ethobench.runs.plan import Job, Plan, Result
@@ -30,13 +31,14 @@ class Outcome:
 def process_pool(workers: int) -> Executor:
     """Make a pool of processes that share the cores fairly."""
     threads = max(1, (os.cpu_count() or 1) // workers)
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_limit_threads, initargs=(threads,))
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_set_up, initargs=(threads,))
 
 
-def _limit_threads(threads: int) -> None:
-    """Keep numerical libraries from taking all cores in every process; those already loaded are told, others read it later."""
+def _set_up(threads: int) -> None:
+    """Set a worker up: numerical libraries must not take all cores in every process (those already loaded are told so)."""
     from threadpoolctl import threadpool_limits
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run as a whole to act on
     threadpool_limits(threads)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
         os.environ[name] = str(threads)
@@ -92,9 +94,22 @@ class Engine:
                     executor.shutdown(wait=False, cancel_futures=True)
                     self._bury()
                     executor = self.make_executor()
+        except KeyboardInterrupt:
+            self._stop()
+            raise
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
         return self.outcome
+
+    def _stop(self) -> None:
+        """Let jobs that are under way come to their end; at a second Ctrl-C, end them at once. Either way nothing is half done."""
+        begun = [future for future in self._under_way if not future.cancel()]
+        self.tell(f"stopping after {len(begun)} jobs that are under way; Ctrl-C again stops at once")
+        try:
+            wait(begun)
+        except KeyboardInterrupt:
+            for process in active_children():
+                process.kill()
 
     def _advance(self, plan: Plan, results: list[Result] | None) -> None:
         """Ask a plan for its next jobs; those that are done already need no worker."""
