@@ -4,7 +4,8 @@ from ethobench.metrics._base import Metric, all_metrics, get_metric, register_me
 from ethobench.metrics.agreement import Agreement, agreement
 from ethobench.metrics.ceiling import Ceiling, ceiling
 from ethobench.metrics.consensus import consensus
-from ethobench.metrics.scores import Scores, score
+from ethobench.metrics.scores import Scores
+from ethobench.metrics.scoring import score
 from ethobench.metrics.suites import Suite, register_suite, suites
 
 __all__ = [

@@ -15,7 +15,8 @@ from ethobench.metrics._measures import Measure
 from ethobench.metrics._pairing import make_case
 from ethobench.metrics.agreement import Recordings, as_recordings
 from ethobench.metrics.bootstrap import interval
-from ethobench.metrics.scores import Scores, score_cases
+from ethobench.metrics.scores import Scores
+from ethobench.metrics.scoring import score_cases
 from ethobench.metrics.suites import suites
 
 if TYPE_CHECKING:

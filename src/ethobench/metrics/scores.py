@@ -1,4 +1,4 @@
-"""Scoring: the verb, and the result with its intervals, breakdowns and comparisons."""
+"""The result of scoring, with its intervals, breakdowns and comparisons."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Prediction
+from ethobench.core import Behavior, Ethogram
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError, Note, NotFoundError
 from ethobench.metrics._base import Array, Statistics
 from ethobench.metrics._cases import Case
 from ethobench.metrics._measures import Measure, Resampler, Sample, nanmean
-from ethobench.metrics._pairing import join_cases, make_case, make_pairs
 from ethobench.metrics._state import pack, statistics_name, unpack
 from ethobench.metrics.bootstrap import HISTOGRAM_RESAMPLES, LEVEL, RESAMPLES, interval, resampling_weights
 from ethobench.metrics.suites import Suite, suites
@@ -24,71 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ("suite", "metric", "behavior", "recording", "value", "low", "high")
-
-
-def score(
-    pred: Annotation | Prediction | Mapping[str, Any],
-    truth: Annotation | Prediction | Mapping[str, Any] | Dataset | None = None,
-    *,
-    suite: str = "ethobench",
-    individuals: Mapping[str, str] | None = None,
-    annotator: str | None = None,
-    behaviors: Iterable[str] | str | None = None,
-    tracks: str = "auto",
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Scores:
-    """Say how good predictions are.
-
-    Parameters
-    ----------
-    pred : Annotation, Prediction, or mapping
-        One prediction; or recordings' names to ``(prediction, truth)``; or recordings' names to predictions, with `truth` a
-        Dataset or a mapping of truths.
-    truth : Annotation, mapping or Dataset, optional
-    suite : str
-        Whose definitions: ``"ethobench"``, ``"banos"``, ``"bebe"``, ``"calms21"`` or ``"rodentbench"``.
-    individuals : mapping, optional
-        Recordings' names to individuals; intervals resample individuals. Each recording is its own unless given.
-    annotator : str, optional
-        Whose annotations of a Dataset are the truth: a name, ``"consensus"`` or ``"all"``.
-    behaviors : iterable of str, optional
-        Score only these; ``"all"`` scores every behaviour that either side knows.
-    tracks : str
-        ``"auto"`` scores subjects apart where both sides name them, ``"merge"`` pools them.
-    resamples : int
-        For the intervals of additive metrics (at most 1,000 for histograms); 0 for none.
-    seed : int
-        Of the resampling.
-
-    Examples
-    --------
-    >>> truth = Annotation.from_frames([0, 0, 1, 1], ["rest", "run"], rate=1)
-    >>> pred = Annotation.from_frames([0, 0, 0, 1], ["rest", "run"], rate=1)
-    >>> scores = score(pred, truth)
-    >>> round(scores.overall["f1"], 3), scores.behaviors["run"]["recall"]
-    (0.733, 0.5)
-    """
-    chosen = suites[suite]
-    pairs, who, metadata = make_pairs(pred, truth, individuals, annotator)
-    cases = [
-        make_case(name, who[name], p, t, chosen, behaviors=behaviors, tracks=tracks, both=False, metadata=metadata.get(name, {}))
-        for name, (p, t) in pairs.items()
-    ]
-    told: list[Note] = []
-    if isinstance(truth, Dataset):
-        missing = [r.id for r in truth if r.annotations and r.id not in pairs and f"{r.id}@{next(iter(r.annotations))}" not in pairs]
-        told = [Note(f"{len(missing)} of {len(truth)} recordings have no prediction: {', '.join(missing[:5])}")] if missing else []
-    return score_cases(cases, chosen, resamples=resamples, seed=seed, notes=told)
-
-
-def score_cases(cases: list[Case], suite: Suite, *, resamples: int = RESAMPLES, seed: int = 0, notes: Iterable[Note] = ()) -> Scores:
-    """Score cases that are already made; ethograms are joined by name, behaviours that nobody looked at are left out."""
-    fitted, ethogram, unseen = join_cases(cases, suite)
-    owners = {case.id: case.individual for case in fitted}
-    scores = Scores(suite, ethogram, owners, cases=fitted, resamples=resamples, seed=seed)
-    scores.notes = [*notes, *([Note(f"never looked at, so not scored: {', '.join(unseen)}")] if unseen else []), *scores.notes]
-    return scores
 
 
 class Scores:
