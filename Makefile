@@ -33,7 +33,7 @@ test: $(VENV)/all ## install everything and run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
 test-fast: $(VENV)/all ## the tests to run while coding: under a minute
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not slow"
+	HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not slow"
 
 check: $(VENV)/all ## style, types, layers, spelling
 	$(BIN)/ruff check .

@@ -14,6 +14,8 @@ import pytest
 from ethobench import Annotation, Ethogram, Recording, read_annotation, read_recordings, write_recordings
 from ethobench.cli.convert import file_names
 
+pytestmark = pytest.mark.slow  # each command starts a process
+
 
 def ethobench(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100", **variables}

@@ -62,6 +62,7 @@ def test_ctrl_c_stops_cleanly(tmp_path):
     assert finished(store) == 8
 
 
+@pytest.mark.slow
 def test_mistakes(tmp_path):
     assert "no benchmark 'nope'" in ethobench("run", "nope", "--store", tmp_path / "s").stderr
     assert "is no store" in ethobench("results", tmp_path).stderr

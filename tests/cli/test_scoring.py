@@ -14,6 +14,7 @@ from ethobench.cli.budget import budget_rows
 from ethobench.core import intervals as iv
 from tests.cli.test_cli import ethobench
 
+pytestmark = pytest.mark.slow  # each command starts a process
 NAMES = ["a", "b", "other"]
 
 

@@ -231,6 +231,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, data: st.DataObjec
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_banos(data: Path, tmp_path: Path) -> None:
     paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))
     assert len(paths) == 20

@@ -64,8 +64,8 @@ def test_pooled_figures_are_of_summed_counts():
 def test_intervals_are_those_of_resampled_individuals():
     pairs = many(5)
     individuals = dict(zip(pairs, "xxyyz", strict=True))
-    scores = eb.score(pairs, individuals=individuals, resamples=400, seed=3)
-    weights = resampling_weights(3, 400, 3)
+    scores = eb.score(pairs, individuals=individuals, resamples=100, seed=3)
+    weights = resampling_weights(3, 100, 3)
     assert (weights.sum(axis=1) == 3).all()
     values = []
     for row in weights.astype(int):
