@@ -1,4 +1,4 @@
-"""The banos package's calls, answered by Ethobench: the same names, objects and numbers, thousands of times faster.
+"""The banos package's calls, answered by Ethobench: the same names, objects and numbers, hundreds to thousands of times faster.
 
 ``import ethobench.banos as banos`` is all that existing code needs. Two things are mended: frames are taken by position, so a
 DataFrame with any index works, and a column that is left out is told in a warning.

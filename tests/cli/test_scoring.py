@@ -156,6 +156,15 @@ def test_names_with_dots_and_new_folders(tmp_path):
     assert (tmp_path / "new" / "figures.csv").is_file()
 
 
+def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path):
+    hostile = Annotation.from_bouts([0, 30], [20, 50], ["[red]a[/red]", "<script>"], ["[red]a[/red]", "<script>"], 30, 60)
+    write_annotation(hostile, tmp_path / "x.csv", "tidy")
+    for command in (("score", tmp_path / "x.csv", tmp_path / "x.csv"), ("budget", tmp_path / "x.csv")):
+        shown = ethobench(*command).stdout
+        assert "[red]a[/red]" in shown
+        assert "<script>" in shown
+
+
 @pytest.mark.data
 def test_two_raters_of_boris(data):
     folder = data / "boris_two_raters"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,13 +63,13 @@ def read_annotations(path: Path, rate: float | None, annotator: str | None = Non
     A file of a format that holds a single recording is called by its file name, so that files of two folders match.
     """
     from ethobench.core.errors import EthobenchError
-    from ethobench.formats import detect
+    from ethobench.formats import detect, read_at
 
     result: dict[str, dict[str, tuple[Annotation, bool]]] = {}
     notes = Notes()
     for file in files_in(path):
         reader = detect(file)
-        recordings = [r for r in _read(file, rate) if r.annotations]
+        recordings = [r for r in read_at(file, rate, reader.name) if r.annotations]
         for recording in recordings:
             notes.add(recording.notes, file)
             name = recording.id if reader.several or len(recordings) > 1 else stem(file)
@@ -175,14 +174,6 @@ class Notes:
 def tell_line(message: str) -> None:
     """Print a note to the error stream."""
     typer.secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)
-
-
-def _read(file: Path, rate: float | None) -> Any:
-    from ethobench.formats import detect, read_quietly
-
-    reader = detect(file)
-    options: dict[str, Any] = {"rate": rate} if rate is not None and "rate" in signature(reader.read).parameters else {}
-    return read_quietly(file, reader.name, **options)
 
 
 def _only(group: dict[str, tuple[Annotation, bool]], name: str) -> tuple[Annotation, bool]:

@@ -32,7 +32,7 @@ def run(
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(width=None if Console().is_terminal else 160)
+    console = Console(markup=False, width=None if Console().is_terminal else 160)
     pairs = Table("annotators", "behavior", "kappa", "f1", "agreement", "frames", title="Each two", box=SIMPLE_HEAD, title_justify="left")
     for row in result.pairs:
         names = f"{row['annotator_1']}, {row['annotator_2']}"

@@ -55,7 +55,7 @@ def run(
     table = Table(*header, box=SIMPLE_HEAD)
     for row in rows:
         table.add_row(*(_cell(name, row[name]) for name in header))
-    Console(width=None if Console().is_terminal else 160).print(table)
+    Console(markup=False, width=None if Console().is_terminal else 160).print(table)
 
 
 def _annotations(path: Path, rate: float | None) -> Iterator[tuple[str, str, str, Annotation]]:

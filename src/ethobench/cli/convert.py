@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,15 +28,12 @@ def run(
 
     Example: [bold]ethobench convert project.boris annotations/ --to bento[/bold]
     """
-    from inspect import signature
-
     from ethobench.core.errors import EthobenchError
-    from ethobench.formats import detect, formats, read_quietly, write_recordings
+    from ethobench.formats import detect, formats, read_at, write_recordings
     from ethobench.formats._verbs import format_for
 
     reader = formats[format] if format else detect(source)
-    options: dict[str, Any] = {"rate": rate} if rate and "rate" in signature(reader.read).parameters else {}
-    recordings = [r for r in read_quietly(source, reader.name, entry=entry, **options) if r.annotations]
+    recordings = [r for r in read_at(source, rate, reader.name, entry=entry) if r.annotations]
     if not recordings:
         raise EthobenchError(f"{source} holds no annotation to convert")
     into_folder = target.is_dir() or not target.suffix

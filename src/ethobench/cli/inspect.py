@@ -49,15 +49,12 @@ def run(
 
 def describe_file(path: Path, format: str | None = None, entry: str | None = None, rate: float | None = None) -> dict[str, Any]:
     """Read a file and tell what is in it."""
-    from inspect import signature
-
-    from ethobench.formats import detect, formats, read_quietly
+    from ethobench.formats import detect, formats, read_at
 
     if format is None and path.suffix.lower() == ".csv" and _is_manifest(path):
         return _describe_manifest(path)
     reader = formats[format] if format else detect(path)
-    options: dict[str, Any] = {"rate": rate} if rate and "rate" in signature(reader.read).parameters else {}
-    recordings = read_quietly(path, reader.name, entry=entry, **options)
+    recordings = read_at(path, rate, reader.name, entry=entry)
     return {
         "file": str(path),
         "format": reader.name,

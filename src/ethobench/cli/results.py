@@ -45,4 +45,4 @@ def run(
         shown = metrics == "all" or row["metric"] in (wanted or suites[row["suite"]].headline)
         if shown:
             table.add_row(*("-" if row[c] is None else f"{row[c]:.3f}" if isinstance(row[c], float) else str(row[c]) for c in COLUMNS[:-1]))
-    Console(width=None if Console().is_terminal else 160).print(table)
+    Console(markup=False, width=None if Console().is_terminal else 160).print(table)

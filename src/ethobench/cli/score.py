@@ -93,7 +93,7 @@ def _print(scores: Scores, per: str | None, shown: list[str]) -> None:
     from rich.table import Table
 
     title = f"{scores.suite.title}; {len(scores.recordings)} recordings of {len(scores.individuals)} individuals"
-    console = Console(width=None if Console().is_terminal else 190)
+    console = Console(markup=False, width=None if Console().is_terminal else 210)
     rows: list[tuple[str, dict[str, float], dict[str, Any]]] = [("all", scores.overall, scores.intervals["overall"])]
     if per in (None, "behavior"):
         rows += [(name, figures, scores.intervals["behaviors"].get(name, {})) for name, figures in scores.behaviors.items()]
@@ -117,4 +117,4 @@ def _cell(figures: dict[str, float], between: dict[str, Any], measure: str) -> s
     if value is None or isnan(value):
         return "-"
     low, high = between.get(measure, (float("nan"), float("nan")))
-    return f"{value:.3f}" if isnan(low) else f"{value:.3f} ({low:.2f}-{high:.2f})"
+    return f"{value:.3f}" if isnan(low) else f"{value:.3f} [{low:.2f}, {high:.2f}]"

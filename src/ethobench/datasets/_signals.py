@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ethobench.core import Poses, Signals
 from ethobench.core.errors import FormatError, Note
 from ethobench.core.recording import Data
-from ethobench.formats import read_quietly
+from ethobench.formats import read_at
 from ethobench.formats._cache import cached_arrays
 
 PARSER = "signals-1"
@@ -38,16 +38,16 @@ def open_signals(path: Path, recording: str, rate: float | None) -> tuple[int, C
 
 
 def _parse(path: Path, recording: str, rate: float | None) -> dict[str, NDArray[Any]]:
-    found = [r for r in _read(path, rate) if r.signals is not None]
+    found = [(r, r.signals) for r in read_at(path, rate) if r.signals is not None]
     if not found:
         raise FormatError(path, "holds neither poses nor signals")
     if len(found) > 1:
-        found = [r for r in found if r.id == recording]
+        found = [pair for pair in found if pair[0].id == recording]
         if not found:
             raise FormatError(path, f"holds several recordings, none of them called {recording!r}")
-    data = found[0].signals
-    notes = np.array([str(note) for note in found[0].notes], dtype=np.str_)
-    stated = np.array([getattr(data, "rate", None) or found[0].rate or np.nan])
+    chosen, data = found[0]
+    notes = np.array([str(note) for note in chosen.notes], dtype=np.str_)
+    stated = np.array([data.rate or chosen.rate or np.nan])
     if isinstance(data, Poses):
         names = {"individuals": np.array(data.individuals), "keypoints": np.array(data.keypoints)}
         return {"values": data.positions, "confidence": data.confidence, "rate": stated, "notes": notes, **names}
@@ -62,17 +62,6 @@ def _load(path: Path, kind: str, recording: str, rate: float | None) -> Data:
         individuals, keypoints = (tuple(str(name) for name in arrays[key]) for key in ("individuals", "keypoints"))
         return Poses(arrays["values"], arrays["confidence"], individuals, keypoints, clock)
     return Signals(arrays["values"], tuple(str(name) for name in arrays["channels"]), clock or 1.0)
-
-
-def _read(path: Path, rate: float | None) -> list[Any]:
-    """Read with the stated rate where the format takes one."""
-    from inspect import signature
-
-    from ethobench.formats import detect
-
-    reader = detect(path)
-    options: dict[str, Any] = {"rate": rate} if rate is not None and "rate" in signature(reader.read).parameters else {}
-    return read_quietly(path, reader.name, **options)
 
 
 def _safe(name: str) -> str:

@@ -8,15 +8,13 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from inspect import signature
 from pathlib import Path
-from typing import Any
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Keypoint, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note, ReadWarning
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets._signals import open_signals
-from ethobench.formats import detect, read_quietly
+from ethobench.formats import detect, read_at
 from ethobench.formats._cache import cache_folder, content_hash
 from ethobench.formats._tables import Table, read_table
 
@@ -200,8 +198,7 @@ def _first(rows: list[_Row], column: str) -> _Row:
 def _annotation(row: _Row, path: Path, rate: float | None, length: int | None) -> tuple[str, Annotation, list[Note]]:
     """Read one row's annotation and fit it to the length of the signals."""
     reader = detect(path)
-    options: dict[str, Any] = {"rate": rate} if rate is not None and "rate" in signature(reader.read).parameters else {}
-    found = [r for r in read_quietly(path, reader.name, entry=row["channel"] or None, **options) if r.annotations]
+    found = [r for r in read_at(path, rate, reader.name, entry=row["channel"] or None) if r.annotations]
     if len(found) > 1:
         found = [r for r in found if r.id == row["recording"]] or found
     if len(found) != 1:

@@ -4,6 +4,7 @@ from ethobench.formats._base import Format, formats, register_format
 from ethobench.formats._verbs import (
     detect,
     read_annotation,
+    read_at,
     read_quietly,
     read_recordings,
     write_annotation,
@@ -15,6 +16,7 @@ __all__ = [
     "detect",
     "formats",
     "read_annotation",
+    "read_at",
     "read_quietly",
     "read_recordings",
     "register_format",

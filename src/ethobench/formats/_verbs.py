@@ -87,6 +87,13 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
         raise FormatError(path, f"could not be read as {reader.title} ({type(error).__name__}: {error})") from error
 
 
+def read_at(path: str | Path, rate: float | None, format: str | None = None, *, entry: str | None = None) -> list[Recording]:
+    """Read as `read_quietly` does, on the clock given where the format takes one."""
+    reader = formats[format] if format else detect(path)
+    takes_rate = rate is not None and "rate" in inspect.signature(reader.read).parameters
+    return read_quietly(path, reader.name, entry=entry, **({"rate": rate} if takes_rate else {}))
+
+
 def read_annotation(
     path: str | Path, format: str | None = None, *, entry: str | None = None, annotator: str | None = None, **options: Any
 ) -> Annotation:
