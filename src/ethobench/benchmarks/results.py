@@ -2,44 +2,74 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ethobench.benchmarks.published import published_figures
 from ethobench.metrics import Scores
 from ethobench.runs import Store
 
-COLUMNS = ("benchmark", "dataset", "model", "setting", "suite", "metric", "mean", "std", "n", "over")
+NAMES = ("benchmark", "dataset", "model", "setting", "suite", "metric")
+COLUMNS = (*NAMES, "mean", "std", "n", "over", "published", "difference")
+TIMINGS = ("jobs", "fit_seconds", "predict_seconds", "hosts")
+Row = dict[str, Any]
 
 
-def results_table(store: Store) -> list[dict[str, Any]]:
+def results_table(store: Store, *, timings: bool = False) -> list[Row]:
     """Bring the final jobs of each benchmark, dataset, model and setting together.
+
+    Parameters
+    ----------
+    store : Store
+    timings : bool
+        Whether to tell times and hosts, which differ from run to run.
 
     Returns
     -------
     list of dict
         Sorted; the same for the same jobs. ``mean`` is the suite's own figure of all test recordings together, ``std`` the
-        standard deviation over individuals (population), ``n`` their number.
+        standard deviation over individuals (population), ``n`` their number; ``published`` what a paper or its code gives,
+        and ``difference`` ours minus theirs.
     """
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for key in list(store.finished()):
-        found = store.read(key)
-        if found is None or found["job"]["stage"] != "final":
-            continue
-        job = found["job"]
-        for suite, part in found["scores"]["suites"].items():
-            groups.setdefault((job["benchmark"], job["dataset"], job["model"], job["setting"], suite), []).append(part["state"])
     rows = []
-    for name, states in sorted(groups.items()):
-        scores = Scores.from_states(sorted(states, key=lambda s: s["recordings"]), resamples=0)
+    for name, jobs in sorted(_groups(store).items()):
+        states = sorted((job["scores"]["suites"][name[-1]]["state"] for job in jobs), key=lambda state: state["recordings"])
+        scores = Scores.from_states(states, resamples=0)
         parts = scores.per("individual")
+        more = _timings(store, jobs) if timings else {}
         for measure, value in scores.overall.items():
             each = np.array([part["overall"][measure] for part in parts.values()], dtype=float)
             known = each[np.isfinite(each)]
+            mean = value if np.isfinite(value) else None
             spread = float(known.std()) if len(known) else None
-            rows.append(dict(zip(COLUMNS, (*name, measure, _plain(value), spread, len(known), "individuals"), strict=True)))
+            theirs = published_figures().get((*name, measure))
+            beside = (theirs.value, None if mean is None else mean - theirs.value) if theirs else (None, None)
+            row = dict(zip(COLUMNS, (*name, measure, mean, spread, len(known), "individuals", *beside), strict=True))
+            rows.append({**row, **more})
     return rows
 
 
-def _plain(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def final_jobs(store: Store) -> Iterator[dict[str, Any]]:
+    """Yield the final jobs of a store: ``key``, ``job`` and ``scores``."""
+    for key in list(store.finished()):
+        found = store.read(key)
+        if found is not None and found["job"]["stage"] == "final":
+            yield {"key": key, **found}
+
+
+def _groups(store: Store) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for found in final_jobs(store):
+        job = found["job"]
+        for suite in found["scores"]["suites"]:
+            groups.setdefault((job["benchmark"], job["dataset"], job["model"], job["setting"], suite), []).append(found)
+    return groups
+
+
+def _timings(store: Store, jobs: Sequence[Mapping[str, Any]]) -> Row:
+    told = [json.loads((store.folder(job["key"]) / "timing.json").read_text(encoding="utf-8")) for job in jobs]
+    hosts = ", ".join(sorted({timing["host"] for timing in told}))
+    return dict(zip(TIMINGS, (len(told), *(sum(t[part] for t in told) for part in ("fit", "predict")), hosts), strict=True))

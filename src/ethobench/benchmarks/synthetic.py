@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from ethobench.benchmarks.folds import fold_plan
 from ethobench.core.errors import NotFoundError
 from ethobench.datasets import load_dataset
-from ethobench.models import models
-from ethobench.runs import Plan
+from ethobench.runs import Plan, Search
 
 DATASETS = ("synthetic/pose", "synthetic/tag")
 MODELS = ("chance", "rf")
 OPTIONS = {"individuals": 8, "seconds": 120.0, "folds": 4}
 
 
-def plans(datasets: Sequence[str] = DATASETS, chosen: Sequence[str] = MODELS, *, search: str = "", seed: int = 0) -> Iterator[Plan]:
+def plans(
+    datasets: Sequence[str] = DATASETS, chosen: Sequence[str] = MODELS, *, search: Search | None = None, seed: int = 0
+) -> Iterator[Plan]:
     """Plan every model on every dataset.
 
     Parameters
@@ -24,8 +25,8 @@ def plans(datasets: Sequence[str] = DATASETS, chosen: Sequence[str] = MODELS, *,
         ``synthetic/pose`` and ``synthetic/tag``, or just ``pose`` and ``tag``.
     chosen : sequence of str
         Models.
-    search : {"", "grid"}
-        Whether each model's published grid is searched on the first fold.
+    search : Search, optional
+        How each model's hyper-parameters are chosen, on the first fold.
     seed : int
     """
     for dataset in datasets:
@@ -34,5 +35,4 @@ def plans(datasets: Sequence[str] = DATASETS, chosen: Sequence[str] = MODELS, *,
             raise NotFoundError(f"the synthetic benchmark has {', '.join(DATASETS)}, not {dataset!r}")
         data = load_dataset(name, **OPTIONS)
         for model in chosen:
-            grid = models[model].grid if search == "grid" else None
-            yield fold_plan("synthetic", data, model, dataset=name, options=OPTIONS, grid=grid or None, seed=seed)
+            yield fold_plan("synthetic", data, model, dataset=name, options=OPTIONS, search=search, seed=seed)

@@ -11,6 +11,7 @@ import typer
 
 def run(
     store: Annotated[Path, typer.Argument(help="The store of a run.", metavar="STORE")],
+    tracebacks: Annotated[bool, typer.Option("--tracebacks", help="Show where failed jobs failed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
     """Show what of a run is done, under way and failed; works while it runs.
@@ -21,15 +22,18 @@ def run(
 
     place = existing_store(store)
     failures = place.failures()
-    facts = {
-        "done": sum(1 for _ in place.finished()),
-        "running": place.claimed(),
-        "failed": {key: failure["error"] for key, failure in failures.items()},
-        "quarantined": len(list((place.root / "quarantine").iterdir())),
-    }
+    running = place.claims.living()
+    quarantined = sorted(path.name for path in (place.root / "quarantine").iterdir())
+    done = sum(1 for _ in place.finished())
     if as_json:
-        typer.echo(json.dumps(facts, indent=1))
+        failed = {key: failure["error"] for key, failure in failures.items()}
+        typer.echo(json.dumps({"done": done, "running": running, "failed": failed, "quarantined": quarantined}, indent=1))
         return
-    typer.echo(f"{facts['done']} done, {len(facts['running'])} running, {len(failures)} failed, {facts['quarantined']} found damaged")  # type: ignore[arg-type]
+    typer.echo(f"{done} done, {len(running)} running, {len(failures)} failed, {len(quarantined)} found damaged")
     for key, failure in failures.items():
-        typer.echo(f"  {key}: {failure['error']}")
+        job = failure["job"]
+        typer.echo(f"  {key} {job['dataset']} {job['model']} {job['params']} fold {job['fold']}: {failure['error']}")
+        if tracebacks:
+            typer.echo(failure["traceback"])
+    for name in quarantined:
+        typer.echo(f"  damaged, put aside: {place.root / 'quarantine' / name}")

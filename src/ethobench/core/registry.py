@@ -68,10 +68,11 @@ class Registry(Generic[T]):
                 near = get_close_matches(name, names, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise NotFoundError(f"no {self.kind} {name!r}{hint} There are: {', '.join(names)}")
-            for entry in entry_points(group=self.group, name=name):
+            entries = entry_points(group=self.group, name=name)
+            for entry in entries:
                 entry.load()
+            module = next((entry.module for entry in entries), f"{self.package}.{name}")
+            import_module(module)
             if name not in self._members:
-                import_module(f"{self.package}.{name}")
-            if name not in self._members:
-                raise EthobenchError(f"module {self.package}.{name} registers no {self.kind}")
+                raise EthobenchError(f"module {module} registers no {self.kind} {name!r}")
         return self._members[name]

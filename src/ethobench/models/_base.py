@@ -64,6 +64,7 @@ class Model:
         self.rate: float | None = None
         self.inputs: tuple[str, ...] = ()
         self.trained_on = ""
+        self.checkpoint: Path | None = None  # where a long training may keep what it has, to go on after it was killed
 
     def __repr__(self) -> str:
         told = ", ".join(f"{f.name}={getattr(self.params, f.name)!r}" for f in dataclasses.fields(self.params))

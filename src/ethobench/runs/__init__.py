@@ -1,7 +1,10 @@
 """Runs: what a job is, what is done, where it is done."""
 
+from ethobench.runs.claims import StoreError
 from ethobench.runs.execute import Engine, Outcome
+from ethobench.runs.perform import How
 from ethobench.runs.plan import Job, Plan, Result
+from ethobench.runs.search import GridSearch, OptunaSearch, Search
 from ethobench.runs.store import Store
 
-__all__ = ["Engine", "Job", "Outcome", "Plan", "Result", "Store"]
+__all__ = ["Engine", "GridSearch", "How", "Job", "OptunaSearch", "Outcome", "Plan", "Result", "Search", "Store", "StoreError"]

@@ -3,45 +3,51 @@
 from __future__ import annotations
 
 import os
-import signal
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, field
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children
+from typing import IO
 
-from ethobench.runs.perform import BUSY, DONE, perform
+from ethobench.core.errors import EthobenchError
+from ethobench.runs.perform import BUSY, DONE, How, perform
 from ethobench.runs.plan import Job, Plan, Result
 from ethobench.runs.store import Store
 
-MOST_DEATHS = 3
 PATIENCE = 1.0
 
 
 @dataclass
 class Outcome:
-    """What a run did."""
+    """What a run did, and what it has still to do.
+
+    Attributes
+    ----------
+    done, there : int
+        Jobs that this run did, and those that were finished before.
+    failed : dict of str to str
+        Why jobs failed, by key.
+    broken : list of str
+        Why whole plans could not go on.
+    running, waiting : int
+        Jobs under way and jobs known to follow.
+    best : Result, optional
+        The best final result so far.
+    """
 
     done: int = 0
     there: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+    running: int = 0
+    waiting: int = 0
+    best: Result | None = None
 
 
-def process_pool(workers: int) -> Executor:
-    """Make a pool of processes that share the cores fairly."""
-    threads = max(1, (os.cpu_count() or 1) // workers)
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_set_up, initargs=(threads,))
-
-
-def _set_up(threads: int) -> None:
-    """Set a worker up: numerical libraries must not take all cores in every process (those already loaded are told so)."""
-    from threadpoolctl import threadpool_limits
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run as a whole to act on
-    threadpool_limits(threads)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
-        os.environ[name] = str(threads)
+Watch = Callable[[str, Outcome], None]
 
 
 class _Stage:
@@ -49,10 +55,11 @@ class _Stage:
 
     def __init__(self, plan: Plan, jobs: list[Job]) -> None:
         self.plan, self.jobs = plan, jobs
+        self.keys = {job.key for job in jobs}
         self.results: dict[str, Result] = {}
 
     def is_over(self) -> bool:
-        return len(self.results) == len({job.key for job in self.jobs})
+        return len(self.results) == len(self.keys)
 
 
 class Engine:
@@ -63,88 +70,137 @@ class Engine:
     store : Store
     make_executor : callable
         Makes an executor; called again when one breaks.
-    workers : int
-        How many jobs may be under way.
-    tell : callable, optional
-        Is handed a line after every job.
+    workers : int or callable
+        How many jobs can be under way; a cluster may grow.
+    watch : callable, optional
+        Is handed a line and the outcome so far after every job.
+    how : How, optional
+        What workers must know; the run's name is filled in.
     """
 
     def __init__(
-        self, store: Store, make_executor: Callable[[], Executor], workers: int, tell: Callable[[str], None] = lambda _: None
+        self,
+        store: Store,
+        make_executor: Callable[[], Executor],
+        workers: int | Callable[[], int],
+        watch: Watch = lambda _, __: None,
+        how: How | None = None,
     ) -> None:
-        self.store, self.make_executor, self.workers, self.tell = store, make_executor, workers, tell
+        self.store, self.make_executor, self.watch = store, make_executor, watch
+        self.workers = workers if callable(workers) else lambda: workers
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{socket.gethostname()}-{os.getpid()}"
+        self.how = How(name, how.keep, how.data) if how else How(name)
         self.outcome = Outcome()
         self._queue: deque[Job] = deque()
+        self._suspects: deque[Job] = deque()
         self._waiting: dict[str, list[_Stage]] = {}
-        self._deaths: dict[str, int] = {}
         self._under_way: dict[Future[tuple[str, str]], Job] = {}
         self._busy: dict[str, tuple[float, Job]] = {}
+        self._log: IO[str] | None = None
 
     def run(self, plans: Iterable[Plan]) -> Outcome:
         """Run plans to their end."""
-        for plan in plans:
-            self._advance(plan, None)
+        self.store.check_writable()
+        with (self.store.root / "logs" / f"{self.how.run}.log").open("a", encoding="utf-8") as self._log:
+            for plan in plans:
+                self._advance(plan)
+            if self._queue:
+                self._work()
+        return self.outcome
+
+    def _work(self) -> None:
         executor = self.make_executor()
         try:
-            while self._queue or self._under_way or self._busy:
+            while self._queue or self._suspects or self._under_way or self._busy:
                 try:
                     self._submit(executor)
                     self._collect()
                 except BrokenExecutor:
-                    executor.shutdown(wait=False, cancel_futures=True)
+                    executor.shutdown(wait=True)
                     self._bury()
                     executor = self.make_executor()
         except KeyboardInterrupt:
             self._stop()
             raise
         finally:
-            executor.shutdown(wait=True, cancel_futures=True)
-        return self.outcome
+            for future in self._under_way:
+                future.cancel()
+            executor.shutdown(wait=True)
+
+    def _tell(self, line: str) -> None:
+        if self._log is not None:
+            self._log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
+            self._log.flush()
+        self.outcome.running = min(len(self._under_way), self.workers())
+        self.outcome.waiting = len(self._waiting) - self.outcome.running
+        self.watch(line, self.outcome)
 
     def _stop(self) -> None:
         """Let jobs that are under way come to their end; at a second Ctrl-C, end them at once. Either way nothing is half done."""
         begun = [future for future in self._under_way if not future.cancel()]
-        self.tell(f"stopping after {len(begun)} jobs that are under way; Ctrl-C again stops at once")
+        self._tell(f"stopping after {len(begun)} jobs that are under way; Ctrl-C again stops at once")
         try:
             wait(begun)
         except KeyboardInterrupt:
             for process in active_children():
                 process.kill()
 
-    def _advance(self, plan: Plan, results: list[Result] | None) -> None:
-        """Ask a plan for its next jobs; those that are done already need no worker."""
-        try:
-            jobs = next(plan) if results is None else plan.send(results)
-        except StopIteration:
-            return
-        stage = _Stage(plan, jobs)
-        for job in {job.key: job for job in jobs}.values():
-            found = self.store.result(job)
-            if found is not None:
-                self.outcome.there += 1
-                stage.results[job.key] = found
-                continue
-            others = self._waiting.setdefault(job.key, [])
-            if not others:
-                self._queue.append(job)
-            others.append(stage)
-        self._close(stage)
+    def _advance(self, plan: Plan, results: list[Result] | None = None) -> None:
+        """Ask a plan for its next jobs until some of them need a worker."""
+        while True:
+            try:
+                jobs = next(plan) if results is None else plan.send(results)
+            except StopIteration:
+                return
+            except EthobenchError as error:
+                self.outcome.broken.append(str(error))
+                self._tell(f"a plan cannot go on: {error}")
+                return
+            stage = _Stage(plan, jobs)
+            for job in {job.key: job for job in jobs}.values():
+                self._look_up(job, stage)
+            if not stage.is_over():
+                return
+            results = [stage.results[job.key] for job in stage.jobs]
 
-    def _close(self, stage: _Stage) -> None:
-        if stage.is_over():
-            self._advance(stage.plan, [stage.results[job.key] for job in stage.jobs])
+    def _look_up(self, job: Job, stage: _Stage) -> None:
+        """Take a job's result from the store, or put it into the queue."""
+        found = self.store.result(job)
+        self._tell_damaged()
+        if found is not None:
+            self.outcome.there += 1
+            self._remember(found)
+            stage.results[job.key] = found
+            return
+        others = self._waiting.setdefault(job.key, [])
+        if not others:
+            self._queue.append(job)
+        others.append(stage)
+
+    def _tell_damaged(self) -> None:
+        while self.store.damaged:
+            self._tell(self.store.damaged.pop())
 
     def _submit(self, executor: Executor) -> None:
         now = time.monotonic()
         for key, (since, job) in list(self._busy.items()):
             if now - since >= PATIENCE:
                 del self._busy[key]
-                self._queue.append(job)
-        while self._queue and len(self._under_way) < 2 * self.workers:
-            job = self._queue[0]
-            future = executor.submit(perform, job.to_dict(), str(self.store.root))
-            self._queue.popleft()
-            self._under_way[future] = job
+                if self.store.has(key):
+                    self._end(job, "")
+                else:
+                    self._queue.append(job)
+        while self._suspects:  # one at a time and alone, so that it is known which one kills its worker
+            if self._under_way:
+                return
+            self._hand_over(executor, self._suspects)
+        most = 2 * max(1, self.workers())
+        while self._queue and len(self._under_way) < most:
+            self._hand_over(executor, self._queue)
+
+    def _hand_over(self, executor: Executor, jobs: deque[Job]) -> None:
+        future = executor.submit(perform, jobs[0].to_dict(), str(self.store.root), self.how)
+        self._under_way[future] = jobs.popleft()
 
     def _collect(self) -> None:
         if not self._under_way:
@@ -152,7 +208,15 @@ class Engine:
             return
         finished, _ = wait(self._under_way, timeout=PATIENCE, return_when=FIRST_COMPLETED)
         for future in finished:
-            state, told = future.result()
+            try:
+                state, told = future.result()
+            except CancelledError as error:
+                raise EthobenchError("the cluster has gone; start it and the run again: what is done is kept") from error
+            except Exception as error:
+                if type(error).__name__ != "KilledWorker":  # distributed's, which need not be installed
+                    raise
+                state, told = BUSY, ""
+                self._tell(f"workers died at {self._under_way[future]}; tried again")
             job = self._under_way.pop(future)
             if state == BUSY:
                 self._busy[job.key] = (time.monotonic(), job)
@@ -162,33 +226,36 @@ class Engine:
     def _end(self, job: Job, error: str) -> None:
         """Hand a job's result to all plans that wait for it."""
         result = Result(job, error=error) if error else self.store.result(job)
-        if result is None:  # what was stored is damaged and in quarantine: once more
+        self._tell_damaged()
+        if result is None:
             self._queue.append(job)
             return
+        stages = self._waiting.pop(job.key, [])
         if error:
             self.outcome.failed[job.key] = error
         else:
             self.outcome.done += 1
-        self.tell(f"{job}: {'failed: ' + error if error else 'done'}")
-        for stage in self._waiting.pop(job.key, []):
+            self._remember(result)
+        self._tell(f"{job.key} {job}: {'failed: ' + error if error else 'done'}")
+        for stage in stages:
             stage.results[job.key] = result
-            self._close(stage)
+            if stage.is_over():
+                self._advance(stage.plan, [stage.results[j.key] for j in stage.jobs])
+
+    def _remember(self, result: Result) -> None:
+        if result.job.stage == "final" and (value := result.headline) is not None:
+            best = None if self.outcome.best is None else self.outcome.best.headline
+            if best is None or value > best:
+                self.outcome.best = result
 
     def _bury(self) -> None:
-        """After workers have died: those whose job was begun are suspects, all that is not done goes back to the queue."""
+        """After workers have died: those whose job was begun are suspects, the rest goes back to the queue."""
         under_way, self._under_way = self._under_way, {}
-        alive = set(self.store.claimed())
+        self._tell("a worker died; what it was doing is tried again")
         for job in under_way.values():
             if self.store.has(job.key):
                 self._end(job, "")
-                continue
-            begun = (self.store.root / "claims" / job.key).exists() and job.key not in alive
-            if begun:
-                self.store.release(job.key)
-                self._deaths[job.key] = self._deaths.get(job.key, 0) + 1
-            if self._deaths.get(job.key, 0) >= MOST_DEATHS:
-                error = f"its worker died {MOST_DEATHS} times"
-                self.store.fail(job, error)
-                self._end(job, error)
+            elif self.store.claims.begun(job.key):
+                self._suspects.append(job)
             else:
                 self._queue.append(job)

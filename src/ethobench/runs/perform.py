@@ -11,27 +11,55 @@ import time
 import traceback
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ethobench.core import Dataset, Recording
-from ethobench.core.errors import MismatchError
+from ethobench.core import Dataset, Prediction, Recording
+from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.runs.claims import LEASE, StoreError
 from ethobench.runs.plan import Job
-from ethobench.runs.store import LEASE, Store
+from ethobench.runs.store import Store
 
 DONE, BUSY, FAILED = "done", "busy", "failed"
+KEEPABLE = ("probabilities", "model")
+MOST_DEATHS = 3
 
 
-def perform(fields: Mapping[str, Any], root: str) -> tuple[str, str]:
+class DiedTooOften(EthobenchError):  # noqa: N818
+    """A job that kills its workers."""
+
+
+@dataclass(frozen=True)
+class How:
+    """What a worker must know besides the job; none of it changes the result.
+
+    Attributes
+    ----------
+    run : str
+        The run for which the job is done.
+    keep : tuple of {"probabilities", "model"}
+        What to store besides the bouts.
+    data : str
+        Where named datasets lie, for workers whose own environment does not tell.
+    """
+
+    run: str = ""
+    keep: tuple[str, ...] = ()
+    data: str = ""
+
+
+def perform(plain: Mapping[str, Any], root: str, how: How | None = None) -> tuple[str, str]:
     """Do one job and store what came of it.
 
     Parameters
     ----------
-    fields : mapping
+    plain : mapping
         The job, as `Job.to_dict` gives it.
     root : str
         The store.
+    how : How, optional
 
     Returns
     -------
@@ -39,30 +67,42 @@ def perform(fields: Mapping[str, Any], root: str) -> tuple[str, str]:
         ``"busy"`` if another process has it.
     told : str
         Why it failed.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be written; no other job could be stored either.
     """
-    job, store = Job.from_dict(fields), Store(root)
+    how = how or How()
+    job, store = Job.from_dict(plain), Store(root)
     if store.has(job.key):
         return DONE, ""
-    if not store.claim(job.key):
+    deaths = store.claims.take(job.key, how.run)
+    if deaths is None:
         return BUSY, ""
     stop = threading.Event()
     keeper = threading.Thread(target=_keep_lease, args=(store, job.key, stop), daemon=True)
     keeper.start()
     try:
-        _work(job, store)
-    except OSError:
+        if deaths >= MOST_DEATHS:
+            raise DiedTooOften(f"its worker died {deaths} times")
+        if how.data and "ETHOBENCH_DATA" not in os.environ and Path(how.data).is_dir():
+            os.environ["ETHOBENCH_DATA"] = how.data
+        _work(job, store, how)
+    except StoreError:
         raise
     except Exception as error:
-        store.fail(job, f"{type(error).__name__}: {error}", traceback.format_exc())
-        return FAILED, f"{type(error).__name__}: {error}"
+        told = str(error) if isinstance(error, EthobenchError) else f"{type(error).__name__}: {error}"
+        store.fail(job, told, traceback.format_exc())
+        return FAILED, told
     finally:
         stop.set()
         keeper.join()
-        store.release(job.key)
+        store.claims.release(job.key)
     return DONE, ""
 
 
-def _work(job: Job, store: Store) -> None:
+def _work(job: Job, store: Store, how: How) -> None:
     from ethobench.formats import write_recordings
     from ethobench.metrics import score
     from ethobench.models import create_model
@@ -70,12 +110,14 @@ def _work(job: Job, store: Store) -> None:
     log, timing, mark = io.StringIO(), {}, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        data = _load(job.dataset, json.dumps(dict(job.options), sort_keys=True))
+        data = _load(job.source or job.dataset, json.dumps(dict(job.options), sort_keys=True))
         if job.version and data.version != job.version:
             raise MismatchError(f"{job.dataset} has changed since the job was planned (version {data.version}, not {job.version})")
         timing["load"] = time.perf_counter() - mark
         mark = time.perf_counter()
-        model = create_model(job.model, seed=job.seed, **job.params).fit(data.select(recordings=job.train), annotator=job.annotator)
+        model = create_model(job.model, seed=job.seed, **job.params)
+        model.checkpoint = store.root / "checkpoints" / job.key
+        model.fit(data.select(recordings=job.train), annotator=job.annotator)
         timing["fit"] = time.perf_counter() - mark
         mark = time.perf_counter()
         predictions = {name: model.predict(data[name]) for name in job.test}
@@ -96,8 +138,30 @@ def _work(job: Job, store: Store) -> None:
         (folder / "log.txt").write_text(log.getvalue(), encoding="utf-8")
         made = [Recording(name, individual=data[name].individual, annotations={job.model: p.annotation}) for name, p in predictions.items()]
         write_recordings(made, folder / "predictions.parquet", "tidy_parquet")
+        if "probabilities" in how.keep:
+            _write_probabilities(predictions, folder / "probabilities.parquet")
+        if "model" in how.keep:
+            model.save(folder / "model")
 
     store.finish(job, fill)
+    model.checkpoint.unlink(missing_ok=True)
+
+
+def _write_probabilities(predictions: Mapping[str, Prediction], path: Path) -> None:
+    """Write probabilities as bytes (255 is certain), frame after frame, recording after recording."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    parts = []
+    for name, prediction in predictions.items():
+        ethogram, n = prediction.ethogram, prediction.probabilities.shape[1]
+        columns = {"recording": pa.DictionaryArray.from_arrays(pa.array(np.zeros(prediction.n_frames, np.int32)), pa.array([name]))}
+        for k in range(n):
+            values = np.rint(np.nan_to_num(prediction.probabilities[:, k]) * 255).astype(np.uint8)
+            columns[ethogram[k].name if k < len(ethogram) else ""] = pa.array(values)
+        parts.append(pa.table(columns))
+    pq.write_table(pa.concat_tables(parts), path, compression="zstd")
 
 
 def _figures(scores: Any) -> dict[str, Any]:
@@ -115,6 +179,6 @@ def _load(dataset: str, options: str) -> Dataset:
 def _keep_lease(store: Store, key: str, stop: threading.Event) -> None:
     while not stop.wait(LEASE / 4):
         try:
-            store.renew(key)
+            store.claims.renew(key)
         except OSError:  # the disk may be full or gone for a while; the lease then runs out, which is right
             continue

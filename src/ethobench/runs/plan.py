@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Generator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, TypeAlias
 
 
@@ -19,7 +20,6 @@ class Job:
     Attributes
     ----------
     benchmark, dataset : str
-        `dataset` is what `load_dataset` takes.
     options : mapping
         What the dataset takes.
     version : str
@@ -39,6 +39,8 @@ class Job:
     stage : str
         ``"search"`` or ``"final"``; only the latter is reported.
     fold : int
+    source : str
+        What `load_dataset` takes where that is not the dataset's name: the path of your own. No part of the key.
     """
 
     benchmark: str
@@ -56,22 +58,24 @@ class Job:
     setting: str = "full"
     stage: str = "final"
     fold: int = 0
+    source: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        plain: dict[str, Any] = json.loads(json.dumps({f.name: getattr(self, f.name) for f in fields(self)}))
         return plain
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Job:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Job:
         """Make a job from what `to_dict` gave."""
-        lists = {name: tuple(fields[name]) for name in ("train", "test", "suites")}
-        return cls(**{**fields, **lists})
+        lists = {name: tuple(plain[name]) for name in ("train", "test", "suites")}
+        return cls(**{**plain, **lists})
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Hash of everything that can change the result."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        told = {name: value for name, value in self.to_dict().items() if name != "source"}
+        text = json.dumps(told, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
     def __hash__(self) -> int:
@@ -97,6 +101,18 @@ class Result:
     job: Job
     overall: dict[str, dict[str, float | None]] = field(default_factory=dict)
     error: str = ""
+
+    def figure(self, suite: str, measure: str) -> float | None:
+        """Return one figure; None where the job failed or the figure is undefined."""
+        return self.overall.get(suite, {}).get(measure)
+
+    @property
+    def headline(self) -> float | None:
+        """The first figure that the job's first suite shows."""
+        from ethobench.metrics import suites
+
+        name = self.job.suites[0]
+        return self.figure(name, suites[name].headline[0])
 
 
 Plan: TypeAlias = Generator[list[Job], list[Result], None]

@@ -1,7 +1,8 @@
 """What is done: a folder in which a finished job appears whole or not at all.
 
 ``jobs/ab/abcdef.../`` holds ``job.json``, ``scores.json``, ``predictions.parquet``, ``timing.json`` and ``log.txt`` of a finished job;
-``failed/`` the tracebacks of those that failed; ``claims/`` who is working on what; ``quarantine/`` what was found damaged.
+``failed/`` the tracebacks of those that failed; ``claims/`` who is working on what; ``quarantine/`` what was found damaged;
+``logs/`` what each run did, line by line; ``search/`` what searches of hyper-parameters have learnt; ``checkpoints/`` trainings under way.
 """
 
 from __future__ import annotations
@@ -9,22 +10,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ethobench.core.errors import EthobenchError
+from ethobench.runs.claims import Claims, StoreError
 from ethobench.runs.plan import Job, Result
 
-LEASE = 120.0
-LAYOUT = 1
-
-
-class StoreError(EthobenchError):
-    """The store cannot be used: no space, no permission, or another layout."""
+LAYOUT = 2
 
 
 class Store:
@@ -39,7 +34,7 @@ class Store:
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
         try:
-            for name in ("jobs", "failed", "claims", "quarantine", "tmp"):
+            for name in ("jobs", "failed", "claims", "quarantine", "tmp", "logs", "search", "checkpoints"):
                 (self.root / name).mkdir(parents=True, exist_ok=True)
             mark = self.root / "store.json"
             if not mark.exists():
@@ -50,7 +45,18 @@ class Store:
         except (ValueError, KeyError, TypeError):
             raise StoreError(f"{self.root} is no store: its store.json is damaged") from None
         if layout != LAYOUT:
-            raise StoreError(f"{self.root} has layout {layout}, this version knows {LAYOUT}; update ethobench")
+            raise StoreError(f"{self.root} has layout {layout}, this version knows {LAYOUT}; use the version of ethobench that made it")
+        self.claims = Claims(self.root / "claims")
+        self.damaged: list[str] = []
+
+    def check_writable(self) -> None:
+        """Refuse a store that can only be read."""
+        try:
+            handle, name = tempfile.mkstemp(dir=self.root / "tmp")
+            os.close(handle)
+            Path(name).unlink()
+        except OSError as error:
+            raise StoreError(f"{self.root}: the store cannot be written ({error.strerror})") from None
 
     def folder(self, key: str) -> Path:
         """Return where a finished job lies or would lie."""
@@ -92,24 +98,26 @@ class Store:
 
     def fail(self, job: Job, error: str, log: str = "") -> None:
         """Keep why a job failed."""
-        self._write(
-            self.root / "failed" / f"{job.key}.json", json.dumps({"job": job.to_dict(), "error": error, "traceback": log}, indent=1)
-        )
+        told = json.dumps({"job": job.to_dict(), "error": error, "traceback": log}, indent=1)
+        try:
+            self._write(self.root / "failed" / f"{job.key}.json", told)
+        except OSError as problem:
+            raise StoreError(f"{self.root}: the store cannot be written ({problem.strerror}), so this is lost: {job}: {error}") from None
 
     def failures(self) -> dict[str, dict[str, Any]]:
         """Return what is known of failed jobs."""
         return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((self.root / "failed").glob("*.json"))}
 
     def read(self, key: str) -> dict[str, Any] | None:
-        """Return a finished job's ``job`` and ``scores``; a damaged one is put into quarantine, and None returned."""
+        """Return a finished job's ``job`` and ``scores``; None for a damaged one, put into quarantine and named in `damaged`."""
         folder = self.folder(key)
         try:
             job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
             scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
             if Job.from_dict(job).key != key or not isinstance(scores["suites"], dict):
                 raise ValueError("it does not fit its name")
-        except (OSError, ValueError, KeyError, TypeError):
-            self._quarantine(folder)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self._quarantine(folder, error)
             return None
         return {"job": job, "scores": scores}
 
@@ -118,59 +126,16 @@ class Store:
         found = self.read(job.key) if self.has(job.key) else None
         return None if found is None else Result(job, {name: suite["overall"] for name, suite in found["scores"]["suites"].items()})
 
-    def claim(self, key: str) -> bool:
-        """Take a job for this process; False if a living process has it."""
-        path = self.root / "claims" / key
-        mine = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": _started(os.getpid())})
-        for _ in range(2):
-            try:
-                with path.open("x", encoding="utf-8") as file:
-                    file.write(mine)
-            except FileExistsError:
-                if self._is_alive(path):
-                    return False
-                path.unlink(missing_ok=True)
-                continue
-            return True
-        return False
-
-    def renew(self, key: str) -> None:
-        """Prolong the lease of a claim."""
-        (self.root / "claims" / key).touch(exist_ok=True)
-
-    def release(self, key: str) -> None:
-        """Give a claim back."""
-        (self.root / "claims" / key).unlink(missing_ok=True)
-
-    def claimed(self) -> list[str]:
-        """List the jobs that living processes work on."""
-        return sorted(path.name for path in (self.root / "claims").iterdir() if self._is_alive(path))
-
-    def _is_alive(self, path: Path) -> bool:
-        """Whether a claim's owner lives: by its process on this machine, by its lease elsewhere."""
+    def _quarantine(self, folder: Path, error: Exception) -> None:
+        if not folder.exists():
+            return
+        target = self.root / "quarantine" / f"{folder.name}-{time.time_ns()}"
         try:
-            owner = json.loads(path.read_text(encoding="utf-8"))
-            host, pid, started = owner["host"], int(owner["pid"]), owner["started"]
-        except FileNotFoundError:
-            return False
-        except (ValueError, KeyError, TypeError):
-            host, pid, started = "", 0, None
-        if host == socket.gethostname():
-            return _started(pid) == started if started is not None else _is_running(pid)
-        return self._now() - path.stat().st_mtime < LEASE
-
-    def _now(self) -> float:
-        """Return the time by the clock that also stamps the claims, so that clocks may differ or jump."""
-        handle, name = tempfile.mkstemp(dir=self.root / "tmp")
-        os.close(handle)
-        now = Path(name).stat().st_mtime
-        Path(name).unlink()
-        return now
-
-    def _quarantine(self, folder: Path) -> None:
-        if folder.exists():
-            target = self.root / "quarantine" / f"{folder.name}-{time.time_ns()}"
             folder.replace(target)
+            where = f"put aside into {target}"
+        except OSError as problem:
+            where = f"it cannot be put aside ({problem.strerror})"
+        self.damaged.append(f"{folder} is damaged ({error}); {where}, and not counted until it is done again")
 
     def _write(self, path: Path, text: str) -> None:
         """Write a small file whole or not at all."""
@@ -192,21 +157,3 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _started(pid: int) -> str | None:
-    """Return when a process began, so that a reused number is not taken for it; None where the system does not tell."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return None

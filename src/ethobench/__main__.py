@@ -1,0 +1,6 @@
+"""Let `python -m ethobench` be the `ethobench` command."""
+
+from ethobench.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Your own data as a benchmark: grouped folds, any model, the scores that papers ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ethobench.benchmarks.folds import fold_plan
+from ethobench.core import Dataset
+from ethobench.core.folds import deal_folds
+from ethobench.datasets import load_dataset
+from ethobench.runs import Plan, Search
+
+MODELS = ("chance", "rf")
+
+
+def with_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> Dataset:
+    """Keep the folds that the data come with, or deal some by individual."""
+    if by == "individual" and len(set(data.folds.values())) > 1 and len(data.folds) == len(data):
+        return data
+    return replace(data, folds=deal_folds(data, n_folds, by))
+
+
+def plans(
+    dataset: str,
+    chosen: Sequence[str] = MODELS,
+    *,
+    search: Search | None = None,
+    annotator: str | None = None,
+    by: str = "individual",
+    suites: Sequence[str] = ("ethobench",),
+    seed: int = 0,
+) -> Iterator[Plan]:
+    """Plan models on a dataset of your own.
+
+    Parameters
+    ----------
+    dataset : str
+        A name, a folder, or a ``recordings.csv``.
+    chosen : sequence of str
+        Models.
+    search : Search, optional
+        How hyper-parameters are chosen, on the first fold.
+    annotator : str, optional
+        Whom to learn from and to compare with, where there are several.
+    by : {"individual", "recording"}
+        What is never split between training and test.
+    suites : sequence of str
+    seed : int
+    """
+    path = Path(dataset)
+    source = str(path.resolve()) if path.exists() else dataset
+    data = with_folds(load_dataset(source), by=by)
+    for recording in data:
+        recording.annotation(annotator)  # complains now rather than in every job
+    setting = "full" if by == "individual" else "split by recording"
+    for model in chosen:
+        yield fold_plan(
+            "own",
+            data,
+            model,
+            dataset=data.name or dataset,
+            source=source,
+            search=search,
+            setting=setting,
+            suites=suites,
+            choose_by=(suites[0], "f1"),
+            annotator=annotator,
+            seed=seed,
+        )

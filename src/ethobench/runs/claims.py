@@ -1,0 +1,181 @@
+"""Who works on what: one small file per job that is under way.
+
+A claim on this machine lives as long as its process. One of another machine lives as long as it is renewed: it is given up when
+its file has not changed for `LEASE` seconds by this process's own steady clock, so clocks may differ or jump.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ethobench.core.errors import EthobenchError
+
+LEASE = 60.0
+_seen: dict[str, tuple[int, float]] = {}
+
+
+class StoreError(EthobenchError):
+    """The store cannot be used: no space, no permission, or another layout."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose a claim is.
+
+    Attributes
+    ----------
+    host : str
+        The machine, told apart from its namesakes.
+    pid : int
+    started : str, optional
+        When the process began, so that a reused number is not taken for it.
+    run : str
+        The run for which it works.
+    deaths : int
+        How many workers of this run have died at the job before.
+    """
+
+    host: str = ""
+    pid: int = 0
+    started: str | None = None
+    run: str = ""
+    deaths: int = 0
+
+
+class Claims:
+    """The folder of claims.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def take(self, key: str, run: str = "") -> int | None:
+        """Take a job for this process.
+
+        Returns
+        -------
+        int or None
+            How many workers of the same run have died at it; None if somebody has it.
+        """
+        path = self.folder / key
+        try:
+            if _create(path, _myself(run, 0)):
+                return 0
+            if self._is_alive(path):
+                return None
+            return self._take_over(path, run)
+        except OSError as error:
+            raise StoreError(f"{self.folder.parent}: the store cannot be written ({error.strerror})") from None
+
+    def _take_over(self, path: Path, run: str) -> int | None:
+        """Take the claim of a dead owner; a lock of its own makes sure that only one process does."""
+        lock = path.with_name(f"{path.name}.lock")
+        if not _create(lock, _myself(run, 0)):
+            if not self._is_alive(lock):
+                lock.unlink(missing_ok=True)
+            return None
+        try:
+            if not path.exists() or self._is_alive(path):
+                return None
+            dead = _owner(path)
+            deaths = dead.deaths + 1 if run and dead.run == run else 0
+            new = path.with_name(f"{path.name}.{os.getpid()}.new.lock")
+            new.write_text(json.dumps(asdict(_myself(run, deaths))), encoding="utf-8")
+            new.replace(path)
+            return deaths
+        finally:
+            lock.unlink(missing_ok=True)
+
+    def renew(self, key: str) -> None:
+        """Prolong the lease of a claim."""
+        (self.folder / key).touch(exist_ok=True)
+
+    def release(self, key: str) -> None:
+        """Give a claim back."""
+        (self.folder / key).unlink(missing_ok=True)
+
+    def living(self) -> list[str]:
+        """List the jobs that processes work on."""
+        return sorted(path.name for path in self.folder.iterdir() if path.suffix != ".lock" and self._is_alive(path))
+
+    def begun(self, key: str) -> bool:
+        """Whether somebody has begun a job, alive or not."""
+        return (self.folder / key).exists()
+
+    def _is_alive(self, path: Path) -> bool:
+        """Whether a claim's owner lives."""
+        owner = _owner(path)
+        if owner.host == _machine():
+            return _started(owner.pid) == owner.started if owner.started is not None else _is_running(owner.pid)
+        try:
+            changed = path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return False
+        now = time.monotonic()
+        known, since = _seen.get(str(path), (None, now))
+        if known != changed:
+            _seen[str(path)] = (changed, now)
+            return True
+        return now - since < LEASE
+
+
+def _create(path: Path, owner: Owner) -> bool:
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(owner)))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _owner(path: Path) -> Owner:
+    """Read whose a claim is; one that is just being written, or damaged, is nobody's we know."""
+    try:
+        return Owner(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return Owner()
+
+
+def _myself(run: str, deaths: int) -> Owner:
+    return Owner(_machine(), os.getpid(), _started(os.getpid()), run, deaths)
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """Name this machine, this boot of it, and this container: within it process numbers are unique."""
+    parts = [socket.gethostname()]
+    try:
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    except OSError:  # systems without /proc
+        pass
+    return " ".join(parts)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _started(pid: int) -> str | None:
+    """Return when a process began; None if it is dead (also if nobody has noticed yet), or where the system does not tell."""
+    try:
+        state, *rest = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        return None if state in "ZX" else rest[18]
+    except (OSError, ValueError, IndexError):
+        return None

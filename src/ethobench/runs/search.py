@@ -1,0 +1,170 @@
+"""How hyper-parameters are chosen: the whole grid, or a guided search that gives up early on what does badly.
+
+A search is a part of a plan: it yields jobs, is sent their results, and returns the best hyper-parameters. It never sees the
+folds that are reported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ethobench.core.errors import EthobenchError
+from ethobench.runs.plan import Job, Result
+
+if TYPE_CHECKING:
+    import optuna
+
+Cell = dict[str, Any]
+Grid = Mapping[str, Sequence[Any]]
+MakeJob = Callable[[Cell, float], Job]
+"""Makes the job that tries a cell, trained on a share (0 to 1) of the training folds."""
+Choice = Generator[list[Job], list[Result], Cell]
+
+
+class Search(Protocol):
+    """Chooses hyper-parameters from a grid."""
+
+    def choose(self, grid: Grid, make_job: MakeJob, by: tuple[str, str]) -> Choice:
+        """Yield jobs, be sent their results, return the best cell; `by` names suite and measure."""
+        ...
+
+
+@dataclass(frozen=True)
+class GridSearch:
+    """Try every cell; of equals the first wins."""
+
+    def choose(self, grid: Grid, make_job: MakeJob, by: tuple[str, str]) -> Choice:
+        """Yield a job for every cell."""
+        cells = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+        jobs = [make_job(cell, 1.0) for cell in cells]
+        results = yield jobs
+        scored = [(value, -k) for k, result in enumerate(results) if (value := result.figure(*by)) is not None]
+        if not scored:
+            raise EthobenchError(f"no cell of the grid of {jobs[0].model} on {jobs[0].dataset} could be scored: {results[0].error}")
+        return cells[-max(scored)[1]]
+
+
+@dataclass(frozen=True)
+class OptunaSearch:
+    """Let Optuna propose cells; each is tried on more and more training folds, and given up where it falls behind.
+
+    What it has learnt is kept in the store, so a search that was stopped goes on where it was.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it is kept.
+    trials : int
+        How many cells are tried.
+    at_once : int
+        How many are tried side by side.
+    shares : tuple of float
+        Shares of the training folds on which a cell is tried, one after the other.
+    seed : int
+    """
+
+    folder: Path
+    trials: int = 50
+    at_once: int = 4
+    shares: tuple[float, ...] = (0.25, 0.5, 1.0)
+    seed: int = 0
+
+    def choose(self, grid: Grid, make_job: MakeJob, by: tuple[str, str]) -> Choice:
+        """Yield the jobs of a few trials at a time."""
+        first = make_job({name: values[0] for name, values in grid.items()}, 1.0)
+        study = self._study(first, grid, by)
+        yield from self._try(study, _under_way(study), make_job, by)
+        while (left := self.trials - len(study.trials)) > 0:
+            asked = [self._ask(study, grid) for _ in range(min(left, self.at_once))]
+            yield from self._try(study, asked, make_job, by)
+        try:
+            best = study.best_trial
+        except ValueError:
+            raise EthobenchError(f"no trial of {first.model} on {first.dataset} could be scored") from None
+        return {name: best.params[name] for name in grid}
+
+    def _ask(self, study: optuna.Study, grid: Grid) -> optuna.Trial:
+        """Propose a cell; the same one for the same trials before it, also after the search was stopped."""
+        import optuna
+
+        study.sampler = optuna.samplers.TPESampler(seed=self.seed + len(study.trials), constant_liar=True)
+        return study.ask(_distributions(grid))
+
+    def _try(
+        self, study: optuna.Study, trials: list[optuna.Trial], make_job: MakeJob, by: tuple[str, str]
+    ) -> Generator[list[Job], list[Result], None]:
+        """Take a few trials up the shares; those that fail or fall behind leave."""
+        import optuna
+
+        for step, share in enumerate(self.shares):
+            if not trials:
+                return
+            results = yield [make_job(dict(trial.params), share) for trial in trials]
+            going = []
+            for trial, result in zip(trials, results, strict=True):
+                value = result.figure(*by)
+                if value is None:
+                    study.tell(trial, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
+                    continue
+                if step not in study.trials[trial.number].intermediate_values:
+                    trial.report(value, step)
+                if share == self.shares[-1]:
+                    study.tell(trial, value, skip_if_finished=True)
+                elif trial.should_prune():
+                    study.tell(trial, state=optuna.trial.TrialState.PRUNED, skip_if_finished=True)
+                else:
+                    going.append(trial)
+            trials = going
+
+    def _study(self, job: Job, grid: Grid, by: tuple[str, str]) -> optuna.Study:
+        """Open what is known of this search, or begin it."""
+        try:
+            import optuna
+        except ImportError:
+            raise EthobenchError('this search needs one more package: pip install "ethobench[search]"') from None
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        plain = {name: value for name, value in job.to_dict().items() if name not in ("params", "train", "source")}
+        told = [plain, list(by), {name: list(values) for name, values in grid.items()}, self.shares, self.seed]
+        name = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{job.model}-{name}.journal"
+        return optuna.create_study(
+            storage=JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path)))),
+            study_name=name,
+            load_if_exists=True,
+            direction="maximize",
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=5),
+        )
+
+
+def _under_way(study: optuna.Study) -> list[optuna.Trial]:
+    """Return the trials that were under way when the search was stopped."""
+    import optuna
+
+    running = study.get_trials(states=(optuna.trial.TrialState.RUNNING,))
+    return [optuna.Trial(study, trial._trial_id) for trial in running]
+
+
+def _distributions(grid: Grid) -> dict[str, Any]:
+    """Make a range of each list of positive numbers, and a choice of everything else."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    found: dict[str, Any] = {}
+    for name, values in grid.items():
+        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) and v > 0 for v in values) and len(values) > 1
+        if numbers and all(isinstance(v, int) for v in values):
+            found[name] = IntDistribution(min(values), max(values), log=max(values) >= 10 * min(values))
+        elif numbers:
+            found[name] = FloatDistribution(min(values), max(values), log=max(values) >= 10 * min(values))
+        else:
+            found[name] = CategoricalDistribution(list(values))
+    return found

@@ -1,0 +1,162 @@
+"""Workers on this machine and on clusters, all behind `concurrent.futures.Executor`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from typing import Any
+
+from ethobench.core.errors import EthobenchError
+
+CLUSTERS = ("local", "slurm", "pbs", "sge")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Something that does jobs.
+
+    Attributes
+    ----------
+    make_executor : callable
+        Makes an executor; called again when one breaks.
+    count : callable
+        How many there are now.
+    """
+
+    make_executor: Callable[[], Executor]
+    count: Callable[[], int]
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """What is asked of a cluster's queue.
+
+    Attributes
+    ----------
+    nodes : int
+        How many batch jobs.
+    cores : int
+        Of each; one worker runs on each core.
+    memory : str
+        Of each node, such as ``"16GB"``.
+    walltime : str
+        How long each may run; workers that end are replaced as long as the run needs them.
+    queue, account : str
+        As the cluster calls them.
+    """
+
+    nodes: int = 1
+    cores: int = 1
+    memory: str = "8GB"
+    walltime: str = "12:00:00"
+    queue: str = ""
+    account: str = ""
+
+
+def process_pool(workers: int) -> Executor:
+    """Make a pool of processes that share the cores fairly."""
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_set_up, initargs=(threads,))
+
+
+def _set_up(threads: int) -> None:
+    """Set a worker up: numerical libraries must not take all cores in every process (those already loaded are told so)."""
+    from threadpoolctl import threadpool_limits
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run as a whole to act on
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threadpool_limits(threads)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+        os.environ[name] = str(threads)
+
+
+def _end_with_parent() -> None:
+    """End this worker when the run that started it is gone: nobody would tell it to."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextmanager
+def local_workers(count: int) -> Iterator[Workers]:
+    """Use processes of this machine."""
+    yield Workers(lambda: process_pool(count), lambda: count)
+
+
+@contextmanager
+def dask_workers(address: str) -> Iterator[Workers]:
+    """Use a Dask cluster that is running.
+
+    Parameters
+    ----------
+    address : str
+        Of its scheduler, such as ``tcp://10.0.0.1:8786``.
+    """
+    distributed = _distributed()
+    try:
+        client = distributed.Client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise EthobenchError(f"no Dask scheduler answers at {address} ({error}); start one with: dask scheduler") from None
+    with client:
+        yield _workers_of(client)
+
+
+@contextmanager
+def cluster_workers(kind: str, nodes: Nodes) -> Iterator[Workers]:
+    """Start a Dask cluster through a batch system, or on this machine, and end it afterwards.
+
+    Parameters
+    ----------
+    kind : {"slurm", "pbs", "sge", "local"}
+    nodes : Nodes
+    """
+    distributed = _distributed()
+    with make_cluster(kind, nodes) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield _workers_of(client)
+
+
+def make_cluster(kind: str, nodes: Nodes, *, start: bool = True) -> Any:
+    """Make a Dask cluster of one of `CLUSTERS`; for batch systems ``.job_script()`` tells what is submitted on start."""
+    if kind not in CLUSTERS:
+        raise EthobenchError(f"no cluster {kind!r}; there are: {', '.join(CLUSTERS)}")
+    distributed = _distributed()
+    if kind == "local":
+        return distributed.LocalCluster(n_workers=nodes.nodes * nodes.cores, threads_per_worker=1, dashboard_address=None)
+    import dask_jobqueue
+
+    cluster_class = getattr(dask_jobqueue, f"{kind.upper()}Cluster")
+    named: dict[str, Any] = {name: value for name, value in (("queue", nodes.queue), ("account", nodes.account)) if value}
+    if kind == "sge" and nodes.account:
+        named["project"] = named.pop("account")
+    cluster = cluster_class(cores=nodes.cores, processes=nodes.cores, memory=nodes.memory, walltime=nodes.walltime, **named)
+    if start:
+        cluster.adapt(minimum_jobs=nodes.nodes, maximum_jobs=nodes.nodes)  # nodes whose time runs out are replaced
+    return cluster
+
+
+def _workers_of(client: Any) -> Workers:
+    asked: list[float] = [float("-inf"), 0]
+
+    def count() -> int:
+        """Ask the scheduler, but not for every job."""
+        if time.monotonic() - asked[0] > 1.0:
+            asked[:] = time.monotonic(), sum(client.nthreads().values())
+        return int(asked[1])
+
+    return Workers(client.get_executor, count)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise EthobenchError('clusters need two more packages: pip install "ethobench[cluster]"') from None
+    return distributed

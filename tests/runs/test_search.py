@@ -1,0 +1,89 @@
+"""Searches: the best cell is found, poor ones are given up early, and a stopped search goes on."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from ethobench.core.errors import EthobenchError
+from ethobench.runs import GridSearch, Job, OptunaSearch, Result
+
+GRID = {"rate": [0.001, 0.1], "size": [1, 3, 5], "kind": ["a", "b"], "cutoff": [0, 1.5]}
+BY = ("ethobench", "f1")
+
+
+def make_job(cell, share: float) -> Job:
+    return Job("b", "d", "1", ("a",) * round(4 * share), ("z",), "rf", params=cell)
+
+
+def worth(params) -> float:
+    """The best is rate 0.01, size 3, kind b, cutoff 1.5."""
+    from math import log10
+
+    return (
+        1 - abs(log10(params["rate"]) + 2) / 4 - abs(params["size"] - 3) / 8 - 0.3 * (params["kind"] == "a") - 0.2 * (params["cutoff"] == 0)
+    )
+
+
+def play(choice, stop_after: int | None = None):
+    """Answer a search's jobs; return its choice and the jobs, or only the jobs if it is stopped."""
+    asked, results = [], None
+    try:
+        while True:
+            jobs = choice.send(results)
+            asked.append(jobs)
+            if stop_after is not None and len(asked) > stop_after:
+                choice.close()
+                return None, asked
+            results = [Result(job, {"ethobench": {"f1": worth(job.params) * len(job.train) / 4}}) for job in jobs]
+    except StopIteration as end:
+        return end.value, asked
+
+
+def test_the_grid_is_tried_whole():
+    best, asked = play(GridSearch().choose({"rate": [0.001, 0.1], "size": [1, 3, 5], "kind": ["a", "b"], "cutoff": [0, 1.5]}, make_job, BY))
+    assert len(asked[0]) == 24
+    assert (best["size"], best["kind"], best["cutoff"]) == (3, "b", 1.5)
+    assert best["rate"] == 0.001  # as good as 0.1: the first of equals
+
+
+def test_failed_cells_are_not_chosen():
+    choice = GridSearch().choose({"size": [1, 2]}, make_job, BY)
+    jobs = next(choice)
+    with pytest.raises(StopIteration) as end:
+        choice.send([Result(jobs[0], error="broke"), Result(jobs[1], {"ethobench": {"f1": 0.1}})])
+    assert end.value.value == {"size": 2}
+    choice = GridSearch().choose({"size": [1]}, make_job, BY)
+    jobs = next(choice)
+    with pytest.raises(EthobenchError, match="could be scored: broke"):
+        choice.send([Result(jobs[0], error="broke")])
+
+
+def test_optuna_finds_the_best_and_gives_up_on_the_poor(tmp_path):
+    best, asked = play(OptunaSearch(tmp_path, trials=60, at_once=4).choose(GRID, make_job, BY))
+    assert worth(best) > 0.9
+    jobs = [job for batch in asked for job in batch]
+    tried = {share: sum(len(job.train) == share for job in jobs) for share in (1, 2, 4)}
+    assert tried[1] == 60
+    assert tried[4] < 50
+    assert all(isinstance(job.params["size"], int) and 0.001 <= job.params["rate"] <= 0.1 for job in jobs)
+
+
+def test_a_stopped_search_goes_on_as_if_nothing_had_happened(tmp_path):
+    whole, asked = play(OptunaSearch(tmp_path / "a", trials=12, at_once=3).choose(GRID, make_job, BY))
+    seen: list[list[dict]] = []
+    for stop in (1, 4, None):
+        best, part = play(OptunaSearch(tmp_path / "b", trials=12, at_once=3).choose(GRID, make_job, BY), stop)
+        seen += [[dict(job.params) for job in batch] for batch in part]
+    assert best == whole
+    once = [seen[0], *(after for before, after in pairwise(seen) if after != before)]
+    flat = {str(cell) for batch in once for cell in batch}
+    assert flat == {str(dict(job.params)) for batch in asked for job in batch}
+
+
+def test_a_search_without_a_single_score_says_so(tmp_path):
+    choice = OptunaSearch(tmp_path, trials=2, at_once=2).choose({"size": [1, 2]}, make_job, BY)
+    jobs = next(choice)
+    with pytest.raises(EthobenchError, match="no trial of rf on d could be scored"):
+        choice.send([Result(job, error="broke") for job in jobs])
