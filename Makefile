@@ -48,6 +48,9 @@ format: $(VENV)/all ## let ruff arrange the code
 
 bench: $(VENV)/all ## speed against the peers, as ratios in one run
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/features.py
+	$(BIN)/python benchmarks/networks.py
+	$(BIN)/python benchmarks/scale.py
 
 docs: $(VENV)/all ## build the guide into site/
 	$(BIN)/python docs/_generate.py

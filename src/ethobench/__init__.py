@@ -33,6 +33,7 @@ _WHERE = {
     "banos": "ethobench.banos",
     "create_model": "ethobench.models",
     "load_model": "ethobench.models",
+    "parse_answer": "ethobench.mllm",
 }
 
 __all__ = ["__version__", *_WHERE]  # noqa: PLE0604
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ethobench.datasets import load_dataset  # noqa: F401
     from ethobench.formats import read_annotation, read_recordings, write_annotation, write_recordings  # noqa: F401
     from ethobench.metrics import Scores, agreement, ceiling, consensus, score  # noqa: F401
+    from ethobench.mllm import parse_answer  # noqa: F401
     from ethobench.models import create_model, load_model  # noqa: F401
 
 

@@ -135,8 +135,9 @@ def test_datasets(tmp_path):
 def test_demo(tmp_path):
     done = ethobench("demo", "--out", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
-    assert "bout F1" in done.stdout
-    assert len(read_recordings(tmp_path / "demo" / "ann1.csv")) == 8
+    assert "rf against ann1" in done.stdout
+    assert len(read_recordings(tmp_path / "demo" / "rf.csv")) == 8
+    assert {".csv", ".boris", ".annot", ".html"} == {path.suffix for path in (tmp_path / "demo").iterdir()}
 
 
 def test_completion_completes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -13,7 +14,24 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError, No
 from ethobench.datasets.synthetic import ANNOTATORS
 from ethobench.models import Model, models
 
-SMALL = {"rf": {"trees": 10}}
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Liblinear failed to converge"),  # published: features are not scaled
+    pytest.mark.filterwarnings("ignore:Best performing initialization did not converge"),
+    pytest.mark.filterwarnings("ignore:Number of distinct clusters"),
+]
+SMALL = {
+    "rf": {"trees": 10},
+    "wavelet_rf": {"trees": 10},
+    "svm": {"iterations": 20},
+    "wavelet_svm": {"iterations": 20},
+    "gmm": {"iterations": 10},
+    "hmm": {"iterations": 3, "window": 256},
+    "cnn": {"epochs": 3, "window": 64},
+    "crnn": {"epochs": 2, "window": 64},
+    "rnn": {"epochs": 2, "window": 64},
+    "wavelet_rnn": {"epochs": 2, "window": 64},
+    "harnet": {"config": "harnet5", "mode": "random", "epochs": 1, "window": 64, "batch": 8},
+}
 
 
 @pytest.fixture(params=models.names())
@@ -51,7 +69,8 @@ def test_the_same_seed_gives_the_same(name, data):
     first, again, other = (make(name, seed=s).fit(data).predict(recording) for s in (1, 1, 2))
     assert np.array_equal(first.probabilities, again.probabilities)
     assert first.annotation == again.annotation
-    assert other.annotation != first.annotation or name == "chance"
+    if name in ("rf", "wavelet_rf", "cnn", "crnn", "rnn"):
+        assert not np.array_equal(other.probabilities, first.probabilities)
 
 
 def test_unobserved_frames_teach_nothing(name):
@@ -74,9 +93,6 @@ def test_mismatches_are_refused_in_words(name, data):
     with pytest.raises(EthobenchError, match="not learnt"):
         model.predict(data.recordings[0])
     model.fit(data)
-    faster = data.recordings[0].copy(rate=99.0)
-    with pytest.raises(MismatchError, match="99 Hz"):
-        model.predict(faster)
     if model.needs_signals:
         with pytest.raises(MismatchError, match="no signals"):
             model.predict(data.recordings[0].copy(signals=None))
@@ -100,6 +116,21 @@ def test_damaged_cards_are_named(name, data, tmp_path):
         eb.load_model(tmp_path / "m")
     with pytest.raises(FormatError, match="no saved model"):
         eb.load_model(tmp_path)
+
+
+def test_other_rates_are_resampled_and_said(name, data):
+    model = make(name).fit(data)
+    recording = data.recordings[0]
+    signals = recording.signals
+    half = dataclasses.replace(signals[::2], rate=recording.rate / 2)
+    slower = recording.copy(signals=half, rate=recording.rate / 2, n_frames=len(half), annotations={})
+    with pytest.warns(UserWarning, match="is resampled to"):
+        prediction = model.predict(slower)
+    assert (prediction.rate, prediction.n_frames) == (slower.rate, len(half))
+    assert prediction.annotation.n_frames == len(half)
+    if name in ("rf", "wavelet_rf"):
+        whole = model.predict(recording).annotation.to_codes()[::2]
+        assert (whole == prediction.annotation.to_codes()).mean() > 0.8
 
 
 def test_several_annotators_must_be_named(name):

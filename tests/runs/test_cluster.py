@@ -112,7 +112,8 @@ def test_slurm_from_submission_to_results(tmp_path):
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "sbatch").write_text(
-        '#!/bin/bash\nsetsid bash "$1" >>"$LOG" 2>&1 </dev/null &\necho "Submitted batch job $!"\n', encoding="utf-8"
+        '#!/bin/bash\ncopy=$(mktemp); cat "$1" >"$copy"\nsetsid bash "$copy" >>"$LOG" 2>&1 </dev/null &\necho "Submitted batch job $!"\n',
+        encoding="utf-8",
     )
     (tools / "scancel").write_text('#!/bin/bash\nfor id in "$@"; do kill -9 -- "-$id"; done\ntrue\n', encoding="utf-8")
     for tool in tools.iterdir():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ethobench.benchmarks.folds import fold_plan
 from ethobench.core import Dataset
@@ -26,6 +27,7 @@ def plans(
     dataset: str,
     chosen: Sequence[str] = MODELS,
     *,
+    params: Mapping[str, Any] | None = None,
     search: Search | None = None,
     annotator: str | None = None,
     by: str = "individual",
@@ -40,6 +42,8 @@ def plans(
         A name, a folder, or a ``recordings.csv``.
     chosen : sequence of str
         Models.
+    params : mapping, optional
+        Hyper-parameters that are fixed.
     search : Search, optional
         How hyper-parameters are chosen, on the first fold.
     annotator : str, optional
@@ -62,6 +66,7 @@ def plans(
             model,
             dataset=data.name or dataset,
             source=source,
+            params=params,
             search=search,
             setting=setting,
             suites=suites,

@@ -50,11 +50,11 @@ def _jobs(store: Store) -> list[Row]:
     """Return one row per finished job, searches included, and measure."""
     rows = []
     for key in list(store.finished()):
-        found = store.read(key)
-        if found is None:
+        known, scores = store.job(key), store.scores(key)
+        if known is None or scores is None:
             continue
-        job = {name: found["job"][name] for name in ("benchmark", "dataset", "model", "setting", "stage", "fold", "seed")}
-        params = {"params": ", ".join(f"{name}={value}" for name, value in sorted(found["job"]["params"].items()))}
-        for suite, part in found["scores"]["suites"].items():
+        job = {name: known[name] for name in ("benchmark", "dataset", "model", "setting", "stage", "fold", "seed")}
+        params = {"params": ", ".join(f"{name}={value}" for name, value in sorted(known["params"].items()))}
+        for suite, part in scores["suites"].items():
             rows += [{"key": key, **job, **params, "suite": suite, "metric": m, "value": v} for m, v in part["overall"].items()]
     return rows

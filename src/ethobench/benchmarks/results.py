@@ -38,11 +38,10 @@ def results_table(store: Store, *, timings: bool = False) -> list[Row]:
     for name, jobs in sorted(_groups(store).items()):
         states = sorted((job["scores"]["suites"][name[-1]]["state"] for job in jobs), key=lambda state: state["recordings"])
         scores = Scores.from_states(states, resamples=0)
-        parts = scores.per("individual")
+        parts = scores.overall_per("individual")
         more = _timings(store, jobs) if timings else {}
         for measure, value in scores.overall.items():
-            each = np.array([part["overall"][measure] for part in parts.values()], dtype=float)
-            known = each[np.isfinite(each)]
+            known = parts[measure][np.isfinite(parts[measure])]
             mean = value if np.isfinite(value) else None
             spread = float(known.std()) if len(known) else None
             theirs = published_figures().get((*name, measure))
@@ -55,9 +54,10 @@ def results_table(store: Store, *, timings: bool = False) -> list[Row]:
 def final_jobs(store: Store) -> Iterator[dict[str, Any]]:
     """Yield the final jobs of a store: ``key``, ``job`` and ``scores``."""
     for key in list(store.finished()):
-        found = store.read(key)
-        if found is not None and found["job"]["stage"] == "final":
-            yield {"key": key, **found}
+        job = store.job(key)
+        scores = store.scores(key) if job is not None and job["stage"] == "final" else None
+        if scores is not None:
+            yield {"key": key, "job": job, "scores": scores}
 
 
 def _groups(store: Store) -> dict[tuple[str, ...], list[dict[str, Any]]]:

@@ -10,7 +10,26 @@ from typing import NoReturn, TextIO
 import typer
 
 from ethobench import __version__
-from ethobench.cli import agreement, budget, convert, datasets, demo, formats, inspect, results, run, score, status
+from ethobench.cli import (
+    agreement,
+    annotate,
+    budget,
+    convert,
+    datasets,
+    demo,
+    formats,
+    inspect,
+    models,
+    predict,
+    pretrain,
+    report,
+    results,
+    run,
+    score,
+    status,
+    train,
+    view,
+)
 
 app = typer.Typer(
     name="ethobench",
@@ -33,7 +52,8 @@ def _options(version: bool = typer.Option(False, "--version", callback=_show_ver
     """Options of the command as a whole."""
 
 
-for command in (demo, inspect, convert, formats, score, agreement, budget, run, status, results):
+COMMANDS = (demo, inspect, convert, formats, score, agreement, budget, view, models, train, predict, pretrain, annotate)
+for command in (*COMMANDS, run, status, results, report):
     app.command(command.__name__.rpartition(".")[2])(command.run)
 app.add_typer(datasets.app, name="datasets")
 

@@ -3,42 +3,85 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ethobench.core import Dataset, Prediction
+    from ethobench.metrics import Scores
+
+N_FOLDS = 4
+SECONDS = 240.0
 
 
 def run(
     out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path("ethobench-demo"),
     seed: Annotated[int, typer.Option(help="Another seed makes other animals.")] = 0,
 ) -> None:
-    """Make recordings of two mice, let two simulated people score them, and show how well they agree.
+    """Make recordings of two mice that two people score, train a model, and tell whether it is as good as they are.
 
     Example: [bold]ethobench demo[/bold]
     """
     from ethobench.datasets.synthetic import ANNOTATORS, make_dataset
-    from ethobench.formats import write_recordings
-    from ethobench.metrics import agreement, score
+    from ethobench.metrics import ceiling, score
 
-    data = make_dataset("pose", individuals=8, seconds=300, seed=seed, annotators=ANNOTATORS)
+    data = make_dataset("pose", individuals=8, seconds=SECONDS, seed=seed, folds=N_FOLDS, annotators=ANNOTATORS)
     first, second = (a.name for a in ANNOTATORS)
     typer.echo(f"{data.name}: {len(data)} recordings of {len(data.individuals)} pairs of mice, {data.n_frames:,} frames at 30 Hz")
-    together = agreement(data)
-    scores = score({r.id: r.annotations[second] for r in data}, data, annotator=first)
-    typer.echo(f"\nHow well do {first} and {second} agree? (95 % intervals over individuals)")
-    typer.echo(f"  {'':14}  kappa  frame F1              bout F1               starts late by")
-    for behavior, figures in scores.behaviors.items():
-        between = scores.intervals["behaviors"][behavior]
-        cells = [f"{figures[m]:.3f} ({between[m][0]:.3f}-{between[m][1]:.3f})" for m in ("f1", "bout_f1")]
-        kappa = together.kappa(first, second, behavior)
-        typer.echo(f"  {behavior:14}  {kappa:.3f}  {cells[0]}  {cells[1]}  {figures['onset_error']:6.3f} s")
-    typer.echo(f"  all together: kappa {together.kappa(first, second):.3f}, bout F1 {scores.overall['bout_f1']:.3f} (background left out)")
-
-    for name in (first, second):
-        path = out / f"{name}.csv"
-        write_recordings([r.copy(annotations={name: r.annotations[name]}) for r in data], path, "tidy", overwrite=True)
-    typer.echo(f"\nAnnotations: {out / f'{first}.csv'} and {out / f'{second}.csv'}")
+    predictions = _cross_validated(data, first, seed)
+    found = {
+        f"{second} against {first}": score({r.id: r.annotations[second] for r in data}, data, annotator=first),
+        f"rf against {first}": score(predictions, data, annotator=first),
+        f"rf against {second}": score(predictions, data, annotator=second),
+    }
+    _show(found)
+    limit = ceiling(data, predictions).of("f1", annotator=first)
+    reached = "as close to" if limit["reached"] else "not yet as close to"
+    typer.echo(f"\nThe model is {reached} {first} as {second} is (frame F1).")
+    _write(data, predictions, found[f"rf against {first}"], first, out)
     typer.echo("Next:")
-    typer.echo(f"  ethobench inspect {out / f'{first}.csv'}")
-    typer.echo(f"  ethobench score {out / f'{second}.csv'} {out / f'{first}.csv'}")
-    typer.echo(f"  ethobench convert {out / f'{first}.csv'} {out / 'bento'} --to bento")
+    typer.echo(f"  open {out / 'report.html'} in a browser")
+    typer.echo(f"  ethobench score {out / 'rf.csv'} {out / f'{first}.csv'}")
+    typer.echo(f"  ethobench convert {out / 'rf.csv'} {out / 'segments'} --to segments")
+
+
+def _cross_validated(data: Dataset, annotator: str, seed: int) -> dict[str, Prediction]:
+    """Predict every recording by a model that has not seen its animals."""
+    from ethobench.models import create_model
+
+    predictions = {}
+    folds = sorted(set(data.folds.values()))
+    for fold in folds:
+        others = [other for other in folds if other != fold]
+        model = create_model("rf", seed=seed, seconds=1.0).fit(data.select(fold=others), annotator=annotator)
+        predictions.update({recording.id: model.predict(recording) for recording in data.select(fold=fold)})
+        typer.echo(f"  fold {fold + 1} of {len(folds)}: learnt from {annotator}'s labels of the other folds", err=True)
+    return predictions
+
+
+def _show(found: dict[str, Scores]) -> None:
+    typer.echo("\nHow close? (95 % intervals over individuals)")
+    typer.echo(f"  {'':22}  {'frame F1':<21} {'bout F1':<21} starts late by")
+    for name, scores in found.items():
+        between = scores.intervals["overall"]
+        cells = [f"{scores.overall[m]:.3f} ({between[m][0]:.3f}-{between[m][1]:.3f})" for m in ("f1", "bout_f1")]
+        typer.echo(f"  {name:22}  {cells[0]:<21} {cells[1]:<21} {scores.overall['onset_error']:.3f} s")
+
+
+def _write(data: Dataset, predictions: dict[str, Prediction], scores: Scores, truth: str, out: Path) -> None:
+    """Write annotations in three formats, and the report."""
+    from ethobench.formats import write_annotation, write_recordings
+    from ethobench.reports import summarize_scores, write_report
+
+    out.mkdir(parents=True, exist_ok=True)
+    everyone = {name: {r.id: r.annotations[name] for r in data} for name in data.annotators}
+    everyone["rf"] = {name: prediction.annotation for name, prediction in predictions.items()}
+    for name, made in everyone.items():
+        write_recordings([data[i].copy(annotations={name: a}) for i, a in made.items()], out / f"{name}.csv", "tidy", overwrite=True)
+    one = data.recordings[0].id
+    for ending, format in ((".boris", "boris"), (".annot", "bento")):
+        write_annotation(predictions[one], out / f"{one}{ending}", format, recording=one, overwrite=True)
+    write_report(out / "report.html", summarize_scores({"rf": scores}, truth=truth, annotations=data), overwrite=True)
+    typer.echo(f"\nAnnotations: {', '.join(str(out / f'{name}.csv') for name in everyone)}; {one} also as .boris and .annot")
+    typer.echo(f"Report:      {out / 'report.html'}")

@@ -56,7 +56,7 @@ def run(
         from ethobench.benchmarks.query import ask
 
         names, answers = ask(place, rows, sql)
-        _print(names, answers)
+        print_table(names, answers)
         return
     wanted = [name.strip() for name in metrics.split(",")] if metrics else []
     shown = [r for r in rows if metrics == "all" or r["metric"] in (wanted or suites[r["suite"]].headline)]
@@ -64,10 +64,11 @@ def run(
         typer.echo(_latex(shown))
         return
     told = [c for c in columns if c != "over" and any(row[c] is not None for row in shown)]
-    _print(told, [[row[c] for c in told] for row in shown])
+    print_table(told, [[row[c] for c in told] for row in shown])
 
 
-def _print(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def print_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table to the terminal, or as wide as it needs to be."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -11,21 +11,33 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ethobench.runs import Outcome, Plan, Search
+    from ethobench.runs import Outcome, Plan, Search, Store
     from ethobench.runs.workers import Nodes, Workers
 
-HERE, THERE, SCHOOL = "On this machine", "On a cluster", "What is done"
+HERE, THERE, SCHOOL, ASKED = "On this machine", "On a cluster", "What is done", "Rodent-Bench"
 
 
 def run(
-    benchmark: Annotated[str, typer.Argument(help="A benchmark (synthetic), or your own dataset: a folder or its recordings.csv.")],
+    benchmark: Annotated[str, typer.Argument(help="bebe, rodentbench, synthetic, or your own dataset: a folder or its recordings.csv.")],
     store: Annotated[Path, typer.Option(help="Folder for what is done; a run that is started again does only what is missing.")],
     datasets: Annotated[str | None, typer.Option(help="Only these, separated by commas.", rich_help_panel=SCHOOL)] = None,
     models: Annotated[str | None, typer.Option(help="Only these, separated by commas.", rich_help_panel=SCHOOL)] = None,
+    published: Annotated[bool, typer.Option("--published", help="Use the papers' hyper-parameters.", rich_help_panel=SCHOOL)] = False,
     search: Annotated[
-        str, typer.Option(help="Choose hyper-parameters on the first fold: grid (the published one) or optuna.", rich_help_panel=SCHOOL)
-    ] = "",
+        str | None,
+        typer.Option(
+            help="Choose hyper-parameters on the first fold: grid (each model's own), optuna, or none. "
+            "Published benchmarks search the grid unless told otherwise, other data use the defaults.",
+            rich_help_panel=SCHOOL,
+        ),
+    ] = None,
     trials: Annotated[int, typer.Option(help="How many cells optuna tries.", min=1, rich_help_panel=SCHOOL)] = 50,
+    settings: Annotated[
+        str, typer.Option(help="bebe: full, reduced (train on one fold), or both, separated by commas.", rich_help_panel=SCHOOL)
+    ] = "full",
+    gyroscope: Annotated[
+        bool, typer.Option("--gyroscope/--no-gyroscope", help="bebe: leave gyroscopes out.", rich_help_panel=SCHOOL)
+    ] = True,
     annotator: Annotated[
         str | None, typer.Option(help="Whom to learn from, where your data have several; or 'consensus'.", rich_help_panel=SCHOOL)
     ] = None,
@@ -34,6 +46,14 @@ def run(
     ] = "individual",
     keep: Annotated[str, typer.Option(help="Store more of each job: probabilities, model, or both.", rich_help_panel=SCHOOL)] = "",
     seed: Annotated[int, typer.Option(help="Of the first fold; fold k has seed + k.", rich_help_panel=SCHOOL)] = 0,
+    provider: Annotated[str, typer.Option(help="gemini, openai or replay; chance alone unless told.", rich_help_panel=ASKED)] = "",
+    answers: Annotated[Path | None, typer.Option(help="For replay: folder of answers.", rich_help_panel=ASKED)] = None,
+    versions: Annotated[str, typer.Option(help="short, long, or both.", rich_help_panel=ASKED)] = "short,long",
+    shots: Annotated[int, typer.Option(help="Worked examples in each question.", min=0, rich_help_panel=ASKED)] = 0,
+    reading: Annotated[str, typer.Option(help="How answers are read: repair, or published.", rich_help_panel=ASKED)] = "repair",
+    base_url: Annotated[str, typer.Option(help="Another server's address.", metavar="URL", rich_help_panel=ASKED)] = "",
+    max_cost: Annotated[float | None, typer.Option(help="Most dollars to spend.", min=0, rich_help_panel=ASKED)] = None,
+    batch: Annotated[bool, typer.Option("--batch", help="Ask in batches: cheaper, slower.", rich_help_panel=ASKED)] = False,
     workers: Annotated[int, typer.Option(help="Processes; one for each core unless given.", min=1, rich_help_panel=HERE)] = os.cpu_count()
     or 1,
     scheduler: Annotated[
@@ -60,6 +80,8 @@ def run(
     --------
     [bold]ethobench run synthetic --models chance,rf --store runs/first[/bold]
 
+    [bold]ethobench run bebe --datasets HAR --models rf,cnn --published --store runs/bebe[/bold]
+
     [bold]ethobench run my_study/ --models rf --search optuna --trials 30 --store runs/mine[/bold]
 
     [bold]ethobench run synthetic --store /shared/runs --cluster slurm --queue short --nodes 20[/bold]
@@ -79,8 +101,30 @@ def run(
         raise typer.BadParameter(f"there is {' and '.join(KEEPABLE)} to keep, not {', '.join(wrong)}", param_hint="--keep")
     place = Store(store)
     how = How(keep=kept, data=os.environ.get("ETHOBENCH_DATA", ""))
-    found = _search(search, place, trials, max(workers, nodes * cores if cluster else 1), seed)
-    plans = _plans(benchmark, _list(datasets), _list(models), found, annotator, split, seed)
+    kind = "none" if published else search or ("grid" if benchmark == "bebe" else "none")
+    found = _search(kind, place, trials, max(workers, nodes * cores if cluster else 1), seed)
+    if benchmark == "bebe":
+        plans = _bebe(_list(datasets), _list(models), found, _list(settings), gyroscope, seed)
+    elif benchmark == "rodentbench":
+        from ethobench.benchmarks import rodentbench
+
+        plans = rodentbench.plan_run(
+            _list(datasets),
+            _list(models),
+            provider=provider,
+            answers=answers,
+            versions=_list(versions),
+            shots=shots,
+            rule=reading,
+            base_url=base_url,
+            max_cost=max_cost,
+            batch=batch,
+            annotator=annotator,
+            seed=seed,
+            tell=typer.echo,
+        )
+    else:
+        plans = _plans(benchmark, _list(datasets), _list(models), found, annotator, split, seed)
     try:
         with _workers(workers, scheduler, cluster, asked) as staff, shown_progress() as watch:
             outcome = Engine(place, staff.make_executor, staff.count, watch, how).run(plans)
@@ -88,6 +132,13 @@ def run(
         typer.secho("stopped; the same command goes on from here", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
     _tell(outcome, store)
+
+
+def _bebe(datasets: list[str], models: list[str], search: Search | None, settings: list[str], gyroscope: bool, seed: int) -> list[Plan]:
+    from ethobench.benchmarks import bebe
+
+    chosen = models or bebe.MODELS
+    return list(bebe.plans(datasets, chosen, search=search, settings=settings, without_gyroscope=not gyroscope, seed=seed))
 
 
 def _plans(
@@ -103,18 +154,18 @@ def _plans(
             raise typer.BadParameter("belongs to benchmarks of several datasets", param_hint="--datasets")
         found = own.plans(benchmark, models or own.MODELS, search=search, annotator=annotator, by=split, seed=seed)
     else:
-        raise NotFoundError(f"no benchmark {benchmark!r}, and no dataset of your own there; benchmarks are: synthetic")
+        raise NotFoundError(f"no benchmark {benchmark!r}, and no dataset of your own there; benchmarks are: bebe, rodentbench, synthetic")
     return list(found)
 
 
-def _search(kind: str, store: object, trials: int, at_once: int, seed: int) -> Search | None:
-    from ethobench.runs import GridSearch, OptunaSearch, Store
+def _search(kind: str, store: Store, trials: int, at_once: int, seed: int) -> Search | None:
+    from ethobench.runs import GridSearch, OptunaSearch
 
-    if kind not in ("", "grid", "optuna"):
-        raise typer.BadParameter(f"a search is 'grid' or 'optuna', not {kind!r}", param_hint="--search")
+    if kind not in ("none", "grid", "optuna"):
+        raise typer.BadParameter(f"a search is 'grid', 'optuna' or 'none', not {kind!r}", param_hint="--search")
     if kind == "grid":
         return GridSearch()
-    return OptunaSearch(store.root / "search", trials, at_once, seed=seed) if kind and isinstance(store, Store) else None
+    return OptunaSearch(store.root / "search", trials, at_once, seed=seed) if kind == "optuna" else None
 
 
 def _workers(count: int, scheduler: str | None, cluster: str | None, nodes: Nodes) -> AbstractContextManager[Workers]:

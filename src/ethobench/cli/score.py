@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from ethobench.core import Dataset
     from ethobench.metrics import Scores
 
 
@@ -26,6 +27,7 @@ def run(
     merge: Annotated[bool, typer.Option("--merge-subjects", help="Pool subjects even where both sides name them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write all figures to this CSV file.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page with tables and figures to this file.", metavar="FILE.html")] = None,
 ) -> None:
     """Say how good annotations are, against a truth.
 
@@ -40,8 +42,11 @@ def run(
     options: dict[str, Any] = {"suite": suite, "tracks": "merge" if merge else "auto"}
     if behaviors:
         options["behaviors"] = "all" if behaviors == "all" else [name.strip() for name in behaviors.split(",")]
+    if report is not None and report.exists():
+        raise EthobenchError(f"{report} exists and is left alone; choose another name")
+    data = None
     if is_dataset(truth):
-        scores = _against_dataset(pred, truth, rate, annotator, options)
+        data, scores = _against_dataset(pred, truth, rate, annotator, options)
     else:
         scores = score(read_pair(pred, truth, rate, annotator), **options)
     if csv is not None:
@@ -49,6 +54,11 @@ def run(
             raise EthobenchError(f"{csv} exists and is left alone; choose another name")
         csv.parent.mkdir(parents=True, exist_ok=True)
         scores.table().to_csv(csv, index=False)
+    if report is not None:
+        from ethobench.cli._files import stem
+        from ethobench.reports import summarize_scores, write_report
+
+        write_report(report, summarize_scores({stem(pred): scores}, truth=annotator or stem(truth), annotations=data))
     if as_json:
         typer.echo(json.dumps(scores.to_dict(), indent=1, ensure_ascii=False))
         return
@@ -57,7 +67,7 @@ def run(
     _print(scores, per, _shown(scores, metrics))
 
 
-def _against_dataset(pred: Path, truth: Path, rate: float | None, annotator: str | None, options: dict[str, Any]) -> Scores:
+def _against_dataset(pred: Path, truth: Path, rate: float | None, annotator: str | None, options: dict[str, Any]) -> tuple[Dataset, Scores]:
     from ethobench.cli._files import read_annotations
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
@@ -71,7 +81,7 @@ def _against_dataset(pred: Path, truth: Path, rate: float | None, annotator: str
         if len(group) > 1:
             raise EthobenchError(f"{name!r} has several annotators on the side that is scored: {', '.join(group)}")
         guesses[name] = next(iter(group.values()))[0]
-    return score(guesses, data, annotator=annotator, **options)
+    return data, score(guesses, data, annotator=annotator, **options)
 
 
 def _shown(scores: Scores, metrics: str | None) -> list[str]:

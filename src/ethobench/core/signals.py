@@ -40,6 +40,10 @@ class Signals:
     def __repr__(self) -> str:
         return f"Signals({len(self)} frames at {self.rate:g} Hz; {_few(self.channels, 'channels')})"
 
+    def __getitem__(self, frames: slice) -> Signals:
+        """Return a stretch of frames; nothing is copied."""
+        return Signals(self.values[frames], self.channels, self.rate)
+
     def channel(self, name: str) -> Array:
         """Return one channel by name."""
         if name not in self.channels:
@@ -100,6 +104,10 @@ class Poses:
         rate = "unknown rate" if self.rate is None else f"{self.rate:g} Hz"
         who, what = _few(self.individuals, "individuals"), _few(self.keypoints, "keypoints")
         return f"Poses({len(self)} frames at {rate}; {who}; {what}; {self.missing:.1%} missing)"
+
+    def __getitem__(self, frames: slice) -> Poses:
+        """Return a stretch of frames; nothing is copied."""
+        return Poses(self.positions[frames], self.confidence[frames], self.individuals, self.keypoints, self.rate)
 
     @property
     def missing(self) -> float:

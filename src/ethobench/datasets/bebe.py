@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ethobench.core import Dataset, Ethogram
-from ethobench.core.errors import FormatError, MissingDataError
+from ethobench.core import Dataset, Ethogram, Recording, Signals
+from ethobench.core.errors import FormatError, MismatchError, MissingDataError
 from ethobench.datasets._base import Family, register_dataset
 from ethobench.datasets._fetch import data_folder, fetch_from_record
 from ethobench.formats._cache import cache_folder, content_hash
@@ -57,9 +59,22 @@ class Bebe(Family):
         if found != self.folder(variant):
             found.replace(self.folder(variant))
 
-    def load(self, variant: str, **options: Any) -> Dataset:
+    def load(self, variant: str, *, without: str = "", **options: Any) -> Dataset:
+        """Load a dataset; channels whose names begin with `without` are left out."""
         self.fetch(variant)
-        return load_folder(self.folder(variant), f"bebe/{variant}", self.licence, self.citation)
+        data = load_folder(self.folder(variant), f"bebe/{variant}", self.licence, self.citation)
+        if not without:
+            return data
+        return replace(data, recordings=tuple(r.copy(signals=partial(_without, r, without)) for r in data))
+
+
+def _without(recording: Recording, prefix: str) -> Signals:
+    """Load a recording's signals without some channels."""
+    signals = recording.signals
+    if not isinstance(signals, Signals):
+        raise MismatchError(f"recording {recording.id!r} has no channels")
+    kept = [k for k, channel in enumerate(signals.channels) if not channel.startswith(prefix)]
+    return Signals(signals.values[:, kept], tuple(signals.channels[k] for k in kept), signals.rate)
 
 
 def load_folder(root: Path, name: str, licence: str = "", citation: str = "") -> Dataset:

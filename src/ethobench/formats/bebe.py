@@ -113,8 +113,14 @@ def read_clip(root: Path, metadata: Metadata, clip: str) -> Recording:
         n_frames=n_frames,
         signals=partial(_signals, path, metadata),
         annotations={"bebe": annotation},
-        metadata={"dynamic_acc_only": True} if metadata.dynamic_acc_only else {},
+        metadata=_facts(metadata),
     )
+
+
+def _facts(metadata: Metadata) -> dict[str, Any]:
+    """Return what features and scores ask for."""
+    facts = {"dynamic_acc_only": metadata.dynamic_acc_only, "mean_overall_dur_sec": metadata.mean_overall_dur_sec}
+    return {name: value for name, value in facts.items() if value}
 
 
 def _signals(path: Path, metadata: Metadata) -> Signals:

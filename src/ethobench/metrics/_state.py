@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,11 +25,15 @@ def pack(table: Array) -> dict[str, Any]:
     return {"shape": list(table.shape), "places": places.tolist() if values is not None else None, "values": values}
 
 
-def unpack(packed: Mapping[str, Any]) -> Array:
-    """Read what `pack` wrote."""
-    table = np.zeros(int(np.prod(packed["shape"])))
-    if packed["places"] is None:
-        table[:] = np.nan
-    else:
-        table[packed["places"]] = packed["values"]
-    return table.reshape(packed["shape"])
+def unpack(packed: Sequence[Mapping[str, Any]]) -> Array:
+    """Read tables that `pack` wrote, one below the other; all at once, because there may be many small ones."""
+    sizes = np.array([prod(one["shape"]) for one in packed])
+    offsets = np.cumsum(sizes) - sizes
+    table = np.zeros(int(sizes.sum()))
+    known = [one["places"] or () for one in packed]
+    places = np.fromiter(chain.from_iterable(known), dtype=np.int64) + np.repeat(offsets, [len(one) for one in known])
+    table[places] = np.fromiter(chain.from_iterable(one["values"] or () for one in packed), dtype=np.float64)
+    for one, offset, size in zip(packed, offsets, sizes, strict=True):
+        if one["places"] is None:
+            table[offset : offset + size] = np.nan
+    return table.reshape(-1, *packed[0]["shape"][1:])

@@ -162,17 +162,10 @@ class Scores:
         dict
             Names to ``{"overall": {...}, "behaviors": {...}}``.
         """
-        if unit not in ("recording", "individual"):
-            raise NotFoundError(f"figures are broken down per recording or individual, not {unit!r}")
-        owner = dict(zip(self.recordings, self.individuals_by_recording, strict=True))
-        members: dict[str, list[int]] = {}
-        for place, name in enumerate(self.recordings):
-            members.setdefault(name if unit == "recording" else owner[name], []).append(place)
+        members = self._members(unit)
         if len(members) == 1:
             return {name: {"overall": self.overall, "behaviors": self.behaviors} for name in members}
-        chosen = np.zeros((len(members), len(self.recordings)))
-        for k, rows in enumerate(members.values()):
-            chosen[k, rows] = 1
+        chosen = np.array(list(members.values()))
         result: dict[str, dict[str, Any]] = {name: {"overall": {}, "behaviors": {b: {} for b in self.behaviors}} for name in members}
         for measure in self.suite.measures:
             overall, behaviors = self._values_of(measure, chosen)
@@ -181,6 +174,21 @@ class Scores:
                 for b, figures in part["behaviors"].items() if behaviors.shape[1] and measure.behaviors else ():
                     figures[measure.name] = float(behaviors[k, self.ethogram.code(b)])
         return result
+
+    def overall_per(self, unit: str) -> dict[str, Array]:
+        """Return the figures of all behaviours together, one value for each recording or individual, by measure."""
+        members = self._members(unit)
+        if len(members) == 1:
+            return {name: np.array([value]) for name, value in self.overall.items()}
+        chosen = np.array(list(members.values()))
+        return {measure.name: self._values_of(measure, chosen)[0] for measure in self.suite.measures}
+
+    def _members(self, unit: str) -> dict[str, Array]:
+        """Return which recordings (1, else 0) belong to each recording or individual."""
+        if unit not in ("recording", "individual"):
+            raise NotFoundError(f"figures are broken down per recording or individual, not {unit!r}")
+        rows = np.eye(len(self.recordings)) if unit == "recording" else self._sample.membership
+        return dict(zip(self.recordings if unit == "recording" else self.individuals, rows, strict=True))
 
     def _values_of(self, measure: Measure, chosen: Array) -> tuple[Array, Array]:
         """Return a measure's values of several sets of recordings, each taken as one individual."""
@@ -244,9 +252,9 @@ class Scores:
         ethogram = Ethogram([Behavior(name, point=name in first["points"]) for name in first["behaviors"]], first["background"])
         scored = np.any([state["scored"] for state in states], axis=0)
         scores = cls(suites[first["suite"]], ethogram, owners, scored=scored, resamples=resamples, seed=seed)
-        for measure in scores.suite.measures:
-            name = statistics_name(measure.of.statistics)
-            scores._statistics[measure.of.statistics] = np.concatenate([unpack(state["statistics"][name]) for state in states])
+        for statistics in dict.fromkeys(measure.of.statistics for measure in scores.suite.measures):
+            name = statistics_name(statistics)
+            scores._statistics[statistics] = unpack([state["statistics"][name] for state in states])
         return scores
 
     def table(self) -> pd.DataFrame:

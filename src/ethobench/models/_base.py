@@ -9,16 +9,18 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ethobench import __version__
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.registry import Registry
 from ethobench.metrics import consensus
+from ethobench.models._clock import at_rate, back_at_rate, is_rate
 
 CARD = "model.json"
+PIECE = 1_000_000
 CONSENSUS = "consensus"
 
 
@@ -44,6 +46,8 @@ class Model:
         Raised when the model's output changes; part of every job's hash.
     needs_signals : bool
         Whether recordings must have signals.
+    evaluation : dict
+        How it did in cross-validation, where that was asked: figures by suite.
     """
 
     name: ClassVar[str] = ""
@@ -64,6 +68,7 @@ class Model:
         self.rate: float | None = None
         self.inputs: tuple[str, ...] = ()
         self.trained_on = ""
+        self.evaluation: dict[str, Any] = {}
         self.checkpoint: Path | None = None  # where a long training may keep what it has, to go on after it was killed
 
     def __repr__(self) -> str:
@@ -82,9 +87,12 @@ class Model:
         """
         if not len(data):
             raise EthobenchError("there is nothing to learn from: the dataset has no recordings")
-        truths = {recording.id: truth_of(recording, annotator).with_ethogram(data.ethogram) for recording in data}
         first = data.recordings[0]
         self.ethogram, self.rate = data.ethogram, first.rate
+        if not all(is_rate(recording, self.rate) for recording in data):
+            same = tuple(r if is_rate(r, self.rate) else at_rate(r, float(self.rate or 1.0)) for r in data)
+            data = dataclasses.replace(data, recordings=same)
+        truths = {recording.id: truth_of(recording, annotator).with_ethogram(data.ethogram) for recording in data}
         self.inputs = input_names(first) if self.needs_signals else ()
         self.trained_on = f"{data.name} ({len(data)} recordings, version {data.version})"
         for recording in data:
@@ -93,11 +101,38 @@ class Model:
         return self
 
     def predict(self, recording: Recording) -> Prediction:
-        """Predict one recording."""
+        """Predict one recording; one of another rate is resampled, predicted, and the prediction brought back to its clock."""
         if self.ethogram is None:
             raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
         self._check(recording)
-        return self._predict(recording)
+        if is_rate(recording, self.rate):
+            return self._predict(recording)
+        return back_at_rate(self._predict(at_rate(recording, float(self.rate or 1.0))), recording)
+
+    def annotate(self, recording: Recording) -> Annotation:
+        """Annotate one recording; a long one a piece at a time, so that memory does not grow with its length."""
+        data, step = recording.signals, -(-PIECE // self._step()) * self._step()
+        if data is None or len(data) <= step or self.rate is None or not is_rate(recording, self.rate):
+            return self.predict(recording).annotation
+        context = self.context(self.rate)
+        if context is None:
+            return self.predict(recording).annotation
+        context = -(-context // self._step()) * self._step()
+        parts = []
+        for start in range(0, len(data), step):
+            stop, first = min(start + step, len(data)), max(start - context, 0)
+            piece = data[first : stop + context]
+            part = recording.copy(signals=piece, n_frames=len(piece), annotations={}, features=None)
+            parts.append(self.predict(part).annotation.crop(start - first, stop - first))
+        return parts[0].concatenate(*parts[1:])
+
+    def context(self, rate: float) -> int | None:
+        """Return how many frames beside a stretch decide what is predicted in it; None if all of the recording do."""
+        return None
+
+    def _step(self) -> int:
+        """Return the number of frames at whose multiples a recording may be cut."""
+        return 1
 
     def save(self, path: str | Path) -> None:
         """Save to a new folder, which appears whole or not at all; nothing in it is a pickle."""
@@ -118,8 +153,6 @@ class Model:
 
     def _check(self, recording: Recording) -> None:
         """Refuse a recording that differs from what the model learnt from."""
-        if self.rate is not None and recording.rate is not None and abs(recording.rate - self.rate) > 1e-6 * self.rate:
-            raise MismatchError(f"recording {recording.id!r} runs at {recording.rate:g} Hz, the model learnt at {self.rate:g} Hz")
         if self.needs_signals:
             found = input_names(recording)
             missing = [name for name in self.inputs if name not in found]
@@ -131,7 +164,7 @@ class Model:
         return {
             "model": self.name,
             "revision": self.revision,
-            "ethobench": __version__,
+            "ethobench": version("ethobench"),
             "params": dataclasses.asdict(self.params),
             "seed": self.seed,
             "behaviors": [dataclasses.asdict(b) for b in ethogram],
@@ -139,6 +172,7 @@ class Model:
             "rate": self.rate,
             "inputs": list(self.inputs),
             "trained_on": self.trained_on,
+            "evaluation": self.evaluation,
         }
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
@@ -172,7 +206,7 @@ def create_model(name: str, *, seed: int = 0, **params: Any) -> Model:
     Examples
     --------
     >>> create_model("rf", trees=50)
-    rf(trees=50, ...)
+    rf(seconds=2.0, ..., trees=50, ...)
     """
     return models[name](seed=seed, **params)
 
@@ -190,6 +224,7 @@ def load_model(path: str | Path) -> Model:
         model = create_model(card["model"], seed=card["seed"], **params)
         model.ethogram = Ethogram([Behavior(**b) for b in card["behaviors"]], card["background"])
         model.rate, model.inputs, model.trained_on = card["rate"], tuple(card["inputs"]), card["trained_on"]
+        model.evaluation = dict(card.get("evaluation", {}))
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(path / CARD, f"the model's card is damaged ({error})") from None
     if card["revision"] != model.revision:

@@ -126,12 +126,13 @@ def _work(job: Job, store: Store, how: How) -> None:
         tested = data.select(recordings=job.test)
         scores = {name: score(predictions, tested, suite=name, annotator=job.annotator, resamples=0) for name in job.suites}
         suites = {name: {**_figures(s), "state": s.to_state()} for name, s in scores.items()}
+        confusion = next(iter(scores.values())).confusion()
         timing["score"] = time.perf_counter() - mark
     log.write(f"{job}\n")
     log.writelines(f"{w.category.__name__}: {w.message}\n" for w in caught)
 
     def fill(folder: Path) -> None:
-        (folder / "scores.json").write_text(json.dumps({"suites": suites}, separators=(",", ":")), encoding="utf-8")
+        (folder / "scores.json").write_text(json.dumps({"suites": suites, "confusion": confusion}, separators=(",", ":")), encoding="utf-8")
         (folder / "timing.json").write_text(
             json.dumps({**timing, "host": platform.node(), "pid": os.getpid(), "ended": time.time()}), encoding="utf-8"
         )

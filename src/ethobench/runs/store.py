@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from ethobench.runs.claims import Claims, StoreError
 from ethobench.runs.plan import Job, Result
 
@@ -64,7 +66,7 @@ class Store:
 
     def has(self, key: str) -> bool:
         """Whether a job is finished."""
-        return self.folder(key).is_dir()
+        return os.path.isdir(os.path.join(self.root, "jobs", key[:2], key))  # noqa: PTH112, PTH118 - asked for every job
 
     def finished(self) -> Iterator[str]:
         """Yield the keys of finished jobs, sorted."""
@@ -108,25 +110,38 @@ class Store:
         """Return what is known of failed jobs."""
         return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((self.root / "failed").glob("*.json"))}
 
+    def job(self, key: str) -> dict[str, Any] | None:
+        """Return the job of a finished one; None for a damaged one, put into quarantine and named in `damaged`."""
+        return self._read(key, "job.json", lambda found: Job.from_dict(found).key == key)
+
+    def scores(self, key: str) -> dict[str, Any] | None:
+        """Return the scores of a finished job; None for a damaged one, put into quarantine and named in `damaged`."""
+        return self._read(key, "scores.json", lambda found: isinstance(found["suites"], dict))
+
     def read(self, key: str) -> dict[str, Any] | None:
-        """Return a finished job's ``job`` and ``scores``; None for a damaged one, put into quarantine and named in `damaged`."""
-        folder = self.folder(key)
-        try:
-            job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
-            scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-            if Job.from_dict(job).key != key or not isinstance(scores["suites"], dict):
-                raise ValueError("it does not fit its name")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            self._quarantine(folder, error)
-            return None
-        return {"job": job, "scores": scores}
+        """Return a finished job's ``job`` and ``scores``; None if either is damaged."""
+        job = self.job(key)
+        scores = self.scores(key) if job is not None else None
+        return None if scores is None else {"job": job, "scores": scores}
 
     def result(self, job: Job) -> Result | None:
         """Return the figures of a finished job; None if it is not finished, or was damaged."""
-        found = self.read(job.key) if self.has(job.key) else None
-        return None if found is None else Result(job, {name: suite["overall"] for name, suite in found["scores"]["suites"].items()})
+        found = self.scores(job.key) if self.has(job.key) else None
+        return None if found is None else Result(job, {name: suite["overall"] for name, suite in found["suites"].items()})
 
-    def _quarantine(self, folder: Path, error: Exception) -> None:
+    def _read(self, key: str, name: str, fits: Callable[[Any], bool]) -> dict[str, Any] | None:
+        path = os.path.join(self.root, "jobs", key[:2], key, name)  # noqa: PTH118 - paths as objects would cost more than reading
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123
+                found = from_json(file.read())
+            if not fits(found):
+                raise ValueError("it does not fit its name")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            self._quarantine(self.folder(key), f"{name}: {error}")
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _quarantine(self, folder: Path, error: str) -> None:
         if not folder.exists():
             return
         target = self.root / "quarantine" / f"{folder.name}-{time.time_ns()}"
@@ -144,6 +159,7 @@ class Store:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        Path(name).chmod(0o644)  # mkstemp's own mode would hide it from colleagues
         Path(name).replace(path)
 
 

@@ -1,0 +1,219 @@
+"""Changes that a person makes to an annotation; each returns a new one and leaves the old one alone.
+
+What is marked or cleared has been looked at, so its frames become observed; `hide` takes that back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ethobench.core import Annotation
+from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.intervals import BoolArray, IntArray
+
+Edit: TypeAlias = Mapping[str, Any]
+KINDS = ("mark", "clear", "hide", "observe")
+
+
+def apply_edits(annotation: Annotation, edits: Iterable[Edit]) -> Annotation:
+    """Apply edits as they come from the page, one after the other.
+
+    Parameters
+    ----------
+    annotation : Annotation
+    edits : iterable of mapping
+        ``kind`` (mark, clear, hide, observe), ``start``, ``stop``; to mark: ``behavior`` (a name), ``subject``, ``target``,
+        ``exclusive``; to clear: ``behavior`` and ``subject``, where only these are meant.
+    """
+    for edit in edits:
+        kind, (start, stop) = edit.get("kind"), _frames(edit, annotation)
+        subject, target, behavior = (_text(edit, name) for name in ("subject", "target", "behavior"))
+        if kind == "mark":
+            if behavior is None:
+                raise EthobenchError("to mark frames, a behaviour must be named")
+            exclusive = edit.get("exclusive") is not False
+            annotation = mark(annotation, start, stop, behavior, subject=subject, target=target, exclusive=exclusive)
+        elif kind == "clear":
+            annotation = clear(annotation, start, stop, behavior=behavior, subject=subject)
+        elif kind == "hide":
+            annotation = hide(annotation, start, stop)
+        elif kind == "observe":
+            annotation = _seen(annotation, start, stop)
+        else:
+            raise EthobenchError(f"an edit is one of {', '.join(KINDS)}, not {kind!r}")
+    return annotation
+
+
+def mark(
+    annotation: Annotation,
+    start: int,
+    stop: int,
+    behavior: str,
+    *,
+    subject: str | None = None,
+    target: str | None = None,
+    exclusive: bool = True,
+) -> Annotation:
+    """Say that a behaviour goes on in ``[start, stop)``; it becomes one bout with those of its track that it meets.
+
+    Parameters
+    ----------
+    annotation : Annotation
+    start, stop : int
+        Of a point behaviour only `start` counts.
+    behavior : str
+    subject, target : str, optional
+        Who does it to whom.
+    exclusive : bool
+        End what else the subject does in these frames.
+
+    Examples
+    --------
+    >>> a = Annotation.from_bouts([0], [10], ["rest"], ["rest", "run"], rate=10, n_frames=20)
+    >>> b = mark(a, 4, 15, "run")
+    >>> b.start.tolist(), b.stop.tolist(), b.behavior.tolist()
+    ([0, 4], [4, 15], [0, 1])
+    """
+    code = annotation.ethogram.code(behavior)
+    if annotation.ethogram[code].point:
+        return _add(_seen(annotation, start, start + 1), start, start, code, subject, target)
+    if stop <= start:
+        raise EthobenchError(f"a bout ends after it starts, but frames {start} to {stop} were given")
+    seen = _seen(annotation, start, stop)
+    whose = seen.subject == _place(seen, subject)
+    same = whose & (seen.target == _place(seen, target)) & (seen.behavior == code) & _states(seen)
+    met = np.flatnonzero(same & (seen.start <= stop) & (seen.stop >= start))
+    rest = np.ones(len(seen), dtype=bool)
+    rest[met] = False
+    others = _states(seen) & whose & ~same if exclusive else np.zeros(len(seen), dtype=bool)
+    if met.size:
+        first, last = min(start, int(seen.start[met].min())), max(stop, int(seen.stop[met].max()))
+        return _rebuilt(seen, _Pieces.cut(seen, start, stop, others, rest).plus(met[:1], first, last))
+    return _add(_rebuilt(seen, _Pieces.cut(seen, start, stop, others)), start, stop, code, subject, target)
+
+
+def clear(annotation: Annotation, start: int, stop: int, *, behavior: str | None = None, subject: str | None = None) -> Annotation:
+    """Say that nothing (or not this behaviour, or nothing by this subject) goes on in ``[start, stop)``; bouts are cut there."""
+    chosen = np.ones(len(annotation), dtype=bool)
+    if behavior is not None:
+        chosen &= annotation.behavior == annotation.ethogram.code(behavior)
+    if subject is not None:
+        chosen &= annotation.subject == _place(annotation, subject)
+    seen = _seen(annotation, start, stop)
+    return _rebuilt(seen, _Pieces.cut(seen, start, stop, chosen))
+
+
+def hide(annotation: Annotation, start: int, stop: int) -> Annotation:
+    """Say that ``[start, stop)`` was not looked at."""
+    blank = iv.intervals([start], [stop])
+    cut = _rebuilt(annotation, _Pieces.cut(annotation, start, stop, np.ones(len(annotation), dtype=bool)))
+    return cut.with_observed(cut.observed.apply(lambda seen: iv.difference(seen, blank)))
+
+
+def _seen(annotation: Annotation, start: int, stop: int) -> Annotation:
+    looked = iv.intervals([start], [min(stop, annotation.n_frames)])
+    return annotation.with_observed(annotation.observed.apply(lambda seen: iv.union_all([seen, looked])))
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Bouts that have all details of the bouts at `places` of an annotation, but frames of their own."""
+
+    places: IntArray
+    start: IntArray
+    stop: IntArray
+
+    @classmethod
+    def cut(cls, a: Annotation, start: int, stop: int, chosen: BoolArray, kept: BoolArray | None = None) -> _Pieces:
+        """Take ``[start, stop)`` out of the chosen bouts, where one that reaches over both ends becomes two; leave out what is not kept."""
+        point = a.start == a.stop
+        hit = chosen & np.where(point, (a.start >= start) & (a.start < stop), (a.start < stop) & (a.stop > start))
+        rest = np.flatnonzero(~hit if kept is None else ~hit & kept)
+        left, right = (np.flatnonzero(hit & ~point & beyond) for beyond in (a.start < start, a.stop > stop))
+        return cls(
+            np.concatenate((rest, left, right)),
+            np.concatenate((a.start[rest], a.start[left], np.full(len(right), stop))),
+            np.concatenate((a.stop[rest], np.full(len(left), start), a.stop[right])),
+        )
+
+    def plus(self, places: IntArray, start: int, stop: int) -> _Pieces:
+        """Add bouts like those at `places`, from `start` to `stop`."""
+        frames = (np.full(len(places), edge) for edge in (start, stop))
+        return _Pieces(*(np.concatenate(pair) for pair in zip((self.places, self.start, self.stop), (places, *frames), strict=True)))
+
+
+def _rebuilt(a: Annotation, pieces: _Pieces) -> Annotation:
+    """Make an annotation of pieces of another one, listed by time."""
+    sorted_ = np.lexsort((pieces.stop, pieces.start))
+    places = pieces.places[sorted_]
+    return Annotation.from_bouts(
+        pieces.start[sorted_],
+        pieces.stop[sorted_],
+        a.behavior[places],
+        a.ethogram,
+        a.rate,
+        a.n_frames,
+        subject=a.names(a.subject[places]) if a.subjects else None,
+        target=a.names(a.target[places]) if a.subjects else None,
+        observed=a.observed,
+        confidence=None if a.confidence is None else a.confidence[places],
+        modifiers=None if a.modifiers is None else a.modifiers[places].tolist(),
+        comment=None if a.comment is None else a.comment[places].tolist(),
+        subjects=a.subjects,
+    )
+
+
+def _add(a: Annotation, start: int, stop: int, code: int, subject: str | None, target: str | None) -> Annotation:
+    """Add a bout that nothing else is known of."""
+    place = int(np.searchsorted(a.start, start, side="right"))
+    named = bool(a.subjects or subject or target)
+    return Annotation.from_bouts(
+        np.insert(a.start, place, start),
+        np.insert(a.stop, place, stop),
+        np.insert(a.behavior, place, code),
+        a.ethogram,
+        a.rate,
+        a.n_frames,
+        subject=_inserted(a.names(a.subject), place, subject) if named else None,
+        target=_inserted(a.names(a.target), place, target) if named else None,
+        observed=a.observed,
+        confidence=None if a.confidence is None else np.insert(a.confidence, place, np.nan),
+        modifiers=None if a.modifiers is None else _inserted(a.modifiers.tolist(), place, ""),
+        comment=None if a.comment is None else _inserted(a.comment.tolist(), place, ""),
+        subjects=a.subjects,
+    )
+
+
+def _inserted(values: list[Any], place: int, value: Any) -> list[Any]:
+    return [*values[:place], value, *values[place:]]
+
+
+def _states(annotation: Annotation) -> BoolArray:
+    """Tell which bouts have a duration; point events exclude nothing."""
+    return np.asarray(annotation.stop > annotation.start)
+
+
+def _place(annotation: Annotation, subject: str | None) -> int:
+    """Return a subject's code; -1 for nobody, -2 (which no bout has) for one that the annotation does not know yet."""
+    if not subject:
+        return -1
+    return annotation.subjects.index(subject) if subject in annotation.subjects else -2
+
+
+def _frames(edit: Edit, annotation: Annotation) -> tuple[int, int]:
+    start, stop = edit.get("start"), edit.get("stop")
+    if type(start) is not int or type(stop) is not int or not 0 <= start <= stop <= annotation.n_frames:
+        raise MismatchError(f"an edit is from one of {annotation.n_frames} frames to a later one, not from {start!r} to {stop!r}")
+    return start, stop
+
+
+def _text(edit: Edit, name: str) -> str | None:
+    value = edit.get(name)
+    if value is not None and not isinstance(value, str):
+        raise EthobenchError(f"the {name} of an edit is a name, not {value!r}")
+    return value

@@ -1,0 +1,143 @@
+"""What the page is told, as plain values that JSON can hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ethobench.app.disagreement import least_certain
+from ethobench.app.entries import CORRECTION, Entry, Track
+from ethobench.app.project import Project
+from ethobench.app.traces import pose_facts
+from ethobench.core import Ethogram, Poses
+from ethobench.core import intervals as iv
+from ethobench.formats import formats
+
+LEAST_CERTAIN = 100
+
+
+def project_facts(project: Project) -> dict[str, Any]:
+    """Return everything that does not belong to one recording alone."""
+    ethograms = list(dict.fromkeys(entry.ethogram for entry in project.entries))
+    return {
+        "name": project.name,
+        "corrections": str(project.corrections.folder.resolve()),
+        "ethograms": [_ethogram_facts(ethogram) for ethogram in ethograms],
+        "recordings": [
+            {
+                "id": entry.recording.id,
+                "individual": entry.recording.individual,
+                "rate": entry.rate,
+                "n_frames": entry.n_frames,
+                "ethogram": ethograms.index(entry.ethogram),
+                "tracks": len(entry.tracks),
+                "corrected": len(entry.corrections),
+                "disagreement": entry.disagreement,
+            }
+            for entry in project.entries
+        ],
+        "formats": [
+            {"name": f.name, "title": f.title, "suffix": f.suffixes[0], "several": f.several}
+            for f in formats
+            if f.can_write and "annotations" in f.contents
+        ],
+        "notes": project.notes,
+    }
+
+
+def recording_facts(project: Project, place: int) -> dict[str, Any]:
+    """Return what one recording has, without reading its signals."""
+    entry = project.entry(place)
+    video = entry.recording.video
+    shown = project.video(place) is not None
+    return {
+        "place": place,
+        "id": entry.recording.id,
+        "individual": entry.recording.individual,
+        "rate": entry.rate,
+        "n_frames": entry.n_frames,
+        "subjects": list(entry.subjects),
+        "tracks": [track_facts(entry, track) for track in entry.tracks],
+        "video": shown,
+        "video_note": "" if video is None or shown else f"{video.name} is missing, no video, or outside the opened folders (see --videos)",
+        "disagreement": entry.disagreement,
+        "notes": entry.notes[:50],
+    }
+
+
+def track_facts(entry: Entry, track: Track) -> dict[str, Any]:
+    """Return what one track is like."""
+    history = entry.corrections.get(track.name) if track.kind == CORRECTION else None
+    annotation = track.annotation
+    used = {int(code) for code in annotation.behavior[annotation.stop > annotation.start]}
+    return {
+        "name": track.name,
+        "kind": track.kind,
+        "revision": track.revision,
+        "bouts": len(annotation),
+        "exclusive": annotation.is_exclusive,
+        "used": sorted(used),
+        "subjects": [name for name in annotation.subjects if (annotation.subject == annotation.subjects.index(name)).any()],
+        "unnamed": bool((annotation.subject < 0).any()) or not len(annotation),
+        "probabilities": track.prediction is not None,
+        "certain": track.prediction is not None or annotation.confidence is not None,
+        "overlapping": track.prediction is not None and not track.prediction.exclusive,
+        "undo": history is not None and history.previous is not None,
+        "redo": history is not None and history.following is not None,
+    }
+
+
+def signal_facts(entry: Entry) -> dict[str, Any]:
+    """Return the lanes of a recording's signals and how to draw its poses; reads them."""
+    poses = entry.signals if isinstance(entry.signals, Poses) else None
+    facts: dict[str, Any] = {"lanes": [lane.facts() for lane in entry.lanes], "poses": None}
+    if poses is not None:
+        facts["poses"] = pose_facts(poses)
+        width, height = (entry.recording.metadata.get(name) for name in ("width", "height"))
+        if isinstance(width, (int, float)) and isinstance(height, (int, float)):
+            facts["poses"]["box"] = [0, 0, width, height]
+    return facts
+
+
+def moment_facts(entry: Entry, frame: int) -> dict[str, list[dict[str, Any]] | None]:
+    """Return the bouts that each track has at a frame, the background's left out; None where a track did not look."""
+    found: dict[str, list[dict[str, Any]] | None] = {}
+    for track in entry.tracks:
+        a = track.annotation
+        places = np.flatnonzero(
+            (a.start <= frame) & (a.stop > frame) & (a.behavior != (-1 if a.ethogram.background is None else a.ethogram.background))
+        )
+        seen = iv.covered_before(a.observed.anywhere(), [frame, frame + 1])
+        said = [
+            {"start": int(a.start[i]), "stop": int(a.stop[i]), "behavior": int(a.behavior[i]), "subject": who}
+            for i, who in zip(places, a.names(a.subject[places]), strict=True)
+        ]
+        found[track.name] = said if said or seen[1] > seen[0] else None
+    return found
+
+
+def uncertain_facts(entry: Entry) -> list[dict[str, Any]]:
+    """Return the bouts that models are least certain of, over all tracks."""
+    found = []
+    for track in entry.tracks:
+        bouts = least_certain(track.annotation, track.prediction)
+        for place, certainty in zip(bouts.places[:LEAST_CERTAIN].tolist(), bouts.certainty[:LEAST_CERTAIN].tolist(), strict=True):
+            a = track.annotation
+            found.append(
+                {
+                    "track": track.name,
+                    "start": int(a.start[place]),
+                    "stop": int(a.stop[place]),
+                    "behavior": int(a.behavior[place]),
+                    "certainty": round(certainty, 4),
+                }
+            )
+    return sorted(found, key=lambda bout: (bout["certainty"], bout["start"]))[:LEAST_CERTAIN]
+
+
+def _ethogram_facts(ethogram: Ethogram) -> list[dict[str, Any]]:
+    return [
+        {"name": b.name, "definition": b.definition, "key": b.key, "point": b.point, "background": code == ethogram.background}
+        for code, b in enumerate(ethogram)
+    ]

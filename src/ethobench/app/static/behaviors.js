@@ -1,0 +1,67 @@
+// The behaviours: colours, keys, definitions; and who does it, where animals are named.
+
+import { press } from "./corrections.js";
+import { clockTime, duration, make } from "./dom.js";
+import { state } from "./state.js";
+
+class Behaviors extends HTMLElement {
+  connectedCallback() {
+    state.watch(["behaviors", "active", "recording", "subject", "exclusive"], () => this.#fill());
+    state.addEventListener("running", () => this.#markRunning());
+    state.addEventListener("mark", () => this.#tellSelection());
+  }
+
+  #fill() {
+    const chips = state.behaviors.map((behavior) => {
+      const dot = make("span", { className: behavior.point ? "dot point" : "dot" });
+      dot.style.background = behavior.color;
+      const chip = make("button", { type: "button", className: "chip", title: behavior.definition || behavior.name }, dot, behavior.name);
+      if (behavior.key) chip.append(make("kbd", {}, behavior.key));
+      chip.disabled = !state.activeTrack;
+      chip.dataset.code = behavior.code;
+      chip.addEventListener("click", () => press(behavior.code));
+      return chip;
+    });
+    this.chosen = make("output", { className: "chosen" });
+    this.replaceChildren(make("div", { className: "chips" }, ...chips), ...this.#choices(), this.chosen);
+    this.#markRunning();
+    this.#tellSelection();
+  }
+
+  #choices() {
+    if (!state.activeTrack) return [];
+    const found = [];
+    const subjects = state.recording.subjects;
+    if (subjects.length) {
+      found.push(chooser("Subject", subjects, state.subject, (subject) => state.set({ subject })));
+      found.push(chooser("Target", subjects, state.target, (target) => state.set({ target })));
+    }
+    const box = make("input", { type: "checkbox", checked: state.exclusive });
+    box.addEventListener("change", () => state.set({ exclusive: box.checked }));
+    found.push(make("label", { title: "Marking a behaviour ends what else the animal does in these frames" }, box, " one at a time"));
+    return found;
+  }
+
+  #tellSelection() {
+    const { in: first, out: last } = state.mark;
+    const [a, b] = [first, last].map((edge) => (edge === null ? "…" : clockTime(edge, state.rate)));
+    const length = state.selection ? ` · ${duration(last - first, state.rate)}` : "";
+    this.chosen.textContent = first === null && last === null ? "" : `${a} – ${b}${length}`;
+  }
+
+  #markRunning() {
+    for (const chip of this.querySelectorAll(".chip")) {
+      chip.classList.toggle("running", Number(chip.dataset.code) === state.running?.behavior);
+    }
+  }
+}
+
+customElements.define("eb-behaviors", Behaviors);
+
+function chooser(label, names, chosen, choose) {
+  const options = [make("option", { value: "" }, "–"), ...names.map((name) => make("option", { value: name }, name))];
+  const list = make("select", {}, ...options);
+  list.value = chosen ?? "";
+  list.addEventListener("change", () => choose(list.value || null));
+  return make("label", {}, `${label} `, list);
+}

@@ -1,0 +1,83 @@
+// The page: reads what is open, ties its parts together.
+
+import "./behaviors.js";
+import "./panel.js";
+import "./recordings.js";
+import "./stage.js";
+import "./timeline.js";
+import "./transport.js";
+import { askToCorrect, askToExport, showKeys } from "./dialogs.js";
+import { grouped, say } from "./dom.js";
+import { icon } from "./icons.js";
+import { listenToKeys } from "./keyboard.js";
+import { player } from "./player.js";
+import { ask } from "./server.js";
+import { dressed, state } from "./state.js";
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  if (state.recording) state.set({ behaviors: behaviorsOf(state.recording.place) });
+  document.dispatchEvent(new Event("themechange"));
+}
+
+function behaviorsOf(place) {
+  return dressed(state.project.ethograms[state.project.recordings[place].ethogram]);
+}
+
+async function open({ place, done, asked = ask(`recordings/${place}`) }) {
+  try {
+    player.pause();
+    const recording = await asked;
+    const last = state.tracks.find((track) => track.name === state.active)?.name;
+    const active = recording.tracks.find((track) => track.kind === "correction" && track.name === last);
+    const nothing = { in: null, out: null };
+    state.set({ behaviors: behaviorsOf(place), signals: null, frame: 0, mark: nothing, bout: null, running: null, active: null });
+    Object.assign(state, { from: 0, to: Math.max(recording.n_frames, 1) });
+    state.set({ recording });
+    state.activate(active ?? null);
+    history.replaceState(null, "", `${location.pathname}${location.search}#${place}`);
+    done?.();
+    const signals = await ask(`recordings/${place}/signals`);
+    if (state.recording.place === place) state.set({ signals });
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+async function begin() {
+  setTheme(localStorage.getItem("theme") ?? (dark.matches ? "dark" : "light"));
+  dark.addEventListener("change", () => localStorage.getItem("theme") ?? setTheme(dark.matches ? "dark" : "light"));
+  document.addEventListener("open", (event) => open(event.detail));
+  document.getElementById("correct").addEventListener("click", askToCorrect);
+  document.getElementById("export").addEventListener("click", askToExport);
+  document.getElementById("help").addEventListener("click", showKeys);
+  document.getElementById("theme").addEventListener("click", () => {
+    const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    localStorage.setItem("theme", theme);
+    setTheme(theme);
+  });
+  document.getElementById("theme").append(icon("theme"));
+  listenToKeys();
+  try {
+    const wanted = Number(location.hash.slice(1)) || 0;
+    const asked = ask(`recordings/${wanted}`);
+    asked.catch(() => {}); // a number that is not there any more
+    const project = await ask("project");
+    state.set({ project });
+    const { recordings, name, corrections } = project;
+    document.title = `${name} – Ethobench`;
+    document.getElementById("project").textContent = name;
+    const frames = recordings.reduce((sum, r) => sum + r.n_frames, 0);
+    const count = `${recordings.length} recording${recordings.length === 1 ? "" : "s"}`;
+    document.getElementById("where").textContent = `${count}, ${grouped(frames)} frames · corrections go to ${corrections}`;
+    if (wanted < recordings.length) await open({ place: wanted, asked });
+    else if (recordings.length) await open({ place: 0 });
+    else say("There is no recording in this.", true);
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+begin();

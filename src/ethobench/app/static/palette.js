@@ -1,0 +1,39 @@
+// The colours of behaviours, for light and dark pages; the report uses the same ones. Each keeps a contrast of 3:1 to the page,
+// and they stay apart for all common kinds of colour blindness.
+
+const COLORS = {
+  light: ["#244bbf", "#9b461c", "#34a496", "#6b3162", "#b68313", "#b578e8", "#067e93", "#72261f"],
+  dark: ["#6999fd", "#cc6a1a", "#86ecd2", "#9e5c8c", "#e5b71a", "#775ad8", "#72c9ea", "#f1838b"],
+};
+const BACKGROUND = { light: "#aab2ba", dark: "#69727c" };
+const LANE = { light: "#eaecee", dark: "#2a2f36" };
+
+/** Give each behaviour of an ethogram its colour by its place; from the ninth on, paler ones. The background is grey. */
+export function colorsOf(behaviors, theme) {
+  const base = COLORS[theme];
+  return behaviors.map((behavior, place) => {
+    if (behavior.background) return BACKGROUND[theme];
+    const color = base[place % base.length];
+    return place < base.length ? color : mixed(color, LANE[theme]);
+  });
+}
+
+/** Black or white, whichever can be read on a colour. */
+export function inkOn(color) {
+  const [r, g, b] = rgb(color).map((part) => (part / 255) ** 2.2);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.3 ? "#111111" : "#ffffff";
+}
+
+/** The three parts of a colour, each from 0 to 255. */
+export function rgb(color) {
+  return [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+}
+
+const pixel = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+
+function mixed(color, ground) {
+  pixel.fillStyle = `color-mix(in oklab, ${color} 55%, ${ground})`;
+  pixel.fillRect(0, 0, 1, 1);
+  const parts = [...pixel.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+  return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+}

@@ -1,0 +1,141 @@
+// The panel: what every track says at the playhead, what to label next, what reading noted.
+
+import { clockTime, duration, make, say } from "./dom.js";
+import { select } from "./jumps.js";
+import { ask } from "./server.js";
+import { state } from "./state.js";
+
+const LATER = 400; // milliseconds that suggestions wait for the tracks to be drawn
+const PAUSE = 80; // milliseconds between questions while the playhead moves
+
+class Panel extends HTMLElement {
+  #waiting = false;
+  #suggested = [];
+  #seen = new Set();
+
+  connectedCallback() {
+    this.now = make("ul", { className: "now" });
+    this.next = make("ol", { className: "next" });
+    this.notes = make("ul", { className: "notes" });
+    const refresh = make("button", { type: "button", className: "quiet" }, "Refresh");
+    refresh.addEventListener("click", () => this.suggest());
+    this.noted = make("section", {}, make("h2", {}, "Notes"), this.notes);
+    this.append(
+      make("section", {}, make("h2", {}, "At the playhead"), this.now),
+      make("section", {}, make("h2", {}, "Label next", refresh), this.next),
+      this.noted,
+    );
+    state.watch(["frame", "recording", "hidden", "active"], () => this.#soon());
+    state.addEventListener("recording", () => this.#showNotes());
+    state.addEventListener("project", () => setTimeout(() => this.suggest(), LATER));
+  }
+
+  /** Ask what to label next. */
+  async suggest() {
+    try {
+      this.#suggested = await ask("suggestions");
+    } catch (error) {
+      return say(error.message, true);
+    }
+    this.#fillNext();
+  }
+
+  /** Go to the first suggestion that was not looked at yet. */
+  async step() {
+    const place = this.#suggested.findIndex((_, i) => !this.#seen.has(key(this.#suggested[i])));
+    const none = this.#suggested.length ? "All suggestions were looked at; refresh for more." : "There is nothing to suggest.";
+    if (place < 0) return say(none);
+    await this.#go(this.#suggested[place]);
+  }
+
+  async #go(suggestion) {
+    this.#seen.add(key(suggestion));
+    this.#fillNext();
+    if (state.recording?.place !== suggestion.recording) {
+      await new Promise((done) => document.dispatchEvent(new CustomEvent("open", { detail: { place: suggestion.recording, done } })));
+    }
+    select(suggestion.start, suggestion.stop);
+  }
+
+  #fillNext() {
+    const rows = this.#suggested.map((suggestion) => {
+      const { id, rate } = state.project.recordings[suggestion.recording];
+      const { start, stop, doubt } = suggestion;
+      const title = "doubt: how unsure models are and how much annotators differ";
+      const button = make(
+        "button",
+        { type: "button", className: this.#seen.has(key(suggestion)) ? "seen" : "" },
+        make("span", { className: "id" }, id),
+        make("span", { className: "facts" }, `${clockTime(start, rate, 0)} · ${duration(stop - start, rate)}`),
+        make("span", { className: "share", title }, `${Math.round(doubt * 100)} %`),
+      );
+      button.addEventListener("click", () => this.#go(suggestion));
+      return make("li", {}, button);
+    });
+    const nothing = make("p", { className: "empty" }, "Suggestions need a model's probabilities, or two tracks that differ.");
+    this.next.replaceChildren(...(rows.length ? rows : [nothing]));
+  }
+
+  #soon() {
+    if (this.#waiting || !state.recording) return;
+    this.#waiting = true;
+    setTimeout(() => this.#fillNow(), PAUSE);
+  }
+
+  async #fillNow() {
+    const { place } = state.recording;
+    const asked = state.frame;
+    try {
+      const said = await ask(`recordings/${place}/at`, { frame: asked });
+      if (state.recording.place === place) this.now.replaceChildren(...state.tracks.map((track) => row(track, said[track.name])));
+    } catch (error) {
+      say(error.message, true);
+    }
+    this.#waiting = false;
+    if (state.frame !== asked || state.recording.place !== place) this.#soon();
+  }
+
+  #showNotes() {
+    const notes = [...(state.recording?.notes ?? []), ...(state.project?.notes ?? [])];
+    this.noted.hidden = !notes.length;
+    this.notes.replaceChildren(...notes.map((note) => make("li", {}, note)));
+  }
+}
+
+customElements.define("eb-panel", Panel);
+
+const key = ({ recording, start }) => `${recording} ${start}`;
+
+function row(track, bouts) {
+  const name = make("span", { className: "track", title: `${track.name}: ${track.bouts} bouts` }, track.name);
+  const said = make("span", { className: "said" });
+  if (!bouts) said.append(make("em", {}, "not looked at"));
+  else if (!bouts.length) said.append(make("em", {}, state.behaviors.find((b) => b.background)?.name ?? "nothing"));
+  for (const { behavior, subject, start, stop } of bouts ?? []) {
+    const dot = make("span", { className: "dot" });
+    dot.style.background = state.behaviors[behavior].color;
+    const text = `${subject ? `${subject}: ` : ""}${state.behaviors[behavior].name}`;
+    said.append(make("span", { className: "bout" }, dot, text, make("small", {}, duration(stop - start, state.rate))));
+  }
+  return make("li", {}, make("div", { className: "head" }, shownBox(track), name, editButton(track)), said);
+}
+
+function shownBox(track) {
+  const box = make("input", { type: "checkbox", checked: !state.hidden.has(track.name), ariaLabel: `Show and compare ${track.name}` });
+  box.title = "Show and compare this track";
+  box.addEventListener("change", () => {
+    const hidden = new Set(state.hidden);
+    if (box.checked) hidden.delete(track.name);
+    else hidden.add(track.name);
+    state.set({ hidden });
+  });
+  return box;
+}
+
+function editButton(track) {
+  if (track.kind !== "correction") return null;
+  const editing = track.name === state.active;
+  const button = make("button", { type: "button", className: "quiet", ariaPressed: String(editing) }, editing ? "✎ editing" : "edit");
+  button.addEventListener("click", () => state.activate(editing ? null : track));
+  return button;
+}

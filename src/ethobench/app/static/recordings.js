@@ -1,0 +1,93 @@
+// The list of recordings: searched, sorted, chosen.
+
+import { clockTime, make } from "./dom.js";
+import { state } from "./state.js";
+
+const ORDERS = {
+  "as listed": () => 0,
+  "most disagreement": (a, b) => (b.disagreement ?? -1) - (a.disagreement ?? -1),
+  "name": (a, b) => a.id.localeCompare(b.id, undefined, { numeric: true }),
+  "longest": (a, b) => b.n_frames / b.rate - a.n_frames / a.rate,
+  "not corrected yet": (a, b) => a.corrected - b.corrected,
+};
+
+class Recordings extends HTMLElement {
+  connectedCallback() {
+    this.search = make("input", { type: "search", placeholder: "Search   /", ariaLabel: "Search recordings" });
+    const options = Object.keys(ORDERS).map((name) => make("option", { value: name }, name));
+    this.order = make("select", { ariaLabel: "Sort recordings" }, ...options);
+    this.list = make("ol", {});
+    this.count = make("span", { className: "count" });
+    this.append(make("div", { className: "tools" }, this.search, make("label", {}, "Sort ", this.order), this.count), this.list);
+    this.search.addEventListener("input", () => this.#fill());
+    this.search.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") this.list.querySelector("button")?.click();
+      if (event.key === "Escape") this.search.blur();
+    });
+    this.order.addEventListener("change", () => this.#fill());
+    state.addEventListener("project", () => this.#fill());
+    state.addEventListener("recording", () => this.#note());
+  }
+
+  /** Open the recording that follows the present one in the list, or precedes it. */
+  step(by) {
+    const buttons = [...this.list.querySelectorAll("button")];
+    const at = buttons.findIndex((button) => button.getAttribute("aria-current") === "true");
+    buttons[at + by]?.click();
+  }
+
+  #fill() {
+    const { recordings } = state.project;
+    const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = recordings
+      .map((recording, place) => ({ ...recording, place }))
+      .filter((r) => words.every((word) => `${r.id} ${r.individual}`.toLowerCase().includes(word)))
+      .sort((a, b) => ORDERS[this.order.value](a, b) || a.place - b.place);
+    const most = Math.max(...recordings.map((r) => r.disagreement ?? 0), 1e-9);
+    this.list.replaceChildren(...found.map((recording) => item(recording, most)));
+    this.count.textContent = found.length === recordings.length ? `${found.length}` : `${found.length} of ${recordings.length}`;
+    this.#markCurrent();
+  }
+
+  /** Keep the list in step with what is known of the recording that is open. */
+  #note() {
+    if (!state.recording || !state.project) return;
+    const known = state.project.recordings[state.recording.place];
+    const corrected = state.tracks.filter((track) => track.kind === "correction").length;
+    const { disagreement } = state.recording;
+    if (known.corrected !== corrected || known.disagreement !== disagreement) {
+      Object.assign(known, { corrected, disagreement });
+      this.#fill();
+    }
+    this.#markCurrent();
+  }
+
+  #markCurrent() {
+    for (const button of this.list.querySelectorAll("button")) {
+      const current = Number(button.dataset.place) === state.recording?.place;
+      if (current) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    }
+  }
+}
+
+customElements.define("eb-recordings", Recordings);
+
+function item(recording, most) {
+  const { id, individual, n_frames: length, rate, disagreement, corrected, place } = recording;
+  const facts = [clockTime(length, rate, 0)];
+  if (individual !== id) facts.unshift(individual);
+  if (corrected) facts.push("✓ corrected");
+  const name = make("span", { className: "id", title: id }, id);
+  const button = make("button", { type: "button" }, name, make("span", { className: "facts" }, facts.join(" · ")));
+  button.dataset.place = place;
+  if (disagreement !== null) {
+    const bar = make("span", { className: "bar" });
+    bar.style.width = `${(disagreement / most) * 100}%`;
+    const percent = `${(disagreement * 100).toFixed(1)} %`;
+    const share = make("span", { className: "share", title: `tracks differ in ${percent} of the time` }, percent);
+    button.append(share, make("span", { className: "rail" }, bar));
+  }
+  button.addEventListener("click", () => document.dispatchEvent(new CustomEvent("open", { detail: { place } })));
+  return make("li", {}, button);
+}

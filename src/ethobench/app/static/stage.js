@@ -1,0 +1,189 @@
+// The stage: the video, and the animals' keypoints over it or on their own.
+
+import { inks, sized } from "./canvas.js";
+import { make, say } from "./dom.js";
+import { player } from "./player.js";
+import { address, askBytes } from "./server.js";
+import { state } from "./state.js";
+
+const CHUNK = 1024;
+const KEPT = 12;
+const TRAIL = 1.5; // seconds
+const FLOATS = 3; // x, y, confidence
+
+class Stage extends HTMLElement {
+  #chunks = new Map();
+  #place = -1;
+  #drawing = false;
+
+  connectedCallback() {
+    this.canvas = make("canvas", { role: "img", ariaLabel: "Keypoints at the playhead" });
+    this.note = make("p", { className: "note", hidden: true });
+    this.append(this.canvas, this.note);
+    state.watch(["recording", "signals"], () => this.#change());
+    state.addEventListener("frame", () => this.#redraw());
+    document.addEventListener("themechange", () => this.#redraw());
+    new ResizeObserver(() => this.#redraw()).observe(this);
+  }
+
+  #change() {
+    const { recording } = state;
+    if (!recording) return;
+    if (recording.place !== this.#place) {
+      this.#place = recording.place;
+      this.#chunks.clear();
+      this.#setVideo(recording.video ? address(`recordings/${recording.place}/video`) : null);
+    }
+    this.note.textContent = recording.video_note;
+    this.note.hidden = !recording.video_note;
+    this.hidden = !recording.video && !state.signals?.poses && !recording.video_note;
+    this.#redraw();
+  }
+
+  #setVideo(source) {
+    player.video?.remove();
+    player.video = null;
+    if (!source) return;
+    const video = make("video", { src: source, muted: true, playsInline: true, preload: "auto", disablePictureInPicture: true });
+    video.addEventListener("loadedmetadata", () => this.#redraw());
+    video.addEventListener("error", () => {
+      say("The browser cannot play this video; H.264 in MP4 always works.", true);
+      if (player.video === video) player.video = null;
+      video.remove();
+    });
+    player.video = video;
+    this.prepend(video);
+  }
+
+  #redraw() {
+    if (this.#drawing || this.hidden) return;
+    this.#drawing = true;
+    requestAnimationFrame(() => {
+      this.#drawing = false;
+      this.#draw();
+    });
+  }
+
+  #draw() {
+    const [width, height] = [this.clientWidth, this.clientHeight];
+    if (!width || !height) return;
+    const context = sized(this.canvas, width, height);
+    const poses = state.signals?.poses;
+    if (!poses || state.frame >= poses.n_frames) return;
+    const ink = inks();
+    const place = this.#placement(poses, width, height);
+    if (!player.video) {
+      context.strokeStyle = ink.line;
+      context.lineWidth = 1;
+      context.strokeRect(place.left, place.top, place.width, place.height);
+    }
+    const points = this.#frame(state.frame, poses);
+    if (!points) return;
+    if (!poses.individuals.some((_, who) => middleOf(points, who, poses))) {
+      context.fillStyle = ink.faint;
+      context.font = ink.font;
+      context.fillText("no keypoints in this frame", place.left + 10, place.top + 18);
+    }
+    poses.individuals.forEach((name, who) => {
+      const color = ink.animals[who % ink.animals.length];
+      this.#drawTrail(context, who, poses, place, color);
+      drawAnimal(context, points, who, poses, place, color, name);
+    });
+    this.#frame(Math.min(state.frame + CHUNK / 2, poses.n_frames - 1), poses); // so that it is there in time
+  }
+
+  /** Where the arena lies on the stage, and how large a unit of the tracker is. */
+  #placement(poses, width, height) {
+    const { video } = player;
+    const box = video?.videoWidth ? [0, 0, video.videoWidth, video.videoHeight] : poses.box;
+    const pad = video ? 0 : 10;
+    const scale = Math.min((width - 2 * pad) / (box[2] - box[0] || 1), (height - 2 * pad) / (box[3] - box[1] || 1));
+    const [w, h] = [(box[2] - box[0]) * scale, (box[3] - box[1]) * scale];
+    const [left, top] = [(width - w) / 2, (height - h) / 2];
+    return { left, top, width: w, height: h, x: (x) => left + (x - box[0]) * scale, y: (y) => top + (y - box[1]) * scale };
+  }
+
+  /** The positions of one frame: where each animal's keypoints begin in an array; null while they are on their way. */
+  #frame(frame, poses) {
+    const index = Math.floor(frame / CHUNK);
+    const there = this.#chunks.get(index);
+    if (there === undefined) this.#fetch(index);
+    if (!there) return null;
+    const size = poses.individuals.length * poses.keypoints.length * FLOATS;
+    return there.subarray((frame - index * CHUNK) * size, (frame - index * CHUNK + 1) * size);
+  }
+
+  async #fetch(index) {
+    const place = this.#place;
+    this.#chunks.set(index, null);
+    for (const old of this.#chunks.keys()) if (this.#chunks.size > KEPT && Math.abs(old - index) > 2) this.#chunks.delete(old);
+    try {
+      const bytes = await askBytes(`recordings/${place}/poses`, { start: index * CHUNK, stop: (index + 1) * CHUNK });
+      if (place === this.#place) this.#chunks.set(index, new Float32Array(bytes));
+    } catch (error) {
+      say(error.message, true);
+    }
+    this.#redraw();
+  }
+
+  #drawTrail(context, who, poses, place, color) {
+    const count = Math.min(Math.round(TRAIL * state.rate), 200);
+    context.beginPath();
+    let down = false;
+    for (let frame = Math.max(state.frame - count, 0); frame <= state.frame; frame += Math.max(Math.floor(count / 40), 1)) {
+      const points = this.#chunks.get(Math.floor(frame / CHUNK)) ? this.#frame(frame, poses) : null;
+      const middle = points && middleOf(points, who, poses);
+      if (!middle) down = false;
+      else {
+        if (down) context.lineTo(place.x(middle[0]), place.y(middle[1]));
+        else context.moveTo(place.x(middle[0]), place.y(middle[1]));
+        down = true;
+      }
+    }
+    context.globalAlpha = 0.35;
+    context.strokeStyle = color;
+    context.lineWidth = 1.5;
+    context.stroke();
+    context.globalAlpha = 1;
+  }
+}
+
+customElements.define("eb-stage", Stage);
+
+function point(points, who, keypoint, poses) {
+  const at = (who * poses.keypoints.length + keypoint) * FLOATS;
+  return Number.isNaN(points[at]) ? null : [points[at], points[at + 1], points[at + 2]];
+}
+
+function middleOf(points, who, poses) {
+  const known = poses.keypoints.map((_, k) => point(points, who, k, poses)).filter(Boolean);
+  return known.length ? [0, 1].map((axis) => known.reduce((sum, p) => sum + p[axis], 0) / known.length) : null;
+}
+
+function drawAnimal(context, points, who, poses, place, color, name) {
+  context.strokeStyle = context.fillStyle = color;
+  context.lineWidth = 2.5;
+  context.lineCap = "round";
+  for (const bone of poses.bones) {
+    const [a, b] = bone.map((k) => point(points, who, k, poses));
+    if (!a || !b) continue;
+    context.beginPath();
+    context.moveTo(place.x(a[0]), place.y(a[1]));
+    context.lineTo(place.x(b[0]), place.y(b[1]));
+    context.stroke();
+  }
+  poses.keypoints.forEach((_, k) => {
+    const p = point(points, who, k, poses);
+    if (!p) return;
+    context.globalAlpha = Number.isNaN(p[2]) ? 1 : Math.max(Math.min(p[2], 1), 0.25);
+    context.beginPath();
+    context.arc(place.x(p[0]), place.y(p[1]), k === 0 ? 4.5 : 3, 0, 2 * Math.PI);
+    context.fill();
+    context.globalAlpha = 1;
+  });
+  const middle = middleOf(points, who, poses);
+  if (middle && poses.individuals.length > 1) {
+    context.font = inks().font;
+    context.fillText(name, place.x(middle[0]) + 12, place.y(middle[1]) - 12);
+  }
+}

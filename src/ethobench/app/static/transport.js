@@ -1,0 +1,70 @@
+// Play, step, jump, zoom; where the playhead is.
+
+import { undo } from "./corrections.js";
+import { clockTime, grouped, make } from "./dom.js";
+import { icon } from "./icons.js";
+import { toDisagreement, toDoubtful } from "./jumps.js";
+import { player } from "./player.js";
+import { state } from "./state.js";
+
+class Transport extends HTMLElement {
+  connectedCallback() {
+    this.toggle = button("", "Play or pause (space)", () => player.toggle());
+    this.speed = make("output", { className: "speed", title: "Speed (↑ ↓)" });
+    this.time = make("output", { className: "time" });
+    this.frame = make("output", { className: "frame" });
+    this.undo = button(icon("undo"), "Undo (Ctrl-Z)", () => undo());
+    this.redo = button(icon("redo"), "Redo (Ctrl-Shift-Z)", () => undo(true));
+    this.differ = group(
+      button("◂", "Previous disagreement (Shift-D)", () => toDisagreement(false)),
+      make("span", { className: "between" }, "disagreement"),
+      button("▸", "Next disagreement (D)", () => toDisagreement()),
+    );
+    this.doubt = group(button("least certain ▸", "Least certain bout (C)", () => toDoubtful()));
+    const steps = [
+      button(icon("back"), "One frame back (←)", () => state.seek(state.frame - 1)),
+      this.toggle,
+      button(icon("on"), "One frame on (→)", () => state.seek(state.frame + 1)),
+    ];
+    const zooms = [
+      button("−", "Zoom out (−)", () => state.zoom(2)),
+      button("+", "Zoom in (+)", () => state.zoom(0.5)),
+      button("fit", "Show all (F)", () => state.look(0, state.nFrames)),
+    ];
+    this.append(
+      group(...steps, this.speed),
+      group(this.time, this.frame),
+      this.differ,
+      this.doubt,
+      group(this.undo, this.redo),
+      group(...zooms),
+    );
+    state.watch(["frame", "recording"], () => {
+      this.time.textContent = clockTime(state.frame, state.rate, 3);
+      this.frame.textContent = `frame ${grouped(state.frame)} of ${grouped(state.nFrames)}`;
+    });
+    state.watch(["playing"], () => this.toggle.replaceChildren(icon(state.playing ? "pause" : "play")));
+    state.watch(["speed"], () => (this.speed.textContent = `${state.speed}×`));
+    state.watch(["active", "recording"], () => {
+      this.differ.hidden = state.tracks.length < 2;
+      this.doubt.hidden = !state.tracks.some((track) => track.certain);
+      this.undo.disabled = !state.activeTrack?.undo;
+      this.redo.disabled = !state.activeTrack?.redo;
+    });
+  }
+}
+
+customElements.define("eb-transport", Transport);
+
+function group(...children) {
+  return make("div", { className: "group" }, ...children);
+}
+
+function button(content, title, act) {
+  const made = make("button", { type: "button", title, ariaLabel: title }, content);
+  made.addEventListener("click", () => {
+    act();
+    made.blur(); // so that the space bar keeps playing
+  });
+  return made;
+}

@@ -1,0 +1,105 @@
+"""`ethobench train`: how good a model would be on new individuals, then the model itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ethobench.benchmarks.results import Row
+    from ethobench.models import Model
+
+
+def run(
+    dataset: Annotated[str, typer.Argument(help="A dataset's name, a folder, or a recordings.csv.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model; its cross-validation goes beside it, into OUT-cv.")],
+    model: Annotated[str, typer.Option(help="Which model; see: ethobench models.")] = "rf",
+    param: Annotated[list[str] | None, typer.Option(help="A hyper-parameter, such as trees=200; may be repeated.")] = None,
+    init: Annotated[Path | None, typer.Option(help="Begin with what was learnt there, by pretrain or train.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Whom to learn from, where there are several; or 'consensus'.")] = None,
+    split: Annotated[str, typer.Option(help="What is never split between training and test: individual or recording.")] = "individual",
+    evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first.")] = True,
+    workers: Annotated[int, typer.Option(help="Processes; one for each core unless given.", min=1)] = os.cpu_count() or 1,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+) -> None:
+    """Train a model on annotated recordings; first tell by grouped cross-validation how good it is on new individuals.
+
+    Example: [bold]ethobench train my_study/ --model rf --out models/rf[/bold]
+    """
+    from ethobench.core.errors import EthobenchError
+    from ethobench.datasets import load_dataset
+    from ethobench.models import create_model
+
+    if out.exists():
+        raise EthobenchError(f"{out} exists and is left alone; choose another name")
+    params = _params(param or [])
+    if init is not None:
+        params[_place_for(init, model)] = str(init.resolve())
+    fresh = create_model(model, seed=seed, **params)
+    if evaluate:
+        rows = _cross_validate(dataset, out, fresh, params, annotator, split, workers)
+        fresh.evaluation = {"suite": "ethobench", "split": split, "figures": {row["metric"]: row["mean"] for row in rows}}
+    data = load_dataset(dataset)
+    typer.echo(f"learning from all {len(data)} recordings", err=True)
+    fresh.fit(data, annotator=annotator)
+    fresh.save(out)
+    typer.echo(f"{out}: {fresh!r}")
+    typer.echo(f"next: ethobench predict {out} RECORDING... --out annotations/")
+
+
+def _place_for(init: Path, model: str) -> str:
+    """Return the hyper-parameter by which a model takes what was learnt before."""
+    import dataclasses
+
+    from ethobench.core.errors import EthobenchError
+    from ethobench.models import models
+
+    known = [field.name for field in dataclasses.fields(models[model].Params)]
+    for name in ("init", "weights"):
+        if name in known:
+            return name
+    able = [each for each in models.names() if {"init", "weights"} & {f.name for f in dataclasses.fields(models[each].Params)}]
+    raise EthobenchError(f"model {model!r} cannot begin with {init}; these can: {', '.join(able)}")
+
+
+def _cross_validate(
+    dataset: str, out: Path, model: Model, params: dict[str, Any], annotator: str | None, split: str, workers: int
+) -> list[Row]:
+    """Score the model on individuals it has not seen, and show it."""
+    from ethobench.benchmarks import own, results_table
+    from ethobench.cli._progress import shown_progress
+    from ethobench.cli.results import print_table
+    from ethobench.core.errors import EthobenchError
+    from ethobench.metrics import suites
+    from ethobench.runs import Engine, Store
+    from ethobench.runs.workers import local_workers
+
+    store = Store(out.with_name(f"{out.name}-cv"))
+    plans = list(own.plans(dataset, [model.name], params=params, annotator=annotator, by=split, seed=model.seed))
+    with local_workers(workers) as staff, shown_progress() as watch:
+        outcome = Engine(store, staff.make_executor, staff.count, watch).run(plans)
+    if outcome.failed or outcome.broken:
+        raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
+    rows = results_table(store)
+    shown = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
+    print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in shown])
+    return rows
+
+
+def _params(told: list[str]) -> dict[str, Any]:
+    """Read ``name=value``: numbers, true, false and none as such, everything else as text."""
+    import json
+
+    found: dict[str, Any] = {}
+    for part in told:
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{part!r} is not name=value", param_hint="--param")
+        try:
+            found[name.strip()] = json.loads({"none": "null"}.get(value.lower(), value))
+        except ValueError:
+            found[name.strip()] = value
+    return found

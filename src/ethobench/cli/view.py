@@ -1,0 +1,54 @@
+"""`ethobench view`: look at recordings, compare annotators, and correct labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(
+    sources: Annotated[list[str], typer.Argument(help="A dataset, the store of a run, or files.", metavar="DATASET|STORE|FILES")],
+    port: Annotated[int, typer.Option(help="Where to serve the page; any free port unless given.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    corrections: Annotated[
+        Path | None, typer.Option(help="Folder for corrections; beside your recordings.csv unless given.", metavar="DIR")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(help="Frames per second, where files do not tell.", metavar="HZ")] = None,
+    behaviors: Annotated[str | None, typer.Option(help="Further behaviours to label with, separated by commas.")] = None,
+    model: Annotated[list[Path] | None, typer.Option(help="A saved model whose predictions are shown too; may be repeated.")] = None,
+    videos: Annotated[
+        list[Path] | None, typer.Option(help="A folder outside the data from which videos may be shown; may be repeated.", metavar="DIR")
+    ] = None,
+) -> None:
+    """Look at recordings, compare annotators and models, correct labels and save them as a new annotator.
+
+    Example: [bold]ethobench view my-experiment/[/bold]
+    """
+    from ethobench.core.errors import EthobenchError
+
+    try:
+        from ethobench.app.server import serve
+    except ModuleNotFoundError as error:
+        raise EthobenchError(f"the viewer needs {error.name}; pip install 'ethobench[app]'") from None
+    from ethobench.app.opening import open_project
+
+    project = open_project(
+        sources,
+        corrections=corrections,
+        rate=rate,
+        behaviors=[name.strip() for name in (behaviors or "").split(",") if name.strip()],
+        models=model or [],
+        videos=videos or [],
+        tell=_tell,
+    )
+    for note in project.notes:
+        _tell(note)
+    _tell("the viewer runs until Ctrl-C")
+    serve(project, port, browser=browser, ready=typer.echo)
+    _tell(f"stopped; corrections are in {project.corrections.folder}")
+
+
+def _tell(message: str) -> None:
+    typer.secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)

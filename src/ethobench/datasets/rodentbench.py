@@ -1,0 +1,198 @@
+"""Rodent-Bench: videos of rodents with segments of behaviour, for models that look at videos."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ethobench.core import Annotation, Dataset, Ethogram, Recording
+from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, FormatError, MissingDataError, NotFoundError
+from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.datasets._base import Family, register_dataset
+from ethobench.datasets._fetch import data_folder
+from ethobench.datasets.manifest import MANIFEST, load_manifest
+from ethobench.formats import read_at
+from ethobench.formats._cache import cache_folder, content_hash
+
+SHORT_SECONDS = 599.0
+VERSIONS = ("long", "short")
+VIDEOS, ANNOTATIONS = "videos", "annotations"
+SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mpg", ".mpeg", ".webm", ".wmv", ".mkv")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of the benchmark's sets: labels in the order of its prompts, the clock, and other words for the labels."""
+
+    labels: tuple[str, ...]
+    background: str
+    rate: float
+    words: Mapping[str, str]
+
+
+_VENTRAL = {"scratching": "scratch", "licking": "lick", "grooming": "groom", "digging": "dig"}
+SETS = {
+    "calms21": Source(("attack", "investigation", "mount", "other"), "other", 30.0, {}),
+    "freezing": Source(("Freezing", "Not Freezing"), "Not Freezing", 30.0, {"background": "Not Freezing"}),
+    "grooming": Source(("grooming", "other"), "other", 30.0, {"not grooming": "other", "background": "other"}),
+    "mouse_ventral1": Source(("groom", "dig", "background", "scratch", "lick"), "background", 60.0, _VENTRAL),
+    "mouse_ventral2": Source(("background", "scratch", "lick"), "background", 30.0, _VENTRAL),
+    "scratch_aid": Source(("scratching", "not scratching"), "not scratching", 30.0, {"scratch": "scratching", "other": "not scratching"}),
+}
+
+
+@register_dataset
+class Rodentbench(Family):
+    """``rodentbench/<name>/videos/<video>.mp4`` and ``rodentbench/<name>/annotations/<video>.json``.
+
+    Annotations are segment JSON or any other format. Those of several people lie in a folder for each:
+    ``annotations/<person>/<video>.json``. A ``recordings.csv`` in place of these folders works as everywhere. Option
+    ``version``: ``"long"``, or ``"short"`` for the first 599 seconds.
+    """
+
+    title = "videos of rodents, six sets of behaviours (Rodent-Bench, 2026)"
+    licence = "each source's own terms"
+    citation = "Rodent-Bench, arXiv:2602.18540"
+    variants = tuple(SETS)
+
+    def folder(self, variant: str) -> Path:
+        return data_folder() / "rodentbench" / variant
+
+    def is_here(self, variant: str) -> bool:
+        folder = self.folder(variant)
+        return (folder / MANIFEST).is_file() or bool(_annotation_files(folder))
+
+    def fetch(self, variant: str) -> None:
+        if not self.is_here(variant):
+            told = f"rodentbench/{variant} is not here, and is published at no one address"
+            raise MissingDataError(
+                f"{told}; put videos into {self.folder(variant) / VIDEOS} and annotations into {self.folder(variant) / ANNOTATIONS}"
+            )
+
+    def load(self, variant: str, **options: Any) -> Dataset:
+        version = options.pop("version", "long")
+        if options or version not in VERSIONS:
+            raise EthobenchError(f"rodentbench takes version={' or '.join(map(repr, VERSIONS))}, and nothing else")
+        self.fetch(variant)
+        folder, source = self.folder(variant), SETS[variant]
+        ethogram = Ethogram(source.labels, source.background)
+        if (folder / MANIFEST).is_file():
+            listed = load_manifest(folder / MANIFEST)
+            recordings, digest = listed.recordings, listed.version
+            recordings = tuple(
+                r.copy(annotations={who: _fitted(a, source, ethogram, r.id) for who, a in r.annotations.items()}) for r in recordings
+            )
+        else:
+            recordings, digest = _of_folders(folder, source, ethogram)
+        data = Dataset(
+            recordings=recordings,
+            ethogram=ethogram,
+            name=f"{self.name}/{variant}",
+            source="files of the user's own",
+            licence=self.licence,
+            citation=self.citation,
+            version=f"{digest}-{version}",
+        )
+        return shortened(data, SHORT_SECONDS) if version == "short" else data
+
+
+def shortened(data: Dataset, seconds: float) -> Dataset:
+    """Keep the first seconds of each recording; videos are not touched, but read no further than that."""
+    return replace(data, recordings=tuple(_shortened(recording, seconds) for recording in data))
+
+
+def label_shares(data: Dataset) -> dict[str, float]:
+    """Return the behaviours' shares of the observed time, annotators together; time without any bout is the background's."""
+    frames = dict.fromkeys(data.ethogram.names, 0.0)
+    for recording in data:
+        for annotation in recording.annotations.values():
+            fitted = annotation.with_ethogram(data.ethogram)
+            seen = fitted.observed.anywhere()
+            free = iv.total(seen) / fitted.rate
+            for name in frames:
+                if name != data.ethogram.background_name:
+                    held = iv.shared(iv.union(fitted.spans(name)), seen) / fitted.rate
+                    frames[name] += held
+                    free -= held
+            if data.ethogram.background_name is not None:
+                frames[data.ethogram.background_name] += max(0.0, free)
+    total = sum(frames.values())
+    return {name: part / total if total else 0.0 for name, part in frames.items()}
+
+
+def _annotation_files(folder: Path) -> list[tuple[str, Path]]:
+    """List annotators and their files: those in folders by the folder's name."""
+    place = folder / ANNOTATIONS
+    if not place.is_dir():
+        return []
+    flat = [(DEFAULT_ANNOTATOR, path) for path in sorted(place.iterdir()) if path.is_file() and not path.name.startswith(".")]
+    nested = [
+        (person.name, path)
+        for person in sorted(p for p in place.iterdir() if p.is_dir())
+        for path in sorted(person.iterdir())
+        if path.is_file() and not path.name.startswith(".")
+    ]
+    return flat + nested
+
+
+def _of_folders(folder: Path, source: Source, ethogram: Ethogram) -> tuple[tuple[Recording, ...], str]:
+    memory, digest = cache_folder() / "arrays", hashlib.blake2b(digest_size=8)
+    videos = {path.stem: path for path in sorted((folder / VIDEOS).glob("*")) if path.suffix.lower() in SUFFIXES}
+    found: dict[str, dict[str, Annotation]] = {}
+    for annotator, path in _annotation_files(folder):
+        digest.update(f"{annotator}/{path.stem}/{content_hash(path, memory)}".encode())
+        annotated = [r for r in read_at(path, source.rate) if r.annotations]
+        if len(annotated) != 1:
+            raise FormatError(path, f"one annotation of the video {path.stem!r} is expected here, not {len(annotated)}")
+        found.setdefault(path.stem, {})[annotator] = _fitted(annotated[0].annotation(), source, ethogram, str(path))
+    recordings = []
+    for name, group in sorted(found.items()):
+        video = videos.get(name)
+        seconds = None if video is None else _video_seconds(video)
+        if video is not None:
+            digest.update(content_hash(video, memory).encode())
+        length = max(int((seconds or 0) * source.rate), *(a.n_frames for a in group.values()))
+        fitted = {who: a.extend(length) for who, a in group.items()}
+        recordings.append(Recording(name, rate=source.rate, n_frames=length, annotations=fitted, video=video))
+    return tuple(recordings), digest.hexdigest()
+
+
+def _fitted(annotation: Annotation, source: Source, ethogram: Ethogram, where: str) -> Annotation:
+    """Express a source's own labels and clock in the set's."""
+    known = {name.lower(): name for name in source.labels}
+    names = {}
+    for name in annotation.ethogram.names:
+        word = name.strip().lower()
+        names[name] = known.get(word) or source.words.get(word) or ""
+    used = {annotation.ethogram[int(code)].name for code in set(annotation.behavior.tolist())}
+    unknown = sorted(name for name in used if not names[name])
+    if unknown:
+        raise NotFoundError(f"{where}: {', '.join(map(repr, unknown))} is none of {', '.join(source.labels)}")
+    kept = annotation.restrict([name for name in annotation.ethogram.names if names[name]])
+    fitted = kept.rename({name: new for name, new in names.items() if new and new != name}).with_ethogram(ethogram)
+    return fitted if fitted.rate == source.rate else fitted.resample(source.rate)
+
+
+def _shortened(recording: Recording, seconds: float) -> Recording:
+    if recording.rate is None or recording.n_frames is None:
+        return recording
+    length = int(seconds * recording.rate)
+    cut = {who: a.crop(0, min(length, a.n_frames)) for who, a in recording.annotations.items()}
+    return recording.copy(n_frames=min(length, recording.n_frames), annotations=cut)
+
+
+def _video_seconds(path: Path) -> float | None:
+    """Return a video's length; None where nothing is installed that reads it."""
+    try:
+        import av
+    except ImportError:
+        return None
+    try:
+        with av.open(str(path)) as container:
+            return None if container.duration is None else float(container.duration / av.time_base)
+    except av.error.FFmpegError as error:
+        raise FormatError(path, f"the video is damaged or of an unknown kind ({error.strerror})") from None

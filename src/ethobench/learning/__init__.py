@@ -1,0 +1,1 @@
+"""Learning: windows of recordings, the torch loop, losses, self-supervised pretexts."""

@@ -1,0 +1,231 @@
+"""Multimodal language models as a `Model`: `fit` keeps worked examples, `predict` asks."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
+from ethobench.core.errors import EthobenchError
+from ethobench.formats._cache import cache_folder, content_hash
+from ethobench.mllm.annotate import RULES, Assignment, assign, make_clip, make_provider, read_answers
+from ethobench.mllm.ask import Asker
+from ethobench.mllm.examples import Example, pick_examples
+from ethobench.mllm.outcome import WELL_FORMED, AnswerWarning, Outcome
+from ethobench.mllm.providers import Access, Provider, ProviderError
+from ethobench.mllm.request import Clip
+from ethobench.mllm.settings import Settings
+from ethobench.mllm.task import Task, load_task, task_names, task_of
+from ethobench.models import Model, register_model
+
+LEARNT = "examples.json"
+
+
+@dataclass(frozen=True)
+class Params(Settings):
+    """Whom to ask, what, and how; the remaining ones are those of `Settings`.
+
+    Attributes
+    ----------
+    provider : str
+    model : str
+        As the provider calls it.
+    task : str
+        A task's name or TOML file; that of the dataset, or one made of its ethogram, unless told.
+    examples : {"stretches", "clips", "text"}
+        What worked examples are.
+    shots : int
+        How many; none, as published, unless told.
+    example_seconds : float
+        How long each may be.
+    rule : {"repair", "published"}
+        How answers are read.
+    base_url, key_variable : str
+        As for `Access`.
+    answers : str
+        For ``replay``: where the answers lie.
+    digest : str
+        Of those answers, so that other answers make another job.
+    """
+
+    provider: str = "chance"
+    model: str = ""
+    task: str = ""
+    examples: str = "stretches"
+    shots: int = 0
+    example_seconds: float = 60.0
+    rule: str = "repair"
+    base_url: str = ""
+    key_variable: str = ""
+    answers: str = ""
+    digest: str = ""
+
+    def settings(self) -> Settings:
+        """Return how questions are put."""
+        return Settings(**{f.name: getattr(self, f.name) for f in dataclasses.fields(Settings)})
+
+    def access(self) -> Access:
+        """Return how the provider is reached."""
+        return Access(self.base_url, self.key_variable, answers=Path(self.answers) if self.answers else None)
+
+
+@register_model
+class Mllm(Model):
+    """Asks a provider about each recording's video. Answers are kept, so that asking the same again costs nothing."""
+
+    title = "a multimodal language model: gemini, openai, answers from files (replay) or guesses (chance)"
+    Params = Params
+    needs_signals = False
+
+    def __init__(self, *, seed: int = 0, **params: Any) -> None:
+        super().__init__(seed=seed, **params)
+        if self.params.rule not in RULES:
+            raise EthobenchError(f"answers are read by the rule {' or '.join(RULES)}, not {self.params.rule!r}")
+        self.task: Task | None = None
+        self.dataset = ""
+        self.worked: tuple[Example, ...] = ()
+        self.guide: tuple[Example, ...] = ()
+        self.outcomes: dict[str, Outcome] = {}
+
+    @cached_property
+    def asker(self) -> Asker:
+        """Asks, with the cache that all of Ethobench shares."""
+        return Asker(self.provider)
+
+    @cached_property
+    def provider(self) -> Provider:
+        """Whom to ask."""
+        return make_provider(self.params.provider, self.params.model, self.params.access())
+
+    def fit(self, data: Dataset, *, annotator: str | None = None) -> Mllm:
+        """Choose worked examples; where none are wanted, the recordings may be missing altogether.
+
+        Parameters
+        ----------
+        data : Dataset
+        annotator : str, optional
+        """
+        if not len(data) and not self.params.shots and self.params.provider != "chance":
+            self.ethogram, self.task, self.dataset = data.ethogram, self._task_for(data), data.name
+            self.trained_on = f"{data.name} (no recordings, version {data.version})"
+            return self
+        super().fit(data, annotator=annotator)
+        return self
+
+    def assignment(self, recording: Recording) -> Assignment:
+        """Return the questions about a recording."""
+        if self.task is None:
+            raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
+        shown = self.worked if self.provider.needs_video else self.guide
+        return assign(recording, self.task, self.provider, self.params.settings(), examples=shown, draw=self.seed)
+
+    def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        self.task, self.dataset = self._task_for(data), data.name
+        params, provider = self.params, self.provider
+
+        def clip(recording: Recording, start: float, stop: float) -> Clip:
+            if recording.video is None:
+                raise EthobenchError(f"recording {recording.id!r} has no video to show as an example; use examples='text'")
+            return make_clip(recording.video, start, stop, float("inf"), provider, params.settings())
+
+        if not provider.needs_video:
+            whole = max(truth.duration for truth in truths.values())
+            self.guide = pick_examples(data.recordings, truths, clip, kind="text", shots=len(data), seconds=whole)
+        elif params.shots:
+            chosen = {"kind": params.examples, "shots": params.shots, "seconds": params.example_seconds}
+            self.worked = pick_examples(data.recordings, truths, clip, **chosen)
+
+    def _predict(self, recording: Recording) -> Prediction:
+        assignment = self.assignment(recording)
+        asked = [self.asker.ask(request) for request in assignment.requests]
+        unanswered = next((one.error for one in asked if one.reply is None), "")
+        if unanswered:  # that tells nothing of the model; it is to be asked again
+            raise ProviderError(f"{recording.id}: {unanswered}")
+        annotation, outcome = read_answers(assignment, asked, rule=self.params.rule)
+        self.outcomes[recording.id] = outcome
+        if outcome.state != WELL_FORMED:
+            warnings.warn(str(outcome), AnswerWarning, stacklevel=3)
+        if self.params.rule == "repair" and recording.n_frames is not None:  # a video may be a little shorter than what is known of it
+            length = recording.n_frames
+            annotation = annotation.extend(length) if annotation.n_frames < length else annotation.crop(0, length)
+        return to_prediction(annotation)
+
+    def _task_for(self, data: Dataset) -> Task:
+        """Return the task that is named, that of the dataset, or one made of its ethogram."""
+        name = self.params.task or data.name.rpartition("/")[2]
+        if not self.params.task and not (data.name.startswith("rodentbench/") and name in task_names()):
+            return task_of(data.ethogram, name or "own")
+        task = load_task(name)
+        missing = [n for n in data.ethogram.names if n not in task.ethogram]
+        if missing:
+            raise EthobenchError(f"task {task.name!r} does not ask for {', '.join(missing)}, which {data.name or 'the dataset'} has")
+        definitions = {b.name: b.definition for b in task.ethogram}
+        described = [dataclasses.replace(b, definition=b.definition or definitions[b.name]) for b in data.ethogram]
+        ethogram = Ethogram(described, data.ethogram.background_name)
+        aliases = {word: label for word, label in task.aliases.items() if label in ethogram}
+        return dataclasses.replace(task, ethogram=ethogram, aliases=aliases)
+
+    def _save(self, folder: Path) -> None:
+        kept = []
+        for number, example in enumerate(self.worked):
+            if example.clip is not None and example.clip.form != "link":
+                file, _ = example.clip.file(folder)
+                shutil.copyfile(file, folder / f"example{number}{file.suffix}")
+                if file.parent == folder:
+                    file.unlink()
+            kept.append({**dataclasses.asdict(example), "clip": example.clip and _plain(example.clip)})
+        guide = [dataclasses.asdict(example) for example in self.guide]
+        (folder / LEARNT).write_text(json.dumps({"dataset": self.dataset, "examples": kept, "guide": guide}), encoding="utf-8")
+
+    def _load(self, folder: Path) -> None:
+        from ethobench.formats._text import read_json
+
+        learnt = read_json(folder / LEARNT)
+        self.dataset = learnt["dataset"]
+        self.task = self._task_for(Dataset((), self.ethogram or Ethogram([]), name=self.dataset))
+        self.guide = tuple(_example(fields, None) for fields in learnt["guide"])
+        self.worked = tuple(_example(fields, self._clip(folder, k, fields)) for k, fields in enumerate(learnt["examples"]))
+
+    def _clip(self, folder: Path, number: int, fields: Mapping[str, Any]) -> Clip | None:
+        if fields["clip"] is None:
+            return None
+        clip = Clip(Path(fields["clip"]["address"]), **fields["clip"])
+        file = next(iter(sorted(folder.glob(f"example{number}.*"))), None)
+        if file is None:
+            return clip
+        digest = content_hash(file, cache_folder() / "arrays")
+        return dataclasses.replace(clip, video=file, digest=digest, start=0.0, stop=clip.duration, whole=True)
+
+
+def to_prediction(annotation: Annotation) -> Prediction:
+    """Return an annotation as certain probabilities; frames that were not observed have none."""
+    n, ethogram = len(annotation.ethogram), annotation.ethogram
+    frames = annotation.to_frames()
+    exclusive = bool((frames.sum(axis=1) <= 1).all())
+    if exclusive and ethogram.background is None:
+        frames = np.column_stack([frames, ~frames.any(axis=1)])
+    probabilities = frames.astype(np.float32)
+    hidden = np.ones(annotation.n_frames, dtype=bool)
+    for start, stop in zip(*annotation.observed.anywhere(), strict=True):
+        hidden[start:stop] = False
+    probabilities[hidden & ~frames[:, :n].any(axis=1)] = np.nan
+    return Prediction(probabilities, ethogram, annotation.rate, annotation=annotation, exclusive=exclusive)
+
+
+def _plain(clip: Clip) -> dict[str, Any]:
+    plain: dict[str, Any] = clip.identity()["clip"]
+    return plain
+
+
+def _example(fields: Mapping[str, Any], clip: Clip | None) -> Example:
+    segments = tuple((float(a), float(b), str(name)) for a, b, name in fields["segments"])
+    return Example(segments, fields["duration"], clip, fields["behavior"])

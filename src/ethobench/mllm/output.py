@@ -1,0 +1,113 @@
+"""The folder that `annotate` fills: annotations, raw answers, and a table of what became of each video."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ethobench.core import Annotation, Recording
+from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.formats import formats, write_recordings
+from ethobench.formats._verbs import appearing
+from ethobench.mllm.annotate import Assignment, kept_answers
+from ethobench.mllm.ask import Asked
+from ethobench.mllm.cache import write_json
+from ethobench.mllm.outcome import FAILED, Outcome
+
+ANSWERS, TABLE = "answers", "outcomes.csv"
+COLUMNS = ("recording", "state", "repairs", "reasons", "questions", "cached", "input_tokens", "output_tokens", "dollars")
+
+
+class OutFolder:
+    """Where results go. A file that somebody has changed since it was written is left alone.
+
+    Parameters
+    ----------
+    root : Path
+    format : str
+        Of the annotations.
+    annotator : str
+        What the annotator is called in them.
+    """
+
+    def __init__(self, root: Path, format: str, annotator: str) -> None:
+        self.root, self.format, self.annotator = root, formats[format], annotator
+        if not self.format.can_write or "annotations" not in self.format.contents:
+            raise EthobenchError(f"{self.format.title} holds no annotations that can be written; choose another --to")
+
+    def place(self, recording: str) -> Path:
+        """Return where a recording's annotation lies or would lie."""
+        return self.root / f"{recording}{self.format.suffixes[0]}"
+
+    def is_done(self, assignment: Assignment) -> bool:
+        """Whether the answers to just these questions are here already, all of them.
+
+        Raises
+        ------
+        EthobenchError
+            If there is an annotation made from other questions, or changed since.
+        """
+        path = self.place(assignment.recording)
+        kept = self._kept(assignment.recording)
+        if path.exists() and (kept is None or kept.get("written") != _digest(path)):
+            raise EthobenchError(f"{path} is not as this command left it, and is left alone; move it away or choose another --out")
+        same = kept is not None and [row["key"] for row in kept["answers"]] == [request.key for request in assignment.requests]
+        if path.exists() and not same:
+            raise EthobenchError(f"{path} was made from other questions; choose another --out")
+        return same and path.exists() and all(row["reply"] is not None for row in kept["answers"])  # type: ignore[index]
+
+    def write(self, assignment: Assignment, asked: Sequence[Asked], annotation: Annotation, outcome: Outcome) -> list[Note]:
+        """Write raw answers, then the annotation if there is one; return what its format cannot hold."""
+        kept = json.loads(kept_answers(assignment, asked))
+        place = self.root / ANSWERS / f"{assignment.recording}.json"
+        write_json(place, {**kept, "outcome": asdict(outcome)})
+        if outcome.state == FAILED:
+            return []
+        recording = Recording(assignment.recording, annotations={self.annotator: annotation})
+        path = self.place(assignment.recording)
+        notes = write_recordings([recording], path, self.format.name, overwrite=True)
+        write_json(place, {**kept, "outcome": asdict(outcome), "written": _digest(path)})
+        return notes
+
+    def write_table(self) -> Path:
+        """Write what became of all videos that were asked about into this folder."""
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for file in sorted((self.root / ANSWERS).glob("*.json")):
+            outcome = (self._kept(file.stem) or {}).get("outcome") or {}
+            writer.writerow([_cell(outcome.get(name)) for name in COLUMNS])
+        with appearing(self.root / TABLE) as temporary:
+            temporary.write_text(lines.getvalue(), encoding="utf-8", newline="\n")
+        return self.root / TABLE
+
+    def _kept(self, recording: str) -> dict[str, Any] | None:
+        path = self.root / ANSWERS / f"{recording}.json"
+        if not path.exists():
+            return None
+        try:
+            kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            _ = [(row["key"], row["reply"]) for row in kept["answers"]]
+        except (ValueError, KeyError, TypeError):
+            raise FormatError(path, "these are no answers that this command kept; move them away or choose another --out") from None
+        return kept
+
+
+def _digest(path: Path) -> str:
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+
+def _cell(value: Any) -> str:
+    """Write a cell; text that a spreadsheet would take for a formula is kept from being one."""
+    if isinstance(value, dict):
+        value = ", ".join(f"{key} {count}" for key, count in value.items())
+    elif isinstance(value, list):
+        value = "; ".join(map(str, value))
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.startswith(("=", "+", "@", "-")) else text

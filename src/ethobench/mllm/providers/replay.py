@@ -1,0 +1,103 @@
+"""Answers from files: old ones are read and scored again, and nothing is sent."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ethobench.core.errors import FormatError
+from ethobench.mllm.providers import _gemini_wire, _openai_wire
+from ethobench.mllm.providers._base import Provider, ProviderError, register_provider
+from ethobench.mllm.request import Reply, Request
+
+Windows = dict[tuple[float, float] | None, Reply]
+MOST_BYTES = 500_000_000
+
+
+@register_provider
+class Replay(Provider):
+    """Finds answers by the recordings' names.
+
+    They lie in a folder, one ``<recording>.json`` or ``.txt`` with the answer's text (or what ``annotate`` wrote into
+    ``answers``); or in one ``.jsonl`` file with ``recording`` (or ``key``, or ``custom_id``) and ``text`` or ``response``
+    on each line, as batches have them.
+    """
+
+    title = "answers from files (--answers): nothing is sent"
+    needs_video = False
+    is_free = True
+
+    def ask(self, request: Request, folder: Path) -> Reply:
+        """Return the answer that is kept for a recording and window."""
+        found = self._answers.get(request.recording) or self._answers.get(request.key)
+        if found is None:
+            raise ProviderError(f"replay: {self.access.answers} holds no answer for {request.recording!r}")
+        window = (round(request.window[0], 3), round(request.window[1], 3))
+        reply = found.get(window) or found.get(None)
+        if reply is None:
+            raise ProviderError(f"replay: no answer for {request.recording!r} from {window[0]:g} s to {window[1]:g} s")
+        return reply
+
+    @property
+    def identity(self) -> str:
+        """Answers are known by what they are, not by where they lie."""
+        return self.name
+
+    @cached_property
+    def _answers(self) -> dict[str, Windows]:
+        place = self.access.answers
+        if place is None:
+            raise ProviderError("replay needs to know where the answers lie: --answers DIR or FILE.jsonl")
+        if place.is_dir():
+            files = sorted(p for p in place.iterdir() if p.suffix in (".json", ".txt") and p.is_file())
+            if not files:
+                raise ProviderError(f"replay: {place} holds no answers (.json or .txt)")
+            return {file.stem: _of_file(file) for file in files}
+        if not place.is_file():
+            raise FormatError(place, "there is no such file or folder of answers")
+        return _of_lines(place)
+
+
+def _text_of(path: Path) -> str:
+    if path.stat().st_size > MOST_BYTES:
+        raise FormatError(path, f"larger than {MOST_BYTES / 1e6:.0f} MB, so no file of answers")
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _of_file(path: Path) -> Windows:
+    """Return the answers in a file: what ``annotate`` kept, with a window each, or else the text itself."""
+    text = _text_of(path)
+    try:
+        kept = json.loads(text)
+        windows = kept["answers"] if kept["ethobench"] == "answers" else None
+        if windows is not None:
+            return {tuple(round(float(edge), 3) for edge in w["window"]): Reply(**w["reply"]) for w in windows if w["reply"]}  # type: ignore[misc]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    return {None: Reply(text)}
+
+
+def _of_lines(path: Path) -> dict[str, Windows]:
+    found: dict[str, Windows] = {}
+    for number, line in enumerate(_text_of(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            name = next(str(entry[key]) for key in ("recording", "key", "custom_id") if key in entry)
+        except (ValueError, StopIteration, TypeError, RecursionError):
+            raise FormatError(path, "each line is an object with a recording (or key) and a text (or response)", f"line {number}") from None
+        found[name] = {None: _reply_in(entry)}
+    return found
+
+
+def _reply_in(entry: dict[str, Any]) -> Reply:
+    response = entry.get("response")
+    if isinstance(response, dict) and isinstance(response.get("body"), dict):
+        return _openai_wire.reply_of(response["body"])
+    if isinstance(response, dict):
+        return _gemini_wire.reply_of(response)
+    text = entry.get("text")
+    return Reply(text if isinstance(text, str) else json.dumps(text) if text is not None else "")

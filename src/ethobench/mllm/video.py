@@ -1,0 +1,229 @@
+"""Videos: what is in a file, pictures at given times, stretches cut out and made smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.formats._verbs import appearing
+from ethobench.mllm._digits import draw_time
+
+MIME = {
+    ".mp4": "video/mp4",
+    ".m4v": "video/mp4",
+    ".mov": "video/mov",
+    ".avi": "video/avi",
+    ".mpg": "video/mpeg",
+    ".mpeg": "video/mpeg",
+    ".webm": "video/webm",
+    ".wmv": "video/wmv",
+}
+JPEG_QUALITY = 4  # quantiser: 2 is best, 31 worst
+SPEEDS = {"libx264": {"preset": "veryfast", "crf": "23"}, "mpeg4": {"qscale": "4"}}
+
+
+@dataclass(frozen=True)
+class VideoInfo:
+    """What is known of a video file.
+
+    Attributes
+    ----------
+    path : Path
+    duration : float
+        Seconds.
+    rate : float
+        Frames per second.
+    width, height : int
+    size : int
+        Bytes.
+    has_audio : bool
+    """
+
+    path: Path
+    duration: float
+    rate: float
+    width: int
+    height: int
+    size: int
+    has_audio: bool
+
+
+def probe(path: str | Path) -> VideoInfo:
+    """Look at a video file.
+
+    Raises
+    ------
+    FormatError
+        If it is missing, damaged, empty, or has no pictures (as audio files have none).
+    """
+    path = Path(path)
+    with _opened(path) as (container, stream):
+        duration = _duration(path, container, stream)
+        rate = stream.average_rate or stream.guessed_rate
+        if not rate or duration <= 0:
+            raise FormatError(path, "the video tells neither its length nor its frame rate; is it complete?")
+        audio = bool(container.streams.audio)
+        return VideoInfo(path, duration, float(rate), stream.width, stream.height, path.stat().st_size, audio)
+
+
+def pictures(
+    path: str | Path,
+    start: float = 0.0,
+    stop: float | None = None,
+    *,
+    fps: float | None = None,
+    height: int | None = None,
+    timestamps: bool = False,
+) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+    """Yield the pictures of a stretch, each with its time since `start`.
+
+    Parameters
+    ----------
+    path : str or Path
+    start, stop : float
+        Seconds; to the end unless told.
+    fps : float, optional
+        How many pictures for each second: the one shown at each of these times. All there are unless told.
+    height : int, optional
+        Make larger pictures as small as this, keeping their proportions.
+    timestamps : bool
+        Write the time since `start` into the upper left corner.
+    """
+    path = Path(path)
+    with _opened(path) as (container, stream):
+        size = _size(stream, height)
+        for at, frame in _timed(_decoded(path, container, stream, start), start, stop, fps):
+            shown = frame.reformat(width=size[0], height=size[1], format="rgb24").to_ndarray()
+            if timestamps:
+                draw_time(shown, at)
+            yield at, shown
+
+
+def cut(
+    path: str | Path,
+    target: str | Path,
+    start: float = 0.0,
+    stop: float | None = None,
+    *,
+    fps: float | None = None,
+    height: int | None = None,
+    timestamps: bool = False,
+) -> None:
+    """Write a stretch of a video to a new MP4 file without sound; parameters as for `pictures`."""
+    import av
+
+    rate = Fraction(fps or probe(path).rate).limit_denominator(1001)
+    codec = "libx264" if "libx264" in av.codecs_available else "mpeg4"
+    with appearing(Path(target)) as temporary, av.open(str(temporary), "w", format="mp4") as container:
+        stream: Any = None
+        for number, (_, shown) in enumerate(pictures(path, start, stop, fps=float(rate), height=height, timestamps=timestamps)):
+            if stream is None:
+                stream = container.add_stream(codec, rate=rate, options=SPEEDS[codec])
+                stream.height, stream.width, stream.pix_fmt = shown.shape[0], shown.shape[1], "yuv420p"
+            frame = av.VideoFrame.from_ndarray(shown, format="rgb24")
+            frame.pts, frame.time_base = number, 1 / rate
+            container.mux(stream.encode(frame))
+        if stream is None:
+            raise FormatError(path, f"there are no pictures between {start:g} s and {'the end' if stop is None else f'{stop:g} s'}")
+        container.mux(stream.encode(None))
+
+
+def jpeg(picture: NDArray[np.uint8]) -> bytes:
+    """Encode a picture as JPEG."""
+    import av
+
+    encoder: Any = av.CodecContext.create("mjpeg", "w")
+    encoder.height, encoder.width, encoder.pix_fmt, encoder.time_base = *picture.shape[:2], "yuvj420p", Fraction(1)
+    encoder.options = {"qmin": str(JPEG_QUALITY), "qmax": str(JPEG_QUALITY)}
+    packets = [*encoder.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")), *encoder.encode(None)]
+    return b"".join(bytes(packet) for packet in packets)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
+    """Open a file and its first video stream; whatever is wrong with it becomes an error that names the file."""
+    try:
+        import av
+    except ImportError:
+        raise EthobenchError("videos need PyAV; install it with: pip install 'ethobench[mllm]'") from None
+    if not path.is_file():
+        raise FormatError(path, "there is no such video file")
+    try:
+        with av.open(str(path)) as container:
+            moving = [s for s in container.streams.video if not s.disposition & av.stream.Disposition.attached_pic]
+            if not moving:
+                sound = "only sound" if container.streams.audio else "neither pictures nor sound"
+                raise FormatError(path, f"this is no video: it holds {sound}")
+            moving[0].thread_type = "AUTO"
+            yield container, moving[0]
+    except av.error.FFmpegError as error:
+        raise FormatError(path, f"the video is damaged or of an unknown kind ({error.strerror})") from None
+
+
+def _duration(path: Path, container: Any, stream: Any) -> float:
+    """Return the length in seconds: as stated, or found by reading the packets."""
+    import av
+
+    if stream.duration:
+        return float(stream.duration * stream.time_base)
+    if container.duration:
+        return float(container.duration / av.time_base)
+    ends = [p.pts + (p.duration or 0) for p in container.demux(stream) if p.pts is not None]
+    if not ends:
+        raise FormatError(path, "the video has no pictures")
+    return float((max(ends) - (stream.start_time or 0)) * stream.time_base)
+
+
+def _decoded(path: Path, container: Any, stream: Any, start: float) -> Iterator[tuple[float, Any]]:
+    """Yield decoded frames and their times from the beginning of the file, from a key frame at or before `start`."""
+    origin = stream.start_time or 0
+    if start > 0:
+        container.seek(int(start / stream.time_base) + origin, stream=stream)
+    count = 0
+    for frame in container.decode(stream):
+        if frame.pts is None:
+            continue
+        count += 1
+        yield float((frame.pts - origin) * stream.time_base), frame
+    if not count:
+        raise FormatError(path, f"no picture can be decoded after {start:g} s")
+
+
+def _timed(frames: Iterator[tuple[float, Any]], start: float, stop: float | None, fps: float | None) -> Iterator[tuple[float, Any]]:
+    """Yield frames with their times since `start`: those inside the stretch, or the one shown at each time of a regular clock."""
+    end = float("inf") if stop is None else stop
+    slack = 1e-6
+    if fps is None:
+        yield from ((t - start, frame) for t, frame in _until(frames, end - slack) if t >= start - slack)
+        return
+    number, shown, last, step = 0, None, 0.0, 0.0
+    for t, frame in _until(frames, end - slack):
+        while shown is not None and start + number / fps < t - slack:
+            yield number / fps, shown
+            number += 1
+        step, last, shown = (t - last if shown is not None else 1 / fps), t, frame
+    while shown is not None and start + number / fps < min(end, last + step) - slack:
+        yield number / fps, shown
+        number += 1
+
+
+def _until(frames: Iterator[tuple[float, Any]], end: float) -> Iterator[tuple[float, Any]]:
+    for t, frame in frames:
+        if t >= end:
+            return
+        yield t, frame
+
+
+def _size(stream: Any, height: int | None) -> tuple[int, int]:
+    """Return width and height, both even as most codecs need it, and not above `height`."""
+    scale = min(1.0, (height or stream.height) / stream.height)
+    width, rows = (max(2, 2 * round(side * scale / 2)) for side in (stream.width, stream.height))
+    return width, rows

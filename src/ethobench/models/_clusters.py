@@ -1,0 +1,121 @@
+"""What models share that find groups without looking at labels, and name them afterwards as BEBE does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.models._base import Model
+
+LEARNT = "clusters.npz"
+LEAST_CLUSTERS = 20
+Array = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class ClusterParams:
+    """Hyper-parameters.
+
+    Attributes
+    ----------
+    clusters : int, optional
+        Four times the behaviours, at least 20, unless given.
+    every : int
+        Learn from every so many frames.
+    iterations : int
+        At most.
+    """
+
+    clusters: int | None = None
+    every: int = 4
+    iterations: int = 1000
+
+
+class ClusterModel(Model):
+    """Finds groups of frames; each group is then named after the behaviour that most of its annotated frames show.
+
+    Subclasses write `find` and `assign`. Groups without an annotated frame stay without a name, and so do their frames.
+    """
+
+    Params = ClusterParams
+    learnt: Arrays
+    names: NDArray[np.int64]
+    shares: Array
+
+    def find(self, recordings: list[Array], n_clusters: int) -> Arrays:
+        """Find groups in standardised channels, recording by recording; return what `assign` needs."""
+        raise NotImplementedError
+
+    def assign(self, values: Array) -> NDArray[np.int64]:
+        """Tell the group of each frame of a recording."""
+        raise NotImplementedError
+
+    def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        merged = {name: truth.without_subjects() for name, truth in truths.items()}
+        if not all(truth.is_exclusive for truth in merged.values()):
+            raise EthobenchError(f"{self.name} names one behaviour at a time, but here some overlap")
+        values = {recording.id: _values(recording) for recording in data}
+        frames = np.concatenate(list(values.values()))
+        mean, std = np.nanmean(frames, axis=0), np.nanstd(frames, axis=0)
+        self.learnt = {"mean": mean, "std": np.where(std > 0, std, 1.0)}
+        del frames
+        n_clusters = self.params.clusters or max(LEAST_CLUSTERS, 4 * len(data.ethogram))
+        scaled = {name: self._scaled(part) for name, part in values.items()}
+        self.learnt |= self.find(list(scaled.values()), n_clusters)
+        size = len(data.ethogram) + (data.ethogram.background is None)
+        counts = np.zeros((n_clusters, size))
+        for name, part in scaled.items():
+            codes, groups = merged[name].to_codes(), self.assign(part)
+            n = min(len(codes), len(groups))
+            known = codes[:n] >= 0
+            np.add.at(counts, (groups[:n][known], codes[:n][known]), 1)
+        if not counts.sum():
+            raise EthobenchError("there is nothing to learn from: no frame was observed")
+        self._name(counts)
+
+    def _name(self, counts: Array) -> None:
+        total = counts.sum(axis=1, keepdims=True)
+        self.shares = np.where(total > 0, counts / np.maximum(total, 1), 1 / counts.shape[1])
+        self.names = np.where(total[:, 0] > 0, counts.argmax(axis=1), -1)
+
+    def _predict(self, recording: Recording) -> Prediction:
+        if self.ethogram is None:
+            raise EthobenchError("this model has not learnt anything yet")
+        groups = self.assign(self._scaled(_values(recording)))
+        rate = float(recording.rate or self.rate or 1.0)
+        annotation = Annotation.from_frames(self.names[groups], self.ethogram, rate, unobserved=-1)
+        return Prediction(self.shares[groups], self.ethogram, rate, annotation=annotation, exclusive=True)
+
+    def _scaled(self, values: Array) -> Array:
+        """Standardise channels; what is missing is their mean."""
+        return np.nan_to_num((values - self.learnt["mean"]) / self.learnt["std"])
+
+    def _save(self, folder: Path) -> None:
+        arrays: dict[str, Any] = {**self.learnt, "names": self.names, "shares": self.shares}
+        np.savez(folder / LEARNT, **arrays)
+
+    def _load(self, folder: Path) -> None:
+        try:
+            with np.load(folder / LEARNT, allow_pickle=False) as file:
+                arrays = dict(file)
+            self.names, self.shares = arrays.pop("names"), arrays.pop("shares")
+        except (OSError, ValueError, KeyError):
+            raise FormatError(folder / LEARNT, "the groups are missing or damaged") from None
+        self.learnt = arrays
+
+
+def _values(recording: Recording) -> Array:
+    data = recording.signals
+    if isinstance(data, Poses):
+        data = data.to_signals()
+    if not isinstance(data, Signals):
+        raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
+    return np.asarray(data.values, dtype=np.float64)

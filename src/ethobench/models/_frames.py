@@ -1,0 +1,144 @@
+"""What models share that learn each frame on its own: features in, one estimator of scikit-learn, probabilities out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.models._base import Model
+
+ESTIMATOR = "estimator.skops"
+TRUSTED = ("numpy.dtype", "sklearn.tree._tree.Tree")
+BLOCK = 200_000
+Features = NDArray[np.float32]
+
+
+class FrameModel(Model):
+    """Learns frame by frame.
+
+    Subclasses write `features_of` and `make_estimator`; features are computed and predicted a block at a time, with so much
+    context that blocks do not show.
+    """
+
+    estimator: Any
+    exclusive: bool
+
+    def features_of(self, data: Signals | Poses, rate: float) -> Features:
+        """Return one row of features for each frame."""
+        raise NotImplementedError
+
+    def make_estimator(self) -> Any:
+        """Make what learns."""
+        raise NotImplementedError
+
+    def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        merged = {name: truth.without_subjects() for name, truth in truths.items()}
+        self.exclusive = all(truth.is_exclusive for truth in merged.values())
+        rows, targets = [], []
+        for recording in data:
+            target, known = _targets(merged[recording.id], self.exclusive)
+            features = self.features_of(_signals(recording), self._rate_of(recording))
+            n = min(len(features), len(target))
+            rows.append(features[:n][known[:n]])
+            targets.append(target[:n][known[:n]])
+        x, y = np.concatenate(rows), np.concatenate(targets)
+        del rows, features
+        if not len(y):
+            raise EthobenchError("there is nothing to learn from: no frame was observed")
+        self._learn(x, y)
+
+    def _learn(self, x: Features, y: NDArray[Any]) -> None:
+        """Fit the estimator; features that are missing throughout teach nothing and are 0."""
+        x[:, np.isnan(x).all(axis=0)] = 0
+        self.estimator = self.make_estimator().fit(x, y)
+
+    def _predict(self, recording: Recording) -> Prediction:
+        if self.ethogram is None:
+            raise EthobenchError("this model has not learnt anything yet")
+        data, rate = _signals(recording), self._rate_of(recording)
+        size = len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
+        probabilities = np.zeros((len(data), size), dtype=np.float32)
+        for start, stop, features in self._blocks(data, rate):
+            probabilities[start:stop] = self._probabilities(features, size)
+        return Prediction(probabilities, self.ethogram, rate, exclusive=self.exclusive)
+
+    def _blocks(self, data: Signals | Poses, rate: float) -> Any:
+        """Yield the features of a few frames at a time."""
+        context = self.context(rate)
+        if context is None or len(data) <= BLOCK + 2 * context:
+            features = self.features_of(data, rate)
+            for start in range(0, len(data), BLOCK):
+                yield start, min(start + BLOCK, len(data)), features[start : start + BLOCK]
+            return
+        for start in range(0, len(data), BLOCK):
+            stop, first = min(start + BLOCK, len(data)), max(start - context, 0)
+            features = self.features_of(data[first : stop + context], rate)
+            yield start, stop, features[start - first : stop - first]
+
+    def _probabilities(self, features: Features, size: int) -> Features:
+        found = self._score(features)
+        if not self.exclusive:
+            return np.stack([part[:, -1] if part.shape[1] > 1 else np.zeros(len(part)) for part in found], axis=1).astype(np.float32)
+        probabilities = np.zeros((len(features), size), dtype=np.float32)
+        probabilities[:, self.estimator.classes_] = found
+        return probabilities
+
+    def _score(self, features: Features) -> Any:
+        """Return probabilities of the classes learnt."""
+        return self.estimator.predict_proba(features)
+
+    def _rate_of(self, recording: Recording) -> float:
+        return float(recording.rate or self.rate or 1.0)
+
+    def _save(self, folder: Path) -> None:
+        import skops.io
+
+        self.estimator.exclusive_ = self.exclusive
+        skops.io.dump(self.estimator, folder / ESTIMATOR)
+
+    def _load(self, folder: Path) -> None:
+        import skops.io
+
+        unknown = [name for name in skops.io.get_untrusted_types(file=folder / ESTIMATOR) if name not in TRUSTED]
+        if unknown:
+            raise FormatError(folder / ESTIMATOR, f"refused: it holds {', '.join(unknown)}")
+        self.estimator = skops.io.load(folder / ESTIMATOR, trusted=list(TRUSTED))
+        self.exclusive = bool(self.estimator.exclusive_)
+
+
+def cores() -> int:
+    """Return how many cores this process may use; workers of a run are told to share them."""
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return int(told) if told.isdigit() and int(told) else os.cpu_count() or 1
+
+
+def filled(features: Features, means: NDArray[np.floating]) -> Features:
+    """Put the training's means where features are missing, for estimators that cannot do without."""
+    gaps = np.isnan(features)
+    return np.where(gaps, means.astype(np.float32), features) if gaps.any() else features
+
+
+def _targets(truth: Annotation, exclusive: bool) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return what to learn of each frame, and which frames are known for all behaviours."""
+    if exclusive:
+        codes = truth.to_codes()
+        return codes, codes >= 0
+    from ethobench.core import intervals as iv
+
+    known = np.ones(truth.n_frames, dtype=bool)
+    for behavior in truth.ethogram:
+        known &= iv.to_mask(truth.observed.of(behavior.name), truth.n_frames)
+    return truth.to_frames().astype(np.int8), known
+
+
+def _signals(recording: Recording) -> Signals | Poses:
+    if recording.signals is None:
+        raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
+    return recording.signals

@@ -1,0 +1,180 @@
+"""What all network models share: channels in, one set of scores for every frame out."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.folds import deal_folds
+from ethobench.learning.clips import Clips, exclusive_targets, make_clips, overlapping_targets
+from ethobench.learning.device import choose_device, own_random_state, require_torch
+from ethobench.learning.inference import predict_windows
+from ethobench.learning.loop import History, Progress, Training, train
+from ethobench.learning.losses import class_weights, exclusive_loss, overlapping_loss
+from ethobench.learning.streams import Stream, open_stream
+from ethobench.learning.tensors import read_tensors, write_tensors
+from ethobench.models._base import Model
+from ethobench.models._clock import back_at_rate, is_rate
+
+if TYPE_CHECKING:
+    import torch
+
+WEIGHTS, CHECKPOINT = "weights.safetensors", "training.safetensors"
+ENTRY = "network"
+
+
+@dataclass(frozen=True)
+class NetworkParams:
+    """Hyper-parameters of every network.
+
+    Attributes
+    ----------
+    learning_rate : float
+        At the beginning; it falls along a cosine.
+    cutoff : float
+        Split accelerations into slow and fast parts at this frequency (Hz); 0 leaves them whole.
+    window : int, optional
+        Frames of a window. Unless given, as long as published, or half the usual recording if that is shorter.
+    epochs : int
+    batch : int
+        Windows of a batch.
+    patience : int, optional
+        Hold out a fifth of the individuals, and stop after so many epochs in which they are not told better.
+    """
+
+    learning_rate: float = 0.003
+    cutoff: float = 0.0
+    window: int | None = None
+    epochs: int = 100
+    batch: int = 32
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.window is not None and self.window < 1:
+            raise EthobenchError(f"a window has at least one frame, not {self.window}")
+        if self.batch < 1:
+            raise EthobenchError(f"a batch has at least one window, not {self.batch}")
+
+
+class NetworkModel(Model):
+    """A network that reads windows of channels; subclasses write `build`.
+
+    If `checkpoint` names a folder, the training keeps its state there, and goes on from what is there.
+
+    Attributes
+    ----------
+    progress : callable, optional
+        Told after every step of a training.
+    history : History
+        What came of the training.
+    """
+
+    Params = NetworkParams
+    progress: Callable[[Progress], None] | None = None
+    history: History
+    module: torch.nn.Module
+    window: int
+    n_inputs: int
+    exclusive: bool
+
+    def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
+        """Build the network: (batch, frames, inputs) to (batch, frames, outputs)."""
+        raise NotImplementedError
+
+    def _initialize(self, module: torch.nn.Module, clips: Clips) -> None:
+        """Tell a new network what it cannot know from random weights."""
+        from ethobench.learning.layers import FrameNetwork
+
+        if isinstance(module, FrameNetwork):
+            module.expect(*clips.statistics())
+
+    def _usual_window(self) -> int:
+        """Return the frames of a window, as published."""
+        return 2048
+
+    def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        require_torch(f"model {self.name!r}")
+        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
+        streams = {recording.id: self._stream(recording) for recording in data}
+        usual = int(np.median([len(stream) for stream in streams.values()]))
+        self.window = self.params.window or max(min(self._usual_window(), usual // 2), 1)
+        held_out = self._held_out(data)
+        clips = self._clips({name: stream for name, stream in streams.items() if name not in held_out}, truths)
+        self.n_inputs = clips.values.shape[1]
+        with own_random_state(self.seed):
+            self.module = self.build(self.n_inputs, self._n_outputs)
+        self._initialize(self.module, clips)
+        identity = {"model": self.name, "revision": self.revision, "data": clips.checksum, "window": self.window}
+        self.history = train(
+            self.module,
+            clips,
+            exclusive_loss(class_weights(clips.targets, self._n_outputs)) if self.exclusive else overlapping_loss(),
+            Training(self.params.epochs, self.params.learning_rate, patience=self.params.patience, seed=self.seed),
+            validation=self._clips({name: streams[name] for name in held_out}, truths) if held_out else None,
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint) / CHECKPOINT,
+            identity={**dataclasses.asdict(self.params), **identity},
+            progress=self.progress,
+        )
+
+    def _held_out(self, data: Dataset) -> list[str]:
+        """Return the recordings of the individuals that tell when to stop."""
+        folds = {} if self.params.patience is None else deal_folds(data)
+        return [name for name, fold in folds.items() if fold == 0]
+
+    def _predict(self, recording: Recording) -> Prediction:
+        if self.ethogram is None:
+            raise EthobenchError("this model has not learnt anything yet")
+        stream = self._stream(recording)
+        if stream.n_channels != self.n_inputs:
+            raise MismatchError(f"recording {recording.id!r} gives {stream.n_channels} channels, the network takes {self.n_inputs}")
+        probabilities = predict_windows(self.module, stream, self.window, exclusive=self.exclusive)
+        prediction = Prediction(probabilities, self.ethogram, stream.rate, exclusive=self.exclusive)
+        return prediction if is_rate(recording, stream.rate) else back_at_rate(prediction, recording)
+
+    def _stream(self, recording: Recording) -> Stream:
+        """Open what the network sees of a recording."""
+        if recording.signals is None:
+            raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
+        return open_stream(recording.signals, self.inputs, float(recording.rate or self.rate or 1.0), self.params.cutoff)
+
+    def _clips(self, streams: Mapping[str, Stream], truths: Mapping[str, Annotation]) -> Clips:
+        targets_of = exclusive_targets if self.exclusive else overlapping_targets
+        targets = [targets_of(_at_rate(truths[name], stream.rate)) for name, stream in streams.items()]
+        return make_clips(list(streams.values()), targets, self.window, self.params.batch)
+
+    @property
+    def _n_outputs(self) -> int:
+        if self.ethogram is None:
+            raise EthobenchError("this model has not learnt anything yet")
+        return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
+
+    def _save(self, folder: Path) -> None:
+        facts: dict[str, Any] = {"window": self.window, "n_inputs": self.n_inputs, "exclusive": self.exclusive}
+        write_tensors(folder / WEIGHTS, self.module.state_dict(), {ENTRY: json.dumps(facts)})
+
+    def _load(self, folder: Path) -> None:
+        require_torch(f"model {self.name!r}")
+        weights, notes = read_tensors(folder / WEIGHTS)
+        try:
+            facts = json.loads(notes[ENTRY])
+            self.window, self.n_inputs, self.exclusive = int(facts["window"]), int(facts["n_inputs"]), bool(facts["exclusive"])
+        except (KeyError, TypeError, ValueError):
+            raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
+        self.module = self.build(self.n_inputs, self._n_outputs)
+        try:
+            self.module.load_state_dict(weights)
+        except RuntimeError:
+            raise FormatError(folder / WEIGHTS, f"the weights do not fit the network {self!r}") from None
+        self.module.to(choose_device()).eval()
+
+
+def _at_rate(truth: Annotation, rate: float) -> Annotation:
+    return truth if truth.rate == rate else truth.resample(rate)

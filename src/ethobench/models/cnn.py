@@ -1,0 +1,41 @@
+"""Two dilated convolutions: fast, and sees a second or so around each frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ethobench.models._base import register_model
+from ethobench.models._network import NetworkModel, NetworkParams
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Params(NetworkParams):
+    """Hyper-parameters, beside those of every network.
+
+    Attributes
+    ----------
+    dilation : int
+        Frames between the taps of a convolution.
+    """
+
+    learning_rate: float = 0.01
+    dilation: int = 5
+
+
+@register_model
+class Cnn(NetworkModel):
+    """BEBE's convolutional network."""
+
+    title = "convolutional network on signals (BEBE)"
+    Params = Params
+    grid = {"learning_rate": (0.01, 0.003, 0.001), "dilation": (1, 3, 5), "cutoff": (0.0, 0.1, 0.4, 1.6, 6.4)}  # noqa: RUF012
+
+    def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
+        """Build the network."""
+        from ethobench.learning.layers import FrameNetwork
+
+        return FrameNetwork(n_inputs, n_outputs, convolutions=2, cell=None, dilation=self.params.dilation)

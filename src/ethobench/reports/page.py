@@ -1,0 +1,121 @@
+"""From a report to one HTML file that carries everything it needs.
+
+Nothing that came from a file can run in the page: the template escapes all text, the data are JSON in which no tag can begin
+or end, the script makes text nodes only, and the page's policy allows our own script and style by their hashes and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ethobench.core.errors import EthobenchError
+from ethobench.formats._verbs import appearing
+from ethobench.reports._shape import Figure, Report
+from ethobench.reports.scripts import join_modules
+from ethobench.reports.tables import pivot
+
+HERE = files("ethobench.reports")
+ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+
+
+def write_report(path: str | Path, report: Report, *, overwrite: bool = False) -> None:
+    """Write a report as an HTML file, which appears whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+    report : dict
+        As `summarize_scores` and `summarize_store` make it.
+    overwrite : bool
+        Replace a file that is there. Otherwise that is an error.
+
+    Examples
+    --------
+    >>> from ethobench import score
+    >>> from ethobench.reports import summarize_scores
+    >>> write_report(folder / "report.html", summarize_scores({"model": score(annotation, annotation)}))
+    """
+    path = Path(path)
+    if path.exists() and not overwrite:
+        raise EthobenchError(f"{path} exists and is left alone; choose another name, or allow overwriting")
+    text = render_report(report)
+    with appearing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+
+
+def render_report(report: Report) -> str:
+    """Return a report as the text of an HTML page."""
+    from markupsafe import Markup
+
+    style, script = _static()
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    text: str = _template().render(
+        report=report,
+        policy=policy,
+        pivot=pivot,
+        style=Markup(style),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+        data=Markup(embed(_packed(report))),  # noqa: S704
+    )
+    return text
+
+
+def embed(value: Any) -> str:
+    r"""Return a value as JSON that can stand in a script element: no tag, comment or line can begin or end in it.
+
+    >>> print(embed({"</script>": 1}))
+    {"\u003c/script\u003e":1}
+    """
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(ESCAPES)
+
+
+def _packed(report: Report) -> dict[str, Any]:
+    """Keep what the script needs, columns in place of rows; columns of text become levels and places in them."""
+    groups = []
+    for group in report["groups"]:
+        figures = [{**figure, "columns": _columns(figure), "rows": None} for figure in group["figures"]]
+        groups.append({**group, "figures": [{k: v for k, v in figure.items() if v is not None} for figure in figures]})
+    return {"groups": groups}
+
+
+def _columns(figure: Figure) -> list[dict[str, Any]]:
+    columns = []
+    for place, name in enumerate(figure["columns"]):
+        values = [row[place] for row in figure["rows"]]
+        packed: dict[str, Any] = {"name": name, "values": values}
+        if values and all(isinstance(value, str) for value in values):
+            levels = {value: k for k, value in enumerate(dict.fromkeys(values))}
+            packed = {"name": name, "levels": list(levels), "values": [levels[value] for value in values]}
+        columns.append(packed)
+    return columns
+
+
+@cache
+def _static() -> tuple[str, str]:
+    def read(name: str) -> str:
+        return (HERE / "static" / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+    return read("report.css"), join_modules("main", lambda name: read(f"{name}.js"))
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    def load(name: str) -> str:
+        return (HERE / "templates" / name).read_text(encoding="utf-8")
+
+    environment = Environment(loader=FunctionLoader(load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.get_template("report.html")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,33 @@
+// Colours are named in the style sheet; a behaviour keeps its own wherever it appears.
+
+import { element } from "./dom.js";
+
+const BEHAVIORS = 8;
+const SERIES = 4;
+
+export function behaviorColor(group, name) {
+  const place = group.behaviors.findIndex((behavior) => behavior.name === name);
+  if (place < 0 || group.behaviors[place].background) return "var(--background-behavior)";
+  const base = `var(--behavior-${place % BEHAVIORS})`;
+  return place < BEHAVIORS ? base : `color-mix(in oklab, ${base} 55%, var(--lane))`;
+}
+
+export function partColor(place, palette = "part") {
+  return `var(--${palette}-${place})`;
+}
+
+export function seriesColor(place) {
+  return `var(--series-${place % SERIES})`;
+}
+
+// Red, green and blue of a colour as the page shows it now, whatever way it is written.
+const probe = element("span", { hidden: "" });
+const pixel = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+document.body.append(probe);
+
+export function resolved(color) {
+  probe.style.color = color;
+  pixel.fillStyle = getComputedStyle(probe).color;
+  pixel.fillRect(0, 0, 1, 1);
+  return pixel.getImageData(0, 0, 1, 1).data;
+}

@@ -1,0 +1,22 @@
+// Draws every figure of the page where the template has left room for it.
+
+import { wireBars } from "./bars.js";
+import { wireCurves } from "./curves.js";
+import { report } from "./data.js";
+import { wireDots } from "./dots.js";
+import { wireHistograms } from "./histograms.js";
+import { wireMatrix } from "./matrix.js";
+import { wireNumbers } from "./numbers.js";
+import { wireRaster } from "./raster.js";
+import { wireTheme } from "./theme.js";
+
+const kinds = { bars: wireBars, curves: wireCurves, dots: wireDots, histograms: wireHistograms, matrix: wireMatrix, raster: wireRaster };
+
+wireTheme(document.getElementById("theme"));
+for (const place of document.querySelectorAll("[data-figure]")) {
+  const group = report.groups[Number(place.dataset.group)];
+  const figure = group.figures[Number(place.dataset.figure)];
+  if (figure.kind in kinds) kinds[figure.kind](figure, group, place.querySelector(".drawing"));
+  wireNumbers(figure, group, place);
+}
+document.documentElement.dataset.ready = "";

@@ -1,0 +1,213 @@
+"""From scores to a report: what is shown, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+import ethobench
+from ethobench.core import Annotation, Dataset
+from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.metrics import Ceiling, Scores, ceiling
+from ethobench.metrics._cases import Case
+from ethobench.metrics.agreement import Recordings, as_recordings
+from ethobench.reports._shape import Fact, Figure, Group, Report, describe_behaviors
+from ethobench.reports.comparisons import budgets, ceiling_figure, confusion, error_kinds
+from ethobench.reports.distributions import borders, durations, precision_recall, reliabilities
+from ethobench.reports.measures import every_measure, headline, label, spread
+from ethobench.reports.rasters import in_ethogram, raster
+from ethobench.reports.tables import DASH, number
+
+MOST_RECORDINGS = 20
+MOST_FACTS = 4
+
+
+def summarize_scores(
+    scores: Mapping[str, Scores],
+    *,
+    truth: str = "truth",
+    annotations: Mapping[str, Annotation] | Recordings | Dataset | None = None,
+    title: str = "",
+    recordings: int = MOST_RECORDINGS,
+) -> Report:
+    """Bring everything together that a page on the scores of one or more predictions shows.
+
+    Parameters
+    ----------
+    scores : mapping
+        Names of models or annotators to their scores, as `score` gives them, of the same recordings and behaviours.
+    truth : str
+        What to call the truth: the annotator's name, where there is one.
+    annotations : mapping or Dataset, optional
+        All annotators of the recordings. Those who are not the truth are drawn beside it, and with two or more every
+        model is compared with the human ceiling.
+    title : str
+        Of the page.
+    recordings : int
+        How many recordings are drawn at most; all of them are scored.
+
+    Examples
+    --------
+    >>> from ethobench import score
+    >>> report = summarize_scores({"model": score(annotation, annotation)})
+    >>> [figure["id"] for figure in report["groups"][0]["figures"]][:2]
+    ['scores', 'ethograms']
+    """
+    first = _checked(scores)
+    truth = f"{truth} (truth)" if truth in scores else truth
+    owner, people = _annotators(first, {} if annotations is None else as_recordings(annotations))
+    ceilings, told = _ceilings(scores, owner, people)
+    others = {case: {who: a for who, a in people[rec].items() if who not in (truth, *scores)} for case, rec in owner.items()}
+    cases = {name: scored.cases for name, scored in scores.items()}
+    group = score_group(scores, cases, truth=truth, others=others, ceilings=ceilings, recordings=recordings)
+    names = " and ".join(scores) if len(scores) < 3 else f"{len(scores)} predictions"
+    if len(first.cases) > recordings:
+        told.append(f"ethograms are drawn for the first {recordings} of {len(first.cases)} recordings")
+    notes = dict.fromkeys(f"{name}: {note}" if len(scores) > 1 else str(note) for name, s in scores.items() for note in s.notes)
+    return {
+        "title": title or f"{names} against {truth}",
+        "lead": _lead(first),
+        "facts": _facts(first, ceilings) if len(scores) == 1 else [],
+        "notes": [*notes, *told],
+        "groups": [group],
+        "version": ethobench.__version__,
+    }
+
+
+def score_group(
+    scores: Mapping[str, Scores],
+    cases: Mapping[str, Sequence[Case]],
+    *,
+    truth: str,
+    others: Mapping[str, Mapping[str, Annotation]] | None = None,
+    ceilings: Mapping[str, Ceiling] | None = None,
+    recordings: int,
+    id: str = "scores",
+    title: str = "",
+) -> Group:
+    """Make all figures of some scores; those that need what is not at hand are left out.
+
+    Parameters
+    ----------
+    scores : mapping
+        Names of predictions to their scores.
+    cases : mapping
+        Names of predictions to the recordings as they were compared; empty where they are not at hand.
+    truth : str
+        What to call the truth.
+    others : mapping, optional
+        Cases' names to further annotators to draw.
+    ceilings : mapping, optional
+        Names of predictions to their human ceilings.
+    recordings : int
+        How many are drawn at most.
+    id, title : str
+        Of the group.
+    """
+    first = next(iter(scores.values()))
+    ceilings = ceilings or {}
+    figures: list[Figure | None] = [
+        headline(scores, ceilings),
+        raster(cases, truth, others or {}, recordings) if cases and recordings > 0 else None,
+        ceiling_figure(ceilings),
+        error_kinds(cases) if cases else None,
+        confusion(scores),
+        spread(scores),
+        budgets(scores, truth),
+        durations(scores, truth),
+        borders(scores),
+        precision_recall(scores),
+        reliabilities(scores),
+        every_measure(scores),
+    ]
+    return {
+        "id": id,
+        "title": title,
+        "behaviors": describe_behaviors(first.ethogram),
+        "figures": [figure for figure in figures if figure is not None and (figure["rows"] or figure["kind"] == "raster")],
+    }
+
+
+def _checked(scores: Mapping[str, Scores]) -> Scores:
+    """Return the first scores; the others must be of the same recordings and behaviours."""
+    if not scores:
+        raise EthobenchError("a report needs the scores of at least one prediction")
+    (first_name, first), *rest = scores.items()
+    for name, other in rest:
+        for what in ("suite", "recordings", "ethogram"):
+            if getattr(first, what) != getattr(other, what):
+                raise MismatchError(f"{first_name!r} and {name!r} differ in their {what}; score them on the same before reporting both")
+    return first
+
+
+def _annotators(scores: Scores, people: Mapping[str, Mapping[str, Annotation]]) -> tuple[dict[str, str], dict[str, dict[str, Annotation]]]:
+    """Return the recording of each case, and what the annotators of each recording say of the behaviours that are scored.
+
+    A recording that is scored against all its annotators makes several cases, called ``recording@annotator``.
+    """
+    if len(people) == len(scores.cases) == 1:
+        people = {scores.cases[0].id: next(iter(people.values()))}
+    owner = {case.id: next((rec for rec in (case.id, case.id.rpartition("@")[0]) if rec in people), case.id) for case in scores.cases}
+    return owner, {rec: {who: in_ethogram(a, scores.ethogram) for who, a in people.get(rec, {}).items()} for rec in owner.values()}
+
+
+def _ceilings(
+    scores: Mapping[str, Scores], owner: Mapping[str, str], people: Mapping[str, Mapping[str, Annotation]]
+) -> tuple[dict[str, Ceiling], list[str]]:
+    """Compare every model with the annotators who scored all recordings, if there are two or more of them."""
+    several = [group for group in people.values() if len(group) > 1]
+    names = [who for who in (several[0] if several else ()) if all(who in group for group in people.values())]
+    models = {name: scored for name, scored in scores.items() if name not in names}
+    if not several or not models:
+        return {}, []
+    if len(names) < 2:
+        return {}, ["there is no human ceiling, which takes two annotators who scored every recording"]
+    chosen = {rec: {who: group[who] for who in names} for rec, group in people.items()}
+    result = {}
+    for name, scored in models.items():
+        cases = {owner[case.id]: case for case in scored.cases}
+        individuals = {rec: case.individual for rec, case in cases.items()}
+        result[name] = ceiling(chosen, {rec: case.pred for rec, case in cases.items()}, individuals=individuals)
+    return result, []
+
+
+def _lead(scores: Scores) -> str:
+    seconds = sum(case.truth.duration for case in scores.cases)
+    rates = {case.rate for case in scores.cases}
+    clock = f" at {rates.pop():g} Hz" if len(rates) == 1 else ""
+    return (
+        f"{_count(len(scores.recordings), 'recording')} of {_count(len(scores.individuals), 'individual')}, "
+        f"{in_words(seconds)}{clock}, suite {scores.suite.name}"
+    )
+
+
+def _facts(scores: Scores, ceilings: Mapping[str, Ceiling]) -> list[Fact]:
+    """Pick the first headline measures as large figures."""
+    facts: list[Fact] = []
+    for name in scores.suite.headline[:MOST_FACTS]:
+        value = scores.overall[name]
+        between = scores.intervals["overall"].get(name)
+        details = [f"95 %: {number(between[0])} to {number(between[1])}"] if between else []
+        details += [f"annotators {number(row['human'])}" for c in ceilings.values() for row in c.rows if _is_overall(row, name)]
+        facts.append({"label": label(name), "value": number(value) if np.isfinite(value) else DASH, "details": details})
+    return facts
+
+
+def _is_overall(row: Mapping[str, object], measure: str) -> bool:
+    return (row["measure"], row["behavior"], row["annotator"]) == (measure, "", "")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def in_words(seconds: float) -> str:
+    """Write a length of time as a person would.
+
+    >>> in_words(65), in_words(600), in_words(10_000)
+    ('65 s', '10 min', '2.8 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,82 @@
+"""What the browser tests share: reading what is drawn, pressing keys, waiting until all is done."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import Any
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+N, RATE = 600, 10
+ASKED: dict[Any, tuple[list[str], list[str]]] = {}  # what each page asked for, and what has come of it
+
+in_browser = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="the browser tests need chromium: apt-get install chromium")]
+
+
+def settle(page: Any) -> None:
+    """Wait until everything that was asked for has come and been drawn."""
+    asked, answered = ASKED[page]
+    quiet = 0
+    while quiet < 3:
+        before = len(asked)
+        page.wait_for_timeout(60)
+        quiet = quiet + 1 if len(asked) == before == len(answered) else 0
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def lane_colors(page: Any, lane: int, share: float) -> tuple[int, int, int]:
+    """Return the colour in the middle of a lane, at a share of the timeline's width."""
+    found = page.evaluate(
+        """([lane, share]) => {
+            const timeline = document.querySelector("eb-timeline");
+            const canvas = timeline.querySelector("canvas.lanes");
+            const { top, height } = timeline.lanes[lane];
+            const ratio = devicePixelRatio;
+            const at = [Math.floor(share * canvas.width), Math.floor((top + height - 4) * ratio)];
+            return [...canvas.getContext("2d").getImageData(...at, 1, 1).data];
+        }""",
+        [lane, share],
+    )
+    return tuple(found[:3])
+
+
+def behavior_color(page: Any, name: str) -> tuple[int, int, int]:
+    style = page.locator(".chip", has_text=name).locator(".dot").evaluate("(dot) => getComputedStyle(dot).backgroundColor")
+    r, g, b = map(int, re.findall(r"\d+", style)[:3])
+    return r, g, b
+
+
+def begin_correction(page: Any, name: str, beginning: str | None = None) -> None:
+    page.keyboard.press("e")
+    page.fill("dialog input[name=annotator]", name)
+    if beginning is not None:
+        page.select_option("dialog select[name=from]", label=beginning)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog", state="detached")
+    page.wait_for_function("() => document.querySelector('#saved').textContent.startsWith('saved')")
+    settle(page)
+
+
+def keys(page: Any, *pressed: str) -> None:
+    for key in pressed:
+        page.keyboard.press(key)
+
+
+def go_to(page: Any, frame: int) -> None:
+    """Step to a frame from the beginning, as a person would."""
+    keys(
+        page,
+        "Home",
+        *["Control+ArrowRight"] * (frame // (10 * RATE)),
+        *["Shift+ArrowRight"] * (frame // RATE % 10),
+        *["ArrowRight"] * (frame % RATE),
+    )
+    assert f"frame {frame} of" in page.text_content("output.frame")
+
+
+def saved(page: Any, revision: int) -> None:
+    changed = "(wanted) => document.querySelector('eb-timeline').lanes.some((lane) => lane.track?.revision === wanted)"
+    page.wait_for_function(changed, arg=revision, timeout=10_000)
+    settle(page)

@@ -1,0 +1,300 @@
+"""The server as strangers and as its own page see it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+from urllib.parse import quote, unquote
+
+import numpy as np
+import pytest
+
+from ethobench import read_recordings
+from ethobench.app.opening import open_project
+from ethobench.app.security import new_token
+from ethobench.app.server import static_files
+from ethobench.formats import formats
+
+TOKEN = "open-sesame"  # noqa: S105
+API = f"/{TOKEN}/api"
+
+
+def test_the_address_that_is_printed_answers(client):
+    status, headers, page = client.request(f"/?token={TOKEN}")
+    assert status == 200
+    assert headers["content-type"].startswith("text/html")
+    assert f"/{TOKEN}/static/main.js".encode() in page
+    assert "set-cookie" not in headers
+    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+    assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert not [name for name in headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/?token=",
+        "/?token=wrong",
+        f"/?token={TOKEN[:-1]}",
+        f"/{TOKEN}x/api/project",
+        "/api/project",
+        "/static/main.js",
+        "/wrong/static/main.js",
+        "/api/recordings/0/video",
+        f"/?token=wrong&token={TOKEN}",
+    ],
+)
+def test_nothing_without_the_token(client, path):
+    status, headers, content = client.request(path)
+    assert status == 403
+    assert b"lab" not in content
+    assert "content-security-policy" in headers
+
+
+@pytest.mark.parametrize("path", [f"/?token={TOKEN}", f"{API}/project", f"/{TOKEN}/static/main.js"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1"},
+        {"Host": "127.0.0.1:1"},
+        {"Host": "evil.example:{port}"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:{port}"},
+        {"Origin": "https://127.0.0.1:{port}"},
+    ],
+)
+def test_no_foreign_host_or_origin(client, path, headers):
+    sent = {name: value.format(port=client.port) for name, value in headers.items()}
+    assert client.request(path, **sent)[0] == 403
+
+
+def test_no_foreign_page_may_ask(client):
+    for site in ("cross-site", "same-site"):
+        assert client.request(f"{API}/project", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors")[0] == 403
+        assert client.request(f"/?token={TOKEN}", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors")[0] == 403
+        assert client.request(f"/?token={TOKEN}", Sec_Fetch_Site=site, Sec_Fetch_Mode="navigate")[0] == 200
+        assert client.request(f"{API}/project", Sec_Fetch_Site=site, Sec_Fetch_Mode="navigate")[0] == 403
+    assert client.request(f"{API}/project", Sec_Fetch_Site="same-origin")[0] == 200
+
+
+def test_our_own_page_may_ask(client):
+    own = f"http://127.0.0.1:{client.port}"
+    assert client.request(f"{API}/project", Origin=own)[0] == 200
+    assert client.request(f"{API}/project", Host=f"localhost:{client.port}", Origin=f"http://localhost:{client.port}")[0] == 200
+    assert client.request("/api/project", X_Ethobench_Token=TOKEN)[0] == 200
+
+
+def test_the_key_for_the_browser_works_once(project, serving):
+    client = serving(project, launch="just-once")
+    assert client.request("/?launch=wrong")[0] == 403
+    status, headers, _ = client.request("/?launch=just-once")
+    assert (status, headers["location"]) == (303, f"/?token={TOKEN}")
+    assert client.request("/?launch=just-once")[0] == 403
+    assert client.request("/?launch=")[0] == 403
+
+
+def test_only_this_machine_is_listened_to(client):
+    with pytest.raises(OSError), socket.create_connection((_own_address(), client.port), timeout=2):
+        pass
+
+
+def _own_address() -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has no other address")
+        address = probe.getsockname()[0]
+    if address.startswith("127."):
+        pytest.skip("this machine has no other address")
+    return str(address)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../server.py", "..%2fserver.py", "%2e%2e/server.py", "/etc/passwd", "%2fetc%2fpasswd", "main.js%00", "..\\server.py", "", "."],
+)
+def test_no_file_but_the_pages_own(client, name):
+    status, _, content = client.request(f"/{TOKEN}/static/{name}")
+    assert status == 404
+    assert b"import" not in content
+    assert b"root:" not in content
+
+
+def test_the_pages_own_files(client):
+    for name, content in static_files().items():
+        status, headers, got = client.request(f"/{TOKEN}/static/{name}")
+        assert (status, got) == (200, content)
+        assert headers["content-type"].split(";")[0] in ("text/javascript", "text/css", "text/html", "image/svg+xml")
+
+
+@pytest.mark.parametrize(
+    "path", ["recordings/2", "recordings/-1", "recordings/x", "recordings/..%2f0", "recordings/0/nothing", "recordings/99999999999999"]
+)
+def test_recordings_that_are_not_there(client, path):
+    assert client.request(f"{API}/{path}")[0] == 404
+
+
+def test_the_overview(client, lab):
+    facts = client.get("project")
+    assert facts["name"] == "lab"
+    assert [(r["id"], r["individual"], r["n_frames"], r["tracks"]) for r in facts["recordings"]] == [
+        ("m1", "mouse1", 600, 2),
+        ("m2", "mouse2", 600, 1),
+    ]
+    assert facts["recordings"][0]["disagreement"] == pytest.approx(0.1)
+    assert facts["corrections"] == str(lab / "corrections")
+    assert [b["name"] for b in facts["ethograms"][0]] == ["rest", "run", "groom", "other"]
+    assert {f["name"] for f in facts["formats"]} == {f.name for f in formats if f.can_write and "annotations" in f.contents}
+
+
+def test_tiles(client):
+    query = "level=1&index=0&lane=track:0&lane=trace:0&lane=disagreement:0,1&lane=track:1"
+    track, trace, differing, other = client.get(f"recordings/0/tiles?{query}")
+    assert track["bouts"][0][1:4] == [0, 50, 0]
+    assert other["bouts"][0][1:4] == [0, 5, 3]
+    assert len(base64.b64decode(trace["low"])) == 3 * 512
+    shares = np.frombuffer(base64.b64decode(differing["shares"]), dtype=np.uint8)
+    assert shares[:4].tolist() == [254, 254, 127, 0]
+
+
+@pytest.mark.parametrize(
+    "lane", ["track:9", "track:-1", "track:x", "track", "track:0:7", "probability:0", "trace:1", "nothing:0", "", "disagreement:0,9"]
+)
+def test_lanes_that_are_not_there(client, lane):
+    assert "no lane" in client.get(f"recordings/0/tiles?level=0&index=0&lane={lane}", 404)["error"]
+
+
+@pytest.mark.parametrize(
+    "query", ["level=-1&index=0", "level=0", "level=1e3&index=0", "level=0&index=²", "level=0&index=99999999999999999999"]
+)
+def test_numbers_that_are_none(client, query):
+    assert "whole number" in client.get(f"recordings/0/tiles?{quote(query, safe='=&')}&lane=track:0", 400)["error"]
+
+
+def test_jumps(client):
+    assert client.get("recordings/0/next?frame=0&among=anna&among=ben") == {"start": 50, "stop": 55}
+    assert client.get("recordings/0/next?frame=50&forward=0") == {"start": 0, "stop": 5}
+    assert client.get("recordings/0/next?frame=599") is None
+    assert client.get("recordings/0/next?frame=0&border=ben") == {"start": 5, "stop": 5}
+    assert client.get("recordings/0/uncertain") == []
+    assert client.get("recordings/0/at?frame=52") == {
+        "anna": [{"start": 50, "stop": 100, "behavior": 1, "subject": None}],
+        "ben": [{"start": 5, "stop": 55, "behavior": 0, "subject": None}],
+    }
+    assert client.get("recordings/0/at?frame=160") == {"anna": [], "ben": []}
+    assert client.get("suggestions")[0]["recording"] == 0
+
+
+def test_corrections_over_the_wire(client, lab):
+    told = client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
+    assert (told["track"]["name"], told["track"]["revision"], told["track"]["undo"]) == ("zoe", 0, False)
+    edits = [{"kind": "mark", "start": 0, "stop": 20, "behavior": "groom"}]
+    told = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits})
+    assert (told["track"]["revision"], told["track"]["undo"], told["track"]["redo"]) == (1, True, False)
+    assert "in the meantime" in client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 409)["error"]
+    told = client.post("recordings/0/undo", {"track": "zoe"})
+    assert (told["track"]["undo"], told["track"]["redo"]) == (False, True)
+    assert client.post("recordings/0/redo", {"track": "zoe"})["track"]["revision"] == 3
+    assert "no correction" in client.post("recordings/0/edit", {"track": "anna", "revision": 0, "edits": edits}, 400)["error"]
+    assert "already an annotator" in client.post("recordings/1/start", {"name": "anna"}, 400)["error"]
+    assert sorted(p.name for p in (lab / "corrections").iterdir()) == ["m1.zoe.csv", "recordings.csv"]
+
+
+def test_changes_must_be_json_from_our_page(client, lab):
+    path = f"{API}/recordings/0/start"
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        status, _, content = client.request(path, "POST", {"name": "zoe"}, content_type=kind)
+        assert (status, b"application/json" in content) == (400, True)
+    assert client.request(path, "POST", ["zoe"])[0] == 400
+    assert client.request(path, "POST", {"name": "zoe"}, Origin="http://evil.example")[0] == 403
+    assert client.request(path)[0] == 405
+    assert "too large" in client.post("recordings/0/start", {"name": "x" * 1_100_000}, 400)["error"]
+    for body in (
+        {"track": "zoe", "revision": 0, "edits": "x"},
+        {"track": "zoe", "revision": "0", "edits": []},
+        {"edits": [1], "revision": 0},
+    ):
+        assert "revision and a list" in client.post("recordings/0/edit", body, 400)["error"]
+    assert not (lab / "corrections").exists()
+
+
+@pytest.mark.slow
+def test_every_format_that_can_be_written_can_be_downloaded(client, tmp_path):
+    for chosen in client.get("project")["formats"]:
+        status, headers, content = client.request(f"{API}/recordings/0/export?track=anna&format={chosen['name']}")
+        if chosen["name"] == "simba":
+            assert (status, b"needs tracked body parts" in content) == (400, True)
+            continue
+        assert status == 200, (chosen, content)
+        name = unquote(headers["content-disposition"].split("''")[1])
+        assert name == f"m1.anna{chosen['suffix']}"
+        assert isinstance(json.loads(unquote(headers["x-ethobench-notes"])), list)
+        assert content
+    _, _, everything = client.request(f"{API}/recordings/0/export?track=anna&format=tidy&all=1")
+    (tmp_path / "all.csv").write_bytes(everything)
+    assert [r.id for r in read_recordings(tmp_path / "all.csv")] == ["m1", "m2"]
+
+
+def test_what_cannot_be_exported(client):
+    assert "no format 'docx'" in client.get("recordings/0/export?track=anna&format=docx", 404)["error"]
+    assert "annotated none" in client.get("recordings/1/export?track=ben&format=tidy", 400)["error"]
+    assert "one recording" in client.get("recordings/0/export?track=anna&format=labels&all=1", 400)["error"]
+
+
+def test_a_video_is_served_in_parts_and_only_from_inside(lab, tmp_path, serving):
+    content = bytes(range(256)) * 40
+    (lab / "m1.mp4").write_bytes(content)
+    (tmp_path / "secret.mp4").write_bytes(b"secret")
+    (tmp_path / "passwords.txt").write_bytes(b"secret")
+    (lab / "link.mp4").symlink_to(tmp_path / "secret.mp4")
+    rows = "".join(
+        f"{i},{i},10,m1_anna.csv,anna,{video}\n"
+        for i, video in enumerate(["m1.mp4", "../secret.mp4", "link.mp4", "../passwords.txt", "m1_ben.csv"])
+    )
+    (lab / "recordings.csv").write_text(f"recording,individual,rate,annotations,annotator,video\n{rows}", encoding="utf-8")
+    client = serving(open_project([str(lab)]))
+    status, headers, got = client.request(f"{API}/recordings/0/video", Range="bytes=256-511")
+    assert (status, got, headers["content-type"]) == (206, bytes(range(256)), "video/mp4")
+    assert headers["content-range"] == "bytes 256-511/10240"
+    assert client.request(f"{API}/recordings/0/video")[2] == content
+    for place in range(1, 5):
+        status, _, got = client.request(f"{API}/recordings/{place}/video")
+        assert status == 404
+        assert b"secret" not in got
+        facts = client.get(f"recordings/{place}")
+        assert not facts["video"]
+        assert "outside the opened folders" in facts["video_note"]
+    allowed = serving(open_project([str(lab)], videos=[tmp_path]))
+    assert allowed.request(f"{API}/recordings/1/video")[2] == b"secret"
+    assert allowed.request(f"{API}/recordings/3/video")[0] == 404
+
+
+@pytest.mark.slow
+def test_poses_over_the_wire(serving, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    client = serving(open_project(["synthetic/pose"]))
+    facts = client.get("recordings/0/signals")
+    assert facts["poses"]["individuals"] == ["resident", "intruder"]
+    assert facts["poses"]["box"][:2] == [0, 0]
+    status, _, content = client.request(f"{API}/recordings/0/poses?start=10&stop=12")
+    assert (status, len(content)) == (200, 2 * 2 * len(facts["poses"]["keypoints"]) * 3 * 4)
+    assert client.request(f"{API}/recordings/0/export?track=truth&format=simba")[0] == 200
+
+
+def test_recordings_without_poses_have_none(client):
+    assert client.get("recordings/0/signals")["poses"] is None
+    assert "no poses" in client.get("recordings/0/poses?start=0&stop=1", 404)["error"]
+
+
+def test_tokens_differ_and_are_long():
+    assert len({new_token() for _ in range(100)}) == 100
+    assert len(new_token()) >= 32

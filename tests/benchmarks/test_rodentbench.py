@@ -1,0 +1,232 @@
+"""Rodent-Bench from answers to table, against its published rules written out."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import matthews_corrcoef, mutual_info_score
+from tests.datasets.test_rodentbench import write_segments
+from tests.mllm.drawing import plain_video
+from tests.mllm.stubs import GeminiStub, Say
+
+from ethobench import load_dataset
+from ethobench.benchmarks import results_table
+from ethobench.benchmarks.rodentbench import ask_ahead, contenders, jobs, plan_run, plans
+from ethobench.benchmarks.rodentbench_summary import as_markdown, draw_label_shares, standard_error, summary
+from ethobench.core.errors import EthobenchError, MissingDataError, NotFoundError
+from ethobench.mllm.cost import BudgetError
+from ethobench.runs import Engine, Store
+from ethobench.runs.perform import _load
+
+TRUTHS = {
+    "freezing": {
+        "v1": [(0, 20, "Not Freezing"), (20, 40, "Freezing"), (40, 60, "Not Freezing")],
+        "v2": [(0, 30, "Freezing"), (30, 50, "Not Freezing")],
+        "v3": [(0, 45, "Not Freezing"), (45, 70, "Freezing")],
+    },
+    "grooming": {"g1": [(0, 10, "other"), (10, 30, "grooming")], "g2": [(0, 25, "grooming"), (25, 90, "other")]},
+}
+ANSWERS = {
+    "freezing": {
+        "v1": [(0, 25, "Not Freezing"), (25, 40, "Freezing"), (40, 60, "Not Freezing")],
+        "v2": "I cannot watch videos.",
+        "v3": [(0, 50, "not freezing"), (50, 70, "FREEZING")],
+    },
+    "grooming": {"g1": [(0, 12, "other"), (12, 30, "grooming")], "g2": [(0, 90, "other")]},
+}
+
+
+def text_of(rows) -> str:
+    if isinstance(rows, str):
+        return rows
+    return json.dumps({"segments": [{"start_time": a, "end_time": b, "behavior": name} for a, b, name in rows]})
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch) -> Path:
+    """The truth in a data folder, answers beside it."""
+    _load.cache_clear()
+    monkeypatch.setenv("ETHOBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("GEMINI_API_KEY", "not-a-real-key")
+    for name, videos in TRUTHS.items():
+        for video, rows in videos.items():
+            write_segments(tmp_path / "data/rodentbench" / name / "annotations" / f"{video}.json", *rows)
+            place = tmp_path / "answers" / name / f"{video}.json"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text_of(ANSWERS[name][video]), encoding="utf-8")
+    return tmp_path
+
+
+def run(store: Store, planned):
+    return Engine(store, lambda: ThreadPoolExecutor(1), 1).run(planned)
+
+
+def by_second(rows, n: int) -> list[str]:
+    """Label seconds as the published evaluator does."""
+    return [next((name for a, b, name in rows if a <= second < b), "background") for second in range(n)]
+
+
+def oracle(truth, pred) -> dict[str, float]:
+    """Score one video as the published evaluator does."""
+    n = max(int(max(b for _, b, _ in truth)), int(max((b for _, b, _ in pred), default=0))) + 1
+    gt, guess = by_second(truth, n), by_second(pred, n)
+    labels = sorted({*gt, *guess} - {"background"})
+    f1 = []
+    for label in labels:
+        tp = sum(a == b == label for a, b in zip(gt, guess, strict=True))
+        either = sum(a == label for a in gt) + sum(b == label for b in guess)
+        f1.append(2 * tp / either if either else 0.0)
+    return {
+        "accuracy": float(np.mean([a == b for a, b in zip(gt, guess, strict=True)])),
+        "macro_f1": float(np.mean(f1)),
+        "mcc": float(matthews_corrcoef(gt, guess)),
+        "mutual_information": float(mutual_info_score(gt, guess)),
+    }
+
+
+def understood(name: str, video: str) -> list[tuple[float, float, str]]:
+    answer = ANSWERS[name][video]
+    if isinstance(answer, str):
+        return []
+    known = {label.lower(): label for label in ("Freezing", "Not Freezing", "grooming", "other")}
+    return [(a, b, known[label.lower()]) for a, b, label in answer]
+
+
+@pytest.mark.slow
+def test_replayed_answers_are_scored_as_published(bench):
+    store = Store(bench / "store")
+    outcome = run(store, plan_run(provider="replay", answers=bench / "answers"))
+    assert (outcome.done, outcome.failed) == (2 * 5 * 4, {})
+    lines = as_markdown(summary(store)).splitlines()
+    assert len(lines) == 2 + 2 * 2 * 4 + 2 * 4
+    assert "1 (33%) | label 2 |" in next(line for line in lines if "freezing | short, replay" in line)
+    rows = {(r["dataset"], r["setting"], r["metric"]): r for r in summary(store)}
+    for version in ("short", "long"):
+        for name, videos in TRUTHS.items():
+            each = [oracle(truth, understood(name, video)) for video, truth in videos.items()]
+            for metric in each[0]:
+                row = rows[f"rodentbench/{name}", f"{version}, replay", metric]
+                values = [figures[metric] for figures in each]
+                assert row["mean"] == pytest.approx(np.mean(values)), metric
+                assert row["se"] == pytest.approx(np.std(values) / np.sqrt(len(values) - 1))
+                assert row["n"] == len(videos)
+    freezing = rows["rodentbench/freezing", "short, replay", "mcc"]
+    assert (freezing["failed"], freezing["failure_rate"]) == (1, pytest.approx(1 / 3))
+    assert freezing["repairs"] == {"label": 2}
+    assert {f"short, chance: {kind}" for kind in ("majority", "random", "renewal")} <= {setting for _, setting, _ in rows}
+    table = {(r["dataset"], r["setting"], r["suite"], r["metric"]): r for r in results_table(store)}
+    same = table["rodentbench/freezing", "short, replay", "rodentbench", "mcc"]
+    assert same["mean"] == pytest.approx(freezing["mean"])
+    assert ("rodentbench/freezing", "short, replay", "ethobench", "f1") in table
+
+    weights = {}
+    for name, videos in TRUTHS.items():
+        seconds = [label for truth in videos.values() for label in by_inclusive_second(truth)]
+        share = np.array([seconds.count(label) / len(seconds) for label in {*seconds}])
+        weights[name] = (-(share * np.log(share)).sum() + 1e-8) * len(seconds)
+    total = sum(weights.values())
+    expected = sum(w / total * rows[f"rodentbench/{name}", "short, replay", "mcc"]["mean"] for name, w in weights.items())
+    assert rows["(all, weighted by entropy)", "short, replay", "mcc"]["mean"] == pytest.approx(expected)
+
+    dropped = {(r["dataset"], r["setting"], r["metric"]): r for r in summary(store, failures="drop")}
+    kept = [oracle(TRUTHS["freezing"][v], understood("freezing", v))["mcc"] for v in ("v1", "v3")]
+    assert dropped["rodentbench/freezing", "short, replay", "mcc"]["mean"] == pytest.approx(np.mean(kept))
+    assert dropped["rodentbench/freezing", "short, replay", "mcc"]["failed"] == 1
+
+
+def by_inclusive_second(rows) -> list[str]:
+    """Label seconds as the published weights do: a segment's last second is its own."""
+    last = int(max(b for _, b, _ in rows))
+    return [next((name for a, b, name in rows if a <= second <= b), "background") for second in range(last + 1)]
+
+
+@pytest.mark.slow
+def test_the_published_reading_beside_ours(bench):
+    store = Store(bench / "store")
+    chosen = contenders("replay", answers=bench / "answers", rule="published")[3:]
+    run(store, plans(["freezing"], chosen, versions=["short"]))
+    row = next(r for r in summary(store, failures="drop") if r["metric"] == "mcc" and r["dataset"] != "(all, weighted by entropy)")
+    raw = [oracle(TRUTHS["freezing"][v], ANSWERS["freezing"][v])["mcc"] for v in ("v1", "v3")]  # labels count as they are written
+    assert row["mean"] == pytest.approx(np.mean(raw))
+    assert row["setting"] == "short, replay, published reading"
+
+
+@pytest.mark.slow
+def test_people_are_the_ceiling_where_two_annotated(bench):
+    folder = bench / "data/rodentbench/freezing/annotations"
+    for video, rows in TRUTHS["freezing"].items():
+        (folder / f"{video}.json").unlink()
+        for person, late in (("anna", 0), ("ben", 3)):
+            write_segments(folder / person / f"{video}.json", *[(a + late * (a > 0), b + late * (b < rows[-1][1]), n) for a, b, n in rows])
+    store = Store(bench / "store")
+    run(store, plans(["freezing"], contenders("replay", answers=bench / "answers"), versions=["long"], annotator="anna"))
+    found = {(r["setting"], r["metric"]): r for r in summary(store)}
+    row = found["long, replay", "kappa beside people"]
+    assert 0.7 < row["human"] < 1
+    assert row["mean"] < row["human"]
+    with pytest.raises(EthobenchError, match="name one: anna, ben"):
+        jobs(["freezing"], contenders(""))
+
+
+def test_jobs_never_share_animals_and_follow_their_answers(bench):
+    chosen = contenders("replay", ["a", "b"], answers=bench / "models")
+    for model in ("a", "b"):
+        (bench / "models" / model).mkdir(parents=True)
+        (bench / "models" / model / "freezing.jsonl").write_text('{"recording": "v1", "text": "[]"}\n', encoding="utf-8")
+    planned = jobs(["freezing"], chosen, versions=["long"])
+    assert len(planned) == 3 * 5
+    assert len({job.key for job in planned}) == len(planned)
+    assert all(len(job.test) == 1 and not {*job.train} & {*job.test} for job in planned)
+    assert {job.setting for job in planned if job.model == "mllm"} == {"long, a", "long, b"}
+    (bench / "models/a/freezing.jsonl").write_text('{"recording": "v1", "text": "{}"}\n', encoding="utf-8")
+    changed = {job.key for job in jobs(["freezing"], chosen, versions=["long"])} ^ {job.key for job in planned}
+    assert len(changed) == 2 * 3  # those of model a, before and after
+
+
+def test_mistakes_are_told(bench, tmp_path, monkeypatch):
+    with pytest.raises(NotFoundError, match="not rodentbench/cats"):
+        jobs(["cats"], contenders(""))
+    with pytest.raises(NotFoundError, match="long and short, not tiny"):
+        jobs(["freezing"], contenders(""), versions=["tiny"])
+    with pytest.raises(EthobenchError, match=r"freezing is not there: answers about rodentbench/freezing"):
+        jobs(["freezing"], contenders("replay", answers=tmp_path / "nowhere"))
+    with pytest.raises(EthobenchError, match="handled by count or drop"):
+        summary(Store(tmp_path / "s"), failures="hide")
+    monkeypatch.setenv("ETHOBENCH_DATA", str(tmp_path / "empty"))
+    with pytest.raises(MissingDataError, match="put videos into"):
+        jobs((), contenders(""))
+
+
+@pytest.mark.slow
+def test_questions_are_asked_ahead_within_a_budget_and_jobs_find_the_answers(bench):
+    (bench / "data/rodentbench/freezing/videos").mkdir()
+    for video, rows in TRUTHS["freezing"].items():
+        plain_video(bench / f"data/rodentbench/freezing/videos/{video}.mp4", seconds=rows[-1][1], rate=2)
+    store = Store(bench / "store")
+    with GeminiStub(always=Say(text_of([(0, 60, "Freezing")]))) as stub:
+        chosen = contenders("gemini", ["gemini-2.5-flash"], base_url=stub.url)[3:]
+        planned = jobs(["freezing"], chosen, versions=["short"])
+        with pytest.raises(BudgetError, match="stopped before"):
+            ask_ahead(planned, max_cost=0.01)
+        assert not stub.questions
+        told: list[str] = []
+        assert ask_ahead(planned, max_cost=5.0, tell=told.append) == pytest.approx(3 * (1000 * 0.3 + 250 * 2.5) / 1e6)
+        assert len(stub.questions) == len(told) == 3
+        outcome = run(store, plans(["freezing"], chosen, versions=["short"]))
+        assert (outcome.done, outcome.failed, len(stub.questions)) == (3, {}, 3)
+    assert next(r for r in summary(store) if r["metric"] == "accuracy")["setting"] == "short, gemini-2.5-flash"
+
+
+def test_error_bars_and_charts(bench, tmp_path):
+    assert standard_error([1.0, 2.0, 4.0]) == pytest.approx(np.std([1, 2, 4]) / np.sqrt(2))
+    data = [load_dataset(f"rodentbench/{name}") for name in TRUTHS]
+    draw_label_shares(data, tmp_path / "shares.svg")
+    drawn = (tmp_path / "shares.svg").read_text(encoding="utf-8")
+    assert drawn.startswith("<?xml")
+    with pytest.raises(EthobenchError, match="left alone"):
+        draw_label_shares(data, tmp_path / "shares.svg")

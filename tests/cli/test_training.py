@@ -1,0 +1,72 @@
+"""`train`, `predict`, `models`: from annotated recordings to annotations of new ones."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ethobench import load_dataset, read_recordings
+from tests.cli.test_cli import ethobench
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Signals and labels of four animals as a biologist would keep them."""
+    from ethobench import write_annotation
+
+    root = tmp_path_factory.mktemp("study")
+    lines = ["recording,individual,rate,signals,annotations,annotator"]
+    for r in load_dataset("synthetic/tag", individuals=4, seconds=60):
+        table = np.column_stack([np.arange(r.n_frames) / r.rate, r.signals.values])
+        header = ",".join(["time", *r.signals.channels])
+        np.savetxt(root / f"{r.id}.csv", table, delimiter=",", header=header, comments="", fmt="%.6f")
+        write_annotation(next(iter(r.annotations.values())), root / f"{r.id}_labels.csv", "tidy", recording=r.id)
+        lines.append(f"{r.id},{r.individual},{r.rate:g},{r.id}.csv,{r.id}_labels.csv,me")
+    (root / "recordings.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return root
+
+
+def test_train_then_predict(study, tmp_path):
+    made = ethobench("train", study, "--model", "rf", "--param", "trees=10", "--out", tmp_path / "model")
+    assert made.returncode == 0, made.stderr
+    assert "f1" in made.stdout
+    card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
+    assert 0.3 < card["evaluation"]["figures"]["f1"] <= 1
+    assert card["params"]["trees"] == 10
+    first = load_dataset(study).recordings[0]
+    done = ethobench("predict", tmp_path / "model", study / f"{first.id}.csv", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    (written,) = (tmp_path / "out").iterdir()
+    (found,) = read_recordings(written, rate=first.rate)
+    truth = next(iter(first.annotations.values()))
+    agreed = next(iter(found.annotations.values())).with_ethogram(truth.ethogram).to_codes() == truth.to_codes()
+    assert agreed.mean() > 0.9
+    again = ethobench("predict", tmp_path / "model", study / f"{first.id}.csv", "--out", tmp_path / "out")
+    assert again.returncode == 1
+    assert "left alone" in again.stderr
+    again = ethobench("train", study, "--out", tmp_path / "model")
+    assert again.returncode == 1
+    assert "left alone" in again.stderr
+
+
+def test_mistakes_are_told_in_one_line(study, tmp_path):
+    for arguments, told in (
+        (("train", study, "--model", "rff", "--out", tmp_path / "x"), "did you mean 'rf'"),
+        (("train", study, "--param", "colour=red", "--out", tmp_path / "x"), "takes no colour"),
+        (("train", study, "--init", tmp_path, "--out", tmp_path / "x"), "cannot begin with"),
+        (("predict", tmp_path, study, "--out", tmp_path / "y"), "no saved model"),
+    ):
+        done = ethobench(*arguments)
+        assert done.returncode == 1
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_models_are_listed():
+    listed = ethobench("models").stdout
+    assert all(f"{name} " in listed for name in ("rf", "crnn", "harnet", "kmeans"))
+    assert "grid: 0.01, 0.003, 0.001" in ethobench("models", "crnn").stdout

@@ -1,0 +1,142 @@
+"""What becomes of a video, whatever the provider does: a table of outcomes and repairs, against the stubs.
+
+``python -m tests.mllm.outcomes`` draws a video of three minutes and prints the table for both providers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethobench import Recording
+from ethobench.formats._clocktext import clock_text
+from ethobench.mllm.annotate import assign, make_provider, read_answers
+from ethobench.mllm.ask import Asker, Patience
+from ethobench.mllm.cache import AnswerCache
+from ethobench.mllm.examples import segments_of
+from ethobench.mllm.outcome import Outcome
+from ethobench.mllm.providers import Access
+from ethobench.mllm.settings import Settings
+from ethobench.mllm.task import load_task
+from tests.mllm.drawing import draw_video, social_recordings
+from tests.mllm.stubs import Act, Block, BreakOff, Fail, GeminiStub, HalfJson, Hang, OpenAIStub, Say
+
+STUBS = {"gemini": GeminiStub, "openai": OpenAIStub}
+MODELS = {"gemini": "gemini-2.5-flash", "openai": "gpt-4o"}
+TIMEOUT = 1.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    case: str
+    outcome: Outcome
+    sent: int
+    sent_again: int
+
+
+def true_segments(recording: Recording) -> list[dict[str, object]]:
+    """Write the truth as a good answer has it: in whole seconds."""
+    rows, at = [], 0
+    for _, stop, name in segments_of(recording.annotation(), recording.annotation().ethogram):
+        end = int(stop + 0.5)
+        if end > at:
+            rows.append({"segment_number": len(rows) + 1, "start_time": clock_text(at), "end_time": clock_text(end), "behavior": name})
+            at = end
+    return rows
+
+
+def cases(segments: list[dict[str, object]]) -> dict[str, list[Act]]:
+    """Return what the stub does in each case; after that it answers well."""
+    text = json.dumps({"segments": segments})
+    first, second, *rest = segments
+
+    def changed(**fields: object) -> str:
+        return json.dumps({"segments": [first, {**second, **fields}, *rest]})
+
+    without = {key: value for key, value in second.items() if key != "end_time"}
+    return {
+        "well-formed": [Say(text)],
+        "bare list": [Say(json.dumps(segments))],
+        "fence": [Say(f"```json\n{text}\n```")],
+        "prose around JSON": [Say(f"Here is the annotation. {text} I hope this helps!")],
+        "stops in a segment": [Say(text[: int(len(text) * 0.6)], cut=True)],
+        "wrong key": [Say(text.replace("end_time", "end_long_time"))],
+        "wrong case": [Say(text.replace('"other"', '"Other"'))],
+        "near-miss label": [Say(text.replace('"other"', '"othr"'))],
+        "unknown label": [Say(changed(behavior="sleeping"))],
+        "missing field": [Say(json.dumps({"segments": [first, without, *rest]}))],
+        "past the end": [Say(json.dumps({"segments": [*segments[:-1], {**segments[-1], "end_time": "09:00"}]}))],
+        "overlapping": [Say(changed(start_time="00:00"))],
+        "unordered": [Say(json.dumps({"segments": [*rest, first, second]}))],
+        "zero-length": [Say(changed(end_time=second["start_time"]))],
+        "ends before it begins": [Say(changed(end_time="00:00"))],
+        "numbers as text": [Say(re.sub(r'"(\d\d):(\d\d)"', lambda m: f'"{60 * int(m[1]) + int(m[2])}"', text))],
+        "single quotes": [Say(str({"segments": segments}))],
+        "empty answer": [Say("")],
+        "refusal": [Say("I'm sorry, I can't help with videos of animals.")],
+        "HTML": [Say("<html><body>502 Bad Gateway</body></html>")],
+        "429, then an answer": [Fail(429, {"retry-after": "0.2"}), Say(text)],
+        "500, 503, then an answer": [Fail(500), Fail(503), Say(text)],
+        "hangs, then an answer": [Hang(3 * TIMEOUT), Say(text)],
+        "hangs always": [Hang(3 * TIMEOUT)] * 9,
+        "body breaks off, then an answer": [BreakOff(), Say(text)],
+        "half a JSON body, then an answer": [HalfJson(), Say(text)],
+        "answer withheld": [Block()],
+        "question blocked": [Block(prompt=True)],
+        "wrong key for the API": [Fail(401, message="API key not valid")],
+    }
+
+
+def run_case(provider: str, recording: Recording, acts: list[Act], folder: Path, settings: Settings) -> tuple[Outcome, int, int, object]:
+    """Ask twice; return the outcome, how many requests each time took, and the annotation."""
+    with STUBS[provider](*acts) as stub:
+        whom = make_provider(provider, MODELS[provider], Access(base_url=stub.url, timeout=TIMEOUT, poll=0.02))
+        assignment = assign(recording, load_task("calms21"), whom, settings)
+        sent, outcomes, annotation = [], [], None
+        for _ in range(2):
+            asker = Asker(whom, AnswerCache(folder), patience=Patience(attempts=3, first=0.05))
+            before = len(stub.questions)
+            annotation, outcome = read_answers(assignment, list(asker.ask_all(assignment.requests)))
+            sent.append(len(stub.questions) - before)
+            outcomes.append(outcome)
+        return outcomes[0], sent[0], sent[1], annotation
+
+
+def table(provider: str, recording: Recording, folder: Path, settings: Settings, only: tuple[str, ...] = ()) -> list[Row]:
+    """Go through all cases."""
+    rows = []
+    for number, (case, acts) in enumerate(cases(true_segments(recording)).items()):
+        if not only or case in only:
+            outcome, sent, again, _ = run_case(provider, recording, acts, folder / f"{provider}{number}", settings)
+            rows.append(Row(case, outcome, sent, again))
+    return rows
+
+
+def markdown(provider: str, rows: list[Row]) -> str:
+    lines = ["| provider | the stub answers | outcome | repairs | reason | requests | once more |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        repairs = ", ".join(f"{kind} {count}" for kind, count in row.outcome.repairs.items())
+        reason = "; ".join(row.outcome.reasons)[:90]
+        lines.append(f"| {provider} | {row.case} | {row.outcome.state} | {repairs} | {reason} | {row.sent} | {row.sent_again} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ.update(ETHOBENCH_CACHE=str(folder / "cache"), GEMINI_API_KEY="not-a-real-key", OPENAI_API_KEY="not-a-real-key")
+        recording = social_recordings()[0]
+        recording = recording.copy(id="mice", video=draw_video(recording, folder / "mice.mp4"))
+        for provider in STUBS:
+            sys.stdout.write(markdown(provider, table(provider, recording, folder, Settings())) + "\n\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Tasks, schemas and prompts: the words and forms that models are asked with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from ethobench import Annotation, Behavior, Ethogram
+from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
+from ethobench.datasets.rodentbench import SETS, SHORT_SECONDS
+from ethobench.mllm.examples import Example
+from ethobench.mllm.prompts import build_prompt
+from ethobench.mllm.request import Clip
+from ethobench.mllm.schema import STYLES, answer_model, answer_schema, time_text
+from ethobench.mllm.task import load_task, task_names, task_of
+
+jsonschema = pytest.importorskip("jsonschema")
+CLIP = Clip(Path("videos/cage1.mp4"), "digest", 0.0, 125.0)
+
+
+@pytest.mark.parametrize("name", task_names())
+def test_the_tasks_are_those_of_the_datasets(name):
+    task, source = load_task(name), SETS[name]
+    assert task.ethogram.names == source.labels
+    assert task.ethogram.background_name == source.background
+    assert task.rate == source.rate
+    assert task.short_seconds == SHORT_SECONDS
+    assert all(len(behavior.definition) > 30 for behavior in task.ethogram)
+    assert {*task.aliases.values()} <= {*task.ethogram.names}
+    assert not {*task.aliases} & {*task.ethogram.names}
+    assert {"videos", "long_minutes", "short_minutes"} == {*task.published}
+
+
+def test_there_is_a_task_for_every_dataset():
+    assert task_names() == sorted(SETS)
+
+
+def test_a_task_of_ones_own(tmp_path):
+    path = tmp_path / "rats.toml"
+    path.write_text('animals = "a rat"\nexclusive = false\n[[behavior]]\nname = "rear"\ndefinition = "stands up"\n', encoding="utf-8")
+    task = load_task(path)
+    assert (task.name, task.animals, task.exclusive, task.ethogram["rear"].definition) == ("rats", "a rat", False, "stands up")
+    made = task_of(Ethogram([Behavior("rear", "stands up")]), animals="a rat", exclusive=False)
+    assert build_prompt(made, CLIP) == build_prompt(task, CLIP)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("title = ", "not valid TOML"),
+        ("title = 'x'", "behavior: field required"),
+        ("behavior = []", "behavior"),
+        ("[[behavior]]\nname = ''", "behavior.0.name"),
+        ("colour = 1\n[[behavior]]\nname = 'a'", "colour: extra inputs"),
+        ("background = 'b'\n[[behavior]]\nname = 'a'", "no behaviour 'b'"),
+        ("[[behavior]]\nname = 'a'\n[[behavior]]\nname = 'a'", "stand twice"),
+    ],
+)
+def test_damaged_tasks_are_told_in_one_line(tmp_path, text, told):
+    path = tmp_path / "task.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FormatError, match=told) as error:
+        load_task(path)
+    assert "\n" not in str(error.value)
+
+
+def test_unknown_tasks_are_told(tmp_path):
+    with pytest.raises(NotFoundError, match="there are: calms21, freezing"):
+        load_task("nope")
+    with pytest.raises(FormatError, match="no such file"):
+        load_task(tmp_path / "nope.toml")
+    with pytest.raises(EthobenchError, match="names no behaviour"):
+        task_of(Ethogram([]))
+
+
+@pytest.mark.parametrize("times", STYLES)
+def test_schema_and_model_agree(times):
+    task = load_task("calms21")
+    good = {"segment_number": 1, "start_time": time_text(0, times), "end_time": time_text(125, times), "behavior": "attack"}
+    schema, model = answer_schema(task, times), answer_model(task, times)
+    assert "$ref" not in json.dumps(schema)
+    wrong = [{**good, "behavior": "sleep"}, {**good, "start_time": "soon"}, {**good, "extra": 1}, {k: good[k] for k in list(good)[:3]}]
+    jsonschema.validate({"segments": [good]}, schema)
+    model.model_validate({"segments": [good]})
+    for segment in wrong:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"segments": [segment]}, schema)
+        with pytest.raises(ValidationError):
+            model.model_validate({"segments": [segment]})
+
+
+def test_times_are_written_as_asked():
+    assert [time_text(3725.4, style) for style in STYLES] == ["62:05", "01:02:05", 3725.4]
+    with pytest.raises(EthobenchError, match="times are one of"):
+        answer_schema(load_task("grooming"), "frames")
+
+
+def test_a_prompt_tells_everything_and_is_always_the_same():
+    task = load_task("grooming")
+    system, parts = build_prompt(task, CLIP)
+    assert (system, parts) == build_prompt(load_task("grooming"), CLIP)
+    text = "\n".join(part.show() for part in parts)
+    for words in (
+        "one mouse in an open field, seen from above",
+        "- grooming: ",
+        "- other: ",
+        "02:05",
+        "without gaps",
+        "JSON alone",
+        "segment_number",
+    ):
+        assert words in text
+    assert text.endswith("[video: 00:00 to 02:05 of cage1.mp4]")
+    form = text[text.index("{") : text.rindex("}") + 1]
+    answer_model(task).model_validate_json(form)
+
+
+def test_prompts_say_how_the_video_is_shown():
+    task = load_task("grooming")
+    plain, marked, frames = (
+        build_prompt(task, clip)[1][0].show()
+        for clip in (CLIP, Clip(CLIP.video, "d", 0, 9, timestamps=True), Clip(CLIP.video, "d", 0, 9, form="frames"))
+    )
+    assert "upper left corner" in marked
+    assert "upper left corner" not in plain
+    assert "single pictures" in frames
+    overlapping = task_of(task.ethogram, exclusive=False)
+    assert "may overlap" in build_prompt(overlapping, CLIP)[1][0].show()
+
+
+def test_worked_examples_and_a_given_beginning_stand_in_the_prompt():
+    task = load_task("grooming")
+    example = Example(((0.0, 4.0, "grooming"), (4.0, 9.0, "other")), 9.0, Clip(Path("e.mp4"), "e", 10.0, 19.0))
+    alone = Example(((0.0, 3.0, "grooming"),), 3.0, behavior="grooming")
+    begun = Annotation.from_bouts([0], [50], ["grooming"], task.ethogram, 10, 1250, observed=[True] * 80 + [False] * 1170)
+    _, parts = build_prompt(task, CLIP, examples=[example, alone], given=begun)
+    shown = [part.show() for part in parts]
+    assert shown[1] == "Example 1 of 2. The video that follows is annotated in full, until 00:09."
+    assert shown[2] == "[video: 00:10 to 00:19 of e.mp4]"
+    assert json.loads(shown[3].partition("\n")[2])["segments"][1] == {
+        "segment_number": 2,
+        "start_time": "00:04",
+        "end_time": "00:09",
+        "behavior": "other",
+    }
+    assert shown[4] == "Example 2 of 2. Another video shows grooming."
+    assert "until 00:08" in shown[6]
+    assert '"end_time": "00:08", "behavior": "other"' in shown[6]
+    assert "Annotate only this one" in shown[-2]

@@ -1,0 +1,72 @@
+"""Models that learn frame by frame: overlapping behaviours, gaps, blocks that do not show, and BEBE's names for clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ethobench import Annotation, Dataset, Ethogram, Recording, Signals, create_model, load_dataset
+from ethobench.models import _base, _frames
+
+ETHOGRAM = Ethogram(["rest", "run"])
+
+
+def recording(codes, values, unobserved=None, rate: float = 10.0) -> Recording:
+    truth = Annotation.from_frames(codes, ETHOGRAM, rate, unobserved=unobserved)
+    channels = tuple(f"c{k}" for k in range(values.shape[1]))
+    return Recording("r", signals=Signals(values, channels, rate), annotations={"me": truth})
+
+
+def test_blocks_do_not_show(monkeypatch):
+    data = load_dataset("synthetic/tag", individuals=2, seconds=120)
+    model = create_model("rf", trees=5, seconds=2.0).fit(data)
+    whole = model.predict(data.recordings[0])
+    monkeypatch.setattr(_frames, "BLOCK", 700)
+    parts = model.predict(data.recordings[0])
+    assert np.allclose(parts.probabilities, whole.probabilities, atol=0.21)
+    assert (parts.annotation.to_codes() == whole.annotation.to_codes()).mean() > 0.999
+    monkeypatch.setattr(_base, "PIECE", 900)
+    assert (model.annotate(data.recordings[0]).to_codes() == whole.annotation.to_codes()).mean() > 0.999
+
+
+@pytest.mark.parametrize("name", ["rf", "dt", "svm"])
+def test_overlapping_behaviours_are_learnt_each_on_its_own(name):
+    random = np.random.default_rng(0)
+    both = np.repeat(random.integers(0, 2, (40, 2)), 25, axis=0).astype(bool)
+    values = both + random.normal(0, 0.2, (1000, 2))
+    one = recording(both, values)
+    assert not one.annotations["me"].is_exclusive
+    prediction = create_model(name, seconds=0.5, cutoff=0.0).fit(Dataset((one,), ETHOGRAM)).predict(one)
+    assert (prediction.annotation.to_frames() == both).mean() > 0.9
+
+
+@pytest.mark.parametrize("name", ["rf", "dt", "svm"])
+def test_missing_values_do_no_harm(name):
+    random = np.random.default_rng(0)
+    codes = np.repeat(random.integers(0, 2, 40), 25)
+    values = np.stack([codes + random.normal(0, 0.2, 1000), random.normal(0, 1, 1000)], axis=1)
+    values[200:260] = np.nan
+    values[600:, 1] = np.nan
+    prediction = (
+        create_model(name, seconds=0.5, cutoff=0.0).fit(Dataset((recording(codes, values),), ETHOGRAM)).predict(recording(codes, values))
+    )
+    assert np.isfinite(prediction.probabilities).all()
+    assert (prediction.annotation.to_codes() == codes).mean() > 0.85
+
+
+@pytest.mark.parametrize("name", ["kmeans", "gmm", "hmm"])
+def test_clusters_are_named_after_most_of_their_labels(name):
+    random = np.random.default_rng(0)
+    codes = np.repeat(random.integers(0, 2, 60), 20)
+    values = np.stack([3 * codes, 2 * codes, 0 * codes], axis=1) + random.normal(0, 0.3, (1200, 3))
+    hidden = np.arange(1200) % 3 > 0  # most labels are unknown, which does not matter
+    model = create_model(name, clusters=20, **({"window": 256} if name == "hmm" else {"every": 1}))
+    model.fit(Dataset((recording(codes, values, hidden),), ETHOGRAM))
+    assert (model.predict(recording(codes, values)).annotation.to_codes() == codes).mean() > 0.97
+
+
+def test_clusters_without_a_label_have_no_name():
+    model = create_model("kmeans")
+    model._name(np.array([[2.0, 2.0], [0.0, 0.0], [0.0, 5.0]]))
+    assert model.names.tolist() == [0, -1, 1]  # ties: the first; nobody: none
+    assert model.shares[1].tolist() == [0.5, 0.5]

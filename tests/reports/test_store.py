@@ -1,0 +1,167 @@
+"""From a store to the dict, and the command that writes it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ethobench import load_dataset
+from ethobench.benchmarks import results_table
+from ethobench.cli import report as command
+from ethobench.core.errors import EthobenchError, NotFoundError
+from ethobench.reports import datasets_at_hand, render_report, summarize_store
+from ethobench.reports.benchmarks import results
+from ethobench.reports.tables import pivot
+from ethobench.runs import Job, Store
+from ethobench.runs.perform import perform
+from tests.reports.test_summarize import figures_of, one, rows_of
+
+pytestmark = pytest.mark.slow
+OPTIONS = {"individuals": 4, "seconds": 40.0, "folds": 2}
+
+
+def job(data, fold: int, model: str = "chance", setting: str = "full", train: int = 2, **changes) -> Job:
+    others = [r.id for r in data if data.folds[r.id] != fold]
+    test = tuple(r.id for r in data if data.folds[r.id] == fold)
+    fields = {"seed": fold, "fold": fold, "options": OPTIONS, "setting": setting, **changes}
+    return Job("synthetic", "synthetic/tag", data.version, tuple(others[:train]), test, model, **fields)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_dataset("synthetic/tag", **OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def store(data, tmp_path_factory):
+    place = Store(tmp_path_factory.mktemp("runs") / "store")
+    for fold in (0, 1):
+        assert perform(job(data, fold).to_dict(), str(place.root)) == ("done", "")
+        assert perform(job(data, fold, setting="reduced", train=1).to_dict(), str(place.root)) == ("done", "")
+    assert perform(job(data, 0, stage="search", seed=9).to_dict(), str(place.root)) == ("done", "")
+    place.fail(job(data, 0, model="rf"), "<script>alert(1)</script>")
+    return place
+
+
+@pytest.fixture(scope="module")
+def report(store):
+    return summarize_store(store, datasets=datasets_at_hand(store))
+
+
+def test_a_report_of_a_store_is_plain_json_and_becomes_a_page(report):
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
+    page = render_report(report)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script>alert" not in page
+
+
+def test_results_are_those_of_the_results_table(report, store):
+    found = figures_of(report)["results"]
+    for row in results_table(store):
+        if row["metric"] in ("f1", "bout_f1"):
+            shown = one(found, measure=row["metric"], setting=row["setting"])
+            assert shown["mean"] == pytest.approx(row["mean"], rel=1e-5)
+            assert shown["std"] == pytest.approx(row["std"], rel=1e-5)
+            assert shown["n"] == row["n"]
+
+
+def test_settings_timings_and_failures(report):
+    found = figures_of(report)
+    assert list(found) == ["results", "settings", "timings", "failures"]
+    assert {row["setting"] for row in rows_of(found["settings"])} == {"full", "reduced"}
+    assert {row["step"] for row in rows_of(found["timings"])} == {"load", "fit", "predict", "score"}
+    assert {row["jobs"] for row in rows_of(found["timings"])} == {4}
+    assert [row["error"] for row in rows_of(found["failures"])] == ["<script>alert(1)</script>"]
+    assert {fact["label"]: fact["value"] for fact in report["facts"]}["failed jobs"] == "1"
+
+
+def test_a_dataset_has_the_figures_of_its_scores(report, store):
+    group = report["groups"][1]
+    assert group["title"] == "synthetic/tag"
+    found = figures_of(report, 1)
+    assert {"scores", "ethograms", "errors", "confusion", "individuals", "durations", "precision-recall", "reliability"} <= {*found}
+    assert len(found["ethograms"]["recordings"]) == 4
+    f1 = next(row["mean"] for row in results_table(store) if (row["metric"], row["setting"]) == ("f1", "full"))
+    assert one(found["scores"], behavior="", measure="f1")["value"] == pytest.approx(f1, rel=1e-5)
+
+
+def test_without_the_data_there_are_no_ethograms_and_that_is_told(store):
+    report = summarize_store(store)
+    assert not {"ethograms", "errors"} & {*figures_of(report, 1)}
+    assert report["notes"] == ["synthetic/tag: ethograms and kinds of errors are left out, since they need the data themselves"]
+
+
+def test_data_that_have_changed_are_not_drawn(store):
+    other = load_dataset("synthetic/tag", **{**OPTIONS, "seed": 7})
+    report = summarize_store(store, datasets={"synthetic/tag": other})
+    assert "ethograms" not in figures_of(report, 1)
+    assert "since the data have changed" in report["notes"][0]
+
+
+def test_learning_curves_take_three_sizes(data, store, tmp_path):
+    place = Store(tmp_path / "store")
+    for train, setting in ((1, "1 recording"), (2, "2 recordings"), (3, "3 recordings")):
+        fields = {"train": tuple(r.id for r in data)[:train], "test": (data.recordings[3].id,), "model": "chance", "setting": setting}
+        plain = Job("own", "synthetic/tag", data.version, options=OPTIONS, **fields).to_dict()
+        assert perform(plain, str(place.root)) == ("done", "")
+    found = figures_of(summarize_store(place))["learning-curves"]
+    points = [row for row in rows_of(found) if row["measure"] == "f1"]
+    assert [row["recordings"] for row in points] == [1, 2, 3]
+    assert "learning-curves" not in figures_of(summarize_store(store))
+
+
+def test_published_figures_stand_below_ours():
+    base = {
+        "benchmark": "bebe",
+        "dataset": "HAR",
+        "model": "rf",
+        "setting": "full",
+        "suite": "bebe",
+        "std": 0.01,
+        "n": 3,
+        "over": "individuals",
+    }
+    rows = [
+        {**base, "metric": "f1", "mean": 0.93, "published": 0.925, "difference": 0.005},
+        {**base, "metric": "precision", "mean": 0.9, "published": None, "difference": None},
+    ]
+    figure = results(rows)
+    (table,) = pivot(figure, {"id": "", "title": "", "behaviors": [], "figures": []})
+    assert table["caption"] == "HAR · bebe"
+    assert table["rows"][0]["cells"][0]["details"] == ["± 0.010", "published 0.925 (+0.005)"]
+    assert table["rows"][0]["cells"][1]["details"] == ["± 0.010"]
+    assert "published" in figure["definition"]
+    assert results([{k: v for k, v in rows[0].items() if k not in ("published", "difference")}])["rows"][0][-2:] == [None, None]
+
+
+def test_an_empty_store_is_told(tmp_path):
+    with pytest.raises(EthobenchError, match="no finished job"):
+        summarize_store(Store(tmp_path / "s"))
+
+
+@pytest.fixture
+def run():
+    app = typer.Typer()
+    app.command()(command.run)
+    return lambda *arguments: CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def test_the_command_writes_a_page_and_leaves_one_that_is_there_alone(run, store, tmp_path):
+    page = tmp_path / "page.html"
+    done = run(store.root, "--out", page, "--title", "First <run>")
+    assert done.exit_code == 0, done.output
+    assert "page.html" in done.output
+    assert "<h1>First &lt;run&gt;</h1>" in page.read_text(encoding="utf-8")
+    again = run(store.root, "--out", page)
+    assert isinstance(again.exception, EthobenchError)
+    assert "left alone" in str(again.exception)
+    assert run(store.root, "--out", page, "--overwrite", "--recordings", 0).exit_code == 0
+    assert "ethograms and kinds of errors are left out" in page.read_text(encoding="utf-8")
+
+
+def test_a_folder_that_is_no_store_is_refused(run, tmp_path):
+    assert isinstance(run(tmp_path, "--out", tmp_path / "page.html").exception, NotFoundError)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,308 @@
+"""From scores to the dict: the figures carry the numbers of the scores, and what does not fit is told."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ethobench import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording, ceiling, load_dataset, score
+from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.metrics.probabilities import average_precision_of, ranking_of
+from ethobench.reports import summarize_scores
+from ethobench.reports.rasters import encode
+from ethobench.reports.tables import pivot
+from tests.reports.conftest import ETHOGRAM, make_prediction, make_scores, make_truth
+
+
+def figures_of(report, group: int = 0):
+    return {figure["id"]: figure for figure in report["groups"][group]["figures"]}
+
+
+def rows_of(figure):
+    return [dict(zip(figure["columns"], row, strict=True)) for row in figure["rows"]]
+
+
+def one(figure, **wanted):
+    (found,) = [row for row in rows_of(figure) if wanted.items() <= row.items()]
+    return found
+
+
+@pytest.fixture(scope="module")
+def report(scores):
+    return summarize_scores({"model": scores})
+
+
+def test_a_report_is_plain_json(report):
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
+
+
+def test_figures_of_a_model_with_probabilities(report):
+    assert list(figures_of(report)) == [
+        "scores",
+        "ethograms",
+        "errors",
+        "confusion",
+        "individuals",
+        "budgets",
+        "durations",
+        "borders",
+        "precision-recall",
+        "reliability",
+        "measures",
+    ]
+    assert all(figure["definition"].endswith(".") for figure in report["groups"][0]["figures"])
+    assert report["lead"] == "4 recordings of 2 individuals, 4 min at 10 Hz, suite ethobench"
+    assert [fact["label"] for fact in report["facts"]] == ["F1", "precision", "recall", "bout F1"]
+
+
+def test_the_headline_has_the_values_and_intervals_of_the_scores(report, scores):
+    table = figures_of(report)["scores"]
+    for measure in scores.suite.headline:
+        for behavior, figures in {"": scores.overall, **scores.behaviors}.items():
+            between = scores.intervals["behaviors"][behavior] if behavior else scores.intervals["overall"]
+            row = one(table, behavior=behavior, measure=measure)
+            assert row["value"] == pytest.approx(figures[measure], rel=1e-5)
+            assert (row["low"], row["high"]) == pytest.approx(between[measure], rel=1e-5, abs=1e-9)
+
+
+def test_the_table_that_people_read(report, scores):
+    (table,) = pivot(figures_of(report)["scores"], report["groups"][0])
+    assert table["columns"][:2] == ["F1", "precision"]
+    assert [(row["label"], row["style"], row["color"]) for row in table["rows"]] == [
+        ("all behaviours", "whole", None),
+        ("rest", "", 0),
+        ("run", "", 1),
+        ("other", "quiet", None),
+    ]
+    cell = table["rows"][0]["cells"][0]
+    assert cell["value"] == f"{scores.overall['f1']:.3f}"
+    assert cell["gauge"]["at"] == pytest.approx(100 * scores.overall["f1"], abs=0.06)
+
+
+def test_errors_add_up_to_the_wrong_time(report, scores):
+    errors = rows_of(figures_of(report)["errors"])
+    wrong = sum((case.truth.to_codes() != case.pred.to_codes()).sum() for case in scores.cases) / 10
+    assert sum(row["seconds"] for row in errors if row["behavior"] == "") == pytest.approx(wrong)
+    for name in ("rest", "run"):
+        code = ETHOGRAM.code(name)
+        own = sum((case.truth.to_frames()[:, code] != case.pred.to_frames()[:, code]).sum() for case in scores.cases) / 10
+        assert sum(row["seconds"] for row in errors if row["behavior"] == name) == pytest.approx(own)
+        assert sum(row["share"] for row in errors if row["behavior"] == name) == pytest.approx(1, abs=1e-5)
+
+
+def test_confusion_and_budgets_count_the_frames(report, scores):
+    found = figures_of(report)
+    matrix = np.array(scores.confusion()["matrix"])
+    for i, true in enumerate(ETHOGRAM.names):
+        for j, said in enumerate(ETHOGRAM.names):
+            row = one(found["confusion"], truth=true, prediction=said)
+            assert row["frames"] == matrix[i, j]
+            assert row["share"] == pytest.approx(matrix[i, j] / matrix[i].sum(), rel=1e-5)
+        assert one(found["budgets"], source="truth", behavior=true)["share"] == pytest.approx(matrix[i].sum() / matrix.sum(), rel=1e-5)
+        assert one(found["budgets"], source="model", behavior=true)["seconds"] == pytest.approx(matrix[:, i].sum() / 10)
+
+
+def test_spread_shows_every_individual(report, scores):
+    found = figures_of(report)["individuals"]
+    for who, part in scores.per("individual").items():
+        assert one(found, individual=who, measure="f1", behavior="run")["value"] == pytest.approx(part["behaviors"]["run"]["f1"], rel=1e-5)
+
+
+def test_distributions_hold_every_bout(report, scores):
+    found = figures_of(report)
+    durations = [row for row in rows_of(found["durations"]) if row["behavior"] == "run" and row["source"] == "truth"]
+    lengths = np.concatenate(
+        [(track.truth.stop - track.truth.start) / 10 for c in scores.cases for track in c.tracks if track.behavior == 1]
+    )
+    for row in durations:
+        assert row["bouts"] == ((lengths >= row["low_s"]) & (lengths < row["high_s"])).sum()
+    assert sum(row["bouts"] for row in durations) == len(lengths)
+    late = [row for row in rows_of(found["borders"]) if row["edge"] == "onset" and row["behavior"] == "run"]
+    assert sum(row["bouts"] for row in late) == sum(_matches(case, 1) for case in scores.cases)
+    assert (late[0]["low_s"], late[-1]["high_s"]) == (None, None)
+    inner = late[1:-1]
+    assert all(a["high_s"] == pytest.approx(b["low_s"]) for a, b in pairwise(inner))
+
+
+def _matches(case, code: int) -> int:
+    from ethobench.metrics.bouts import matched_pairs
+
+    return sum(len(matched_pairs(track)[0]) for track in case.tracks if track.behavior == code)
+
+
+def test_curves_follow_the_ranked_scores(report, scores):
+    found = figures_of(report)
+    points = [row for row in rows_of(found["precision-recall"]) if row["behavior"] == "rest"]
+    assert points[0]["average_precision"] == pytest.approx(average_precision_of(ranking_of(scores.cases, 0)), abs=2e-3)
+    truth = np.concatenate([c.truth.to_frames()[:, 0] for c in scores.cases])
+    guess = np.concatenate([c.probabilities[:, 0] for c in scores.cases])
+    for row in points:
+        above = guess >= row["threshold"] - 1e-9
+        assert row["recall"] == pytest.approx((above & truth).sum() / truth.sum(), rel=1e-5)
+        assert row["precision"] == pytest.approx((above & truth).sum() / above.sum(), rel=1e-5)
+    assert points[-1]["recall"] == 1
+    for row in [row for row in rows_of(found["reliability"]) if row["behavior"] == "rest"]:
+        inside = np.floor(guess * 10) == np.floor(row["probability"] * 10)
+        assert row["frames"] == inside.sum()
+        assert row["share"] == pytest.approx(truth[inside].mean(), rel=1e-5)
+
+
+def test_without_probabilities_there_are_no_curves_and_for_one_individual_no_spread():
+    truth = make_truth(0)
+    found = figures_of(summarize_scores({"model": score(truth.shift(2), truth)}))
+    assert not {"precision-recall", "reliability", "individuals", "ceiling"} & {*found}
+
+
+@given(st.lists(st.integers(0, 1), max_size=40))
+def test_runs_of_a_raster_can_be_decoded(mask):
+    spans = iv.from_mask(mask)
+    runs = encode(spans)
+    ends = np.cumsum(runs)
+    assert ends[::2].tolist() == spans.start.tolist()
+    assert ends[1::2].tolist() == spans.stop.tolist()
+
+
+def test_lanes_of_subjects_targets_points_and_what_was_not_looked_at():
+    ethogram = Ethogram(["chase", Behavior("bite", point=True)])
+    seen = iv.intervals([0], [80])
+    truth = Annotation.from_bouts(
+        [10, 30, 5],
+        [20, 40, 5],
+        ["chase", "chase", "bite"],
+        ethogram,
+        10,
+        100,
+        subject=["x", "y", "x"],
+        target=["y", "x", None],
+        observed=seen,
+    )
+    (recording,) = figures_of(summarize_scores({"model": score(truth, truth)}))["ethograms"]["recordings"]
+    assert [(lane["name"], lane["subject"]) for lane in recording["lanes"]] == [
+        ("truth", "x"),
+        ("truth", "y"),
+        ("model", "x"),
+        ("model", "y"),
+    ]
+    lane = recording["lanes"][0]
+    assert lane["tracks"] == [{"behavior": 0, "target": "y", "runs": [10, 10]}, {"behavior": 1, "target": "", "runs": [5, 0]}]
+    assert lane["unobserved"] == [80, 20]
+
+
+def test_overlapping_behaviours_are_drawn_apart_and_have_no_confusion_matrix():
+    frames = np.zeros((100, 2), dtype=bool)
+    frames[10:50, 0] = frames[30:70, 1] = True
+    truth = Annotation.from_frames(frames, ["a", "b"], 10)
+    found = figures_of(summarize_scores({"model": score(truth, truth)}))
+    assert found["ethograms"]["options"]["overlaps"]
+    assert "confusion" not in found
+
+
+@pytest.fixture(scope="module")
+def two_annotators():
+    first = {f"rec{k}": make_truth(k) for k in range(4)}
+    recordings = [Recording(name, annotations={"ann1": a, "ann2": a.shift(3)}) for name, a in first.items()]
+    return Dataset(tuple(recordings), ETHOGRAM), {name: make_prediction(a, k) for k, (name, a) in enumerate(first.items())}
+
+
+@pytest.mark.slow
+def test_the_human_ceiling_stands_beside_the_model(two_annotators):
+    data, guesses = two_annotators
+    report = summarize_scores({"model": score(guesses, data, annotator="ann1", resamples=20)}, truth="ann1", annotations=data)
+    expected = ceiling(data, {name: guess.annotation for name, guess in guesses.items()})
+    found = figures_of(report)
+    for behavior in ("", "rest", "run"):
+        row = one(found["scores"], behavior=behavior, measure="f1")
+        assert row["human"] == pytest.approx(expected.of("f1", behavior)["human"], rel=1e-5)
+        beside = one(found["ceiling"], behavior=behavior, measure="f1", between="model")
+        assert beside["difference"] == pytest.approx(expected.of("f1", behavior)["difference"], rel=1e-4, abs=1e-7)
+        assert beside["reached"] is expected.of("f1", behavior)["reached"]
+    assert [lane["name"] for lane in found["ethograms"]["recordings"][0]["lanes"]] == ["ann1", "ann2", "model"]
+    assert report["facts"][0]["details"][-1] == f"annotators {expected.of('f1')['human']:.3f}"
+
+
+@pytest.mark.slow
+def test_a_recording_scored_against_all_its_annotators_counts_once_in_the_ceiling(two_annotators):
+    data, guesses = two_annotators
+    against_all = summarize_scores({"model": score(guesses, data, annotator="all", resamples=20)}, annotations=data)
+    against_one = summarize_scores({"model": score(guesses, data, annotator="ann1", resamples=20)}, annotations=data)
+    assert figures_of(against_all)["ceiling"]["rows"] == figures_of(against_one)["ceiling"]["rows"]
+
+
+def test_an_annotator_is_no_model_and_has_no_ceiling(two_annotators):
+    data, _ = two_annotators
+    second = {r.id: r.annotations["ann2"] for r in data}
+    report = summarize_scores({"ann2": score(second, data, annotator="ann1", resamples=20)}, truth="ann1", annotations=data)
+    assert "ceiling" not in figures_of(report)
+    assert not any("ceiling" in note for note in report["notes"])
+
+
+def test_a_ceiling_that_cannot_be_is_told(two_annotators):
+    data, guesses = two_annotators
+    some = {r.id: dict(list(r.annotations.items())[: 1 + (k > 0)]) for k, r in enumerate(data)}
+    report = summarize_scores({"model": score(guesses, data, annotator="ann1", resamples=20)}, annotations=some)
+    assert report["notes"] == ["there is no human ceiling, which takes two annotators who scored every recording"]
+
+
+def test_several_models_share_the_truth(scores):
+    report = summarize_scores({"good": scores, "bad": make_scores(4, certainty=1)})
+    found = figures_of(report)
+    assert report["title"] == "good and bad against truth"
+    assert {row["source"] for row in rows_of(found["durations"])} == {"truth", "good", "bad"}
+    assert [lane["name"] for lane in found["ethograms"]["recordings"][0]["lanes"]] == ["truth", "good", "bad"]
+    assert found["errors"]["encode"]["facet"] == "model"
+
+
+def test_scores_that_do_not_belong_together_are_refused(scores):
+    with pytest.raises(MismatchError, match="differ in their recordings"):
+        summarize_scores({"a": scores, "b": make_scores(3)})
+    with pytest.raises(EthobenchError, match="at least one"):
+        summarize_scores({})
+
+
+def test_a_truth_and_a_model_of_the_same_name_are_told_apart(scores):
+    report = summarize_scores({"mouse": scores}, truth="mouse")
+    assert report["title"] == "mouse against mouse (truth)"
+    assert {row["source"] for row in rows_of(figures_of(report)["budgets"])} == {"mouse", "mouse (truth)"}
+
+
+def test_only_so_many_recordings_are_drawn_and_that_is_told(scores):
+    report = summarize_scores({"model": scores}, recordings=2)
+    assert len(figures_of(report)["ethograms"]["recordings"]) == 2
+    assert "ethograms are drawn for the first 2 of 4 recordings" in report["notes"]
+
+
+@pytest.mark.parametrize("suite", ["banos", "bebe", "calms21", "rodentbench"])
+def test_every_suite_can_be_reported(suite):
+    truths = {f"rec{k}": make_truth(k) for k in range(2)}
+    guesses = {name: make_prediction(truth, k) for k, (name, truth) in enumerate(truths.items())}
+    scores = score(guesses, truths, suite=suite, resamples=20)
+    found = figures_of(summarize_scores({"model": scores}))
+    assert {row["measure"] for row in rows_of(found["scores"])} == {*scores.suite.headline}
+    assert {"ethograms", "errors", "confusion", "durations"} <= {*found}
+
+
+def test_predictions_without_frames_of_their_own_are_drawn_as_not_looked_at():
+    truth = make_truth(0)
+    probabilities = make_prediction(truth, 0).probabilities.copy()
+    probabilities[:100] = np.nan
+    scores = score(Prediction(probabilities, ETHOGRAM, 10), truth, resamples=0)
+    (recording,) = figures_of(summarize_scores({"model": scores}))["ethograms"]["recordings"]
+    assert recording["lanes"][1]["unobserved"] == [0, 100]
+
+
+@pytest.mark.slow
+def test_ten_real_recordings_of_two_annotators(data, monkeypatch):
+    monkeypatch.setenv("ETHOBENCH_DATA", str(data))
+    banos = load_dataset("banos")
+    scores = score({r.id: r.annotations["human2"] for r in banos}, banos, annotator="human1", resamples=100)
+    report = summarize_scores({"human2": scores}, truth="human1", annotations=banos)
+    found = figures_of(report)
+    wrong = sum((c.truth.to_codes() != c.pred.to_codes()).sum() for c in scores.cases) / 30
+    assert sum(row["seconds"] for row in rows_of(found["errors"]) if row["behavior"] == "") == pytest.approx(wrong, rel=1e-4)
+    assert len(found["ethograms"]["recordings"]) == 10
