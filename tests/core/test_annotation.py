@@ -225,3 +225,10 @@ def test_with_ethogram_finds_behaviors_by_name():
 def test_appending_another_rate_is_refused():
     with pytest.raises(MismatchError, match="resample first"):
         of([0]).concatenate(of([0]).resample(20))
+
+
+def test_notes_on_one_side_survive_being_joined():
+    told = Annotation.from_bouts([0], [5], ["a"], ["a"], rate=10, n_frames=10, modifiers=["loud"], comment=["why"])
+    plain = Annotation.from_bouts([2], [4], ["a"], ["a"], rate=10, n_frames=10)
+    assert told.concatenate(plain).modifiers.tolist() == ["loud", ""]
+    assert plain.concatenate(told).comment.tolist() == ["", "why"]

@@ -353,8 +353,10 @@ class Annotation(Bouts):
         theirs["order"] = b.order + (int(a.order.max()) + 1 if len(a) else 0)
         blank = {"confidence": np.nan, "modifiers": "", "comment": ""}
         for name in {*mine, *theirs} & {*blank}:
-            mine.setdefault(name, np.full(len(a), blank[name], dtype=theirs.get(name, np.empty(0)).dtype))
-            theirs.setdefault(name, np.full(len(b), blank[name], dtype=mine[name].dtype))
+            kind = (mine if name in mine else theirs)[name].dtype
+            for columns, size in ((mine, len(a)), (theirs, len(b))):
+                if name not in columns:
+                    columns[name] = np.full(size, blank[name], dtype=kind)
         columns = {name: np.concatenate((mine[name], theirs[name])) for name in mine}
         observed = self.observed.join(other.observed, at)
         merged = replace(a, ethogram=ethogram, subjects=names, n_frames=at + other.n_frames, observed=observed)

@@ -71,7 +71,7 @@ def load_manifest(path: Path) -> Dataset:
         raise FormatError(path, "there is no such file")
     problems = _Problems(path)
     rows = _read_rows(path, problems)
-    corrected = path.parent / CORRECTIONS / MANIFEST
+    corrected = path.parent / CORRECTIONS / path.name
     if corrected.is_file():
         rows += _read_rows(corrected, problems)
     problems.raise_if_any()
