@@ -30,7 +30,7 @@ def test_a_killed_run_is_resumed_and_does_only_what_is_missing(tmp_path):
             time.sleep(0.05)
         os.killpg(run.pid, signal.SIGKILL)
     done = {p.name: (p / "timing.json").read_bytes() for p in (store / "jobs").glob("*/*")}
-    assert 4 <= len(done) < 8
+    assert 1 <= len(done) < 8
     resumed = ethobench(*arguments, "--store", store)
     assert resumed.returncode == 0, resumed.stderr
     assert f"{8 - len(done)} jobs done, {len(done)} were there, 0 failed" in resumed.stdout
