@@ -46,7 +46,8 @@ def test_a_killed_run_is_resumed_and_does_only_what_is_missing(tmp_path):
 def test_ctrl_c_stops_cleanly(tmp_path):
     store = tmp_path / "s"
     arguments = ("run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--workers", "2", "--store", str(store))
-    command = [sys.executable, "-c", "from ethobench.cli import main; main()", *arguments]
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # background jobs are born deaf to it
+    command = [sys.executable, "-c", f"{heeding}; from ethobench.cli import main; main()", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as run:
         deadline = time.monotonic() + 120
         while finished(store) < 1 and time.monotonic() < deadline:
