@@ -150,7 +150,7 @@ def measure(kind: str, workers: int, n_jobs: int, folder: Path) -> None:
     show(f"  results ({len(rows):,} rows)", f"{seconds:.1f} s", "<= 5 s")
 
 
-def efficiency(kind: str, folder: Path, n_jobs: int = 40) -> None:
+def efficiency(kind: str, folder: Path, n_jobs: int = 120) -> None:
     """Print how well the cores are used by jobs that compute for a second, against bare processes that compute the same."""
     cores = os.cpu_count() or 1
     with workers_for(kind, cores) as staff, ProcessPoolExecutor(cores) as bare:

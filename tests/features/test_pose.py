@@ -217,7 +217,7 @@ def test_a_slice_with_context_has_the_features_of_the_whole(start, length, seed)
     np.testing.assert_allclose(part[start - first : stop - first], whole[start:stop], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("frames", [1, 37, 500])
+@pytest.mark.parametrize("frames", [7, 61, 500])
 def test_blocks_are_the_whole(frames):
     poses = walkers(500, missing=0.2)
     seconds = (0.2, 1.0)
@@ -360,6 +360,17 @@ def test_others_stand_in_for_what_is_missing():
     assert np.isnan(found["a/length"]).all()
 
 
+@pytest.mark.parametrize("seen", [(0, 1, 2), (0, 3), (1, 2, 3, 6), (4, 5, 6), (3, 4, 5)])
+def test_part_of_a_body_points_where_the_whole_does(seen):
+    body = np.array([[55.0, 0], [38, 13], [38, -13], [25, 0], [-30, 16], [-30, -16], [-50, 0]])
+    positions = np.tile(np.stack([body, body + np.array([400, 30])])[None], (200, 1, 1, 1))
+    hidden = [k for k in range(7) if k not in seen]
+    positions[60:140, 0, hidden] = np.nan
+    found = columns(poses_of(positions), arena=(1000, 1000))
+    assert (found["a>b/facing"] < 0.5).all()
+    assert np.nanmax(found["a/bend"]) < 1e-6
+
+
 def test_one_animal_gone_leaves_the_other_alone():
     poses = walkers(300)
     gone = replace(poses, positions=poses.positions.copy())
@@ -410,6 +421,11 @@ def test_a_rate_is_needed():
 def test_a_wrong_arena_is_refused(arena):
     with pytest.raises(EthobenchError, match="an arena is"):
         pose_features(walkers(5), arena=arena)
+
+
+def test_an_unknown_option_is_refused():
+    with pytest.raises(TypeError, match="pooling"):
+        pose_features(walkers(5), pooling=True)
 
 
 # -- skeletons ------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ethobench.core.errors import MismatchError
 from ethobench.core.signals import Keypoint, Poses
-from ethobench.features._body import Skeleton, first_seen, place_bodies
+from ethobench.features._body import Skeleton, place_bodies
 from ethobench.features._gaps import Array, rate_of
 
 RATE = 30.0
@@ -70,16 +70,14 @@ def programmed_attributes(
     if len(poses.individuals) < 2:
         raise MismatchError(f"programmed attributes need two animals; these poses have {len(poses.individuals)}")
     per_second = rate_of(poses, rate) / RATE
-    skeleton = Skeleton.of(poses.keypoints, keypoints)
-    bodies = place_bodies(np.asarray(poses.positions[:, :2], dtype=np.float64), skeleton)
-    hinge = first_seen(bodies.points, skeleton.hinge)
+    bodies = place_bodies(np.asarray(poses.positions[:, :2], dtype=np.float64), Skeleton.of(poses.keypoints, keypoints))
     columns: dict[str, Array] = {}
     for a, b in ((0, 1), (1, 0)):
         who = poses.individuals[a]
         columns[f"{who}/speed"] = _movement(bodies.center[a])
         columns[f"{who}/social_angle"] = np.abs(np.angle((bodies.center[b] - bodies.center[a]) * bodies.axis[a].conj()))
         columns[f"{who}/nose_movement"] = _movement(bodies.front[a])
-        columns[f"{who}/head_body_angle"] = np.angle((bodies.front[a] - hinge[a]) * (hinge[a] - bodies.rear[a]).conj())
+        columns[f"{who}/head_body_angle"] = bodies.bend(a)
     columns["nose_nose"] = np.abs(bodies.front[1] - bodies.front[0])
     columns["nose_tail"] = np.abs(bodies.rear[1] - bodies.front[0])
     values, levels = [], []

@@ -106,7 +106,7 @@ class Bodies:
     front, rear : array
         The nose and the base of the tail, or what stands in for them; at last the centre.
     axis : array
-        From the rear to the shoulder: where the body points, with its length.
+        From the rear to the shoulder, or along what is seen of the body: where it points.
     """
 
     skeleton: Skeleton
@@ -123,6 +123,13 @@ class Bodies:
         span = np.abs(_middle(self.points, self.skeleton.front[0]) - _middle(self.points, self.skeleton.rear[0])).ravel()
         return np.asarray(span[~np.isnan(span)])
 
+    def bend(self, animal: int) -> Array:
+        """Return the angle, with its sign, of the part before the hinge to that behind it; the centre stands in for nothing here."""
+        own = self.points[animal : animal + 1]
+        front, hinge, rear = (first_seen(own, chain)[0] for chain in (self.skeleton.front, self.skeleton.hinge, self.skeleton.rear))
+        product = (front - hinge) * (hinge - rear).conj()
+        return np.asarray(np.where(product == 0, np.nan, np.angle(product)))
+
 
 def place_bodies(positions: Array, skeleton: Skeleton) -> Bodies:
     """Find the parts of all bodies.
@@ -135,19 +142,16 @@ def place_bodies(positions: Array, skeleton: Skeleton) -> Bodies:
     """
     plane = np.ascontiguousarray(positions[..., :2].transpose(1, 2, 0, 3))
     points: Places = plane.view(np.complex128)[..., 0]
-    center = first_seen(points, skeleton.middle)
-    unseen = np.isnan(center)
-    if unseen.any():
-        center = np.where(unseen, mean_known(points[:, list(skeleton.body)], axis=1), center)
+    middle = first_seen(points, skeleton.middle)
+    center = np.where(np.isnan(middle), mean_known(points[:, list(skeleton.body)], axis=1), middle) if np.isnan(middle).any() else middle
     front, rear, shoulder = (first_seen(points, chain) for chain in (skeleton.front, skeleton.rear, skeleton.shoulder))
-    ahead = np.where(np.isnan(shoulder) | (shoulder == rear), front, shoulder)
-    ahead = np.where(np.isnan(ahead), center, ahead)
-    behind = np.where(np.isnan(rear), center, rear)
-    axis = ahead - behind
+    axis = np.where(np.isnan(shoulder), center, shoulder) - rear
+    if np.isnan(axis).any():  # the rear is not seen: from the middle, or else along the head alone
+        axis = np.where(np.isnan(axis), shoulder - middle, axis)
+        axis = np.where(np.isnan(axis), front - first_seen(points, skeleton.front[::-1]), axis)
     axis = np.where(axis == 0, np.nan, axis)
-    return Bodies(
-        skeleton, points, center, np.where(np.isnan(front), center, front), np.where(np.isnan(rear), center, rear), np.asarray(axis)
-    )
+    front, rear = (np.where(np.isnan(end), center, end) for end in (front, rear))
+    return Bodies(skeleton, points, center, front, rear, axis)
 
 
 def first_seen(points: NDArray[np.complex128], chain: Chain) -> Places:

@@ -83,8 +83,7 @@ def animal_columns(motion: Motion, animal: int, seen: Array, low: Array, high: A
         ends = [first_seen(bodies.points[animal : animal + 1], chain[:1])[0] for chain in (skeleton.front, skeleton.rear)]
         yield "length", length(ends[0] - ends[1])
     if skeleton.bends:
-        hinge = first_seen(bodies.points[animal : animal + 1], skeleton.hinge)[0]
-        yield "bend", angle_between(bodies.front[animal] - hinge, hinge - bodies.rear[animal])
+        yield "bend", np.abs(bodies.bend(animal))
     if len(skeleton.body) > 2:
         area, roundness = _ellipse(bodies.points[animal, list(skeleton.body)])
         yield "area", area

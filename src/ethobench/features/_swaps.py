@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from ethobench.features._gaps import MIN_CONFIDENCE, MOST_SECONDS, gap_frames, k
 from ethobench.features._scene import Scene, scene_of
 
 REACH, SPEED = 0.4, 8.0  # an animal may move so many body lengths at once, and so many a second more
+BLOCK = 1 << 14  # frames at a time
 CLOSER = 0.5  # exchanged, both tracks go on within this share of the jump
 
 
@@ -53,8 +55,11 @@ def find_swaps(
     """
     rate = rate_of(poses, rate)
     scene = scene or scene_of(poses, keypoints=keypoints, min_confidence=min_confidence)
-    positions = known_positions(poses, min_confidence, scene.zeros_missing)
-    center = place_bodies(positions, Skeleton.of(poses.keypoints, keypoints)).center / scene.unit
+    skeleton, centers = Skeleton.of(poses.keypoints, keypoints), []
+    for start in range(0, max(len(poses), 1), BLOCK):
+        part = replace(poses, positions=poses.positions[start : start + BLOCK], confidence=poses.confidence[start : start + BLOCK])
+        centers.append(place_bodies(known_positions(part, min_confidence, scene.zeros_missing), skeleton).center)
+    center = np.concatenate(centers, axis=1) / scene.unit
     known = ~np.isnan(center)
     found = []
     for a, b in combinations(range(len(center)), 2):

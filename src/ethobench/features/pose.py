@@ -5,14 +5,15 @@ without a sign, so that the same behaviour has the same values in centimetres an
 A keypoint that is missing is bridged for a short while; then others stand in for it, at last the middle of what is seen.
 A value is NaN only where nothing is known. Of three coordinates, the first two are used.
 
-What a frame costs: with N animals of K keypoints, `pose_features` holds 12 N K float64 beside its float32 result, for blocks of
-`BLOCK` frames; only the result grows with the recording (two animals, seven keypoints: 112 columns, 448 bytes a frame). For long
+What it costs: beside the result (float32; for two animals with seven keypoints 103 columns, 412 bytes a frame, or 793 columns, 3 kB
+with the windows of `windowed_pose_features`) only blocks of some thousand frames are in memory, about 30 MB for such animals. For long
 recordings go through `pose_feature_blocks`, or take slices with `context_frames` more to both sides and the `scene_of` the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 import numpy as np
@@ -66,8 +67,9 @@ __all__ = [
 ]
 
 BLOCK = 1 << 13  # frames; their columns fit the caches
-SECONDS = (0.2, 1.0, 3.0)
+SECONDS = (0.5, 2.0, 6.0)
 Features = NDArray[np.float32]
+Group = list[tuple[str, list[Column]]]
 
 
 class PoseOptions(TypedDict, total=False):
@@ -102,6 +104,21 @@ class PoseOptions(TypedDict, total=False):
     points: bool
     most_seconds: float
     min_confidence: float
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The options with their defaults."""
+
+    keypoints: Mapping[str, Keypoint] | None = None
+    arena: Sequence[float] | None = None
+    order: Sequence[str | int] | None = None
+    scene: Scene | None = None
+    scaled: bool = True
+    pooled: bool = False
+    points: bool = True
+    most_seconds: float = MOST_SECONDS
+    min_confidence: float = MIN_CONFIDENCE
 
 
 def pose_features(poses: Poses, rate: float | None = None, **options: Unpack[PoseOptions]) -> tuple[Features, tuple[str, ...]]:
@@ -180,17 +197,10 @@ def pose_feature_blocks(
     features : array of float32
     names : tuple of str
     """
-    rate = rate_of(poses, rate)
-    told: PoseOptions = {**options}
-    most = told.get("most_seconds", MOST_SECONDS)
-    scene = told.get("scene") or scene_of(
-        poses,
-        keypoints=told.get("keypoints"),
-        arena=told.get("arena"),
-        min_confidence=told.get("min_confidence", MIN_CONFIDENCE),
-    )
-    animals = _places(poses, told.get("order"))
-    margin = context_frames(rate, seconds, most_seconds=most)
+    rate, told = rate_of(poses, rate), _Settings(**options)
+    scene = told.scene or scene_of(poses, keypoints=told.keypoints, arena=told.arena, min_confidence=told.min_confidence)
+    animals = _places(poses, told.order)
+    margin = context_frames(rate, seconds, most_seconds=told.most_seconds)
     for start in range(0, max(len(poses), 1), frames):
         stop = min(start + frames, len(poses))
         first, last = max(start - margin, 0), min(stop + margin, len(poses))
@@ -217,23 +227,21 @@ def _whole(poses: Poses, rate: float | None, seconds: Sequence[float], options: 
     return (np.empty((0, 0), dtype=np.float32) if result is None else result), names
 
 
-def _columns(poses: Poses, rate: float, scene: Scene, told: PoseOptions) -> tuple[Array, tuple[str, ...]]:
+def _columns(poses: Poses, rate: float, scene: Scene, told: _Settings) -> tuple[Array, tuple[str, ...]]:
     """Compute the features of some frames; those at the ends know only one side."""
-    scale = 1 / scene.unit if told.get("scaled", True) else 1.0
-    positions = known_positions(poses, told.get("min_confidence", MIN_CONFIDENCE), scene.zeros_missing)
+    scale = 1 / scene.unit if told.scaled else 1.0
+    positions = known_positions(poses, told.min_confidence, scene.zeros_missing)
     seen = ~np.isnan(positions[..., 0]) @ np.full(len(poses.keypoints), 1 / len(poses.keypoints))
-    fill_gaps(positions, gap_frames(told.get("most_seconds", MOST_SECONDS), rate))
+    fill_gaps(positions, gap_frames(told.most_seconds, rate))
     positions *= scale
-    motion = measure_motion(positions, Skeleton.of(poses.keypoints, told.get("keypoints")), rate, scene.unit * scale)
+    motion = measure_motion(positions, Skeleton.of(poses.keypoints, told.keypoints), rate, scene.unit * scale)
     low, high = np.array(scene.low) * scale, np.array(scene.high) * scale
-    named = _pooled if told.get("pooled", False) else _named
-    columns = list(named(motion, poses.individuals, seen.T, low, high, told.get("points", True)))
+    groups = _groups(motion, poses.individuals, seen.T, low, high, told.points)
+    columns = list(_pooled(groups) if told.pooled else _named(groups))
     return np.stack([values for _, values in columns], axis=1), tuple(name for name, _ in columns)
 
 
-def _groups(
-    motion: Motion, who: Sequence[str], seen: Array, low: Array, high: Array, points: bool
-) -> Iterator[list[tuple[str, list[Column]]]]:
+def _groups(motion: Motion, who: Sequence[str], seen: Array, low: Array, high: Array, points: bool) -> Iterator[Group]:
     """Yield columns that say the same of different animals or pairs, with whom they are about."""
     n = len(who)
     yield [(who[a], list(animal_columns(motion, a, seen[a], low, high))) for a in range(n)]
@@ -244,14 +252,14 @@ def _groups(
     yield [(f"{who[a]}>{who[b]}", list(directed_columns(motion, a, b))) for a, b in pairs]
 
 
-def _named(motion: Motion, who: Sequence[str], seen: Array, low: Array, high: Array, points: bool) -> Iterator[Column]:
-    for group in _groups(motion, who, seen, low, high, points):
+def _named(groups: Iterable[Group]) -> Iterator[Column]:
+    for group in groups:
         for about, columns in group:
             yield from ((f"{about}/{name}", values) for name, values in columns)
 
 
-def _pooled(motion: Motion, who: Sequence[str], seen: Array, low: Array, high: Array, points: bool) -> Iterator[Column]:
-    for group in _groups(motion, who, seen, low, high, points):
+def _pooled(groups: Iterable[Group]) -> Iterator[Column]:
+    for group in groups:
         for same in zip(*(columns for _, columns in group), strict=True):
             name, several = same[0][0], [values for _, values in same]
             if len(several) == 1:
