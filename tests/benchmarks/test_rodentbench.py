@@ -15,6 +15,7 @@ from tests.mllm.stubs import GeminiStub, Say
 
 from ethobench import load_dataset
 from ethobench.benchmarks import results_table
+from ethobench.benchmarks.results import final_jobs
 from ethobench.benchmarks.rodentbench import ask_ahead, contenders, jobs, plan_run, plans
 from ethobench.benchmarks.rodentbench_summary import as_markdown, draw_label_shares, standard_error, summary
 from ethobench.core.errors import EthobenchError, MissingDataError, NotFoundError
@@ -101,7 +102,7 @@ def understood(name: str, video: str) -> list[tuple[float, float, str]]:
 def test_replayed_answers_are_scored_as_published(bench):
     store = Store(bench / "store")
     outcome = run(store, plan_run(provider="replay", answers=bench / "answers"))
-    assert (outcome.done, outcome.failed) == (2 * 5 * 4, {})
+    assert (outcome.done, outcome.failed) == (2 * 5 * (1 + 1 + 5 + 5), {})
     lines = as_markdown(summary(store)).splitlines()
     assert len(lines) == 2 + 2 * 2 * 4 + 2 * 4
     assert "1 (33%) | label 2 |" in next(line for line in lines if "freezing | short, replay" in line)
@@ -119,6 +120,12 @@ def test_replayed_answers_are_scored_as_published(bench):
     assert (freezing["failed"], freezing["failure_rate"]) == (1, pytest.approx(1 / 3))
     assert freezing["repairs"] == {"label": 2}
     assert {f"short, chance: {kind}" for kind in ("majority", "random", "renewal")} <= {setting for _, setting, _ in rows}
+    draws: dict[int, list[float]] = {}
+    for found in final_jobs(store):
+        if (found["job"]["dataset"], found["job"]["setting"]) == ("rodentbench/freezing", "short, chance: renewal"):
+            draws.setdefault(found["job"]["seed"], []).append(found["scores"]["suites"]["rodentbench"]["overall"]["accuracy"])
+    assert sorted(draws) == [0, 1, 2, 3, 4]
+    assert rows["rodentbench/freezing", "short, chance: renewal", "accuracy"]["mean"] == pytest.approx(np.mean(list(draws.values())))
     table = {(r["dataset"], r["setting"], r["suite"], r["metric"]): r for r in results_table(store)}
     same = table["rodentbench/freezing", "short, replay", "rodentbench", "mcc"]
     assert same["mean"] == pytest.approx(freezing["mean"])
@@ -179,7 +186,7 @@ def test_jobs_never_share_animals_and_follow_their_answers(bench):
         (bench / "models" / model).mkdir(parents=True)
         (bench / "models" / model / "freezing.jsonl").write_text('{"recording": "v1", "text": "[]"}\n', encoding="utf-8")
     planned = jobs(["freezing"], chosen, versions=["long"])
-    assert len(planned) == 3 * 5
+    assert len(planned) == 3 * (2 + 1 + 5 + 5)
     assert len({job.key for job in planned}) == len(planned)
     assert all(len(job.test) == 1 and not {*job.train} & {*job.test} for job in planned)
     assert {job.setting for job in planned if job.model == "mllm"} == {"long, a", "long, b"}

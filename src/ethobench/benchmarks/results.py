@@ -35,9 +35,7 @@ def results_table(store: Store, *, timings: bool = False) -> list[Row]:
         and ``difference`` ours minus theirs.
     """
     rows = []
-    for name, jobs in sorted(_groups(store).items()):
-        states = sorted((job["scores"]["suites"][name[-1]]["state"] for job in jobs), key=lambda state: state["recordings"])
-        scores = Scores.from_states(states, resamples=0)
+    for name, jobs, scores in grouped_scores(store):
         parts = scores.overall_per("individual")
         more = _timings(store, jobs) if timings else {}
         for measure, value in scores.overall.items():
@@ -60,13 +58,16 @@ def final_jobs(store: Store) -> Iterator[dict[str, Any]]:
             yield {"key": key, "job": job, "scores": scores}
 
 
-def _groups(store: Store) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+def grouped_scores(store: Store) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]], Scores]]:
+    """Yield benchmark, dataset, model, setting and suite, sorted, with their final jobs and the scores of these together."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for found in final_jobs(store):
         job = found["job"]
         for suite in found["scores"]["suites"]:
             groups.setdefault((job["benchmark"], job["dataset"], job["model"], job["setting"], suite), []).append(found)
-    return groups
+    for name, jobs in sorted(groups.items()):
+        states = sorted((job["scores"]["suites"][name[-1]]["state"] for job in jobs), key=lambda state: state["recordings"])
+        yield name, jobs, Scores.from_states(states, resamples=0)
 
 
 def _timings(store: Store, jobs: Sequence[Mapping[str, Any]]) -> Row:

@@ -26,7 +26,8 @@ from ethobench.runs import Job, Plan
 
 NAME = "rodentbench"
 DATASETS = tuple(f"{NAME}/{name}" for name in SETS)
-CHANCE = ("majority", "random", "renewal")
+CHANCE = {"majority": 1, "random": 5, "renewal": 5}
+"""How often each kind of chance is drawn, as published."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,14 @@ class Contender:
     model : str
         ``mllm`` or ``chance``.
     params : mapping
+    draws : int
+        How often it annotates, with one seed after the other.
     """
 
     label: str
     model: str = "mllm"
     params: Mapping[str, Any] = field(default_factory=dict)
+    draws: int = 1
 
 
 def contenders(
@@ -67,7 +71,7 @@ def contenders(
     **params
         More hyper-parameters of model ``mllm``.
     """
-    found = [Contender(f"chance: {kind}", "chance", {"kind": kind}) for kind in CHANCE]
+    found = [Contender(f"chance: {kind}", "chance", {"kind": kind}, draws) for kind, draws in CHANCE.items()]
     for name in names if provider else ():
         told = [name or provider, f"{shots} shots" if shots else "", "published reading" if rule == "published" else ""]
         asked = {"provider": provider, "model": "" if provider == "replay" else name, "shots": shots, "rule": rule, **params}
@@ -105,7 +109,8 @@ def jobs(
         for version in versions:
             data = load_dataset(name, version=version)
             for contender in chosen:
-                made += _jobs_of(data, name, version, contender, annotator, seed)
+                for draw in range(contender.draws):
+                    made += _jobs_of(data, name, version, contender, annotator, seed + draw)
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,11 +28,11 @@ FAILURES = ("count", "drop")
 
 @dataclass
 class _Group:
-    """The jobs of one contender on one dataset."""
+    """The jobs of one contender on one dataset; chance draws several times."""
 
     options: Mapping[str, Any]
     annotator: str | None
-    predictions: dict[str, Annotation] = field(default_factory=dict)
+    draws: dict[int, dict[str, Annotation]] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
 
     @property
@@ -58,30 +59,31 @@ def summary(store: Store, *, failures: str = "count") -> list[dict[str, Any]]:
     if failures not in FAILURES:
         raise EthobenchError(f"videos that failed are handled by {' or '.join(FAILURES)}, not {failures!r}")
     rows: list[dict[str, Any]] = []
-    together: dict[str, dict[str, Scores]] = {}
+    together: dict[str, dict[str, list[Scores]]] = {}
     for (dataset, setting), group in sorted(_groups(store).items()):
         data = load_dataset(dataset, **group.options)
-        kept = {name: p for name, p in group.predictions.items() if failures == "count" or name not in group.failed}
+        draws = [
+            {name: p for name, p in draw.items() if failures == "count" or name not in group.failed}
+            for _, draw in sorted(group.draws.items())
+        ]
         about = {
             "failed": len(group.failed),
-            "failure_rate": len(group.failed) / len(group.predictions),
+            "failure_rate": len(group.failed) / len(next(iter(group.draws.values()))),
             "repairs": count_repairs(group.outcomes),
         }
-        if not kept:
+        if not draws[0]:
             rows.append({"dataset": dataset, "setting": setting, "metric": "mcc", "mean": None, "se": None, "n": 0, **about})
             continue
-        scores = score(kept, data, suite=NAME, annotator=group.annotator, resamples=0)
-        together.setdefault(setting, {})[dataset] = scores
-        each = scores.per("recording")
-        for metric in scores.overall:
-            values = np.array([part["overall"][metric] for part in each.values()])
-            values = values[np.isfinite(values)]
-            row = {"dataset": dataset, "setting": setting, "metric": metric, **_mean(values), **about}
-            rows.append(row)
-        rows += _ceiling_rows(data, kept, dataset, setting, about)
-    for setting, scores_of in sorted(together.items()):
-        value = entropy_weighted_mcc(scores_of)
-        rows.append({"dataset": ALL, "setting": setting, "metric": "mcc", "mean": value, "se": None, "n": len(scores_of)})
+        several = [score(draw, data, suite=NAME, annotator=group.annotator, resamples=0) for draw in draws]
+        together.setdefault(setting, {})[dataset] = several
+        for metric in several[0].overall:
+            values = np.array([[part["overall"][metric] for part in scores.per("recording").values()] for scores in several])
+            rows.append({"dataset": dataset, "setting": setting, "metric": metric, **_mean(values), **about})
+        rows += _ceiling_rows(data, draws[0], dataset, setting, about)
+    for setting, found in sorted(together.items()):
+        times = range(max(map(len, found.values())))
+        value = np.mean([entropy_weighted_mcc({name: several[k % len(several)] for name, several in found.items()}) for k in times])
+        rows.append({"dataset": ALL, "setting": setting, "metric": "mcc", "mean": float(value), "se": None, "n": len(found)})
     return rows
 
 
@@ -140,13 +142,17 @@ def _groups(store: Store) -> dict[tuple[str, str], _Group]:
         if job["benchmark"] != NAME:
             continue
         group = groups.setdefault((job["dataset"], job["setting"]), _Group(job["options"], job["annotator"]))
+        draw = group.draws.setdefault(job["seed"], {})
         for recording in read_quietly(folder / "predictions.parquet", "tidy_parquet"):
-            group.predictions[recording.id] = recording.annotation()
-        group.outcomes += outcomes_in((folder / "log.txt").read_text(encoding="utf-8"))
+            draw[recording.id] = recording.annotation()
+        account = folder / "account.json"
+        group.outcomes += outcomes_in(json.loads(account.read_text(encoding="utf-8"))) if account.exists() else []
     return groups
 
 
 def _mean(values: np.ndarray) -> dict[str, Any]:
+    """Average over draws, then over videos."""
+    values = values[:, np.isfinite(values).all(axis=0)].mean(axis=0)
     return {"mean": float(values.mean()) if len(values) else None, "se": standard_error(values), "n": len(values)}
 
 

@@ -11,10 +11,14 @@ import typer
 
 if TYPE_CHECKING:
     from ethobench.benchmarks.results import Row
+    from ethobench.runs import Store
+
+TABLES = ("results", "behaviors", "settings", "claims", "rodentbench")
 
 
 def run(
     store: Annotated[Path, typer.Argument(help="The store of a run.", metavar="STORE")],
+    table: Annotated[str, typer.Option(help=f"Which table: {', '.join(TABLES)}.")] = "results",
     metrics: Annotated[str | None, typer.Option(help="Show these measures, separated by commas; 'all' for every one.")] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Also tell jobs, seconds and hosts.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only: a list of rows.")] = False,
@@ -26,6 +30,9 @@ def run(
 ) -> None:
     """Show the figures of the final jobs: the suite's own figure, and its standard deviation over individuals.
 
+    Other tables: [bold]behaviors[/bold], each on its own; [bold]settings[/bold], each behaviour with little and with all data;
+    [bold]claims[/bold], what papers say beside what this store shows; [bold]rodentbench[/bold], with failures, repairs and people.
+
     Examples
     --------
     [bold]ethobench results runs/first[/bold]
@@ -34,21 +41,18 @@ def run(
     """
     from ethobench.benchmarks.results import COLUMNS, TIMINGS, results_table
     from ethobench.cli._files import existing_store, tell_line
-    from ethobench.core.errors import EthobenchError
     from ethobench.metrics import suites
 
+    if table not in TABLES:
+        raise typer.BadParameter(f"{table!r} is none of {', '.join(TABLES)}", param_hint="--table")
     place = existing_store(store)
-    rows = results_table(place, timings=timings)
+    wanted = [name.strip() for name in metrics.split(",")] if metrics else []
+    rows = results_table(place, timings=timings) if table == "results" else _other_table(place, table, wanted)
     for damage in place.damaged:
         tell_line(damage)
-    columns = (*COLUMNS, *TIMINGS) if timings else COLUMNS
+    columns = (*COLUMNS, *(TIMINGS if timings else ())) if table == "results" else tuple(dict.fromkeys(c for row in rows for c in row))
     if csv is not None:
-        from ethobench.formats._tables import write_table
-
-        if csv.exists():
-            raise EthobenchError(f"{csv} exists and is left alone; choose another name")
-        csv.parent.mkdir(parents=True, exist_ok=True)
-        write_table(csv, columns, [["" if row[c] is None else row[c] for c in columns] for row in rows])
+        _write(csv, columns, rows)
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -58,13 +62,45 @@ def run(
         names, answers = ask(place, rows, sql)
         print_table(names, answers)
         return
-    wanted = [name.strip() for name in metrics.split(",")] if metrics else []
+    if table != "results":
+        print_table(columns, [[row.get(c) for c in columns] for row in rows])
+        if table == "settings":
+            from ethobench.benchmarks.behaviors import summarize_comparison
+
+            summary = summarize_comparison(rows)
+            print_table(list(summary[0]), [list(row.values()) for row in summary])
+        return
     shown = [r for r in rows if metrics == "all" or r["metric"] in (wanted or suites[r["suite"]].headline)]
     if latex:
         typer.echo(_latex(shown))
         return
     told = [c for c in columns if c != "over" and any(row[c] is not None for row in shown)]
     print_table(told, [[row[c] for c in told] for row in shown])
+
+
+def _other_table(store: Store, table: str, metrics: Sequence[str]) -> list[Row]:
+    """Make one of the tables besides the results."""
+    if table == "claims":
+        from ethobench.benchmarks.claims import claims_table
+
+        return claims_table(store)
+    if table == "rodentbench":
+        from ethobench.benchmarks.rodentbench_summary import summary
+
+        return summary(store)
+    from ethobench.benchmarks.behaviors import behaviors_table, compare_settings
+
+    return behaviors_table(store, metrics) if table == "behaviors" else compare_settings(store, metric=metrics[0] if metrics else "f1")
+
+
+def _write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    from ethobench.core.errors import EthobenchError
+    from ethobench.formats._tables import write_table
+
+    if path.exists():
+        raise EthobenchError(f"{path} exists and is left alone; choose another name")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_table(path, columns, [["" if row.get(c) is None else row[c] for c in columns] for row in rows])
 
 
 def print_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

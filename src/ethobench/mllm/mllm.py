@@ -152,8 +152,9 @@ class Mllm(Model):
             raise ProviderError(f"{recording.id}: {unanswered}")
         annotation, outcome = read_answers(assignment, asked, rule=self.params.rule)
         self.outcomes[recording.id] = outcome
+        self.account.setdefault("outcomes", []).append(dataclasses.asdict(outcome))
         if outcome.state != WELL_FORMED:
-            warnings.warn(str(outcome), AnswerWarning, stacklevel=3)
+            warnings.warn(outcome.told(), AnswerWarning, stacklevel=3)
         if self.params.rule == "repair" and recording.n_frames is not None:  # a video may be a little shorter than what is known of it
             length = recording.n_frames
             annotation = annotation.extend(length) if annotation.n_frames < length else annotation.crop(0, length)

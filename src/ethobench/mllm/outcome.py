@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from typing import Any
 
 WELL_FORMED, REPAIRED, PARTIAL, FAILED = "well-formed", "repaired", "partial", "failed"
 
 
 class AnswerWarning(UserWarning):
-    """An answer had to be mended, or could not be read; the message is an `Outcome` on one line."""
+    """An answer had to be mended, or could not be read."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,6 @@ class Outcome:
     output_tokens: int = 0
     dollars: float | None = 0.0
 
-    def __str__(self) -> str:
-        return json.dumps(asdict(self))
-
     def told(self) -> str:
         """Return the outcome in words."""
         repairs = ", ".join(f"{kind} {count}" for kind, count in self.repairs.items())
@@ -53,15 +50,9 @@ class Outcome:
         return f"{self.recording}: {self.state}{f' ({more})' if more else ''}"
 
 
-def outcomes_in(log: str) -> list[Outcome]:
-    """Read the outcomes that a job's log tells of."""
-    found = []
-    for line in log.splitlines():
-        kind, _, text = line.partition(": ")
-        if kind == AnswerWarning.__name__:
-            fields = json.loads(text)
-            found.append(Outcome(**{**fields, "reasons": tuple(fields["reasons"])}))
-    return found
+def outcomes_in(account: Mapping[str, Any]) -> list[Outcome]:
+    """Return the outcomes that a model's account tells of."""
+    return [Outcome(**{**fields, "reasons": tuple(fields["reasons"])}) for fields in account.get("outcomes", [])]
 
 
 def count_repairs(outcomes: Iterable[Outcome]) -> dict[str, int]:

@@ -48,6 +48,8 @@ class Model:
         Whether recordings must have signals.
     evaluation : dict
         How it did in cross-validation, where that was asked: figures by suite.
+    account : dict
+        What is worth keeping of how it went about it, in plain values; stored with every job.
     """
 
     name: ClassVar[str] = ""
@@ -69,6 +71,7 @@ class Model:
         self.inputs: tuple[str, ...] = ()
         self.trained_on = ""
         self.evaluation: dict[str, Any] = {}
+        self.account: dict[str, Any] = {}
         self.checkpoint: Path | None = None  # where a long training may keep what it has, to go on after it was killed
 
     def __repr__(self) -> str:

@@ -137,6 +137,8 @@ def _work(job: Job, store: Store, how: How) -> None:
             json.dumps({**timing, "host": platform.node(), "pid": os.getpid(), "ended": time.time()}), encoding="utf-8"
         )
         (folder / "log.txt").write_text(log.getvalue(), encoding="utf-8")
+        if model.account:
+            (folder / "account.json").write_text(json.dumps(model.account), encoding="utf-8")
         made = [Recording(name, individual=data[name].individual, annotations={job.model: p.annotation}) for name, p in predictions.items()]
         write_recordings(made, folder / "predictions.parquet", "tidy_parquet")
         if "probabilities" in how.keep:
