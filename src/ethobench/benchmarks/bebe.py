@@ -32,6 +32,7 @@ def plans(
     datasets: Sequence[str] = (),
     chosen: Sequence[str] = MODELS,
     *,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
     search: Search | None = None,
     settings: Sequence[str] = ("full",),
     without_gyroscope: bool = False,
@@ -45,6 +46,8 @@ def plans(
         ``HAR`` or ``bebe/HAR``, ...; those that are on this machine unless given.
     chosen : sequence of str
         Models.
+    params : mapping, optional
+        Hyper-parameters that are fixed, by model; they come before the published ones.
     search : Search, optional
         How hyper-parameters are chosen on fold 0; without it they are the published ones.
     settings : sequence of {"full", "reduced"}
@@ -71,7 +74,7 @@ def plans(
                     dataset=f"bebe/{name}",
                     options=options,
                     search=search,
-                    params={**(known if search is None else _fixed(model, name, setting)), **window},
+                    params={**(known if search is None else _fixed(model, name, setting)), **window, **(params or {}).get(model, {})},
                     train_folds=all_others if setting == "full" else one_before,
                     skip_first=True,
                     setting=title,

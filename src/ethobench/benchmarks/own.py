@@ -27,7 +27,7 @@ def plans(
     dataset: str,
     chosen: Sequence[str] = MODELS,
     *,
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
     search: Search | None = None,
     annotator: str | None = None,
     by: str = "individual",
@@ -43,7 +43,7 @@ def plans(
     chosen : sequence of str
         Models.
     params : mapping, optional
-        Hyper-parameters that are fixed.
+        Hyper-parameters that are fixed, by model.
     search : Search, optional
         How hyper-parameters are chosen, on the first fold.
     annotator : str, optional
@@ -66,7 +66,7 @@ def plans(
             model,
             dataset=data.name or dataset,
             source=source,
-            params=params,
+            params=(params or {}).get(model),
             search=search,
             setting=setting,
             suites=suites,

@@ -15,6 +15,7 @@ from ethobench.runs import Store
 NAMES = ("benchmark", "dataset", "model", "setting", "suite", "metric")
 COLUMNS = (*NAMES, "mean", "std", "n", "over", "published", "difference")
 TIMINGS = ("jobs", "fit_seconds", "predict_seconds", "hosts")
+UNDECODED = "undecoded"
 Row = dict[str, Any]
 
 
@@ -63,10 +64,14 @@ def grouped_scores(store: Store) -> Iterator[tuple[tuple[str, ...], list[dict[st
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for found in final_jobs(store):
         job = found["job"]
+        place = (job["benchmark"], job["dataset"], job["model"])
         for suite in found["scores"]["suites"]:
-            groups.setdefault((job["benchmark"], job["dataset"], job["model"], job["setting"], suite), []).append(found)
+            groups.setdefault((*place, job["setting"], suite), []).append(found)
+            if UNDECODED in found["scores"]:
+                groups.setdefault((*place, f"{job['setting']}, {UNDECODED}", suite), []).append(found)
     for name, jobs in sorted(groups.items()):
-        states = sorted((job["scores"]["suites"][name[-1]]["state"] for job in jobs), key=lambda state: state["recordings"])
+        part = UNDECODED if name[3].endswith(f", {UNDECODED}") else "suites"
+        states = sorted((job["scores"][part][name[-1]]["state"] for job in jobs), key=lambda state: state["recordings"])
         yield name, jobs, Scores.from_states(states, resamples=0)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ethobench.benchmarks.folds import fold_plan
 from ethobench.core.errors import NotFoundError
@@ -15,7 +16,12 @@ OPTIONS = {"individuals": 8, "seconds": 120.0, "folds": 4}
 
 
 def plans(
-    datasets: Sequence[str] = DATASETS, chosen: Sequence[str] = MODELS, *, search: Search | None = None, seed: int = 0
+    datasets: Sequence[str] = DATASETS,
+    chosen: Sequence[str] = MODELS,
+    *,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+    search: Search | None = None,
+    seed: int = 0,
 ) -> Iterator[Plan]:
     """Plan every model on every dataset.
 
@@ -25,6 +31,8 @@ def plans(
         ``synthetic/pose`` and ``synthetic/tag``, or just ``pose`` and ``tag``.
     chosen : sequence of str
         Models.
+    params : mapping, optional
+        Hyper-parameters that are fixed, by model.
     search : Search, optional
         How each model's hyper-parameters are chosen, on the first fold.
     seed : int
@@ -35,4 +43,6 @@ def plans(
             raise NotFoundError(f"the synthetic benchmark has {', '.join(DATASETS)}, not {dataset!r}")
         data = load_dataset(name, **OPTIONS)
         for model in chosen:
-            yield fold_plan("synthetic", data, model, dataset=name, options=OPTIONS, search=search, seed=seed)
+            yield fold_plan(
+                "synthetic", data, model, dataset=name, options=OPTIONS, params=(params or {}).get(model), search=search, seed=seed
+            )

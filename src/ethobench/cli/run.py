@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ethobench.runs import Outcome, Plan, Search, Store
     from ethobench.runs.workers import Nodes, Workers
 
+Fixed = tuple[list[str], str]
 HERE, THERE, SCHOOL, ASKED = "On this machine", "On a cluster", "What is done", "Rodent-Bench"
 
 
@@ -22,6 +23,21 @@ def run(
     store: Annotated[Path, typer.Option(help="Folder for what is done; a run that is started again does only what is missing.")],
     datasets: Annotated[str | None, typer.Option(help="Only these, separated by commas.", rich_help_panel=SCHOOL)] = None,
     models: Annotated[str | None, typer.Option(help="Only these, separated by commas.", rich_help_panel=SCHOOL)] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A hyper-parameter: trees=200 for all that have it, rf.trees=200 for one; may be repeated.", rich_help_panel=SCHOOL
+        ),
+    ] = None,
+    decode: Annotated[
+        str,
+        typer.Option(
+            help="Choose how probabilities become bouts, within the training data, for: f1, bout_f1, balanced, ...", rich_help_panel=SCHOOL
+        ),
+    ] = "",
+    suite: Annotated[
+        str, typer.Option(help="Your own data: suites to score with, separated by commas.", rich_help_panel=SCHOOL)
+    ] = "ethobench",
     published: Annotated[bool, typer.Option("--published", help="Use the papers' hyper-parameters.", rich_help_panel=SCHOOL)] = False,
     search: Annotated[
         str | None,
@@ -103,8 +119,9 @@ def run(
     how = How(keep=kept, data=os.environ.get("ETHOBENCH_DATA", ""))
     kind = "none" if published else search or ("grid" if benchmark == "bebe" else "none")
     found = _search(kind, place, trials, max(workers, nodes * cores if cluster else 1), seed)
+    fixed = param or [], decode
     if benchmark == "bebe":
-        plans = _bebe(_list(datasets), _list(models), found, _list(settings), gyroscope, seed)
+        plans = _bebe(_list(datasets), _list(models), fixed, found, _list(settings), gyroscope, seed)
     elif benchmark == "rodentbench":
         from ethobench.benchmarks import rodentbench
 
@@ -124,7 +141,7 @@ def run(
             tell=typer.echo,
         )
     else:
-        plans = _plans(benchmark, _list(datasets), _list(models), found, annotator, split, seed)
+        plans = _plans(benchmark, _list(datasets), _list(models), fixed, found, annotator, split, _list(suite), seed)
     try:
         with _workers(workers, scheduler, cluster, asked) as staff, shown_progress() as watch:
             outcome = Engine(place, staff.make_executor, staff.count, watch, how).run(plans)
@@ -134,25 +151,40 @@ def run(
     _tell(outcome, store)
 
 
-def _bebe(datasets: list[str], models: list[str], search: Search | None, settings: list[str], gyroscope: bool, seed: int) -> list[Plan]:
+def _bebe(
+    datasets: list[str], models: list[str], fixed: Fixed, search: Search | None, settings: list[str], gyroscope: bool, seed: int
+) -> list[Plan]:
     from ethobench.benchmarks import bebe
+    from ethobench.cli._params import read_params
 
     chosen = models or bebe.MODELS
-    return list(bebe.plans(datasets, chosen, search=search, settings=settings, without_gyroscope=not gyroscope, seed=seed))
+    params = read_params(fixed[0], chosen, fixed[1])
+    return list(bebe.plans(datasets, chosen, params=params, search=search, settings=settings, without_gyroscope=not gyroscope, seed=seed))
 
 
 def _plans(
-    benchmark: str, datasets: list[str], models: list[str], search: Search | None, annotator: str | None, split: str, seed: int
+    benchmark: str,
+    datasets: list[str],
+    models: list[str],
+    fixed: Fixed,
+    search: Search | None,
+    annotator: str | None,
+    split: str,
+    suites: list[str],
+    seed: int,
 ) -> list[Plan]:
     from ethobench.benchmarks import own, synthetic
+    from ethobench.cli._params import read_params
     from ethobench.core.errors import NotFoundError
 
+    chosen = models or list(own.MODELS)
+    params = read_params(fixed[0], chosen, fixed[1])
     if benchmark == "synthetic":
-        found: Iterable[Plan] = synthetic.plans(datasets or synthetic.DATASETS, models or synthetic.MODELS, search=search, seed=seed)
+        found: Iterable[Plan] = synthetic.plans(datasets or synthetic.DATASETS, chosen, params=params, search=search, seed=seed)
     elif Path(benchmark).exists() or "/" in benchmark:
         if datasets:
             raise typer.BadParameter("belongs to benchmarks of several datasets", param_hint="--datasets")
-        found = own.plans(benchmark, models or own.MODELS, search=search, annotator=annotator, by=split, seed=seed)
+        found = own.plans(benchmark, chosen, params=params, search=search, annotator=annotator, by=split, suites=suites, seed=seed)
     else:
         raise NotFoundError(f"no benchmark {benchmark!r}, and no dataset of your own there; benchmarks are: bebe, rodentbench, synthetic")
     return list(found)

@@ -18,6 +18,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder for the model; its cross-validation goes beside it, into OUT-cv.")],
     model: Annotated[str, typer.Option(help="Which model; see: ethobench models.")] = "rf",
     param: Annotated[list[str] | None, typer.Option(help="A hyper-parameter, such as trees=200; may be repeated.")] = None,
+    decode: Annotated[str, typer.Option(help="Choose how probabilities become bouts, for: f1, bout_f1, balanced, ...")] = "",
     init: Annotated[Path | None, typer.Option(help="Begin with what was learnt there, by pretrain or train.")] = None,
     annotator: Annotated[str | None, typer.Option(help="Whom to learn from, where there are several; or 'consensus'.")] = None,
     split: Annotated[str, typer.Option(help="What is never split between training and test: individual or recording.")] = "individual",
@@ -29,13 +30,14 @@ def run(
 
     Example: [bold]ethobench train my_study/ --model rf --out models/rf[/bold]
     """
+    from ethobench.cli._params import read_params
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
     from ethobench.models import create_model
 
     if out.exists():
         raise EthobenchError(f"{out} exists and is left alone; choose another name")
-    params = _params(param or [])
+    params = read_params(param or [], [model], decode)[model]
     if init is not None:
         params[_place_for(init, model)] = str(init.resolve())
     fresh = create_model(model, seed=seed, **params)
@@ -78,7 +80,7 @@ def _cross_validate(
     from ethobench.runs.workers import local_workers
 
     store = Store(out.with_name(f"{out.name}-cv"))
-    plans = list(own.plans(dataset, [model.name], params=params, annotator=annotator, by=split, seed=model.seed))
+    plans = list(own.plans(dataset, [model.name], params={model.name: params}, annotator=annotator, by=split, seed=model.seed))
     with local_workers(workers) as staff, shown_progress() as watch:
         outcome = Engine(store, staff.make_executor, staff.count, watch).run(plans)
     if outcome.failed or outcome.broken:
@@ -87,19 +89,3 @@ def _cross_validate(
     shown = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
     print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in shown])
     return rows
-
-
-def _params(told: list[str]) -> dict[str, Any]:
-    """Read ``name=value``: numbers, true, false and none as such, everything else as text."""
-    import json
-
-    found: dict[str, Any] = {}
-    for part in told:
-        name, equals, value = part.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{part!r} is not name=value", param_hint="--param")
-        try:
-            found[name.strip()] = json.loads({"none": "null"}.get(value.lower(), value))
-        except ValueError:
-            found[name.strip()] = value
-    return found

@@ -16,11 +16,14 @@ from typing import Any, ClassVar
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.registry import Registry
+from ethobench.learning.decoding import Decoder, check_metric
 from ethobench.metrics import consensus
 from ethobench.models._clock import at_rate, back_at_rate, is_rate
+from ethobench.models._out_of_fold import choose_decoder
 
 CARD = "model.json"
 PIECE = 1_000_000
+DECODING_CONTEXT = 120.0  # seconds beside a stretch; what lies further away hardly decides how it is decoded
 CONSENSUS = "consensus"
 
 
@@ -48,6 +51,11 @@ class Model:
         Whether recordings must have signals.
     evaluation : dict
         How it did in cross-validation, where that was asked: figures by suite.
+    decode : str
+        The metric for which probabilities are turned into bouts (`learning.decoding.fit_decoder`), chosen by cross-validation
+        within the training data; empty for the most probable behaviour of each frame.
+    decoder : Decoder, optional
+        What was chosen.
     account : dict
         What is worth keeping of how it went about it, in plain values; stored with every job.
     """
@@ -59,13 +67,17 @@ class Model:
     revision: ClassVar[int] = 1
     needs_signals: ClassVar[bool] = True
 
-    def __init__(self, *, seed: int = 0, **params: Any) -> None:
+    def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
         known = [f.name for f in dataclasses.fields(self.Params)]
         unknown = [name for name in params if name not in known]
         if unknown:
             raise EthobenchError(f"model {self.name!r} takes no {', '.join(unknown)}; it takes: {', '.join(known) or 'nothing'}")
         self.params = self.Params(**params)
         self.seed = seed
+        self.decode = decode
+        self.decoder: Decoder | None = None
+        if decode:
+            check_metric(decode)
         self.ethogram: Ethogram | None = None
         self.rate: float | None = None
         self.inputs: tuple[str, ...] = ()
@@ -76,7 +88,12 @@ class Model:
 
     def __repr__(self) -> str:
         told = ", ".join(f"{f.name}={getattr(self.params, f.name)!r}" for f in dataclasses.fields(self.params))
-        return f"{self.name}({told})"
+        return f"{self.name}({told})" if not self.decode else f"{self.name}({told}, decode={self.decode!r})"
+
+    def fresh(self) -> Model:
+        """Return one like this that has not learnt anything, and does not decode."""
+        params = {f.name: getattr(self.params, f.name) for f in dataclasses.fields(self.params)}
+        return type(self)(seed=self.seed, **params)
 
     def fit(self, data: Dataset, *, annotator: str | None = None) -> Model:
         """Learn from a dataset.
@@ -100,6 +117,9 @@ class Model:
         self.trained_on = f"{data.name} ({len(data)} recordings, version {data.version})"
         for recording in data:
             self._check(recording)
+        if self.decode:
+            self.decoder, trials = choose_decoder(self, data, truths, self.decode)
+            self.account["decoding"] = [dataclasses.asdict(trial) for trial in trials]
         self._fit(data, truths)
         return self
 
@@ -109,8 +129,10 @@ class Model:
             raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
         self._check(recording)
         if is_rate(recording, self.rate):
-            return self._predict(recording)
-        return back_at_rate(self._predict(at_rate(recording, float(self.rate or 1.0))), recording)
+            found = self._predict(recording)
+        else:
+            found = back_at_rate(self._predict(at_rate(recording, float(self.rate or 1.0))), recording)
+        return found if self.decoder is None else self.decoder.apply(found)
 
     def annotate(self, recording: Recording) -> Annotation:
         """Annotate one recording; a long one a piece at a time, so that memory does not grow with its length."""
@@ -120,6 +142,7 @@ class Model:
         context = self.context(self.rate)
         if context is None:
             return self.predict(recording).annotation
+        context += 0 if self.decoder is None else int(DECODING_CONTEXT * self.rate)
         context = -(-context // self._step()) * self._step()
         parts = []
         for start in range(0, len(data), step):
@@ -176,6 +199,9 @@ class Model:
             "inputs": list(self.inputs),
             "trained_on": self.trained_on,
             "evaluation": self.evaluation,
+            "decode": self.decode,
+            "decoder": None if self.decoder is None else self.decoder.to_dict(),
+            "account": self.account,
         }
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
@@ -195,7 +221,7 @@ models: Registry[type[Model]] = Registry("model", "ethobench.models", classes=Tr
 register_model = models.register
 
 
-def create_model(name: str, *, seed: int = 0, **params: Any) -> Model:
+def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -> Model:
     """Make a model that has not learnt yet.
 
     Parameters
@@ -203,6 +229,8 @@ def create_model(name: str, *, seed: int = 0, **params: Any) -> Model:
     name : str
         ``"chance"``, ``"rf"``, ...
     seed : int
+    decode : str
+        The metric for which probabilities become bouts: ``"f1"``, ``"bout_f1"``, ``"balanced"``, ...; none unless given.
     **params
         Hyper-parameters; the published defaults unless given.
 
@@ -211,7 +239,7 @@ def create_model(name: str, *, seed: int = 0, **params: Any) -> Model:
     >>> create_model("rf", trees=50)
     rf(seconds=2.0, ..., trees=50, ...)
     """
-    return models[name](seed=seed, **params)
+    return models[name](seed=seed, decode=decode, **params)
 
 
 def load_model(path: str | Path) -> Model:
@@ -224,10 +252,11 @@ def load_model(path: str | Path) -> Model:
     card = read_json(path / CARD)
     try:
         params = {key: tuple(value) if isinstance(value, list) else value for key, value in card["params"].items()}
-        model = create_model(card["model"], seed=card["seed"], **params)
+        model = create_model(card["model"], seed=card["seed"], decode=card.get("decode", ""), **params)
         model.ethogram = Ethogram([Behavior(**b) for b in card["behaviors"]], card["background"])
         model.rate, model.inputs, model.trained_on = card["rate"], tuple(card["inputs"]), card["trained_on"]
-        model.evaluation = dict(card.get("evaluation", {}))
+        model.evaluation, model.account = dict(card.get("evaluation", {})), dict(card.get("account", {}))
+        model.decoder = Decoder.from_dict(card["decoder"]) if card.get("decoder") else None
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(path / CARD, f"the model's card is damaged ({error})") from None
     if card["revision"] != model.revision:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import platform
+import shutil
 import threading
 import time
 import traceback
@@ -126,13 +127,16 @@ def _work(job: Job, store: Store, how: How) -> None:
         tested = data.select(recordings=job.test)
         scores = {name: score(predictions, tested, suite=name, annotator=job.annotator, resamples=0) for name in job.suites}
         suites = {name: {**_figures(s), "state": s.to_state()} for name, s in scores.items()}
+        undecoded = _undecoded(predictions, tested, job) if model.decoder is not None else {}
         confusion = next(iter(scores.values())).confusion()
         timing["score"] = time.perf_counter() - mark
     log.write(f"{job}\n")
     log.writelines(f"{w.category.__name__}: {w.message}\n" for w in caught)
 
     def fill(folder: Path) -> None:
-        (folder / "scores.json").write_text(json.dumps({"suites": suites, "confusion": confusion}, separators=(",", ":")), encoding="utf-8")
+        (folder / "scores.json").write_text(
+            json.dumps({"suites": suites, **undecoded, "confusion": confusion}, separators=(",", ":")), encoding="utf-8"
+        )
         (folder / "timing.json").write_text(
             json.dumps({**timing, "host": platform.node(), "pid": os.getpid(), "ended": time.time()}), encoding="utf-8"
         )
@@ -147,7 +151,16 @@ def _work(job: Job, store: Store, how: How) -> None:
             model.save(folder / "model")
 
     store.finish(job, fill)
-    model.checkpoint.unlink(missing_ok=True)
+    shutil.rmtree(model.checkpoint, ignore_errors=True)
+
+
+def _undecoded(predictions: Mapping[str, Prediction], tested: Dataset, job: Job) -> dict[str, Any]:
+    """Score what the probabilities say frame by frame, so that it is seen what decoding does."""
+    from ethobench.metrics import score
+
+    plain = {name: Prediction(p.probabilities, p.ethogram, p.rate, exclusive=p.exclusive) for name, p in predictions.items()}
+    scores = {name: score(plain, tested, suite=name, annotator=job.annotator, resamples=0) for name in job.suites}
+    return {"undecoded": {name: {"state": s.to_state()} for name, s in scores.items()}}
 
 
 def _write_probabilities(predictions: Mapping[str, Prediction], path: Path) -> None:

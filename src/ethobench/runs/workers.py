@@ -16,6 +16,8 @@ from typing import Any
 from ethobench.core.errors import EthobenchError
 
 CLUSTERS = ("local", "slurm", "pbs", "sge")
+UNWATCHED = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.interval": "5s"}
+"""What Dask's workers watch of themselves for its dashboard costs time, and here nobody looks."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,10 @@ def make_cluster(kind: str, nodes: Nodes, *, start: bool = True) -> Any:
         raise EthobenchError(f"no cluster {kind!r}; there are: {', '.join(CLUSTERS)}")
     distributed = _distributed()
     if kind == "local":
-        return distributed.LocalCluster(n_workers=nodes.nodes * nodes.cores, threads_per_worker=1, dashboard_address=None)
+        import dask
+
+        with dask.config.set(UNWATCHED):
+            return distributed.LocalCluster(n_workers=nodes.nodes * nodes.cores, threads_per_worker=1, dashboard_address=None)
     import dask_jobqueue
 
     cluster_class = getattr(dask_jobqueue, f"{kind.upper()}Cluster")

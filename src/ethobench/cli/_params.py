@@ -1,0 +1,56 @@
+"""Hyper-parameters as they are written on the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from ethobench.core.errors import EthobenchError
+
+HINT = "--param"
+
+
+def read_params(told: Sequence[str], models: Sequence[str], decode: str = "") -> dict[str, dict[str, Any]]:
+    """Read ``name=value`` and ``model.name=value``: numbers, true, false and none as such, everything else as text.
+
+    Parameters
+    ----------
+    told : sequence of str
+        Without a model, it is meant for all that know the name.
+    models : sequence of str
+    decode : str
+        The metric to decode for, of all models.
+
+    Returns
+    -------
+    dict of str to dict
+        Hyper-parameters by model.
+    """
+    from ethobench.models import models as known
+
+    found: dict[str, dict[str, Any]] = {model: {"decode": decode} if decode else {} for model in models}
+    for part in told:
+        left, equals, right = part.partition("=")
+        model, dot, name = left.strip().rpartition(".")
+        if not equals:
+            raise typer.BadParameter(f"{part!r} is not name=value", param_hint=HINT)
+        if dot and model not in found:
+            raise typer.BadParameter(f"{part!r} is for {model!r}, but the models are {', '.join(models)}", param_hint=HINT)
+        meant = [model] if dot else [m for m in models if name in {f.name for f in dataclasses.fields(known[m].Params)}]
+        if not meant and len(models) > 1:
+            raise EthobenchError(f"none of the models {', '.join(models)} takes {name}")
+        for each in meant or models:  # the model itself says best what it takes
+            found[each][name] = _value(right)
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        value = json.loads({"none": "null"}.get(text.lower(), text))
+    except ValueError:
+        return text
+    return tuple(value) if isinstance(value, list) else value

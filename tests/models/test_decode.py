@@ -1,0 +1,103 @@
+"""Decoding inside models: chosen within the training data, kept with the model, seen in the results."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from ethobench import create_model, load_dataset, load_model, score
+from ethobench.benchmarks import results_table
+from ethobench.benchmarks.folds import fold_plan
+from ethobench.core.errors import EthobenchError, NotFoundError
+from ethobench.models import Model
+from ethobench.models._out_of_fold import out_of_fold
+from ethobench.runs import Engine, Store
+
+SMALL = {"trees": 5, "seconds": 0.5}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_dataset("synthetic/pose", individuals=5, seconds=60.0)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return create_model("rf", decode="bout_f1", **SMALL).fit(data.select(recordings=[r.id for r in data][:4]))
+
+
+@pytest.mark.slow
+def test_a_decoded_model_has_better_bouts(data, model):
+    test = data.recordings[4]
+    plain = create_model("rf", **SMALL).fit(data.select(recordings=[r.id for r in data][:4]))
+    before, after = plain.predict(test), model.predict(test)
+    np.testing.assert_array_equal(before.probabilities, after.probabilities)
+    truth = test.annotation()
+    figures = [score(p.annotation, truth, resamples=0).overall["bout_f1"] for p in (before, after)]
+    assert figures[1] > figures[0] + 0.05
+    assert model.account["decoding"][0]["recipe"]["smoothing"] == "none"
+    assert sum(trial["chosen"] for trial in model.account["decoding"]) == 1
+
+
+@pytest.mark.slow
+def test_the_decoder_is_saved_with_the_model(data, model, tmp_path):
+    model.save(tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert again.decode == "bout_f1"
+    assert again.decoder == model.decoder
+    assert again.predict(data.recordings[4]).annotation == model.predict(data.recordings[4]).annotation
+    assert again.account == model.account
+
+
+class Spy(Model):
+    """Notes which recordings it learns from and predicts."""
+
+    name = "spy"
+    seen: list[tuple[set[str], str]] = []  # noqa: RUF012
+
+    def _fit(self, data, truths):
+        self.learnt = {r.id for r in data}
+
+    def _predict(self, recording):
+        from ethobench.core import Prediction
+
+        Spy.seen.append((self.learnt, recording.id))
+        return Prediction(np.full((recording.n_frames, 4), 0.25), self.ethogram, recording.rate)
+
+
+def test_nobody_is_predicted_by_who_learnt_from_them(data):
+    Spy.seen.clear()
+    spy = Spy()
+    truths = {r.id: r.annotation() for r in data}
+    spy.ethogram = data.ethogram
+    found = out_of_fold(spy, data, truths, 3)
+    assert list(found) == [r.id for r in data]
+    groups = data.groups()
+    for learnt, predicted in Spy.seen:
+        assert groups[predicted] not in {groups[name] for name in learnt}
+
+
+def test_metrics_that_nothing_can_be_decoded_for():
+    with pytest.raises(NotFoundError, match="no metric 'luck'"):
+        create_model("rf", decode="luck")
+    with pytest.raises(EthobenchError, match="probabilities themselves"):
+        create_model("rf", decode="auroc")
+
+
+def test_one_individual_leaves_nothing_to_choose_by(data):
+    with pytest.raises(EthobenchError, match="one individual only"):
+        create_model("rf", decode="f1", **SMALL).fit(data.select(recordings=[data.recordings[0].id]))
+
+
+@pytest.mark.slow
+def test_results_tell_what_decoding_did(tmp_path):
+    options = {"individuals": 4, "seconds": 30.0, "folds": 2}
+    data = load_dataset("synthetic/tag", **options)
+    plan = fold_plan("own", data, "rf", dataset="synthetic/tag", options=options, params={**SMALL, "decode": "balanced"})
+    outcome = Engine(Store(tmp_path / "s"), lambda: ThreadPoolExecutor(1), 1).run([plan])
+    assert (outcome.done, outcome.failed) == (2, {})
+    rows = {(r["setting"], r["metric"]): r["mean"] for r in results_table(Store(tmp_path / "s"))}
+    assert rows["full, undecoded", "bout_f1"] < rows["full", "bout_f1"]
+    assert {setting for setting, _ in rows} == {"full", "full, undecoded"}
