@@ -120,12 +120,15 @@ def test_replayed_answers_are_scored_as_published(bench):
     assert (freezing["failed"], freezing["failure_rate"]) == (1, pytest.approx(1 / 3))
     assert freezing["repairs"] == {"label": 2}
     assert {f"short, chance: {kind}" for kind in ("majority", "random", "renewal")} <= {setting for _, setting, _ in rows}
-    draws: dict[int, list[float]] = {}
+    draws: dict[int, list[tuple[str, float]]] = {}
     for found in final_jobs(store):
         if (found["job"]["dataset"], found["job"]["setting"]) == ("rodentbench/freezing", "short, chance: renewal"):
-            draws.setdefault(found["job"]["seed"], []).append(found["scores"]["suites"]["rodentbench"]["overall"]["accuracy"])
+            accuracy = found["scores"]["suites"]["rodentbench"]["overall"]["accuracy"]
+            draws.setdefault(found["job"]["seed"], []).append((found["job"]["test"][0], accuracy))
     assert sorted(draws) == [0, 1, 2, 3, 4]
-    assert rows["rodentbench/freezing", "short, chance: renewal", "accuracy"]["mean"] == pytest.approx(np.mean(list(draws.values())))
+    videos = np.mean([[f for _, f in sorted(each)] for each in draws.values()], axis=0)
+    row = rows["rodentbench/freezing", "short, chance: renewal", "accuracy"]
+    assert (row["mean"], row["se"]) == (pytest.approx(videos.mean()), pytest.approx(videos.std() / np.sqrt(2)))
     table = {(r["dataset"], r["setting"], r["suite"], r["metric"]): r for r in results_table(store)}
     same = table["rodentbench/freezing", "short, replay", "rodentbench", "mcc"]
     assert same["mean"] == pytest.approx(freezing["mean"])

@@ -62,10 +62,8 @@ def summary(store: Store, *, failures: str = "count") -> list[dict[str, Any]]:
     together: dict[str, dict[str, list[Scores]]] = {}
     for (dataset, setting), group in sorted(_groups(store).items()):
         data = load_dataset(dataset, **group.options)
-        draws = [
-            {name: p for name, p in draw.items() if failures == "count" or name not in group.failed}
-            for _, draw in sorted(group.draws.items())
-        ]
+        left_out = group.failed if failures == "drop" else set()
+        draws = [{name: p for name, p in sorted(draw.items()) if name not in left_out} for _, draw in sorted(group.draws.items())]
         about = {
             "failed": len(group.failed),
             "failure_rate": len(group.failed) / len(next(iter(group.draws.values()))),
@@ -88,6 +86,12 @@ def summary(store: Store, *, failures: str = "count") -> list[dict[str, Any]]:
 
 
 def as_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Lay the rows of `summary` out as a Markdown table."""
+    head, body = laid_out(rows)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *body))
+
+
+def laid_out(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Lay the rows of `summary` out: one line for each dataset and setting, one column for each measure."""
     measures = list(dict.fromkeys(str(row["metric"]) for row in rows))
     lines: dict[tuple[str, str], dict[str, str]] = {}
@@ -101,7 +105,7 @@ def as_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
             line["repairs"] = ", ".join(f"{kind} {count}" for kind, count in row["repairs"].items())
     head = ["dataset", "setting", *measures, "failed", "repairs"]
     body = [[*name, *(line.get(column, "") for column in head[2:])] for name, line in lines.items()]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *body))
+    return head, body
 
 
 def standard_error(values: Sequence[float] | np.ndarray) -> float | None:

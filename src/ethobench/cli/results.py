@@ -62,6 +62,11 @@ def run(
         names, answers = ask(place, rows, sql)
         print_table(names, answers)
         return
+    if table == "rodentbench":
+        from ethobench.benchmarks.rodentbench_summary import laid_out
+
+        print_table(*laid_out(rows))
+        return
     if table != "results":
         print_table(columns, [[row.get(c) for c in columns] for row in rows])
         if table == "settings":
