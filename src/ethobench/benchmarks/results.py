@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ethobench.benchmarks.published import published_figures
 from ethobench.metrics import Scores
@@ -16,6 +17,8 @@ NAMES = ("benchmark", "dataset", "model", "setting", "suite", "metric")
 COLUMNS = (*NAMES, "mean", "std", "n", "over", "published", "difference")
 TIMINGS = ("jobs", "fit_seconds", "predict_seconds", "hosts")
 UNDECODED = "undecoded"
+OVER_SEEDS = ("calms21",)
+"""Benchmarks whose figures are means over seeds, each with the same test recordings."""
 Row = dict[str, Any]
 
 
@@ -32,20 +35,25 @@ def results_table(store: Store, *, timings: bool = False) -> list[Row]:
     -------
     list of dict
         Sorted; the same for the same jobs. ``mean`` is the suite's own figure of all test recordings together, ``std`` the
-        standard deviation over individuals (population), ``n`` their number; ``published`` what a paper or its code gives,
+        standard deviation over individuals (population), ``n`` their number, or all this over seeds where ``over`` says so;
+        ``published`` what a paper or its code gives,
         and ``difference`` ours minus theirs.
     """
     rows = []
     for name, jobs, scores in grouped_scores(store):
-        parts = scores.overall_per("individual")
+        parts, over = scores.overall_per("individual"), "individuals"
+        overall = scores.overall
+        if name[0] in OVER_SEEDS:
+            parts, over = _by_seed(jobs, name), "seeds"
+            overall = {measure: float(np.mean(values)) for measure, values in parts.items()}
         more = _timings(store, jobs) if timings else {}
-        for measure, value in scores.overall.items():
+        for measure, value in overall.items():
             known = parts[measure][np.isfinite(parts[measure])]
             mean = value if np.isfinite(value) else None
             spread = float(known.std()) if len(known) else None
             theirs = published_figures().get((*name, measure))
             beside = (theirs.value, None if mean is None else mean - theirs.value) if theirs else (None, None)
-            row = dict(zip(COLUMNS, (*name, measure, mean, spread, len(known), "individuals", *beside), strict=True))
+            row = dict(zip(COLUMNS, (*name, measure, mean, spread, len(known), over, *beside), strict=True))
             rows.append({**row, **more})
     return rows
 
@@ -70,9 +78,20 @@ def grouped_scores(store: Store) -> Iterator[tuple[tuple[str, ...], list[dict[st
             if UNDECODED in found["scores"]:
                 groups.setdefault((*place, f"{job['setting']}, {UNDECODED}", suite), []).append(found)
     for name, jobs in sorted(groups.items()):
-        part = UNDECODED if name[3].endswith(f", {UNDECODED}") else "suites"
-        states = sorted((job["scores"][part][name[-1]]["state"] for job in jobs), key=lambda state: state["recordings"])
+        states = sorted((job["scores"][_part(name)][name[-1]]["state"] for job in jobs), key=lambda state: state["recordings"])
         yield name, jobs, Scores.from_states(states, resamples=0)
+
+
+def _by_seed(jobs: Sequence[Mapping[str, Any]], name: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
+    """Return the figures of each seed by measure."""
+    part = _part(name)
+    each = [Scores.from_states([job["scores"][part][name[-1]]["state"]], resamples=0).overall for job in jobs]
+    told = [{**computed, **job["scores"][part][name[-1]].get("overall", {})} for computed, job in zip(each, jobs, strict=True)]
+    return {measure: np.array([np.nan if t[measure] is None else t[measure] for t in told], dtype=np.float64) for measure in each[0]}
+
+
+def _part(name: tuple[str, ...]) -> str:
+    return UNDECODED if name[3].endswith(f", {UNDECODED}") else "suites"
 
 
 def _timings(store: Store, jobs: Sequence[Mapping[str, Any]]) -> Row:

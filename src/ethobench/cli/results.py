@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ethobench.benchmarks.results import Row
     from ethobench.runs import Store
 
-TABLES = ("results", "behaviors", "settings", "claims", "rodentbench")
+TABLES = ("results", "behaviors", "settings", "claims", "rodentbench", "calms21", "difficulty")
 
 
 def run(
@@ -31,7 +31,8 @@ def run(
     """Show the figures of the final jobs: the suite's own figure, and its standard deviation over individuals.
 
     Other tables: [bold]behaviors[/bold], each on its own; [bold]settings[/bold], each behaviour with little and with all data;
-    [bold]claims[/bold], what papers say beside what this store shows; [bold]rodentbench[/bold], with failures, repairs and people.
+    [bold]claims[/bold], what papers say beside what this store shows; [bold]rodentbench[/bold], with failures, repairs and people;
+    [bold]calms21[/bold], over seeds, annotators and behaviours; [bold]difficulty[/bold], its new behaviours by frequency and length.
 
     Examples
     --------
@@ -62,10 +63,10 @@ def run(
         names, answers = ask(place, rows, sql)
         print_table(names, answers)
         return
-    if table == "rodentbench":
-        from ethobench.benchmarks.rodentbench_summary import laid_out
+    if table in ("rodentbench", "calms21"):
+        from ethobench.benchmarks import calms21_summary, rodentbench_summary
 
-        print_table(*laid_out(rows))
+        print_table(*(rodentbench_summary if table == "rodentbench" else calms21_summary).laid_out(rows))
         return
     if table != "results":
         print_table(columns, [[row.get(c) for c in columns] for row in rows])
@@ -90,9 +91,13 @@ def _other_table(store: Store, table: str, metrics: Sequence[str]) -> list[Row]:
 
         return claims_table(store)
     if table == "rodentbench":
-        from ethobench.benchmarks.rodentbench_summary import summary
+        from ethobench.benchmarks import rodentbench_summary
 
-        return summary(store)
+        return rodentbench_summary.summary(store)
+    if table in ("calms21", "difficulty"):
+        from ethobench.benchmarks import calms21_summary
+
+        return calms21_summary.summary(store) if table == "calms21" else calms21_summary.difficulty(store)
     from ethobench.benchmarks.behaviors import behaviors_table, compare_settings
 
     return behaviors_table(store, metrics) if table == "behaviors" else compare_settings(store, metric=metrics[0] if metrics else "f1")

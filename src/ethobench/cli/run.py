@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ethobench.core.cores import usable_cores
+
 if TYPE_CHECKING:
     from ethobench.runs import Outcome, Plan, Search, Store
     from ethobench.runs.workers import Nodes, Workers
@@ -19,7 +21,9 @@ HERE, THERE, SCHOOL, ASKED = "On this machine", "On a cluster", "What is done", 
 
 
 def run(
-    benchmark: Annotated[str, typer.Argument(help="bebe, rodentbench, synthetic, or your own dataset: a folder or its recordings.csv.")],
+    benchmark: Annotated[
+        str, typer.Argument(help="bebe, calms21, rodentbench, synthetic, or your own dataset: a folder or its recordings.csv.")
+    ],
     store: Annotated[Path, typer.Option(help="Folder for what is done; a run that is started again does only what is missing.")],
     datasets: Annotated[str | None, typer.Option(help="Only these, separated by commas.", rich_help_panel=SCHOOL)] = None,
     models: Annotated[str | None, typer.Option(help="Only these, separated by commas.", rich_help_panel=SCHOOL)] = None,
@@ -54,6 +58,12 @@ def run(
     gyroscope: Annotated[
         bool, typer.Option("--gyroscope/--no-gyroscope", help="bebe: leave gyroscopes out.", rich_help_panel=SCHOOL)
     ] = True,
+    tasks: Annotated[str, typer.Option(help="calms21: which tasks, separated by commas.", rich_help_panel=SCHOOL)] = "1,2,3",
+    seeds: Annotated[str, typer.Option(help="calms21: seeds, separated by commas.", rich_help_panel=SCHOOL)] = "42,43,44,45,46",
+    share: Annotated[float, typer.Option(help="calms21: share of task 1's training videos to use.", rich_help_panel=SCHOOL)] = 1.0,
+    recipe: Annotated[
+        str, typer.Option(help="calms21: fine-tune as the paper says, or as its code did.", rich_help_panel=SCHOOL)
+    ] = "paper",
     annotator: Annotated[
         str | None, typer.Option(help="Whom to learn from, where your data have several; or 'consensus'.", rich_help_panel=SCHOOL)
     ] = None,
@@ -70,8 +80,7 @@ def run(
     base_url: Annotated[str, typer.Option(help="Another server's address.", metavar="URL", rich_help_panel=ASKED)] = "",
     max_cost: Annotated[float | None, typer.Option(help="Most dollars to spend.", min=0, rich_help_panel=ASKED)] = None,
     batch: Annotated[bool, typer.Option("--batch", help="Ask in batches: cheaper, slower.", rich_help_panel=ASKED)] = False,
-    workers: Annotated[int, typer.Option(help="Processes; one for each core unless given.", min=1, rich_help_panel=HERE)] = os.cpu_count()
-    or 1,
+    workers: Annotated[int, typer.Option(help="Processes; one for each core unless given.", min=1, rich_help_panel=HERE)] = usable_cores(),
     scheduler: Annotated[
         str | None, typer.Option(help="Use the Dask cluster at this address, such as tcp://10.0.0.1:8786.", rich_help_panel=THERE)
     ] = None,
@@ -98,6 +107,8 @@ def run(
 
     [bold]ethobench run bebe --datasets HAR --models rf,cnn --published --store runs/bebe[/bold]
 
+    [bold]ethobench run calms21 --tasks 1,2,3 --store runs/calms21[/bold]
+
     [bold]ethobench run my_study/ --models rf --search optuna --trials 30 --store runs/mine[/bold]
 
     [bold]ethobench run synthetic --store /shared/runs --cluster slurm --queue short --nodes 20[/bold]
@@ -122,6 +133,8 @@ def run(
     fixed = param or [], decode
     if benchmark == "bebe":
         plans = _bebe(_list(datasets), _list(models), fixed, found, _list(settings), gyroscope, seed)
+    elif benchmark == "calms21":
+        plans = _calms21(_numbers(tasks, "--tasks"), _list(models), fixed, _numbers(seeds, "--seeds"), share, recipe)
     elif benchmark == "rodentbench":
         from ethobench.benchmarks import rodentbench
 
@@ -162,6 +175,15 @@ def _bebe(
     return list(bebe.plans(datasets, chosen, params=params, search=search, settings=settings, without_gyroscope=not gyroscope, seed=seed))
 
 
+def _calms21(tasks: list[int], models: list[str], fixed: Fixed, seeds: list[int], share: float, recipe: str) -> list[Plan]:
+    from ethobench.benchmarks import calms21
+    from ethobench.cli._params import read_params
+
+    chosen = models or list(calms21.MODELS)
+    protocol = calms21.Protocol(seeds, share, recipe, read_params(fixed[0], chosen, fixed[1]))
+    return list(calms21.plans(tasks, chosen, protocol))
+
+
 def _plans(
     benchmark: str,
     datasets: list[str],
@@ -186,7 +208,9 @@ def _plans(
             raise typer.BadParameter("belongs to benchmarks of several datasets", param_hint="--datasets")
         found = own.plans(benchmark, chosen, params=params, search=search, annotator=annotator, by=split, suites=suites, seed=seed)
     else:
-        raise NotFoundError(f"no benchmark {benchmark!r}, and no dataset of your own there; benchmarks are: bebe, rodentbench, synthetic")
+        raise NotFoundError(
+            f"no benchmark {benchmark!r}, and no dataset of your own there; benchmarks are: bebe, calms21, rodentbench, synthetic"
+        )
     return list(found)
 
 
@@ -227,6 +251,13 @@ def _tell(outcome: Outcome, store: Path) -> None:
     if failed:
         typer.echo(f"where they failed: ethobench status {store} --tracebacks", err=True)
         raise typer.Exit(1)
+
+
+def _numbers(text: str, hint: str) -> list[int]:
+    try:
+        return [int(part) for part in _list(text)]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} are not whole numbers, separated by commas", param_hint=hint) from None
 
 
 def _list(text: str | None) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from ethobench.core.cores import usable_cores
 
 if TYPE_CHECKING:
     from ethobench.benchmarks.results import Row
@@ -23,7 +24,7 @@ def run(
     annotator: Annotated[str | None, typer.Option(help="Whom to learn from, where there are several; or 'consensus'.")] = None,
     split: Annotated[str, typer.Option(help="What is never split between training and test: individual or recording.")] = "individual",
     evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first.")] = True,
-    workers: Annotated[int, typer.Option(help="Processes; one for each core unless given.", min=1)] = os.cpu_count() or 1,
+    workers: Annotated[int, typer.Option(help="Processes; one for each core unless given.", min=1)] = usable_cores(),
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
 ) -> None:
     """Train a model on annotated recordings; first tell by grouped cross-validation how good it is on new individuals.

@@ -22,12 +22,18 @@ class Annotator:
         Standard deviation of each boundary in seconds.
     missed : float
         Probability that a bout of one second is not noticed; longer ones are missed less.
+    shortest : float
+        Seconds below which a bout is not worth writing down.
+    generous : float
+        Seconds by which bouts begin earlier and end later than others would say.
     """
 
     name: str
     delay: float = 0.2
     jitter: float = 0.1
     missed: float = 0.05
+    shortest: float = 0.0
+    generous: float = 0.0
 
 
 def annotate(truth: Annotation, annotator: Annotator, generator: np.random.Generator) -> Annotation:
@@ -35,9 +41,10 @@ def annotate(truth: Annotation, annotator: Annotator, generator: np.random.Gener
     background = truth.ethogram.background
     bouts = truth if background is None else truth.take(truth.behavior != background)
     seconds = (bouts.stop - bouts.start) / truth.rate
-    noticed = generator.random(len(bouts)) > annotator.missed ** np.maximum(seconds, 0.1)
+    noticed = (generator.random(len(bouts)) > annotator.missed ** np.maximum(seconds, 0.1)) & (seconds >= annotator.shortest)
     bouts = bouts.take(noticed)
-    shift = generator.normal(annotator.delay, annotator.jitter, (2, len(bouts))) * truth.rate
+    wider = np.array([[-annotator.generous], [annotator.generous]])
+    shift = (generator.normal(annotator.delay, annotator.jitter, (2, len(bouts))) + wider) * truth.rate
     start = np.clip(np.round(bouts.start + shift[0]), 0, truth.n_frames).astype(np.int64)
     stop = np.clip(np.round(bouts.stop + shift[1]), 0, truth.n_frames).astype(np.int64)
     nothing = len(truth.ethogram) if background is None else background

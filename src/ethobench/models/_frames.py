@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
+from ethobench.core.cores import usable_cores
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.models._base import Model
 
@@ -116,7 +117,7 @@ class FrameModel(Model):
 def cores() -> int:
     """Return how many cores this process may use; workers of a run are told to share them."""
     told = os.environ.get("OMP_NUM_THREADS", "")
-    return int(told) if told.isdigit() and int(told) else os.cpu_count() or 1
+    return int(told) if told.isdigit() and int(told) else usable_cores()
 
 
 def filled(features: Features, means: NDArray[np.floating]) -> Features:

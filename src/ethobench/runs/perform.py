@@ -114,11 +114,14 @@ def _work(job: Job, store: Store, how: How) -> None:
         data = _load(job.source or job.dataset, json.dumps(dict(job.options), sort_keys=True))
         if job.version and data.version != job.version:
             raise MismatchError(f"{job.dataset} has changed since the job was planned (version {data.version}, not {job.version})")
+        if job.behaviors:
+            data = data.select(behaviors=job.behaviors)
         timing["load"] = time.perf_counter() - mark
         mark = time.perf_counter()
-        model = create_model(job.model, seed=job.seed, **job.params)
+        model = create_model(job.model, seed=job.seed, **{**job.params, **_beginning(job, store)})
         model.checkpoint = store.root / "checkpoints" / job.key
-        model.fit(data.select(recordings=job.train), annotator=job.annotator)
+        model.fit(data.select(recordings=job.train), annotator=job.teacher or job.annotator)
+        model.style = job.annotator if job.teacher else None
         timing["fit"] = time.perf_counter() - mark
         mark = time.perf_counter()
         predictions = {name: model.predict(data[name]) for name in job.test}
@@ -147,11 +150,21 @@ def _work(job: Job, store: Store, how: How) -> None:
         write_recordings(made, folder / "predictions.parquet", "tidy_parquet")
         if "probabilities" in how.keep:
             _write_probabilities(predictions, folder / "probabilities.parquet")
-        if "model" in how.keep:
+        if "model" in (*how.keep, *job.keep):
             model.save(folder / "model")
 
     store.finish(job, fill)
     shutil.rmtree(model.checkpoint, ignore_errors=True)
+
+
+def _beginning(job: Job, store: Store) -> dict[str, Any]:
+    """Return the model to begin with as the hyper-parameter that it is."""
+    if not job.begin_with:
+        return {}
+    folder = store.folder(job.begin_with) / "model"
+    if not folder.is_dir():
+        raise MismatchError(f"job {job.begin_with}, with whose model this one begins, has not kept it in {folder}")
+    return {"init": str(folder)}
 
 
 def _undecoded(predictions: Mapping[str, Prediction], tested: Dataset, job: Job) -> dict[str, Any]:

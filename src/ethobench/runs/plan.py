@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeAlias
 
+LATER = ("behaviors", "teacher", "begin_with", "keep")
+"""Part of a job's key only where they are set, so that jobs from before there were such fields keep theirs."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -39,6 +42,14 @@ class Job:
     stage : str
         ``"search"`` or ``"final"``; only the latter is reported.
     fold : int
+    behaviors : tuple of str
+        Learn and test only these; the others are nothing. All unless told.
+    teacher : str
+        Whom to learn from, where it is somebody else than `annotator`, with whom the test compares; ``"all"`` for everybody.
+    begin_with : str
+        Key of the job whose model this one begins with; it must have kept it.
+    keep : tuple of {"model"}
+        What later jobs need of this one.
     source : str
         What `load_dataset` takes where that is not the dataset's name: the path of your own. No part of the key.
     """
@@ -58,6 +69,10 @@ class Job:
     setting: str = "full"
     stage: str = "final"
     fold: int = 0
+    behaviors: tuple[str, ...] = ()
+    teacher: str = ""
+    begin_with: str = ""
+    keep: tuple[str, ...] = ()
     source: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,13 +83,13 @@ class Job:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Job:
         """Make a job from what `to_dict` gave."""
-        lists = {name: tuple(plain[name]) for name in ("train", "test", "suites")}
+        lists = {name: tuple(plain[name]) for name in ("train", "test", "suites", "behaviors", "keep") if name in plain}
         return cls(**{**plain, **lists})
 
     @cached_property
     def key(self) -> str:
         """Hash of everything that can change the result."""
-        told = {name: value for name, value in self.to_dict().items() if name != "source"}
+        told = {name: value for name, value in self.to_dict().items() if name != "source" and (value or name not in LATER)}
         text = json.dumps(told, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from typing import Any
 
+from ethobench.core.cores import usable_cores
 from ethobench.core.errors import EthobenchError
 
 CLUSTERS = ("local", "slurm", "pbs", "sge")
@@ -64,7 +65,7 @@ class Nodes:
 
 def process_pool(workers: int) -> Executor:
     """Make a pool of processes that share the cores fairly."""
-    threads = max(1, (os.cpu_count() or 1) // workers)
+    threads = max(1, usable_cores() // workers)
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_set_up, initargs=(threads,))
 
 

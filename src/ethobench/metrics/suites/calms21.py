@@ -1,7 +1,8 @@
 """CalMS21 / MABe 2021: frames of all recordings pooled, macro averages without the background.
 
 A behaviour that is in neither truth nor prediction is left out of the averages; average precision covers only behaviours in
-the truth and follows scikit-learn, as the published figures do. Precision is precision here: the published tables of the
+the truth and follows scikit-learn, as the published figures do; ``map_binned`` is the paper's own definition, by ten thousand bins of
+the scores. Precision is precision here: the published tables of the
 first paper have precision and recall swapped.
 """
 
@@ -41,5 +42,6 @@ class Calms21(Suite):
         Measure("macro_precision", "calms21.precision"),
         Measure("macro_recall", "calms21.recall"),
         Measure("map", "probabilities.average_precision"),
+        Measure("map_binned", "probabilities.binned_average_precision"),
     )
     headline = ("macro_f1", "macro_precision", "macro_recall", "map")

@@ -1,0 +1,157 @@
+"""CalMS21's three tasks on small files of its own format."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ethobench.benchmarks import calms21, results_table
+from ethobench.benchmarks.behaviors import behaviors_table
+from ethobench.benchmarks.calms21_summary import difficulty, laid_out, summary
+from ethobench.benchmarks.published import published_figures
+from ethobench.core.errors import EthobenchError, NotFoundError
+from ethobench.datasets._annotators import Annotator
+from ethobench.datasets.synthetic import make_dataset
+from ethobench.formats import write_recordings
+from ethobench.models import create_model, models
+from ethobench.runs import Engine, Store
+from ethobench.runs.perform import _load
+
+PEOPLE = (Annotator("annotator-id_1", delay=0.0, jitter=0.0, missed=0.0), Annotator("annotator-id_2", delay=0.6, jitter=0.05, missed=0.1))
+TINY = {"past": 8, "future": 8, "gap": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 64}
+SEEDS = (42, 43)
+
+
+def write_task(folder: Path, task: int, seed: int, groups) -> None:
+    """Write training and test files in which every group has recordings of its own."""
+    for split, count in (("train", 3), ("test", 2)):
+        found = []
+        for place, (group, people, behaviors) in enumerate(groups):
+            data = make_dataset(
+                "pose", individuals=count, seconds=20.0 if task < 3 else 60.0, seed=seed + 10 * place + (split == "test"), annotators=people
+            )
+            for number, recording in enumerate(data):
+                annotation = next(iter(recording.annotations.values()))
+                kept = annotation.restrict(behaviors or annotation.ethogram.names)
+                name = f"task{task}/{split}/mouse{place}{number:02d}_task{task}"
+                found.append(recording.copy(id=name, annotations={group: kept}))
+        write_recordings(found, folder / f"calms21_task{task}_{split}.json", "calms21")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    place = folder / "calms21"
+    place.mkdir()
+    names = make_dataset("pose", individuals=1, seconds=1.0).ethogram.names
+    other = next(name for name in names if name == "other")
+    news = [name for name in names if name != other][:2]
+    write_task(place, 1, 0, [("annotator-id_0", (), ())])
+    write_task(place, 2, 100, [(person.name, (person,), ()) for person in PEOPLE])
+    write_task(place, 3, 200, [(name, (), (other, name)) for name in news])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ETHOBENCH_DATA", str(folder))
+        _load.cache_clear()
+        found = Store(folder / "store")
+        protocol = calms21.Protocol(SEEDS, params={"conv1d": TINY})
+        outcome = Engine(found, lambda: ThreadPoolExecutor(1), 1).run(calms21.plans((1, 2, 3), ("conv1d", "chance"), protocol))
+        assert outcome.failed == {}
+        assert outcome.broken == []
+        # task 1: three variants and chance; task 2: three ways for each annotator, and what one begins with; task 3: each behaviour
+        assert outcome.done == 2 * (4 + 3 * 2 + 1 + 2)
+        yield found
+
+
+@pytest.mark.slow
+def test_figures_are_means_over_seeds(store):
+    row = next(r for r in results_table(store) if (r["setting"], r["suite"], r["metric"]) == ("baseline", "calms21", "macro_f1"))
+    values = [
+        store.scores(key)["suites"]["calms21"]["overall"]["macro_f1"]
+        for key in list(store.finished())
+        if (job := store.job(key))["setting"] == "baseline" and job["model"] == "conv1d"
+    ]
+    assert len(values) == 2
+    assert (row["over"], row["n"]) == ("seeds", 2)
+    assert (row["mean"], row["std"]) == (pytest.approx(np.mean(values)), pytest.approx(np.std(values)))
+    assert row["published"] == 0.7928
+
+
+@pytest.mark.slow
+def test_annotators_and_behaviours_are_averaged(store):
+    rows = {(r["dataset"], r["model"], r["setting"], r["metric"]): r for r in summary(store)}
+    for way in ("zero-shot", "fine-tuned", "conditioned"):
+        each = [rows["calms21/task2", "conv1d", f"{p.name}, {way}", "macro_f1"]["mean"] for p in PEOPLE]
+        assert rows["calms21/task2", "conv1d", f"all annotators, {way}", "macro_f1"]["mean"] == pytest.approx(np.mean(each))
+    new = [r["mean"] for (d, _, s, m), r in rows.items() if d == "calms21/task3" and m == "macro_f1" and not s.startswith("all")]
+    assert len(new) == 2
+    assert rows["calms21/task3", "conv1d", "all behaviours, fine-tuned", "macro_f1"]["mean"] == pytest.approx(np.mean(new))
+    head, lines = laid_out(list(rows.values()))
+    assert head[:4] == ["dataset", "model", "setting", "macro_f1"]
+    assert "published 0.793" in next(line for line in lines if line[1:3] == ["conv1d", "baseline"])[3]
+
+
+@pytest.mark.slow
+def test_tasks_two_and_three_begin_with_the_network_of_task_one(store):
+    jobs = {key: store.job(key) for key in store.finished()}
+    begun = {key for key, job in jobs.items() if job["setting"] == "augmented"}
+    for key, job in jobs.items():
+        if job["dataset"] != "calms21/task1" and not job["setting"].endswith("conditioned"):
+            assert job["begin_with"] in begun
+            assert jobs[job["begin_with"]]["seed"] == job["seed"]
+        if job["setting"].endswith("zero-shot"):
+            assert job["params"]["epochs"] == job["params"]["head_epochs"] == 0
+        if job["dataset"] == "calms21/task3":
+            assert len(job["behaviors"]) == 2
+            assert store.scores(key)["suites"]["calms21"]["state"]["behaviors"] == job["behaviors"]
+
+
+@pytest.mark.slow
+def test_new_behaviours_by_frequency_and_length(store):
+    rows = difficulty(store)
+    assert len(rows) == 2
+    for row in rows:
+        assert 0 < row["share"] < 1
+        assert row["seconds"] > 0
+        assert row["bouts"] >= 1
+
+
+@pytest.mark.slow
+def test_where_annotators_differ_is_told_by_behaviour(store):
+    late = {
+        r["setting"]: r["value"]
+        for r in behaviors_table(store, ["onset_error"])
+        if r["setting"].endswith("zero-shot") and r["suite"] == "ethobench" and r["value"] is not None
+    }
+    assert all(setting.startswith("annotator-id_") for setting in late)
+
+
+def test_wishes_that_cannot_be_fulfilled(tmp_path, monkeypatch):
+    with pytest.raises(NotFoundError, match="tasks 1, 2 and 3, not 4"):
+        list(calms21.plans((4,)))
+    with pytest.raises(EthobenchError, match="none of chance can"):
+        list(calms21.plans((2,), ("chance",)))
+    with pytest.raises(EthobenchError, match="paper or the code"):
+        calms21.Protocol(recipe="luck")
+
+
+def test_published_configurations_are_ones_that_the_models_take():
+    for model, variants in calms21.VARIANTS.items():
+        for params in variants.values():
+            create_model(model, **params)
+        assert "init" in models[model].Params.__dataclass_fields__
+    known = [key for key in published_figures() if key[0] == "calms21"]
+    assert {key[2] for key in known} == set(calms21.MODELS)
+    assert {key[3] for key in known if key[1] == "calms21/task1"} >= {s for v in calms21.VARIANTS.values() for s in v}
+
+
+def test_a_share_keeps_what_is_rare():
+    data = make_dataset("pose", individuals=10, seconds=30.0)
+    data = replace(data, splits={r.id: "train" for r in data})
+    kept = calms21._share(data, [r.id for r in data], 0.8, 42)
+    assert len(kept) == 8
+    assert kept == calms21._share(data, [r.id for r in data], 0.8, 42)
+    assert kept != calms21._share(data, [r.id for r in data], 0.8, 43)
