@@ -38,6 +38,17 @@ def test_keys_follow_everything_that_matters():
     assert len({job.key, *(other.key for other in others)}) == 6
 
 
+def test_files_to_begin_with_count_by_their_content(tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "weights").write_text("1", encoding="utf-8")
+    keys = [next(plan("rf", params={"init": str(tmp_path / "m")}))[0].key]
+    (tmp_path / "m" / "weights").write_text("2", encoding="utf-8")
+    keys.append(next(plan("rf", params={"init": str(tmp_path / "m")}))[0].key)
+    (tmp_path / "m" / "weights").write_text("1", encoding="utf-8")
+    keys.append(next(plan("rf", params={"init": str(tmp_path / "m")}))[0].key)
+    assert keys[0] == keys[2] != keys[1]
+
+
 def test_a_finished_job_is_complete_and_not_done_again(tmp_path):
     store = Store(tmp_path / "s")
     job = some_job()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.models import models
-from ethobench.runs import Job, Plan, Search
+from ethobench.runs import Job, Plan, Search, digest_of
 
+BEGINNINGS = ("init", "weights")
+"""Hyper-parameters that name files to begin with."""
 TrainFolds = Callable[[int, Sequence[int]], Sequence[int]]
 
 
@@ -97,6 +100,7 @@ def fold_plan(
             setting=setting,
             stage=stage,
             fold=fold,
+            digest=digest_of(*(Path(path) for name in BEGINNINGS if (path := (params or {}).get(name)))),
             source=source,
         )
 

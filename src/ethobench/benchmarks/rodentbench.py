@@ -6,7 +6,6 @@ learns from the others. Short ends each video after 599 seconds, Long does not.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ from ethobench.mllm.cost import Budget
 from ethobench.mllm.mllm import Mllm
 from ethobench.mllm.session import ask_about
 from ethobench.models import models
-from ethobench.runs import Job, Plan
+from ethobench.runs import Job, Plan, digest_of
 
 NAME = "rodentbench"
 DATASETS = tuple(f"{NAME}/{name}" for name in SETS)
@@ -224,7 +223,7 @@ def _jobs_of(data: Dataset, name: str, version: str, contender: Contender, annot
         if not place.exists() and not place.with_suffix(".jsonl").exists():
             raise EthobenchError(f"{place} is not there: answers about {name} belong there, or into {place.name}.jsonl beside it")
         place = place if place.exists() else place.with_suffix(".jsonl")
-        params |= {"answers": str(place), "digest": _digest(place)}
+        params |= {"answers": str(place), "digest": digest_of(place)}
     groups = data.groups()
     made = []
     for number, recording in enumerate(data):
@@ -255,12 +254,3 @@ def _fitted(job: Job) -> tuple[Mllm, Dataset]:
     data = load_dataset(job.dataset, **job.options)
     model = Mllm(seed=job.seed, **job.params)
     return model.fit(data.select(recordings=job.train), annotator=job.annotator), data
-
-
-def _digest(place: Path) -> str:
-    """Hash answers, so that other answers make another job."""
-    digest = hashlib.blake2b(digest_size=8)
-    for file in sorted(place.iterdir()) if place.is_dir() else [place]:
-        if file.is_file():
-            digest.update(file.name.encode() + hashlib.blake2b(file.read_bytes()).digest())
-    return digest.hexdigest()

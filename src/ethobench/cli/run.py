@@ -70,6 +70,15 @@ def run(
     split: Annotated[
         str, typer.Option(help="What is never split between training and test: individual or recording.", rich_help_panel=SCHOOL)
     ] = "individual",
+    few_shot: Annotated[
+        str,
+        typer.Option(
+            help="Your own data: learn each behaviour from so many recordings, such as 1,2,4,8; see --before.", rich_help_panel=SCHOOL
+        ),
+    ] = "",
+    before: Annotated[
+        str, typer.Option(help="With --few-shot: the same recordings with other labels, to begin with.", rich_help_panel=SCHOOL)
+    ] = "",
     keep: Annotated[str, typer.Option(help="Store more of each job: probabilities, model, or both.", rich_help_panel=SCHOOL)] = "",
     seed: Annotated[int, typer.Option(help="Of the first fold; fold k has seed + k.", rich_help_panel=SCHOOL)] = 0,
     provider: Annotated[str, typer.Option(help="gemini, openai or replay; chance alone unless told.", rich_help_panel=ASKED)] = "",
@@ -153,6 +162,8 @@ def run(
             seed=seed,
             tell=typer.echo,
         )
+    elif few_shot:
+        plans = _few_shot(benchmark, _numbers(few_shot, "--few-shot"), before, _list(models), fixed, annotator, seed)
     else:
         plans = _plans(benchmark, _list(datasets), _list(models), fixed, found, annotator, split, _list(suite), seed)
     try:
@@ -182,6 +193,19 @@ def _calms21(tasks: list[int], models: list[str], fixed: Fixed, seeds: list[int]
     chosen = models or list(calms21.MODELS)
     protocol = calms21.Protocol(seeds, share, recipe, read_params(fixed[0], chosen, fixed[1]))
     return list(calms21.plans(tasks, chosen, protocol))
+
+
+def _few_shot(
+    dataset: str, counts: list[int], before: str, models: list[str], fixed: Fixed, annotator: str | None, seed: int
+) -> list[Plan]:
+    from ethobench.benchmarks import few_shot
+    from ethobench.cli._params import read_params
+
+    chosen = models or ["conv1d"]
+    params = read_params(fixed[0], chosen, fixed[1])
+    known = {model: {name: value for name, value in told.items() if name in few_shot.SHARED} for model, told in params.items()}
+    curve = few_shot.Curve(counts, before=before, params=params, params_before=known)
+    return list(few_shot.plans(dataset, chosen, curve, annotator=annotator, seed=seed))
 
 
 def _plans(

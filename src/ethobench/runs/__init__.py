@@ -3,8 +3,8 @@
 from ethobench.runs.claims import StoreError
 from ethobench.runs.execute import Engine, Outcome
 from ethobench.runs.perform import How
-from ethobench.runs.plan import Job, Plan, Result
+from ethobench.runs.plan import Job, Plan, Result, digest_of
 from ethobench.runs.search import GridSearch, OptunaSearch, Search
 from ethobench.runs.store import Store
 
-__all__ = ["Engine", "GridSearch", "How", "Job", "OptunaSearch", "Outcome", "Plan", "Result", "Search", "Store", "StoreError"]
+__all__ = ["Engine", "GridSearch", "How", "Job", "OptunaSearch", "Outcome", "Plan", "Result", "Search", "Store", "StoreError", "digest_of"]

@@ -7,9 +7,10 @@ import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
-LATER = ("behaviors", "teacher", "begin_with", "keep")
+LATER = ("behaviors", "teacher", "begin_with", "digest", "keep")
 """Part of a job's key only where they are set, so that jobs from before there were such fields keep theirs."""
 
 
@@ -48,6 +49,8 @@ class Job:
         Whom to learn from, where it is somebody else than `annotator`, with whom the test compares; ``"all"`` for everybody.
     begin_with : str
         Key of the job whose model this one begins with; it must have kept it.
+    digest : str
+        Hash of files that hyper-parameters name, so that other files make another job (`digest_of`).
     keep : tuple of {"model"}
         What later jobs need of this one.
     source : str
@@ -72,6 +75,7 @@ class Job:
     behaviors: tuple[str, ...] = ()
     teacher: str = ""
     begin_with: str = ""
+    digest: str = ""
     keep: tuple[str, ...] = ()
     source: str = ""
 
@@ -98,6 +102,15 @@ class Job:
 
     def __str__(self) -> str:
         return f"{self.benchmark} {self.dataset} {self.model} {self.setting} {self.stage} fold {self.fold}"
+
+
+def digest_of(*paths: Path) -> str:
+    """Hash files, and the files in folders, by name and content; nothing for none."""
+    digest = hashlib.blake2b(digest_size=8)
+    files = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]) if file.is_file()]
+    for file in files:
+        digest.update(file.name.encode() + hashlib.blake2b(file.read_bytes()).digest())
+    return digest.hexdigest() if files else ""
 
 
 @dataclass(frozen=True)
