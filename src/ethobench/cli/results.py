@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ethobench.benchmarks.results import Row
     from ethobench.runs import Store
 
-TABLES = ("results", "behaviors", "settings", "claims", "rodentbench", "calms21", "difficulty")
+TABLES = ("results", "behaviors", "settings", "claims", "rodentbench", "calms21", "difficulty", "styles")
 
 
 def run(
@@ -32,7 +32,8 @@ def run(
 
     Other tables: [bold]behaviors[/bold], each on its own; [bold]settings[/bold], each behaviour with little and with all data;
     [bold]claims[/bold], what papers say beside what this store shows; [bold]rodentbench[/bold], with failures, repairs and people;
-    [bold]calms21[/bold], over seeds, annotators and behaviours; [bold]difficulty[/bold], its new behaviours by frequency and length.
+    [bold]calms21[/bold], over seeds, annotators and behaviours; [bold]difficulty[/bold], its new behaviours by frequency and length;
+    [bold]styles[/bold], where its annotators differ.
 
     Examples
     --------
@@ -98,6 +99,10 @@ def _other_table(store: Store, table: str, metrics: Sequence[str]) -> list[Row]:
         from ethobench.benchmarks import calms21_summary
 
         return calms21_summary.summary(store) if table == "calms21" else calms21_summary.difficulty(store)
+    if table == "styles":
+        from ethobench.benchmarks.styles import styles_table
+
+        return styles_table(store)
     from ethobench.benchmarks.behaviors import behaviors_table, compare_settings
 
     return behaviors_table(store, metrics) if table == "behaviors" else compare_settings(store, metric=metrics[0] if metrics else "f1")
