@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ethobench.benchmarks._jobs import make_job
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
@@ -129,15 +130,13 @@ def _task1_job(data: Dataset, model: str, setting: str, params: Mapping[str, Any
     if told.share < 1:
         train = _share(data, train, told.share, seed)
         setting = f"{setting}, {told.share:.0%} of the training data"
-    return Job(
+    return make_job(
         NAME,
-        data.name,
-        data.version,
-        train=tuple(train),
-        test=tuple(_of(data, "test")),
-        model=model,
-        revision=models[model].revision,
-        params={**params, **told.params.get(model, {})},
+        data,
+        model,
+        train,
+        _of(data, "test"),
+        {**params, **told.params.get(model, {})},
         seed=seed,
         suites=SUITES,
         setting=setting,
@@ -175,15 +174,13 @@ def _style(data: Dataset, model: str, group: str, begin: Job, before: Mapping[st
     """Learn one annotator's style from their own videos, or none at all; or take one that knows all as it is."""
     rest = {"epochs": 0, "head_epochs": 0} if way != "fine-tuned" else {}
     together = way == "conditioned"
-    return Job(
+    return make_job(
         NAME,
-        data.name,
-        data.version,
-        train=tuple(_of(data, "train", None if together else group)),
-        test=tuple(_of(data, "test", group)),
-        model=model,
-        revision=models[model].revision,
-        params={**TUNED[2], **before, **rest},
+        data,
+        model,
+        _of(data, "train", None if together else group),
+        _of(data, "test", group),
+        {**TUNED[2], **before, **rest},
         seed=begin.seed,
         suites=SUITES,
         annotator=group,
@@ -204,15 +201,13 @@ def _new_behavior(data: Dataset, model: str, group: str, begin: Job, before: Map
     recordings = [data[name] for name in _of(data, "train", group)]
     names = next(r.annotation(group).ethogram for r in recordings).names
     behavior = next((name for name in names if name != data.ethogram.background_name), group)
-    return Job(
+    return make_job(
         NAME,
-        data.name,
-        data.version,
-        train=tuple(r.id for r in recordings),
-        test=tuple(_of(data, "test", group)),
-        model=model,
-        revision=models[model].revision,
-        params={**TUNED[3], "class_weight": CLASS_WEIGHTS.get(group, "balanced"), **before},
+        data,
+        model,
+        (r.id for r in recordings),
+        _of(data, "test", group),
+        {**TUNED[3], "class_weight": CLASS_WEIGHTS.get(group, "balanced"), **before},
         seed=begin.seed,
         suites=SUITES,
         annotator=group,

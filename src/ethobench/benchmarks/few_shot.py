@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ethobench.benchmarks._jobs import make_job
 from ethobench.benchmarks.own import with_folds
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
-from ethobench.models import models
 from ethobench.runs import Job, Plan
 
 COUNTS = (1, 2, 4, 8, 16)
@@ -95,19 +95,8 @@ class _Fold:
         return tuple(r.id for r in self.data if self.data.folds[r.id] == self.fold)
 
     def job(self, train: Sequence[str], params: Mapping[str, Any], suites: Sequence[str], **more: Any) -> Job:
-        shared = {"dataset": self.data.name, "version": self.data.version, "source": self.source, "annotator": self.annotator}
-        return Job(
-            NAME,
-            train=tuple(train),
-            test=self.test,
-            model=self.model,
-            revision=models[self.model].revision,
-            params=params,
-            seed=self.seed + self.fold,
-            suites=tuple(suites),
-            fold=self.fold,
-            **{**shared, **more},
-        )
+        shared = {"annotator": self.annotator, "seed": self.seed + self.fold, "suites": tuple(suites), "fold": self.fold}
+        return make_job(NAME, self.data, self.model, train, self.test, params, **{"source": self.source, **shared, **more})
 
 
 def _fold_plan(place: _Fold, shows: Mapping[str, Sequence[str]], curve: Curve) -> Plan:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
-from pathlib import Path
 from typing import Any
 
+from ethobench.benchmarks._jobs import make_job
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.models import models
-from ethobench.runs import Job, Plan, Search, digest_of
+from ethobench.runs import Job, Plan, Search
 
-BEGINNINGS = ("init", "weights")
-"""Hyper-parameters that name files to begin with."""
 TrainFolds = Callable[[int, Sequence[int]], Sequence[int]]
 
 
@@ -84,15 +82,14 @@ def fold_plan(
     def job(fold: int, chosen: Mapping[str, Any], stage: str, share: float = 1.0) -> Job:
         train = train_folds(fold, folds)
         train = train[: max(1, ceil(share * len(train)))]
-        return Job(
+        return make_job(
             benchmark,
-            dataset,
-            data.version,
-            train=tuple(r.id for r in data if data.folds[r.id] in train),
-            test=tuple(r.id for r in data if data.folds[r.id] == fold),
-            model=model,
-            revision=models[model].revision,
-            params={**(params or {}), **chosen},
+            data,
+            model,
+            (r.id for r in data if data.folds[r.id] in train),
+            (r.id for r in data if data.folds[r.id] == fold),
+            {**(params or {}), **chosen},
+            dataset=dataset,
             options=options or {},
             seed=seed + fold,
             suites=tuple(suites),
@@ -100,7 +97,6 @@ def fold_plan(
             setting=setting,
             stage=stage,
             fold=fold,
-            digest=digest_of(*(Path(path) for name in BEGINNINGS if (path := (params or {}).get(name)))),
             source=source,
         )
 

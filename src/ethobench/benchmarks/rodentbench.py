@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ethobench.benchmarks._jobs import make_job
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
@@ -20,7 +21,6 @@ from ethobench.mllm.batch import Batcher
 from ethobench.mllm.cost import Budget
 from ethobench.mllm.mllm import Mllm
 from ethobench.mllm.session import ask_about
-from ethobench.models import models
 from ethobench.runs import Job, Plan, digest_of
 
 NAME = "rodentbench"
@@ -229,15 +229,14 @@ def _jobs_of(data: Dataset, name: str, version: str, contender: Contender, annot
     for number, recording in enumerate(data):
         recording.annotation(annotator)  # complains now rather than in every job
         made.append(
-            Job(
+            make_job(
                 NAME,
-                name,
-                data.version,
-                train=tuple(r.id for r in data if groups[r.id] != groups[recording.id]),
-                test=(recording.id,),
-                model=contender.model,
-                revision=models[contender.model].revision,
-                params=params,
+                data,
+                contender.model,
+                (r.id for r in data if groups[r.id] != groups[recording.id]),
+                (recording.id,),
+                params,
+                dataset=name,
                 options={"version": version},
                 seed=seed,
                 suites=(NAME,) if params.get("rule") == "published" else (NAME, "ethobench"),
