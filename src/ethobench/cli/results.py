@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ethobench.benchmarks.results import Row
     from ethobench.runs import Store
 
-TABLES = ("results", "behaviors", "settings", "claims", "rodentbench", "calms21", "difficulty", "styles")
+TABLES = ("results", "behaviors", "settings", "claims", "rodentbench", "calms21", "difficulty", "styles", "curve")
 
 
 def run(
@@ -33,7 +33,8 @@ def run(
     Other tables: [bold]behaviors[/bold], each on its own; [bold]settings[/bold], each behaviour with little and with all data;
     [bold]claims[/bold], what papers say beside what this store shows; [bold]rodentbench[/bold], with failures, repairs and people;
     [bold]calms21[/bold], over seeds, annotators and behaviours; [bold]difficulty[/bold], its new behaviours by frequency and length;
-    [bold]styles[/bold], where its annotators differ.
+    [bold]styles[/bold], where its annotators differ;
+    [bold]curve[/bold], whether more labels would help.
 
     Examples
     --------
@@ -99,6 +100,10 @@ def _other_table(store: Store, table: str, metrics: Sequence[str]) -> list[Row]:
         from ethobench.benchmarks import calms21_summary
 
         return calms21_summary.summary(store) if table == "calms21" else calms21_summary.difficulty(store)
+    if table == "curve":
+        from ethobench.benchmarks.learning_curve import curve_table
+
+        return curve_table(store)
     if table == "styles":
         from ethobench.benchmarks.styles import styles_table
 

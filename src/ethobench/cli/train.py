@@ -24,6 +24,9 @@ def run(
     annotator: Annotated[str | None, typer.Option(help="Whom to learn from, where there are several; or 'consensus'.")] = None,
     split: Annotated[str, typer.Option(help="What is never split between training and test: individual or recording.")] = "individual",
     evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first.")] = True,
+    learning_curve: Annotated[
+        bool, typer.Option("--learning-curve", help="Also train on parts of the data, to tell whether more labels would help.")
+    ] = False,
     workers: Annotated[int, typer.Option(help="Processes; one for each core unless given.", min=1)] = usable_cores(),
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
 ) -> None:
@@ -43,7 +46,7 @@ def run(
         params[_place_for(init, model)] = str(init.resolve())
     fresh = create_model(model, seed=seed, **params)
     if evaluate:
-        rows = _cross_validate(dataset, out, fresh, params, annotator, split, workers)
+        rows = _cross_validate(dataset, out, fresh, params, annotator, split, workers, learning_curve)
         fresh.evaluation = {"suite": "ethobench", "split": split, "figures": {row["metric"]: row["mean"] for row in rows}}
     data = load_dataset(dataset)
     typer.echo(f"learning from all {len(data)} recordings", err=True)
@@ -69,10 +72,10 @@ def _place_for(init: Path, model: str) -> str:
 
 
 def _cross_validate(
-    dataset: str, out: Path, model: Model, params: dict[str, Any], annotator: str | None, split: str, workers: int
+    dataset: str, out: Path, model: Model, params: dict[str, Any], annotator: str | None, split: str, workers: int, curve: bool
 ) -> list[Row]:
     """Score the model on individuals it has not seen, and show it."""
-    from ethobench.benchmarks import own, results_table
+    from ethobench.benchmarks import learning_curve, own, results_table
     from ethobench.cli._progress import shown_progress
     from ethobench.cli.results import print_table
     from ethobench.core.errors import EthobenchError
@@ -82,11 +85,17 @@ def _cross_validate(
 
     store = Store(out.with_name(f"{out.name}-cv"))
     plans = list(own.plans(dataset, [model.name], params={model.name: params}, annotator=annotator, by=split, seed=model.seed))
+    if curve:
+        plans += learning_curve.plans(dataset, model.name, params=params, annotator=annotator, by=split, seed=model.seed)
     with local_workers(workers) as staff, shown_progress() as watch:
         outcome = Engine(store, staff.make_executor, staff.count, watch).run(plans)
     if outcome.failed or outcome.broken:
         raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
-    rows = results_table(store)
+    rows = [row for row in results_table(store) if row["setting"] in learning_curve.WHOLE]
     shown = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
     print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in shown])
+    if curve:
+        told = learning_curve.curve_table(store)
+        columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
+        print_table(columns, [[row.get(c) for c in columns] for row in told])
     return rows
