@@ -53,7 +53,6 @@ bench: $(VENV)/all ## speed against the peers, as ratios in one run
 	$(BIN)/python benchmarks/scale.py
 
 docs: $(VENV)/all ## build the guide into site/
-	$(BIN)/python docs/_generate.py
 	$(BIN)/mkdocs build --strict --quiet
 
 clean: ## remove what was made here

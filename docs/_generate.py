@@ -1,87 +1,105 @@
-"""Write the pages that list what the registries hold: docs/formats.md and docs/metrics.md."""
+"""Make the reference pages from the registries and docstrings, while mkdocs builds the site.
+
+mkdocs calls the functions ``on_*`` (see ``hooks`` in mkdocs.yml). A hand-written page says where a list belongs with a comment
+such as ``<!-- list: formats -->``. ``python docs/_generate.py FOLDER`` writes the pages to a folder, to look at them.
+"""
 
 from __future__ import annotations
 
+import re
+import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from ethobench.formats import formats
-from ethobench.formats._base import DETAILS
-from ethobench.metrics import all_metrics, suites
+from _docstrings import table
+from _reference import Page, format_pages, metric_pages, model_pages, suite_pages
+from _reference_api import api_pages
 
-HERE = Path(__file__).parent
-
-FORMATS = """\
-# Formats
-
-`ethobench inspect FILE` tells what is in a file; `ethobench convert IN OUT` brings it into another format. The format is found
-from the content; `format=` (or `--from`) settles doubts.
-
-```python
-import ethobench as eb
-
-annotation = eb.Annotation.from_bouts([30], [60], ["attack"], ["attack", "mount"], rate=30, n_frames=90)
-for name in ("one.csv", "one.annot", "one.boris"):
-    notes = eb.write_annotation(annotation, name)
-    print(name, eb.read_annotation(name), *notes)
-```
-
-Reading accounts for everything: repairs and drops are in `Recording.notes`, issued as warnings, and printed by the commands.
-Existing files are never overwritten unless asked, and a file appears whole or not at all.
-"""
-
-METRICS = """\
-# Metrics and suites
-
-```python
-import ethobench as eb
-
-data = eb.load_dataset("synthetic/pose", individuals=4, seconds=60)
-model = {recording.id: recording.annotation().shift(4) for recording in data}
-scores = eb.score(model, data)
-print(scores.table().head())
-print(scores.intervals["overall"]["bout_f1"], scores.per("individual")["animal01"]["overall"]["f1"])
-print(scores.compare(eb.score({name: a.shift(4) for name, a in model.items()}, data))["f1"])
-```
-
-`suite=` chooses whose definitions are used. How conventions differ is shown in [Conventions](conventions.md).
-"""
+LIST = re.compile(r"^<!-- list: (\w+) -->$", re.MULTILINE)
 
 
-def formats_page() -> str:
-    """Make the table of formats."""
-    lines = [FORMATS, "| format | name | holds | written | keeps when written |", "|---|---|---|---|---|"]
-    for format in sorted(formats, key=lambda f: f.title.lower()):
-        keeps = "everything" if {*format.keeps} == {*DETAILS} else ", ".join(format.keeps)
-        written = ", ".join(f"`{s}`" for s in format.suffixes) if format.can_write else "-"
-        lines.append(
-            f"| {format.title} | `{format.name}` | {', '.join(format.contents)} | {written} | {keeps if format.can_write else ''} |"
-        )
-    return "\n".join(lines) + "\n"
+@cache
+def sections() -> dict[str, list[Page]]:
+    """Return all generated pages, by the folder they lie in."""
+    return {
+        "formats": format_pages(),
+        "metrics": metric_pages(),
+        "suites": suite_pages(),
+        "models": model_pages(),
+        "api": api_pages(),
+    }
 
 
-def metrics_page() -> str:
-    """Make the tables of suites and metrics."""
-    lines = [METRICS, "## Suites", ""]
-    for suite in suites:
-        lines += [f"### `{suite.name}`", "", suite.title + ".", "", "| measure | metric | brought together |", "|---|---|---|"]
-        for m in suite.measures:
-            joined = m.over + (", background too" if m.background and not m.of.joint else "") + (", standard deviation" if m.spread else "")
-            lines.append(f"| `{m.name}` | [`{m.metric}`](#{m.metric.replace('.', '')}) | {joined} |")
-        lines.append("")
-    lines.append("## Metrics\n")
-    for metric in all_metrics().values():
-        facts = [f"best {metric.best:g}", "of all behaviours together" if metric.joint else "of each behaviour"]
-        facts += ["the same for swapped annotators"] if metric.symmetric else []
-        facts += [] if metric.rate_free else ["depends on the frame rate"]
-        lines += [f"### `{metric.name}`", "", f"{metric.definition} *({'; '.join(facts)})*", ""]
-    return "\n".join(lines)
+def listing(section: str) -> str:
+    """Make the tables that lead to a section's pages, one for each group."""
+    parts = []
+    for group, pages in _groups(sections()[section]).items():
+        rows = [(f"[{page.label}]({page.name}.md)", *page.facts.values()) for page in pages]
+        parts += [*([f"## {group}"] if group else []), table((section.removesuffix("s"), *pages[0].facts), rows)]
+    return "\n\n".join(parts)
 
 
-def main() -> None:
-    """Write both pages."""
-    (HERE / "formats.md").write_text(formats_page(), encoding="utf-8")
-    (HERE / "metrics.md").write_text(metrics_page(), encoding="utf-8")
+def with_lists(text: str) -> str:
+    """Put lists where a page asks for them."""
+    return LIST.sub(lambda found: listing(found[1]), text)
+
+
+def _groups(pages: list[Page]) -> dict[str, list[Page]]:
+    groups: dict[str, list[Page]] = {}
+    for page in pages:
+        groups.setdefault(page.group, []).append(page)
+    return groups
+
+
+def expanded(nav: Any) -> Any:
+    """Give the index of a section its pages as company."""
+    if isinstance(nav, list):
+        return [expanded(item) for item in nav]
+    if isinstance(nav, dict):
+        return {title: expanded(item) for title, item in nav.items()}
+    section, _, name = nav.partition("/")
+    if name != "index.md" or section not in sections():
+        return nav
+    items: list[Any] = [nav]
+    for group, pages in _groups(sections()[section]).items():
+        links = [{page.label.strip("`"): f"{section}/{page.name}.md"} for page in pages]
+        items += [{group: links}] if group else links
+    return items
+
+
+def on_config(config: Any) -> Any:
+    """List the generated pages in the navigation."""
+    config["nav"] = expanded(config["nav"])
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the generated pages."""
+    from mkdocs.structure.files import File
+
+    for section, pages in sections().items():
+        for page in pages:
+            files.append(File.generated(config, f"{section}/{page.name}.md", content=page.text))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill in the lists of hand-written pages."""
+    return with_lists(markdown)
+
+
+def main(folder: Path) -> None:
+    """Write all generated pages to a folder."""
+    for section, pages in sections().items():
+        (folder / section).mkdir(parents=True, exist_ok=True)
+        for page in pages:
+            (folder / section / f"{page.name}.md").write_text(page.text, encoding="utf-8")
+    print(f"{sum(map(len, sections().values()))} pages in {folder}")
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:]:
+        main(Path(sys.argv[1]))
+    else:
+        print("mkdocs makes the reference pages by itself; give a folder to look at them")

@@ -129,3 +129,13 @@ def test_registry_lists_without_importing_and_suggests():
     assert "ethogram" in registry.names()
     with pytest.raises(EthobenchError, match="registers no thing"):
         registry["ethogram"]
+
+
+def test_annotators_in_order_of_preference():
+    ethogram = Ethogram(["a", "b"])
+    anna, carla = (Annotation.from_frames(codes, ethogram, 1) for codes in ([0, 1], [1, 1]))
+    both, one = Recording("1", annotations={"anna": anna, "carla": carla}), Recording("2", annotations={"anna": anna})
+    assert both.annotation("carla, anna") is carla
+    assert one.annotation("carla,anna") is anna
+    with pytest.raises(NotFoundError, match="no annotator 'ben,dora'"):
+        one.annotation("ben,dora")

@@ -33,7 +33,8 @@ from ethobench.cli import (
 
 app = typer.Typer(
     name="ethobench",
-    help="Turn recordings of animals into behaviour annotations, and tell how good any annotation is.",
+    help="Turn recordings of animals into behaviour annotations, and tell how good any annotation is.\n\n"
+    "New here? [bold]ethobench demo[/bold] shows the whole way in a minute.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -52,10 +53,16 @@ def _options(version: bool = typer.Option(False, "--version", callback=_show_ver
     """Options of the command as a whole."""
 
 
-COMMANDS = (demo, inspect, convert, formats, score, agreement, budget, view, models, train, predict, pretrain, annotate)
-for command in (*COMMANDS, run, status, results, report):
-    app.command(command.__name__.rpartition(".")[2])(command.run)
-app.add_typer(datasets.app, name="datasets")
+COMMANDS = {
+    "Look": (demo, inspect, convert, formats, view),
+    "Score": (score, agreement, budget),
+    "Annotate": (models, train, predict, pretrain, annotate),
+    "Benchmark": (run, status, results, report),
+}
+for purpose, commands in COMMANDS.items():
+    for command in commands:
+        app.command(command.__name__.rpartition(".")[2], rich_help_panel=purpose)(command.run)
+app.add_typer(datasets.app, name="datasets", rich_help_panel="Look")
 
 
 def main() -> None:

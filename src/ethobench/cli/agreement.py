@@ -20,7 +20,11 @@ def run(
 ) -> None:
     """Say how well annotators agree: Cohen's kappa and F1 of each two, Fleiss' kappa, Krippendorff's alpha, ICC.
 
-    Example: [bold]ethobench agreement anna.boris ben.boris[/bold]
+    For example:
+
+    [bold]ethobench agreement anna.boris ben.boris[/bold]
+
+    [bold]ethobench agreement anna/ ben/ carla/[/bold]
     """
     from ethobench.metrics import agreement
 

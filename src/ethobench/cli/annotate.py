@@ -85,8 +85,8 @@ def run(
 
     Keys come from the environment alone: GEMINI_API_KEY, OPENAI_API_KEY, DASHSCOPE_API_KEY.
 
-    Examples
-    --------
+    For example:
+
     [bold]ethobench annotate cage1.mp4 --task grooming --provider gemini --model gemini-2.5-pro --out labels --estimate[/bold]
 
     [bold]ethobench annotate *.mp4 --task mine.toml --provider openai --base-url http://localhost:8000/v1 --model qwen --out labels[/bold]

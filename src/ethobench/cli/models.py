@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import re
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -23,6 +26,24 @@ def run(
         return
     chosen = models[name]
     typer.echo(f"{name}: {chosen.title}")
+    meaning = _meanings(chosen.Params)
     for field in dataclasses.fields(chosen.Params):
         tried = f"   grid: {', '.join(map(str, chosen.grid[field.name]))}" if field.name in chosen.grid else ""
         typer.echo(f"  {field.name} = {field.default!r}{tried}")
+        if field.name in meaning:
+            typer.echo(fill(meaning[field.name], 100, initial_indent=" " * 6, subsequent_indent=" " * 6))
+
+
+def _meanings(params: type) -> dict[str, str]:
+    """Read what hyper-parameters mean from the docstrings of a class and those it builds on."""
+    found: dict[str, str] = {}
+    for each in reversed(params.__mro__[:-1]):
+        names: list[str] = []
+        for line in (inspect.getdoc(each) or "").partition("Attributes\n----------\n")[2].splitlines():
+            head = re.fullmatch(r"([a-z_]+(?:, [a-z_]+)*) : .*", line)
+            if head:
+                names = head[1].split(", ")
+                found |= dict.fromkeys(names, "")
+            elif line.strip():
+                found |= {name: f"{found[name]} {line.strip()}".strip() for name in names}
+    return {name: text for name, text in found.items() if text}

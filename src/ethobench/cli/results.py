@@ -36,8 +36,8 @@ def run(
     [bold]styles[/bold], where its annotators differ;
     [bold]curve[/bold], whether more labels would help.
 
-    Examples
-    --------
+    For example:
+
     [bold]ethobench results runs/first[/bold]
 
     [bold]ethobench results runs/first --sql "select model, max(mean) from results where metric = 'f1' group by model"[/bold]

@@ -56,13 +56,13 @@ def run(
         str, typer.Option(help="bebe: full, reduced (train on one fold), or both, separated by commas.", rich_help_panel=SCHOOL)
     ] = "full",
     gyroscope: Annotated[
-        bool, typer.Option("--gyroscope/--no-gyroscope", help="bebe: leave gyroscopes out.", rich_help_panel=SCHOOL)
+        bool, typer.Option("--gyroscope/--no-gyroscope", help="bebe: whether to use gyroscopes.", rich_help_panel=SCHOOL)
     ] = True,
     tasks: Annotated[str, typer.Option(help="calms21: which tasks, separated by commas.", rich_help_panel=SCHOOL)] = "1,2,3",
     seeds: Annotated[str, typer.Option(help="calms21: seeds, separated by commas.", rich_help_panel=SCHOOL)] = "42,43,44,45,46",
     share: Annotated[float, typer.Option(help="calms21: share of task 1's training videos to use.", rich_help_panel=SCHOOL)] = 1.0,
     recipe: Annotated[
-        str, typer.Option(help="calms21: fine-tune as the paper says, or as its code did.", rich_help_panel=SCHOOL)
+        str, typer.Option(help="calms21: fine-tune as the paper says, or as its code did (code).", rich_help_panel=SCHOOL)
     ] = "paper",
     annotator: Annotated[
         str | None, typer.Option(help="Whom to learn from, where your data have several; or 'consensus'.", rich_help_panel=SCHOOL)
@@ -110,8 +110,8 @@ def run(
 
     Stop it with Ctrl-C, or lose the machine: the same command goes on where it was. Several may work on one store.
 
-    Examples
-    --------
+    For example:
+
     [bold]ethobench run synthetic --models chance,rf --store runs/first[/bold]
 
     [bold]ethobench run bebe --datasets HAR --models rf,cnn --published --store runs/bebe[/bold]

@@ -31,7 +31,11 @@ def run(
 ) -> None:
     """Say how good annotations are, against a truth.
 
-    Example: [bold]ethobench score model.csv human.boris --suite banos[/bold]
+    For example:
+
+    [bold]ethobench score model.csv human.boris --suite banos[/bold]
+
+    [bold]ethobench score predictions/ my_study/ --report report.html[/bold]
     """
     from ethobench.cli._files import is_dataset, read_pair, tell_line
     from ethobench.core.errors import EthobenchError

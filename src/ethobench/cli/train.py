@@ -15,13 +15,20 @@ if TYPE_CHECKING:
 
 
 def run(
-    dataset: Annotated[str, typer.Argument(help="A dataset's name, a folder, or a recordings.csv.")],
+    dataset: Annotated[
+        str, typer.Argument(help="A dataset's name, or a folder with a recordings.csv: recording, individual, rate, signals, annotations.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the model; its cross-validation goes beside it, into OUT-cv.")],
     model: Annotated[str, typer.Option(help="Which model; see: ethobench models.")] = "rf",
     param: Annotated[list[str] | None, typer.Option(help="A hyper-parameter, such as trees=200; may be repeated.")] = None,
     decode: Annotated[str, typer.Option(help="Choose how probabilities become bouts, for: f1, bout_f1, balanced, ...")] = "",
     init: Annotated[Path | None, typer.Option(help="Begin with what was learnt there, by pretrain or train.")] = None,
-    annotator: Annotated[str | None, typer.Option(help="Whom to learn from, where there are several; or 'consensus'.")] = None,
+    annotator: Annotated[
+        str | None,
+        typer.Option(
+            help="Whom to learn from, where there are several; 'carla,anna': carla where she annotated, else anna; or 'consensus'."
+        ),
+    ] = None,
     split: Annotated[str, typer.Option(help="What is never split between training and test: individual or recording.")] = "individual",
     evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first.")] = True,
     learning_curve: Annotated[

@@ -24,7 +24,7 @@ def run(
 ) -> None:
     """Look at recordings, compare annotators and models, correct labels and save them as a new annotator.
 
-    Example: [bold]ethobench view my-experiment/[/bold]
+    Example: [bold]ethobench view my_study/[/bold]   (in the page, ? lists the keys)
     """
     from ethobench.core.errors import EthobenchError
 

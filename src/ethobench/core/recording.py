@@ -101,7 +101,13 @@ class Recording:
         return frozenset(part.strip() for part in self.individual.split(";") if part.strip()) or frozenset([self.individual])
 
     def annotation(self, annotator: str | None = None) -> Annotation:
-        """Return what one annotator says; the name may be left out where there is only one."""
+        """Return what one annotator says.
+
+        Parameters
+        ----------
+        annotator : str, optional
+            May be left out where there is only one. Of several names, separated by commas, the first who annotated this recording.
+        """
         if not self.annotations:
             raise NotFoundError(f"recording {self.id!r} has no annotation")
         if annotator is None:
@@ -109,6 +115,9 @@ class Recording:
                 raise EthobenchError(f"recording {self.id!r} has several annotators, so name one: {', '.join(self.annotations)}")
             return next(iter(self.annotations.values()))
         if annotator not in self.annotations:
+            for name in annotator.split(","):
+                if name.strip() in self.annotations:
+                    return self.annotations[name.strip()]
             raise NotFoundError(f"recording {self.id!r} has no annotator {annotator!r}; there are: {', '.join(self.annotations)}")
         return self.annotations[annotator]
 
