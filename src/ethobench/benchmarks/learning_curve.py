@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ethobench.benchmarks._jobs import make_job
-from ethobench.benchmarks.own import with_folds
+from ethobench.benchmarks.own import WHOLE, with_folds
 from ethobench.benchmarks.results import Row, grouped_scores
 from ethobench.datasets import load_dataset
 from ethobench.runs import Plan, Store
@@ -18,7 +18,7 @@ NAME = "own"
 SHARES = (0.125, 0.25, 0.5)
 WORTH_IT = 0.02  # of F1 for as many labels again
 METRIC = "f1"
-WHOLE, PART = ("full", "split by recording"), " of the training data"
+PART = " of the training data"
 
 
 def plans(

@@ -7,13 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ethobench.benchmarks.folds import fold_plan
+from ethobench.benchmarks.results import final_jobs
 from ethobench.core import Dataset
+from ethobench.core.errors import EthobenchError
 from ethobench.core.folds import deal_folds
 from ethobench.datasets import load_dataset
-from ethobench.runs import Plan, Search
+from ethobench.metrics import Scores
+from ethobench.runs import Plan, Search, Store
 
 MODELS = ("chance", "rf")
+WHOLE = ("full", "split by recording")
+CARD_SUITE = "ethobench"
+CARD_RESAMPLES = 1000
 
 
 def with_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> Dataset:
@@ -58,7 +66,7 @@ def plans(
     data = with_folds(load_dataset(source), by=by)
     for recording in data:
         recording.annotation(annotator)  # complains now rather than in every job
-    setting = "full" if by == "individual" else "split by recording"
+    setting = WHOLE[by != "individual"]
     for model in chosen:
         yield fold_plan(
             "own",
@@ -74,3 +82,32 @@ def plans(
             annotator=annotator,
             seed=seed,
         )
+
+
+def evaluation(store: Store, model: str) -> dict[str, Any]:
+    """Return what a model's card tells of its cross-validation: figures and intervals over individuals, of all and each behaviour.
+
+    Parameters
+    ----------
+    store : Store
+        In which the jobs of `plans` are done.
+    model : str
+    """
+    done = [f for f in final_jobs(store) if f["job"]["model"] == model and f["job"]["setting"] in WHOLE]
+    states = sorted((f["scores"]["suites"][CARD_SUITE]["state"] for f in done), key=lambda state: state["recordings"])
+    if not states:
+        raise EthobenchError(f"{store.root} holds no cross-validation of {model!r}")
+    scores = Scores.from_states(states, resamples=CARD_RESAMPLES)
+    between = scores.intervals
+    return {
+        "suite": CARD_SUITE,
+        "split": "recording" if done[0]["job"]["setting"] == WHOLE[1] else "individual",
+        "figures": _known(scores.overall),
+        "intervals": between["overall"],
+        "behaviors": {name: _known(figures) for name, figures in scores.behaviors.items()},
+        "behavior_intervals": between["behaviors"],
+    }
+
+
+def _known(figures: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(value) for name, value in figures.items() if np.isfinite(value)}

@@ -10,7 +10,6 @@ import typer
 from ethobench.core.cores import usable_cores
 
 if TYPE_CHECKING:
-    from ethobench.benchmarks.results import Row
     from ethobench.models import Model
 
 
@@ -53,8 +52,7 @@ def run(
         params[_place_for(init, model)] = str(init.resolve())
     fresh = create_model(model, seed=seed, **params)
     if evaluate:
-        rows = _cross_validate(dataset, out, fresh, params, annotator, split, workers, learning_curve)
-        fresh.evaluation = {"suite": "ethobench", "split": split, "figures": {row["metric"]: row["mean"] for row in rows}}
+        fresh.evaluation = _cross_validate(dataset, out, fresh, params, annotator, split, workers, learning_curve)
     data = load_dataset(dataset)
     typer.echo(f"learning from all {len(data)} recordings", err=True)
     fresh.fit(data, annotator=annotator)
@@ -80,7 +78,7 @@ def _place_for(init: Path, model: str) -> str:
 
 def _cross_validate(
     dataset: str, out: Path, model: Model, params: dict[str, Any], annotator: str | None, split: str, workers: int, curve: bool
-) -> list[Row]:
+) -> dict[str, Any]:
     """Score the model on individuals it has not seen, and show it."""
     from ethobench.benchmarks import learning_curve, own, results_table
     from ethobench.cli._progress import shown_progress
@@ -98,11 +96,11 @@ def _cross_validate(
         outcome = Engine(store, staff.make_executor, staff.count, watch).run(plans)
     if outcome.failed or outcome.broken:
         raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
-    rows = [row for row in results_table(store) if row["setting"] in learning_curve.WHOLE]
+    rows = [row for row in results_table(store) if row["setting"] in own.WHOLE]
     shown = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
     print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in shown])
     if curve:
         told = learning_curve.curve_table(store)
         columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
         print_table(columns, [[row.get(c) for c in columns] for row in told])
-    return rows
+    return own.evaluation(store, model.name)

@@ -1,0 +1,67 @@
+"""A model's card: what it was trained on, how good it is, what it takes, for people to read; and whether its files are the ones saved."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+CARD, WORDS = "model.json", "CARD.md"
+
+
+def digest_files(folder: Path) -> str:
+    """Hash the files of a saved model, all but its cards, by name and content."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (CARD, WORDS)):
+        digest.update(str(path.relative_to(folder).as_posix()).encode() + b"\0" + hashlib.blake2b(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def in_words(card: Mapping[str, Any]) -> str:
+    """Write a card for people."""
+    params = ", ".join(f"{name} {value}" for name, value in card["params"].items())
+    takes = (
+        f"{', '.join(card['inputs']) or 'nothing'} at {card['rate'] or 'any'} Hz; other rates are resampled, further inputs are left aside"
+    )
+    lines = [
+        f"# A model that tells {', '.join(b['name'] for b in card['behaviors'])}",
+        "",
+        f"- model: `{card['model']}` ({params or 'no hyper-parameters'}), seed {card['seed']}, made by ethobench {card['ethobench']}",
+        f"- trained on: {card['trained_on']}",
+        f"- takes: {takes}",
+        f"- decoded for: {card['decode'] or 'nothing in particular; the most probable behaviour of each frame'}",
+        f"- licence of the training data: {card['licence'] or 'not told'}",
+        f"- hash of its files: {card['digest']}",
+        "",
+        *_evaluation(card["evaluation"]),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _evaluation(told: Mapping[str, Any]) -> list[str]:
+    if not told:
+        return ["It was not evaluated: `ethobench train` does so unless told not to."]
+    head = [
+        f"Scores of suite `{told['suite']}` on recordings that it had not learnt from (cross-validated by {told['split']}), "
+        "with 95 % intervals over individuals:",
+        "",
+    ]
+    rows = {"all": told["figures"], **told.get("behaviors", {})}
+    between = {"all": told.get("intervals", {}), **told.get("behavior_intervals", {})}
+    names = [name for name in ("f1", "bout_f1", "precision", "recall") if name in told["figures"]]
+    table = [f"| behaviour | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for behavior, figures in rows.items():
+        cells = [_cell(figures.get(name), between.get(behavior, {}).get(name)) for name in names]
+        table.append(f"| {_plain(behavior)} | {' | '.join(cells)} |")
+    return [*head, *table]
+
+
+def _cell(value: float | None, between: tuple[float, float] | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if not between else f"{value:.3f} ({between[0]:.3f} to {between[1]:.3f})"
+
+
+def _plain(name: str) -> str:
+    return name.replace("|", "/").replace("\n", " ")
