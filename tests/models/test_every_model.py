@@ -31,6 +31,10 @@ SMALL = {
     "rnn": {"epochs": 2, "window": 64},
     "wavelet_rnn": {"epochs": 2, "window": 64},
     "harnet": {"config": "harnet5", "mode": "random", "epochs": 1, "window": 64, "batch": 8},
+    "conv1d": {"past": 8, "future": 8, "gap": 1, "layers": (8,), "epochs": 1, "samples": 256},
+    "dense": {"past": 4, "future": 4, "gap": 1, "layers": (8,), "epochs": 1, "samples": 256},
+    "lstm": {"past": 4, "future": 4, "gap": 1, "hidden": 8, "layers": (8,), "epochs": 1, "samples": 256},
+    "attention": {"past": 8, "future": 8, "gap": 1, "layers": (8,), "epochs": 1, "samples": 256},
 }
 
 

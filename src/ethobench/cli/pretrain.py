@@ -11,22 +11,35 @@ import typer
 def run(
     dataset: Annotated[str, typer.Argument(help="A dataset's name, a folder, or a recordings.csv; labels are not looked at.")],
     out: Annotated[Path, typer.Option(help="Folder for what was learnt.")],
-    config: Annotated[str, typer.Option(help="Size of the encoder: small, or harnet5, harnet10, harnet30.")] = "small",
+    config: Annotated[str, typer.Option(help="Tags: size of the encoder: small, or harnet5, harnet10, harnet30.")] = "small",
+    tasks: Annotated[
+        str, typer.Option(help="Poses: what is learnt: masked (tell what was hidden), attributes (tell programmed ones), or both.")
+    ] = "masked,attributes",
     epochs: Annotated[int, typer.Option(help="At most; it stops when held-out individuals gain nothing.", min=1)] = 50,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
 ) -> None:
-    """Learn an encoder of acceleration by telling tampered windows from true ones; individuals are held out to know when to stop.
+    """Learn from recordings that nobody has annotated, tags or poses, for models to begin with.
+
+    Tags: an encoder of acceleration learns to tell tampered windows from true ones. Poses: the convolutions of conv1d learn to tell
+    what was hidden. Individuals are held out to know when to stop.
 
     Example: [bold]ethobench pretrain my_tags/ --out models/encoder[/bold]
     """
+    from ethobench.core import Poses
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
     from ethobench.learning.pretrain import pretrain
+    from ethobench.learning.pretrain_poses import pretrain_poses
 
     if out.exists():
         raise EthobenchError(f"{out} exists and is left alone; choose another name")
-    pretrain(load_dataset(dataset), out, config=config, epochs=epochs, seed=seed, progress=_Teller())
-    typer.echo(f"{out}: use it with: ethobench train DATASET --model harnet --init {out} --out MODEL_DIR")
+    data, model = load_dataset(dataset), "harnet"
+    if any(isinstance(recording.signals, Poses) for recording in data.recordings[:1]):
+        model = "conv1d"
+        pretrain_poses(data, out, tasks=[t.strip() for t in tasks.split(",")], epochs=epochs, seed=seed, progress=_Teller())
+    else:
+        pretrain(data, out, config=config, epochs=epochs, seed=seed, progress=_Teller())
+    typer.echo(f"{out}: use it with: ethobench train DATASET --model {model} --init {out} --out MODEL_DIR")
 
 
 class _Teller:

@@ -61,7 +61,8 @@ def egocentric(poses: Poses, reference: str | None = None, *, keypoints: Mapping
     if reference is not None:
         place = poses.individuals.index(reference)
         center, axis = center[place : place + 1], axis[place : place + 1]
-    turned = (bodies.points - center[:, None]) * (axis.conj() / np.abs(axis))[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):  # an animal that is missing has no direction
+        turned = (bodies.points - center[:, None]) * (axis.conj() / np.abs(axis))[:, None]
     positions[..., 0], positions[..., 1] = turned.real.transpose(2, 0, 1), turned.imag.transpose(2, 0, 1)
     return replace(poses, positions=positions)
 

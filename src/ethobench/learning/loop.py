@@ -37,6 +37,8 @@ class Training:
     learning_rate, weight_decay : float
         Of Adam.
     amsgrad : bool
+    epsilon : float
+        What Adam adds to the root of the mean square.
     schedule : {"cosine", "none"}
         ``cosine``: the learning rate falls from epoch to epoch, towards 0 after the last.
     patience : int, optional
@@ -51,6 +53,7 @@ class Training:
     schedule: str = "cosine"
     patience: int | None = None
     seed: int = 0
+    epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -170,7 +173,11 @@ class _Run:
         self.device = next(module.parameters()).device
         self.trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self.optimizer = torch.optim.Adam(
-            self.trained.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay, amsgrad=settings.amsgrad
+            self.trained.values(),
+            lr=settings.learning_rate,
+            eps=settings.epsilon,
+            weight_decay=settings.weight_decay,
+            amsgrad=settings.amsgrad,
         )
         self.at = State()
         self.best: dict[str, Tensor] = {}

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -161,7 +161,7 @@ def pretrain(
         "best_epoch": history.best_epoch,
         "told_right": dict(zip(tasks, _told_right(module, parts[1], seed), strict=True)),
     }
-    _write(out, module.encoder, card)
+    write_encoder(out, module.encoder.state_dict(), card)
     return card
 
 
@@ -227,11 +227,12 @@ def _check(out: Path, config: str, tasks: Sequence[str]) -> None:
         raise EthobenchError(f"pretexts are some of {', '.join(PRETEXTS)}, not {', '.join(unknown) or 'none'}")
 
 
-def _write(out: Path, encoder: nn.Module, card: dict[str, Any]) -> None:
+def write_encoder(out: Path, weights: Mapping[str, Tensor], card: Mapping[str, Any]) -> None:
+    """Save what was learnt, and a card that tells what it is, as a folder that appears whole or not at all."""
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
     try:
-        write_tensors(temporary / TENSORS, encoder.state_dict(), {})
+        write_tensors(temporary / TENSORS, weights, {})
         (temporary / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
         os.chmod(temporary, 0o755)  # noqa: PTH101, S103 - mkdtemp's own mode would hide it from colleagues
         temporary.replace(out)

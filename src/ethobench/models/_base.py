@@ -18,13 +18,16 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.registry import Registry
 from ethobench.learning.decoding import Decoder, check_metric
 from ethobench.metrics import consensus
+from ethobench.models._card import CARD, WORDS, digest_files, in_words
 from ethobench.models._clock import at_rate, back_at_rate, is_rate
+from ethobench.models._directed import Directions
+from ethobench.models._live import Live
 from ethobench.models._out_of_fold import choose_decoder
+from ethobench.models._styles import by_annotator
 
-CARD = "model.json"
 PIECE = 1_000_000
 DECODING_CONTEXT = 120.0  # seconds beside a stretch; what lies further away hardly decides how it is decoded
-CONSENSUS = "consensus"
+CONSENSUS, ALL = "consensus", "all"
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,11 @@ class Model:
         within the training data; empty for the most probable behaviour of each frame.
     decoder : Decoder, optional
         What was chosen.
+    directions : Directions, optional
+        Who acts towards whom, where the bouts it learnt from name the animals of the poses: then each animal, or ordered pair, is
+        an example of its own, and predictions name subjects and targets.
+    style : str, optional
+        The annotator to predict like, for models that learnt to tell them apart.
     account : dict
         What is worth keeping of how it went about it, in plain values; stored with every job.
     """
@@ -76,12 +84,14 @@ class Model:
         self.seed = seed
         self.decode = decode
         self.decoder: Decoder | None = None
+        self.directions: Directions | None = None
+        self.style: str | None = None
         if decode:
             check_metric(decode)
         self.ethogram: Ethogram | None = None
         self.rate: float | None = None
         self.inputs: tuple[str, ...] = ()
-        self.trained_on = ""
+        self.trained_on, self.licence = "", ""
         self.evaluation: dict[str, Any] = {}
         self.account: dict[str, Any] = {}
         self.checkpoint: Path | None = None  # where a long training may keep what it has, to go on after it was killed
@@ -103,18 +113,22 @@ class Model:
         data : Dataset
             Recordings without an annotation (or without signals, where the model needs them) are an error.
         annotator : str, optional
-            Whose annotations, where recordings have several; ``"consensus"`` for what most say.
+            Whose annotations, where recordings have several; ``"consensus"`` for what most say, ``"all"`` for each of them in turn.
         """
         if not len(data):
             raise EthobenchError("there is nothing to learn from: the dataset has no recordings")
-        first = data.recordings[0]
-        self.ethogram, self.rate = data.ethogram, first.rate
+        self.trained_on, self.licence = f"{data.name} ({len(data)} recordings, version {data.version})", data.licence
+        if annotator == ALL:
+            data, annotator = by_annotator(data), None
+        self.ethogram, self.rate = data.ethogram, data.recordings[0].rate
         if not all(is_rate(recording, self.rate) for recording in data):
             same = tuple(r if is_rate(r, self.rate) else at_rate(r, float(self.rate or 1.0)) for r in data)
             data = dataclasses.replace(data, recordings=same)
         truths = {recording.id: truth_of(recording, annotator).with_ethogram(data.ethogram) for recording in data}
-        self.inputs = input_names(first) if self.needs_signals else ()
-        self.trained_on = f"{data.name} ({len(data)} recordings, version {data.version})"
+        self.directions = Directions.of(data, truths) if self.needs_signals else None
+        if self.directions is not None:
+            data, truths = self.directions.expand(data, truths)
+        self.inputs = input_names(data.recordings[0]) if self.needs_signals else ()
         for recording in data:
             self._check(recording)
         if self.decode:
@@ -127,12 +141,13 @@ class Model:
         """Predict one recording; one of another rate is resampled, predicted, and the prediction brought back to its clock."""
         if self.ethogram is None:
             raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
-        self._check(recording)
-        if is_rate(recording, self.rate):
-            found = self._predict(recording)
-        else:
-            found = back_at_rate(self._predict(at_rate(recording, float(self.rate or 1.0))), recording)
-        return found if self.decoder is None else self.decoder.apply(found)
+        if self.directions is not None:
+            return self.directions.predict(recording, self._predict_at_rate, self._decode)
+        return self._decode(self._predict_at_rate(recording))
+
+    def stream(self) -> Live:
+        """Follow along frame by frame, where the model looks at nothing to come."""
+        raise EthobenchError(f"model {self.name!r} cannot follow along: it looks at whole recordings, or at frames to come")
 
     def annotate(self, recording: Recording) -> Annotation:
         """Annotate one recording; a long one a piece at a time, so that memory does not grow with its length."""
@@ -156,6 +171,15 @@ class Model:
         """Return how many frames beside a stretch decide what is predicted in it; None if all of the recording do."""
         return None
 
+    def _predict_at_rate(self, recording: Recording) -> Prediction:
+        self._check(recording)
+        if is_rate(recording, self.rate):
+            return self._predict(recording)
+        return back_at_rate(self._predict(at_rate(recording, float(self.rate or 1.0))), recording)
+
+    def _decode(self, prediction: Prediction) -> Prediction:
+        return prediction if self.decoder is None else self.decoder.apply(prediction)
+
     def _step(self) -> int:
         """Return the number of frames at whose multiples a recording may be cut."""
         return 1
@@ -170,8 +194,10 @@ class Model:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
         try:
-            (temporary / CARD).write_text(json.dumps(self._card(), indent=1, ensure_ascii=False), encoding="utf-8")
             self._save(temporary)
+            card = {**self._card(), "digest": digest_files(temporary)}
+            (temporary / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
+            (temporary / WORDS).write_text(in_words(card), encoding="utf-8")
             os.chmod(temporary, 0o755)  # noqa: PTH101, S103 - mkdtemp's own mode would hide it from colleagues
             temporary.replace(path)
         finally:
@@ -198,10 +224,12 @@ class Model:
             "rate": self.rate,
             "inputs": list(self.inputs),
             "trained_on": self.trained_on,
+            "licence": self.licence,
             "evaluation": self.evaluation,
             "decode": self.decode,
             "decoder": None if self.decoder is None else self.decoder.to_dict(),
             "account": self.account,
+            "directions": None if self.directions is None else {"towards": list(self.directions.towards)},
         }
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
@@ -255,14 +283,18 @@ def load_model(path: str | Path) -> Model:
         model = create_model(card["model"], seed=card["seed"], decode=card.get("decode", ""), **params)
         model.ethogram = Ethogram([Behavior(**b) for b in card["behaviors"]], card["background"])
         model.rate, model.inputs, model.trained_on = card["rate"], tuple(card["inputs"]), card["trained_on"]
+        model.licence = card.get("licence", "")
         model.evaluation, model.account = dict(card.get("evaluation", {})), dict(card.get("account", {}))
         model.decoder = Decoder.from_dict(card["decoder"]) if card.get("decoder") else None
+        model.directions = Directions(tuple(card["directions"]["towards"])) if card.get("directions") else None
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(path / CARD, f"the model's card is damaged ({error})") from None
     if card["revision"] != model.revision:
         raise FormatError(
             path / CARD, f"saved by revision {card['revision']} of {model.name!r}, this one is {model.revision}; train it again"
         )
+    if card.get("digest", "") not in ("", digest_files(path)):
+        raise FormatError(path, "its files are not the ones that were saved: some were changed or lost")
     model._load(path)
     return model
 

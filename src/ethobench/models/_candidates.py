@@ -1,0 +1,207 @@
+"""Candidates of the automatic model, judged on individuals that they did not see, within a budget of time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from ethobench.core import Annotation, Dataset, Prediction
+from ethobench.core.folds import deal_folds
+from ethobench.metrics import score
+from ethobench.models._base import Model
+from ethobench.models.boost import Boost
+from ethobench.models.tcn import Tcn
+
+Kind = TypeVar("Kind", bound=Model)
+FIRST_SHARE = 0.4  # of the budget that boosted trees may take
+REFIT = 1.4  # how much longer learning from all takes than from all but one fold
+FEWEST_UPDATES, PROBE = 75, 25
+
+
+class Clock:
+    """A budget of time, if there is one, and what was decided to keep it."""
+
+    def __init__(self, budget: float | None) -> None:
+        self.budget = budget
+        self.notes: list[str] = []
+        self._start = time.perf_counter()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self._start
+
+    @property
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return math.inf if self.budget is None else self.budget - self.elapsed
+
+
+@dataclass
+class Candidate:
+    """A model that was judged.
+
+    Attributes
+    ----------
+    name : str
+    predictions : dict of recording to Prediction
+        Made by models that did not see the recording.
+    folds : int
+        How many models that took.
+    seconds : float
+    """
+
+    name: str
+    predictions: dict[str, Prediction] = field(default_factory=dict)
+    folds: int = 0
+    seconds: float = 0.0
+
+    def learn_without(self, held_out: list[str]) -> Model:
+        """Learn from the recordings that are not held out."""
+        raise NotImplementedError
+
+    def learn_all(self) -> Model:
+        """Learn from all recordings."""
+        started = time.perf_counter()
+        model = self.learn_without([])
+        self.seconds += time.perf_counter() - started
+        return model
+
+    def judge(self, data: Dataset, held_out: list[str]) -> float:
+        """Learn from the others, predict those held out, and return the seconds that took."""
+        started = time.perf_counter()
+        model = self.learn_without(held_out)
+        self.predictions |= {name: model._predict(data[name]) for name in held_out}
+        self.folds += 1
+        taken = time.perf_counter() - started
+        self.seconds += taken
+        return taken
+
+    def row(self, truths: Mapping[str, Annotation]) -> dict[str, Any]:
+        """Return what to tell of it."""
+        told: dict[str, Any] = {"candidate": self.name, "folds": self.folds, "seconds": round(self.seconds, 1)}
+        if truths:
+            found = score({n: self.predictions[n].annotation for n in truths}, truths, resamples=0, behaviors="all").overall
+            told |= {name: round(float(found[name]), 4) for name in ("f1", "bout_f1") if found.get(name) is not None}
+        return told
+
+
+class BoostCandidate(Candidate):
+    """Boosted trees: features are computed once for all folds."""
+
+    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model) -> None:
+        super().__init__("boost")
+        started = time.perf_counter()
+        self.first = _taking_after(like, Boost(seed=like.seed))
+        self.first.prepare(data, truths)
+        self.rows = self.first.collect(data, truths)
+        self.seconds = time.perf_counter() - started
+
+    def learn_without(self, held_out: list[str]) -> Model:
+        """Grow trees from the rows of the other recordings."""
+        model = _taking_after(self.first, Boost(seed=self.first.seed))
+        model.exclusive, model.keypoints = self.first.exclusive, self.first.keypoints
+        model.learn({name: rows for name, rows in self.rows.items() if name not in held_out} or self.rows)
+        return model
+
+
+class TcnCandidate(Candidate):
+    """The network, with as many updates as there is time for."""
+
+    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model, updates: int | None = None) -> None:
+        super().__init__("tcn")
+        self.data, self.truths, self.like = data, truths, like
+        self.params: dict[str, Any] = {} if updates is None else {"updates": updates}
+
+    def learn_without(self, held_out: list[str]) -> Model:
+        """Train on the other recordings."""
+        model = _taking_after(self.like, Tcn(seed=self.like.seed, **self.params))
+        kept = self.data.select(recordings=[r.id for r in self.data if r.id not in held_out])
+        model._fit(kept, {r.id: self.truths[r.id] for r in kept})
+        return model
+
+
+def run_candidates(data: Dataset, truths: Mapping[str, Annotation], like: Model, clock: Clock, n_folds: int) -> list[Candidate]:
+    """Judge the candidates that there is time for.
+
+    Parameters
+    ----------
+    data : Dataset
+    truths : mapping of recording to Annotation
+        What is to be learnt.
+    like : Model
+        Whose seed, inputs and rate the candidates share.
+    clock : Clock
+    n_folds : int
+        At most.
+
+    Returns
+    -------
+    list of Candidate
+        Boosted trees first.
+    """
+    folds = _folds(data, n_folds)
+    boost = BoostCandidate(data, truths, like)
+    if not folds:
+        clock.notes.append("there is one recording only, so nothing could be compared: boosted trees, decoded frame by frame")
+        return [boost]
+    taken = boost.judge(data, folds[0])
+    used = folds
+    if clock.budget is not None:
+        more = (FIRST_SHARE * clock.budget - boost.seconds) / max(taken, 1e-9)
+        used = folds[: max(2, 1 + int(max(more, 0)))]
+    if len(used) < len(folds):
+        clock.notes.append(f"{len(used)} of {len(folds)} folds were judged, to keep the budget")
+    for held_out in used[1:]:
+        boost.judge(data, held_out)
+    tcn = _tcn(data, truths, like, clock, used, REFIT * taken)
+    if tcn is None:
+        return [boost]
+    for held_out in used:
+        tcn.judge(data, held_out)
+    return [boost, tcn]
+
+
+def _tcn(
+    data: Dataset, truths: Mapping[str, Annotation], like: Model, clock: Clock, folds: list[list[str]], reserved: float
+) -> TcnCandidate | None:
+    """Return the network with the updates that there is time for; None if they are too few to learn anything."""
+    if find_spec("torch") is None:
+        clock.notes.append("torch is not installed, so there is no network (pip install ethobench[nn])")
+        return None
+    if clock.budget is None:
+        return TcnCandidate(data, truths, like)
+    if clock.left - reserved <= 0:
+        clock.notes.append("no time was left for a network")
+        return None
+    probe = TcnCandidate(data, truths, like, PROBE)
+    started = time.perf_counter()
+    probe.learn_without(folds[0])
+    one = (time.perf_counter() - started) / PROBE
+    updates = int((clock.left - reserved) / (one * (len(folds) + REFIT)))
+    if updates < FEWEST_UPDATES:
+        clock.notes.append("no time was left for a network")
+        return None
+    usual = int(Tcn().params.updates)
+    if updates < usual:
+        clock.notes.append(f"the network learnt in {updates} updates of {usual}, to keep the budget")
+    return TcnCandidate(data, truths, like, min(updates, usual))
+
+
+def _folds(data: Dataset, n_folds: int) -> list[list[str]]:
+    """Deal individuals to folds; recordings, where there is one individual; none, where there is one recording."""
+    if len(data) < 2:
+        return []
+    by = "individual" if len({*data.groups().values()}) > 1 else "recording"
+    dealt = deal_folds(data, n_folds, by)
+    return [[name for name, own in dealt.items() if own == fold] for fold in sorted({*dealt.values()})]
+
+
+def _taking_after(like: Model, model: Kind) -> Kind:
+    """Give a model the behaviours, rate and inputs of another."""
+    model.ethogram, model.rate, model.inputs, model.trained_on = like.ethogram, like.rate, like.inputs, like.trained_on
+    return model

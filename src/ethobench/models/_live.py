@@ -1,0 +1,101 @@
+"""Models that follow along: one frame in, its probabilities out, before the next one comes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ethobench.core.errors import MismatchError
+from ethobench.features.pose import Scene
+from ethobench.learning.live import Scorer
+from ethobench.learning.trajectory_inputs import CHANNELS, Preparation
+
+Probabilities = NDArray[np.float32]
+
+
+class Live(Protocol):
+    """What `Model.stream` gives.
+
+    Frames come one after the other at the model's rate. What is said of each is what `predict` would say of it in the whole
+    recording, to 1e-5.
+    """
+
+    def push(self, frame: ArrayLike, confidence: ArrayLike | None = None) -> Probabilities:
+        """Take the next frame, and return its probabilities.
+
+        Parameters
+        ----------
+        frame : array (n_animals, n_keypoints, 2) or (n_channels,)
+            In the order of the model's inputs; NaN where something is missing.
+        confidence : array (n_animals, n_keypoints), optional
+            The tracker's.
+        """
+
+    def reset(self) -> None:
+        """Forget all frames, for the beginning of another recording."""
+
+
+class LiveFrames:
+    """Single frames as a network is fed with them: a keypoint that is lost stays where it was for a while.
+
+    Parameters
+    ----------
+    how : Preparation
+        Of a causal model.
+    scene : Scene
+        The arena; that of the training unless it is known better.
+    """
+
+    def __init__(self, how: Preparation, scene: Scene) -> None:
+        self.how, self.scene = how, scene
+        self.shape = (how.n_inputs,) if how.kind == CHANNELS else (len(how.individuals), len(how.keypoints), 2)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget where keypoints were."""
+        self._last = np.full(self.shape, np.nan)
+        self._age = np.zeros(self.shape[:2], dtype=np.int64)
+
+    def prepare(self, frame: ArrayLike, confidence: ArrayLike | None = None) -> Probabilities:
+        """Return the inputs of the next frame."""
+        values = np.asarray(frame, dtype=np.float64)
+        if values.shape != self.shape:
+            raise MismatchError(f"a frame of shape {values.shape}, where the model takes {self.shape}")
+        if self.how.kind == CHANNELS:
+            return self.how.frame(values, self.scene)
+        lost = np.asarray(~np.isfinite(values).all(axis=2))
+        if confidence is not None and self.how.min_confidence > 0:
+            lost |= np.asarray(confidence) < self.how.min_confidence
+        if self.scene.zeros_missing:
+            lost |= (values == 0).all(axis=2)
+        self._age = np.where(lost, self._age + 1, 0)
+        self._last = np.where(lost[..., None], self._last, values)
+        return self.how.frame(np.where(self._age[..., None] <= self.how.most_frames, self._last, np.nan), self.scene)
+
+
+class LiveNetwork:
+    """A network that follows along.
+
+    Parameters
+    ----------
+    scorer : Scorer
+    frames : LiveFrames
+    exclusive : bool
+        One behaviour at a time (softmax), or each on its own (sigmoid).
+    """
+
+    def __init__(self, scorer: Scorer, frames: LiveFrames, *, exclusive: bool) -> None:
+        self.scorer, self.frames, self.exclusive = scorer, frames, exclusive
+
+    def reset(self) -> None:
+        """Forget all frames."""
+        self.scorer.reset()
+        self.frames.reset()
+
+    def push(self, frame: ArrayLike, confidence: ArrayLike | None = None) -> Probabilities:
+        """Take the next frame, and return its probabilities."""
+        scores = self.scorer.push(self.frames.prepare(frame, confidence))
+        powers = np.exp(scores - scores.max()) if self.exclusive else np.exp(-np.maximum(scores, -80.0))
+        return np.asarray(powers / powers.sum() if self.exclusive else 1 / (1 + powers), dtype=np.float32)

@@ -1,0 +1,244 @@
+"""Boosted trees on features at several scales: the best choice for few animals and little time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.features.multiscale import multiscale_context, multiscale_features
+from ethobench.learning.clips import UNKNOWN, exclusive_targets, overlapping_targets
+from ethobench.models._base import register_model
+from ethobench.models._familiar import Familiar
+from ethobench.models._frames import cores
+from ethobench.models._inputs import SignalModel, between, plain_keypoints, stated_keypoints
+from ethobench.models._thinned import choose_rows, row_weights
+
+FACTS, TREES = "boost.json", "trees-{}.txt"
+Features = NDArray[np.float32]
+FEWEST_ROWS = 20  # of a leaf; fewer where there are few rows altogether
+
+
+@dataclass(frozen=True)
+class Params:
+    """Hyper-parameters.
+
+    Attributes
+    ----------
+    rounds : int
+        Trees for each behaviour.
+    leaves : int
+        Of a tree, at most.
+    learning_rate : float
+    rows : int
+        Frames to learn from, at most: of common behaviours some are left out, evenly.
+    row_rate : float
+        Frames per second that are learnt and predicted, where recordings are faster; those between lie on straight lines.
+    temper : float
+        How far behaviours are balanced: 0 as frequent as they are, 1 all the same.
+    """
+
+    rounds: int = 150
+    leaves: int = 15
+    learning_rate: float = 0.1
+    rows: int = 60_000
+    row_rate: float = 10.0
+    temper: float = 0.5
+
+    def __post_init__(self) -> None:
+        if min(self.rounds, self.rows) < 1 or self.leaves < 2 or not (self.learning_rate > 0 and self.row_rate > 0):
+            raise EthobenchError("boost needs at least one round and row, two leaves, and rates above 0")
+        if not 0 <= self.temper <= 1:
+            raise EthobenchError(f"temper lies between 0 (as frequent as they are) and 1 (balanced), not {self.temper}")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is learnt of a recording.
+
+    Attributes
+    ----------
+    features : array (n_rows, n_features)
+    targets : array (n_rows,) or (n_rows, n_behaviors)
+        Codes, or 0 and 1 for each behaviour; -1 where nothing is known.
+    counts : array (n_codes,) or (n_behaviors, 2)
+        How many frames there were of each code, or without and with each behaviour, before some were left out.
+    """
+
+    features: Features
+    targets: NDArray[np.int16]
+    counts: NDArray[np.int64]
+
+
+@register_model
+class Boost(SignalModel):
+    """LightGBM: one set of trees where behaviours exclude each other, one for each where they overlap."""
+
+    title = "boosted trees on features at several scales (LightGBM); tags and poses"
+    Params = Params
+    grid = {"rounds": (75, 150, 300), "leaves": (7, 15, 31), "temper": (0.25, 0.5, 1.0)}  # noqa: RUF012
+
+    exclusive: bool
+    classes: list[list[int]]
+    boosters: list[Any]
+
+    def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        self.prepare(data, truths)
+        self.familiar = Familiar.of([self._baseline(recording) for recording in data])
+        self.learn(self.collect(data, truths))
+
+    def prepare(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        """Take from the data what is no feature: whether behaviours overlap, and what the keypoints are."""
+        _require()
+        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
+        self.keypoints = dict(data.keypoints)
+
+    def collect(self, data: Dataset, truths: Mapping[str, Annotation]) -> dict[str, Rows]:
+        """Compute what is to be learnt of each recording."""
+        targets_of = exclusive_targets if self.exclusive else overlapping_targets
+        targets = {r.id: targets_of(truths[r.id])[:: self._every(self._rate(r))] for r in data}
+        chosen = choose_rows(targets, self.params.rows)
+        rows = {}
+        for recording in data:
+            places, target = chosen[recording.id], targets[recording.id]
+            if len(places):
+                features = self._features(recording)
+                places = places[places < len(features)]
+                rows[recording.id] = Rows(features[places], target[places], self._count(target))
+        if not rows:
+            raise EthobenchError("there is nothing to learn from: no frame was observed")
+        return rows
+
+    def learn(self, rows: Mapping[str, Rows]) -> None:
+        """Grow the trees from what was collected of some recordings."""
+        x = np.concatenate([own.features for own in rows.values()])
+        y = np.concatenate([own.targets for own in rows.values()]).astype(np.int64)
+        counts = np.sum([own.counts for own in rows.values()], axis=0)
+        self.boosters, self.classes = [], []
+        for target, count in [(y, counts)] if self.exclusive else zip(y.T, counts, strict=True):
+            known = target != UNKNOWN
+            classes = np.unique(target[known])
+            self.classes.append(classes.tolist())
+            own = np.searchsorted(classes, target[known])
+            self.boosters.append(self._grow(x[known], own, count[classes]) if len(classes) > 1 else None)
+
+    def _count(self, target: NDArray[np.int16]) -> NDArray[np.int64]:
+        if self.exclusive:
+            return np.bincount(target[target != UNKNOWN], minlength=self._size)
+        return np.stack([(target == code).sum(axis=0) for code in (0, 1)], axis=1)
+
+    @property
+    def _size(self) -> int:
+        """How many columns of probabilities there are."""
+        if self.ethogram is None:
+            raise EthobenchError("this model has not learnt anything yet")
+        return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
+
+    def _grow(self, x: Features, y: NDArray[np.int64], counts: NDArray[np.int64]) -> Any:
+        import lightgbm
+
+        count = int(y.max()) + 1
+        settings = {
+            "objective": "multiclass" if count > 2 else "binary",
+            "num_leaves": self.params.leaves,
+            "learning_rate": self.params.learning_rate,
+            "feature_fraction": 0.2,
+            "extra_trees": True,
+            "bagging_fraction": 0.7,
+            "bagging_freq": 1,
+            "min_data_in_leaf": int(np.clip(len(y) // 50, 1, FEWEST_ROWS)),
+            "lambda_l2": 5.0,
+            "max_bin": 63,
+            "seed": self.seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": cores(),
+            "verbose": -1,
+        } | ({"num_class": count} if count > 2 else {})
+        weights = row_weights(y, counts, self.params.temper)
+        grown = lightgbm.train(settings, lightgbm.Dataset(x, y, weight=weights), self.params.rounds)
+        return lightgbm.Booster(model_str=grown.model_to_string())  # so that what is used is what is saved
+
+    def _predict(self, recording: Recording) -> Prediction:
+        ethogram, rate = self.ethogram, self._rate(recording)
+        if ethogram is None:
+            raise EthobenchError("this model has not learnt anything yet")
+        found = self.probabilities(self._features(recording))
+        n = len(self._data(recording))
+        return Prediction(between(found, self._every(rate), n), ethogram, rate, exclusive=self.exclusive)
+
+    def probabilities(self, features: Features) -> Features:
+        """Return the probabilities of rows of features."""
+        result = np.zeros((len(features), self._size), dtype=np.float32)
+        for column, (booster, classes) in enumerate(zip(self.boosters, self.classes, strict=True)):
+            if booster is None:
+                found = np.ones((len(features), 1))
+            else:
+                found = booster.predict(features, num_threads=cores())
+                found = np.stack([1 - found, found], axis=1) if found.ndim == 1 else found
+            if self.exclusive:
+                result[:, classes] = found
+            elif 1 in classes:
+                result[:, column] = found[:, classes.index(1)]
+        return result
+
+    def _features(self, recording: Recording) -> Features:
+        rate = self._rate(recording)
+        data, baseline = self._data(recording), self._baseline(recording)
+        return multiscale_features(data, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints)[0]
+
+    def _every(self, rate: float) -> int:
+        return max(1, round(rate / float(self.params.row_rate)))
+
+    def _step(self) -> int:
+        return self._every(float(self.rate or 1.0))
+
+    def context(self, rate: float) -> int:
+        """Return how many frames beside a stretch decide what is predicted in it."""
+        return multiscale_context(rate) + self._every(rate)
+
+    def _save(self, folder: Path) -> None:
+        facts = {
+            "exclusive": self.exclusive,
+            "classes": self.classes,
+            "keypoints": plain_keypoints(self.keypoints),
+            "familiar": None if self.familiar is None else asdict(self.familiar),
+        }
+        (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+        for number, booster in enumerate(self.boosters):
+            if booster is not None:
+                (folder / TREES.format(number)).write_text(booster.model_to_string(), encoding="utf-8")
+
+    def _load(self, folder: Path) -> None:
+        _require()
+        import lightgbm
+
+        from ethobench.formats._text import read_json
+
+        facts = read_json(folder / FACTS)
+        try:
+            self.exclusive, self.keypoints = bool(facts["exclusive"]), stated_keypoints(facts["keypoints"])
+            self.familiar = Familiar.from_dict(facts["familiar"]) if facts["familiar"] else None
+            self.classes = [[int(code) for code in own] for own in facts["classes"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(folder / FACTS, f"the model's facts are damaged ({error})") from None
+        self.boosters = []
+        for number, classes in enumerate(self.classes):
+            path = folder / TREES.format(number)
+            try:
+                self.boosters.append(lightgbm.Booster(model_str=path.read_text(encoding="utf-8")) if len(classes) > 1 else None)
+            except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
+                raise FormatError(path, f"these are not the trees of a saved model ({error})") from None
+
+
+def _require() -> None:
+    if find_spec("lightgbm") is None:
+        raise EthobenchError("model 'boost' needs lightgbm (pip install ethobench[boost])")

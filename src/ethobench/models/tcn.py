@@ -1,0 +1,244 @@
+"""A temporal convolutional network over whole recordings: dilated, residual, and quick."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.features.multiscale import signal_context
+from ethobench.learning.augmentation import Layout
+from ethobench.learning.clips import exclusive_targets, make_clips, overlapping_targets
+from ethobench.learning.device import choose_device, own_random_state, require_torch
+from ethobench.learning.loop import History, Progress, Training, train
+from ethobench.learning.steps import UPDATES, Steps, predict_steps, smooth_exclusive_loss, smooth_overlapping_loss, tempered_weights
+from ethobench.learning.streams import Stream
+from ethobench.learning.tensors import read_tensors, write_tensors
+from ethobench.learning.trajectory_inputs import Preparation, learn_preparation
+from ethobench.models._base import register_model
+from ethobench.models._familiar import Familiar
+from ethobench.models._inputs import SignalModel, between, held, plain_keypoints, stated_keypoints
+from ethobench.models._live import Live, LiveFrames, LiveNetwork
+from ethobench.models._scaled import Scaling, read_inputs
+
+if TYPE_CHECKING:
+    import torch
+
+WEIGHTS, CHECKPOINT, ENTRY = "weights.safetensors", "training.safetensors", "tcn"
+NOISE = 0.05
+CAUSAL_POSES = "coordinates"
+
+
+@dataclass(frozen=True)
+class Params:
+    """Hyper-parameters.
+
+    Attributes
+    ----------
+    step_rate : float
+        Steps per second of the network, where recordings are faster; probabilities between steps lie on straight lines.
+    levels : int
+        Residual layers: with 7, the network sees 127 steps to each side.
+    width : int
+        Channels inside.
+    seconds : float
+        Length of the stretches that are learnt from; 500 steps where recordings are slow.
+    passes : int
+        How often every frame is seen, about.
+    updates : int
+        At most; large datasets are seen less often.
+    batch : int
+        Stretches of an update.
+    learning_rate : float
+        At the beginning; it falls along a cosine.
+    temper : float
+        How far behaviours are balanced: 0 as frequent as they are, 1 all the same.
+    smoothing, steadiness : float
+        Of the labels; of the probabilities in time.
+    causal : bool
+        Look at the past only, so that the model can follow along (`stream`): at channels or coordinates as they come, relative to
+        the training alone. Frames between two steps have the probabilities of the last one.
+    """
+
+    step_rate: float = 12.5
+    levels: int = 7
+    width: int = 64
+    seconds: float = 40.0
+    passes: int = 120
+    updates: int = 300
+    batch: int = 16
+    learning_rate: float = 0.003
+    temper: float = 0.5
+    smoothing: float = 0.05
+    steadiness: float = 0.15
+    causal: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.levels, self.width, self.passes, self.updates, self.batch) < 1 or min(self.step_rate, self.seconds) <= 0:
+            raise EthobenchError("a tcn needs layers, channels, passes, updates and stretches: at least one of each, of some length")
+        if not (0 <= self.temper <= 1 and 0 <= self.smoothing < 1 and self.steadiness >= 0):
+            raise EthobenchError("temper and smoothing lie between 0 and 1, steadiness is 0 or more")
+
+
+@register_model
+class Tcn(SignalModel):
+    """Reads a tag's or poses' signals, relative to training and to the recording itself."""
+
+    title = "temporal convolutional network, dilated and residual; tags and poses"
+    Params = Params
+    grid = {"learning_rate": (0.01, 0.003, 0.001), "temper": (0.0, 0.5, 1.0)}  # noqa: RUF012
+
+    exclusive: bool
+    module: torch.nn.Module
+    scaling: Scaling | Preparation
+    history: History
+    progress: Callable[[Progress], None] | None = None
+
+    def build(self, n_inputs: int) -> torch.nn.Module:
+        """Build the network."""
+        from ethobench.learning.temporal import TemporalNetwork
+
+        chosen = self.params
+        return TemporalNetwork(n_inputs, self._size, stride=self._step(), levels=chosen.levels, width=chosen.width, causal=chosen.causal)
+
+    def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        require_torch(f"model {self.name!r}")
+        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
+        self.keypoints = dict(data.keypoints)
+        layout, inputs = self._learn_inputs(data)
+        streams = [Stream(own, range(own.shape[1]), layout.channels, self._rate(data[key])) for key, own in inputs.items()]
+        targets_of = exclusive_targets if self.exclusive else overlapping_targets
+        window = self._window([len(stream) for stream in streams])
+        clips = make_clips(streams, [targets_of(truths[r.id]) for r in data], window, self.params.batch)
+        steps = Steps(clips, self._step(), layout, _augmentations(layout), NOISE)
+        with own_random_state(self.seed):
+            self.module = self.build(len(layout.channels))
+        updates = min(self.params.updates, self.params.passes * len(clips.values) / (window * self.params.batch))
+        identity = {"model": self.name, "revision": self.revision, "data": clips.checksum, "window": window}
+        self.history = train(
+            self.module,
+            steps,
+            self._loss(clips.targets),
+            Training(max(1, round(updates / UPDATES)), self.params.learning_rate, weight_decay=1e-4, amsgrad=False, seed=self.seed),
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint) / CHECKPOINT,
+            identity={**dataclasses.asdict(self.params), **identity},
+            progress=self.progress,
+        )
+
+    def _learn_inputs(self, data: Dataset) -> tuple[Layout, dict[str, NDArray[np.float32]]]:
+        """Learn how inputs are scaled; return what they stand for, and those of each recording."""
+        if self.params.causal:
+            how = self.scaling = learn_preparation(data.recordings, CAUSAL_POSES, float(self.rate or 1.0), causal=True)
+            opened = {recording.id: how.open(recording) for recording in data}
+            return how.layout(), {name: own.read(0, len(own)) for name, own in opened.items()}
+        usual = {recording.id: self._baseline(recording) for recording in data}
+        self.familiar = Familiar.of(list(usual.values()))
+        read = {r.id: read_inputs(self._data(r), self._rate(r), usual[r.id], self.keypoints) for r in data}
+        scaling = self.scaling = Scaling.of(list(read.values()))
+        return scaling.layout(), {name: scaling.apply(own) for name, own in read.items()}
+
+    def _loss(self, targets: NDArray[np.int16]) -> Any:
+        if not self.exclusive:
+            return smooth_overlapping_loss(steadiness=self.params.steadiness)
+        weights = tempered_weights(targets, self._size, self.params.temper)
+        return smooth_exclusive_loss(weights, smoothing=self.params.smoothing, steadiness=self.params.steadiness)
+
+    def _window(self, lengths: list[int]) -> int:
+        """Return the frames of a stretch: whole steps, and no more than the usual recording has."""
+        wanted = max(self.params.seconds * float(self.rate or 1.0), 500 * self._step() if self._step() == 1 else 0)
+        return max(int(min(wanted, np.median(lengths) / 2)) // self._step(), 1) * self._step()
+
+    def _predict(self, recording: Recording) -> Prediction:
+        if self.ethogram is None:
+            raise EthobenchError("this model has not learnt anything yet")
+        data, rate = self._data(recording), self._rate(recording)
+        read = self._reader(recording)
+        found = predict_steps(self.module, read, len(data), self._step(), self._reach, exclusive=self.exclusive)
+        spread = held if self.params.causal else between
+        return Prediction(spread(found, self._step(), len(data)), self.ethogram, rate, exclusive=self.exclusive)
+
+    def _reader(self, recording: Recording) -> Callable[[int, int], NDArray[np.float32]]:
+        """Return what reads the inputs of some frames."""
+        scaling = self.scaling
+        if isinstance(scaling, Preparation):
+            return scaling.open(recording).read
+        data, rate, baseline = self._data(recording), self._rate(recording), self._baseline(recording)
+        margin = signal_context(rate)
+
+        def read(start: int, stop: int) -> NDArray[np.float32]:
+            first = max(start - margin, 0)
+            inputs = read_inputs(data[first : stop + margin], rate, baseline, self.keypoints)
+            return scaling.apply(inputs)[start - first : stop - first]
+
+        return read
+
+    def stream(self) -> Live:
+        """Follow along frame by frame; only for causal models."""
+        from ethobench.learning.temporal import TemporalNetwork
+        from ethobench.learning.temporal_live import LiveSteps
+
+        if self.ethogram is None:
+            raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
+        if not isinstance(self.scaling, Preparation) or not isinstance(self.module, TemporalNetwork):
+            raise EthobenchError(f"model {self.name!r} looks at frames to come, and cannot follow along; train it with causal=True")
+        return LiveNetwork(LiveSteps(self.module), LiveFrames(self.scaling, self.scaling.known_scene()), exclusive=self.exclusive)
+
+    @property
+    def _reach(self) -> int:
+        from ethobench.learning.temporal import TemporalNetwork
+
+        return self.module.reach if isinstance(self.module, TemporalNetwork) else 0
+
+    def context(self, rate: float) -> int:
+        """Return how many frames beside a stretch decide what is predicted in it."""
+        return self._reach + signal_context(rate) + 2 * self._step()
+
+    def _step(self) -> int:
+        return max(1, round(float(self.rate or 1.0) / float(self.params.step_rate)))
+
+    @property
+    def _size(self) -> int:
+        if self.ethogram is None:
+            raise EthobenchError("this model has not learnt anything yet")
+        return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
+
+    def _save(self, folder: Path) -> None:
+        facts = {
+            "exclusive": self.exclusive,
+            "scaling": dataclasses.asdict(self.scaling),
+            "keypoints": plain_keypoints(self.keypoints),
+            "familiar": None if self.familiar is None else dataclasses.asdict(self.familiar),
+        }
+        write_tensors(folder / WEIGHTS, self.module.state_dict(), {ENTRY: json.dumps(facts)})
+
+    def _load(self, folder: Path) -> None:
+        require_torch(f"model {self.name!r}")
+        weights, notes = read_tensors(folder / WEIGHTS)
+        try:
+            facts = json.loads(notes[ENTRY])
+            self.exclusive, self.keypoints = bool(facts["exclusive"]), stated_keypoints(facts["keypoints"])
+            self.familiar = Familiar.from_dict(facts["familiar"]) if facts["familiar"] else None
+            self.scaling = (Preparation if self.params.causal else Scaling).from_dict(facts["scaling"])
+        except (KeyError, TypeError, ValueError):
+            raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
+        self.module = self.build(len(self.scaling.channels))
+        try:
+            self.module.load_state_dict(weights)
+        except RuntimeError:
+            raise FormatError(folder / WEIGHTS, f"the weights do not fit the network {self!r}") from None
+        self.module.to(choose_device()).eval()
+
+
+def _augmentations(layout: Layout) -> tuple[str, ...]:
+    """Choose how stretches may be changed: tags that sit askew, arenas seen from elsewhere."""
+    if layout.n_coordinates:
+        return ("rotation", "translation", "reflection", "dropout")
+    return ("rotate_axes", "scale") if layout.triples else ()

@@ -1,0 +1,166 @@
+"""The automatic model: what it compares, how it blends and decodes, what it tells, and what a budget does."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import ethobench as eb
+from ethobench import Annotation, Dataset, Ethogram, Prediction, Recording, Signals
+from ethobench.core.errors import EthobenchError
+from ethobench.learning.decoding import Decoder
+from ethobench.models import _base, _candidates, auto
+from ethobench.models.auto import Auto
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """Let candidates be small; how good they are is measured elsewhere."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    boost, tcn = _candidates.Boost, _candidates.Tcn
+    monkeypatch.setattr(_candidates, "Boost", lambda seed: boost(seed=seed, rounds=15, leaves=7))
+    small = {"width": 16, "levels": 4, "batch": 8, "updates": 200, "passes": 40}
+    monkeypatch.setattr(_candidates, "Tcn", lambda seed=0, **told: tcn(seed=seed, **{**small, **told}))
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def tag() -> Dataset:
+    return eb.load_dataset("synthetic/tag", individuals=4, seconds=60, folds=4)
+
+
+@pytest.mark.slow
+def test_it_compares_blends_decodes_and_comes_back(tag, tmp_path):
+    model = eb.create_model("auto").fit(tag.select(fold=[0, 1, 2]))
+    rows = model.account["candidates"]
+    assert [row["candidate"] for row in rows] == ["boost", "tcn"]
+    assert all({"folds", "seconds", "f1", "bout_f1", "log_loss", "weight"} <= {*row} for row in rows)
+    assert [row["folds"] for row in rows] == [3, 3]
+    assert sum(row["weight"] for row in rows) == pytest.approx(1)
+    assert {*model.parts} == {row["candidate"] for row in rows if row["weight"] > 0}
+    recording = tag.select(fold=3).recordings[0]
+    prediction = model.predict(recording)
+    assert eb.score(prediction, recording.annotation(), resamples=0).overall["f1"] > 0.8
+    model.save(tmp_path / "m")
+    assert json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))["account"] == model.account
+    again = eb.load_model(tmp_path / "m")
+    assert np.array_equal(again.predict(recording).probabilities, prediction.probabilities)
+    assert again.predict(recording).annotation == prediction.annotation
+    assert again.account == model.account
+
+
+def test_a_short_budget_leaves_boosted_trees(tag):
+    model = eb.create_model("auto", budget=0.001).fit(tag)
+    assert [row["candidate"] for row in model.account["candidates"]] == ["boost"]
+    assert model.account["candidates"][0]["folds"] == 2
+    assert model.account["notes"] == ["2 of 3 folds were judged, to keep the budget", "no time was left for a network"]
+    assert model.account["budget"] == 0.001
+
+
+def test_a_budget_decides_how_long_the_network_learns(tag, monkeypatch):
+    """It takes 50 s to probe 25 updates, so 2 s each; of the budget, 50 s are reserved, for two folds and a refit that takes 1.4."""
+    now, folds = [0.0], [["a"], ["b"]]
+    monkeypatch.setattr(_candidates.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(_candidates.TcnCandidate, "learn_without", lambda self, held_out: now.__setitem__(0, now[0] + 50.0))
+    chosen, clock = {}, {}
+    for budget in (90.0, 400.0, 1000.0, 10_000.0):
+        now[0] = 0.0
+        clock[budget] = _candidates.Clock(budget)
+        chosen[budget] = _candidates._tcn(tag, {}, Auto(), clock[budget], folds, 50.0)
+    assert chosen[90.0] is chosen[400.0] is None
+    assert clock[400.0].notes == ["no time was left for a network"]
+    assert chosen[1000.0].params == {"updates": int((1000 - 50 - 50) / (2 * 3.4))}
+    assert chosen[10_000.0].params == {"updates": 200, "passes": 40}
+
+
+def test_one_individual_or_recording_will_do():
+    data = eb.load_dataset("synthetic/tag", individuals=1, seconds=60)
+    alone = eb.create_model("auto").fit(data)
+    assert "one recording only" in alone.account["notes"][0]
+    assert alone.predict(data.recordings[0]).n_frames == data.recordings[0].n_frames
+    same = Dataset(tuple(r.copy(individual="one") for r in eb.load_dataset("synthetic/tag", individuals=2, seconds=40)), data.ethogram)
+    assert eb.create_model("auto", budget=0.001).fit(same).account["candidates"][0]["folds"] == 2
+
+
+def test_what_is_not_sure_stays_unobserved(tag):
+    model = eb.create_model("auto", budget=0.001).fit(tag)
+    recording = tag.recordings[0]
+    said = model.predict(recording)
+    level = float(np.quantile(said.probabilities.max(axis=1), 0.2))
+    model.params = dataclasses.replace(model.params, unknown=level)
+    careful_said = model.predict(recording)
+    assert np.array_equal(said.probabilities, careful_said.probabilities)
+    unsure = said.probabilities.max(axis=1) < level
+    assert 0 < unsure.sum() < len(unsure)
+    assert np.array_equal(careful_said.annotation.to_codes() == -1, unsure)
+    assert (said.annotation.to_codes() >= 0).all()
+
+
+def test_pieces_do_not_show(tag, monkeypatch):
+    model = eb.create_model("auto", budget=0.001).fit(tag)
+    recording = eb.load_dataset("synthetic/tag", individuals=1, seconds=300, seed=5).recordings[0]
+    whole = model.predict(recording).annotation
+    monkeypatch.setattr(_base, "PIECE", 2500)
+    monkeypatch.setattr(_base, "DECODING_CONTEXT", 30.0)
+    pieces = model.annotate(recording)
+    assert (pieces.to_codes() == whole.to_codes()).mean() > 0.995
+
+
+def test_overlapping_behaviours():
+    ethogram = Ethogram(["move", "call"])
+    recordings = []
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        both = np.repeat(random.integers(0, 2, (30, 2)), 25, axis=0).astype(bool)
+        signals = Signals(both + random.normal(0, 0.3, both.shape), ("a", "b"), 10.0)
+        recordings.append(Recording(f"r{seed}", signals=signals, annotations={"me": Annotation.from_frames(both, ethogram, 10.0)}))
+    model = eb.create_model("auto", budget=0.001).fit(Dataset(tuple(recordings), ethogram))
+    prediction = model.predict(recordings[0])
+    assert not prediction.exclusive
+    assert (prediction.annotation.to_frames() == recordings[0].annotation().to_frames()).mean() > 0.9
+
+
+def test_candidates_are_weighed_by_how_probable_the_truth_is():
+    ethogram = Ethogram(["rest", "run"], background="rest")
+    random = np.random.default_rng(0)
+    truths, good, noise = {}, {}, {}
+    for name in "abcd":
+        codes = np.repeat(random.integers(0, 2, 60), 20)
+        truths[name] = Annotation.from_frames(codes, ethogram, 10.0)
+        for kind, sure in ((good, 2.0), (noise, 0.0)):
+            scores = random.normal(0, 1, 1200) + sure * (2 * codes - 1)
+            chance = 1 / (1 + np.exp(-2 * scores))
+            kind[name] = Prediction(np.stack([1 - chance, chance], axis=1), ethogram, 10.0)
+    model = Auto()
+    model.ethogram, model.exclusive = ethogram, True
+    candidates = [_candidates.Candidate("boost", noise), _candidates.Candidate("tcn", good)]
+    model._blend(candidates, truths, {name: name for name in truths})
+    assert model.weights == {"boost": 0.0, "tcn": 1.0}
+    alike = [_candidates.Candidate("boost", good), _candidates.Candidate("tcn", good)]
+    model._blend(alike, truths, {name: name for name in truths})
+    assert sum(model.weights.values()) == 1
+
+
+def test_thinned_frames_choose_the_same_decoder_in_seconds(tag, monkeypatch):
+    monkeypatch.setattr(auto, "DECODED", 3000)
+    model = eb.create_model("auto", budget=0.001).fit(tag)
+    assert isinstance(model.decoder, Decoder)
+    assert model.account["decoded"]["tried"] > 5
+    found = eb.score({r.id: model.predict(r) for r in tag}, tag, resamples=0).overall
+    assert found["f1"] > 0.9
+
+
+def test_decode_names_the_metric():
+    assert eb.create_model("auto", decode="bout_f1").params.metric == "bout_f1"
+    with pytest.raises(EthobenchError, match="no metric 'speed'"):
+        eb.create_model("auto", metric="speed")
+    with pytest.raises(EthobenchError, match="unknown is a probability"):
+        eb.create_model("auto", unknown=1.5)
+    with pytest.raises(EthobenchError, match="two folds"):
+        eb.create_model("auto", folds=1)

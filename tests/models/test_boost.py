@@ -1,0 +1,156 @@
+"""Boosted trees: what they learn from few frames, how they come back, and pieces that do not show."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import ethobench as eb
+from ethobench import Annotation, Dataset, Ethogram, Observed, Recording, Signals
+from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.observed import Track
+from ethobench.models import _base, boost
+from ethobench.models._inputs import between, in_order
+from ethobench.models._thinned import choose_rows, row_weights
+
+ETHOGRAM = Ethogram(["rest", "run"])
+QUICK = {"rounds": 15, "leaves": 7}
+
+
+def recording(codes, values, name: str = "r", rate: float = 10.0, unobserved=None) -> Recording:
+    truth = Annotation.from_frames(codes, ETHOGRAM, rate, unobserved=unobserved)
+    channels = tuple(f"c{k}" for k in range(values.shape[1]))
+    return Recording(name, signals=Signals(values, channels, rate), annotations={"me": truth})
+
+
+@pytest.mark.slow
+def test_it_tells_behaviours_of_animals_never_seen():
+    data = eb.load_dataset("synthetic/tag", individuals=4, seconds=120, folds=4)
+    model = eb.create_model("boost", **QUICK).fit(data.select(fold=[0, 1, 2]))
+    test = data.select(fold=3)
+    assert eb.score({r.id: model.predict(r) for r in test}, test, resamples=0).overall["f1"] > 0.85
+
+
+def test_overlapping_behaviours_are_learnt_each_on_its_own():
+    random = np.random.default_rng(0)
+    both = np.repeat(random.integers(0, 2, (40, 2)), 25, axis=0).astype(bool)
+    values = both + random.normal(0, 0.2, (1000, 2))
+    observed = Observed(iv.whole(1000), {Track("run"): iv.intervals([0], [600])})
+    lies = both.copy()
+    lies[600:, 1] = ~lies[600:, 1]
+    found = []
+    for told in (both, lies):
+        one = recording(told, values)
+        one = one.copy(annotations={"me": one.annotations["me"].with_observed(observed)})
+        found.append(eb.create_model("boost", **QUICK).fit(Dataset((one,), ETHOGRAM)).predict(one))
+    assert not found[0].exclusive
+    assert (found[0].annotation.to_frames()[:600] == both[:600]).mean() > 0.9
+    assert np.array_equal(found[0].probabilities, found[1].probabilities)  # what was not looked for teaches nothing
+
+
+def test_missing_values_do_no_harm():
+    random = np.random.default_rng(0)
+    codes = np.repeat(random.integers(0, 2, 40), 25)
+    values = np.stack([codes + random.normal(0, 0.2, 1000), random.normal(0, 1, 1000)], axis=1)
+    values[200:260] = np.nan
+    values[600:, 1] = np.nan
+    one = recording(codes, values)
+    prediction = eb.create_model("boost", **QUICK).fit(Dataset((one,), ETHOGRAM)).predict(one)
+    assert np.isfinite(prediction.probabilities).all()
+    assert (prediction.annotation.to_codes() == codes).mean() > 0.9
+
+
+def test_a_single_behaviour_is_all_there_is():
+    one = recording(np.zeros(300, dtype=int), np.random.default_rng(0).normal(size=(300, 2)))
+    prediction = eb.create_model("boost").fit(Dataset((one,), ETHOGRAM)).predict(one)
+    assert (prediction.annotation.to_codes() == 0).all()
+
+
+def test_pieces_do_not_show(monkeypatch):
+    data = eb.load_dataset("synthetic/tag", individuals=2, seconds=240)
+    model = eb.create_model("boost", **QUICK).fit(data)
+    whole = model.predict(data.recordings[0]).annotation
+    context = model.context(data.recordings[0].rate)
+    assert len(data.recordings[0].signals) > 2 * context
+    monkeypatch.setattr(_base, "PIECE", 1500)
+    pieces = model.annotate(data.recordings[0])
+    assert (pieces.to_codes() == whole.to_codes()).mean() > 0.998
+
+
+def test_channels_are_found_by_name():
+    data = eb.load_dataset("synthetic/tag", individuals=2, seconds=60)
+    one = data.recordings[0]
+    model = eb.create_model("boost", **QUICK).fit(data)
+    order = [3, 0, 5, 1, 4, 2]
+    shuffled = Signals(
+        np.column_stack([one.signals.values[:, order], np.zeros(len(one.signals))]),
+        (*(one.signals.channels[k] for k in order), "Extra"),
+        one.rate,
+    )
+    assert np.array_equal(model.predict(one.copy(signals=shuffled)).probabilities, model.predict(one).probabilities)
+
+
+def test_keypoints_are_found_by_name():
+    poses = eb.load_dataset("synthetic/pose", individuals=1, seconds=10).recordings[0].signals
+    inputs = _base.input_names(Recording("r", signals=poses))
+    back = dataclasses.replace(
+        poses,
+        positions=poses.positions[:, ::-1, ::-1],
+        confidence=poses.confidence[:, ::-1, ::-1],
+        individuals=poses.individuals[::-1],
+        keypoints=poses.keypoints[::-1],
+    )
+    found = in_order(back, inputs)
+    assert (found.individuals, found.keypoints) == (poses.individuals, poses.keypoints)
+    assert np.array_equal(found.positions, poses.positions, equal_nan=True)
+
+
+def test_rare_behaviours_keep_their_frames():
+    targets = {
+        "a": np.repeat(np.array([0, 1, -1], dtype=np.int16), [9000, 50, 500]),
+        "b": np.repeat(np.array([0, 2], np.int16), [5000, 950]),
+    }
+    chosen = choose_rows(targets, 2000)
+    codes = np.concatenate([targets[name][places] for name, places in chosen.items()])
+    assert np.bincount(codes).tolist() == [1000, 50, 950]
+    assert np.diff(chosen["a"][:100]).std() < 1  # evenly
+    weights = row_weights(codes, np.array([14000, 50, 950]), 0.5)
+    shares = np.array([weights[codes == code].sum() for code in range(3)])
+    assert shares / shares.sum() == pytest.approx(np.sqrt([14000, 50, 950]) / np.sqrt([14000, 50, 950]).sum())
+    assert weights.mean() == pytest.approx(1.0)
+
+
+def test_frames_between_lie_on_straight_lines():
+    values = np.array([[0.0], [1.0], [3.0]], dtype=np.float32)
+    assert between(values, 2, 6)[:, 0].tolist() == [0.0, 0.5, 1.0, 2.0, 3.0, 3.0]
+    assert between(values, 1, 3)[:, 0].tolist() == [0.0, 1.0, 3.0]
+
+
+def test_nothing_saved_is_a_program(tmp_path):
+    data = eb.load_dataset("synthetic/tag", individuals=2, seconds=30)
+    eb.create_model("boost", **QUICK).fit(data).save(tmp_path / "m")
+    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["boost.json", "model.json", "trees-0.txt"]
+    (tmp_path / "m" / "trees-0.txt").write_text("no trees", encoding="utf-8")
+    model = eb.create_model("boost", **QUICK)
+    with pytest.raises(FormatError, match="not the trees"):
+        model._load(tmp_path / "m")
+    (tmp_path / "m" / "boost.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(FormatError, match="damaged"):
+        model._load(tmp_path / "m")
+
+
+def test_without_lightgbm_it_says_so(monkeypatch):
+    monkeypatch.setattr(boost, "find_spec", lambda name: None)
+    data = eb.load_dataset("synthetic/tag", individuals=2, seconds=20)
+    with pytest.raises(EthobenchError, match=r"pip install ethobench\[boost\]"):
+        eb.create_model("boost").fit(data)
+
+
+def test_senseless_settings_are_refused():
+    with pytest.raises(EthobenchError, match="two leaves"):
+        eb.create_model("boost", leaves=1)
+    with pytest.raises(EthobenchError, match="temper"):
+        eb.create_model("boost", temper=2.0)

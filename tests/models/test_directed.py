@@ -1,0 +1,149 @@
+"""Who did it to whom: examples for each subject or pair, and predictions that name them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import ethobench as eb
+from ethobench import Annotation, Dataset, Ethogram, Observed, Poses, Recording
+from ethobench.core import intervals as iv
+from ethobench.core.errors import MismatchError
+from ethobench.core.observed import Track
+from ethobench.models._directed import Directions
+
+RATE, POINTS, RATS = 10.0, ("nose", "tail_base"), ("ada", "bea", "cleo")
+ETHOGRAM = Ethogram(["sniff", "groom", "other"], "other")
+TINY = {"past": 4, "future": 4, "gap": 1, "layers": (8,), "kernel": 3, "epochs": 1, "samples": 256}
+
+
+def scene(seed: int, seconds: int = 60, animals: int = 3, grooming: bool = True) -> Recording:
+    """Let rats wander; one that sniffs has its nose at the other's tail, one that grooms curls up."""
+    random = np.random.default_rng(seed)
+    n = round(seconds * RATE)
+    middle = 500 + np.cumsum(random.normal(0, 15, (n, animals, 2)), axis=0)
+    heading = np.cumsum(random.normal(0, 0.2, (n, animals)), axis=0)
+    along = 40 * np.stack([np.cos(heading), np.sin(heading)], axis=2)
+    bouts = []
+    for start in range(10, n - 30, 40):
+        who, whom = random.permutation(animals)[:2]
+        if grooming and random.random() < 0.4:
+            along[start : start + 20, who] *= 0.2
+            bouts.append((start, start + 20, "groom", RATS[who], None))
+        else:
+            middle[start : start + 20, who] = (middle - along)[start : start + 20, whom] - along[start : start + 20, who]
+            bouts.append((start, start + 20, "sniff", RATS[who], RATS[whom]))
+    positions = np.stack([middle + along, middle - along], axis=2) + random.normal(0, 1, (n, animals, 2, 2))
+    start, stop, behavior, subject, target = (list(column) for column in zip(*bouts, strict=True))
+    truth = Annotation.from_bouts(start, stop, behavior, ETHOGRAM, RATE, n, subject=subject, target=target, subjects=RATS[:animals])
+    poses = Poses(positions, np.full(positions.shape[:3], np.nan), RATS[:animals], POINTS, RATE)
+    return Recording(f"r{seed}", individual=f"cage{seed}", signals=poses, annotations={"me": truth})
+
+
+@pytest.fixture(scope="module")
+def rats() -> Dataset:
+    return Dataset(tuple(scene(seed) for seed in range(5)), ETHOGRAM, "rats")
+
+
+def test_every_ordered_pair_is_an_example(rats):
+    truths = {r.id: r.annotation() for r in rats}
+    directions = Directions.of(rats, truths)
+    assert directions == Directions(("sniff",))
+    expanded, told = directions.expand(rats, truths)
+    assert len(expanded) == 5 * 6
+    view = expanded["r0|bea>cleo"]
+    assert view.signals.individuals == ("subject", "target", "other1")
+    assert np.array_equal(view.signals.positions, rats["r0"].signals.positions[:, [1, 2, 0]])
+    assert view.individual == "cage0"
+    truth, whole = told["r0|bea>cleo"], truths["r0"]
+    assert truth.spans("sniff").start.tolist() == whole.spans("sniff", "bea", "cleo").start.tolist()
+    assert truth.spans("groom").start.tolist() == whole.spans("groom", "bea").start.tolist()
+    assert not truth.subjects
+    shown = [sum(len(t.spans("sniff").start) for t in told.values()), sum(len(t.spans("sniff").start) for t in truths.values())]
+    assert shown[0] == shown[1] > 0
+
+
+def test_without_targets_every_subject_is_an_example():
+    lone = scene(1, grooming=True)
+    truth = lone.annotation()
+    only = truth.take(np.isin(truth.behavior, [ETHOGRAM.code("groom")]))
+    data = Dataset((lone.copy(annotations={"me": only}),), ETHOGRAM)
+    directions = Directions.of(data, {lone.id: only})
+    assert directions == Directions(())
+    assert [r.id for r in directions.expand(data, {lone.id: only})[0]] == ["r1|ada", "r1|bea", "r1|cleo"]
+
+
+def test_bouts_without_names_or_of_strangers_stay_undirected(rats):
+    truths = {r.id: r.annotation() for r in rats}
+    assert Directions.of(rats, {name: t.without_subjects() for name, t in truths.items()}) is None
+    stranger = Annotation.from_bouts([0], [9], ["groom"], ETHOGRAM, RATE, 600, subject=["dora"])
+    with pytest.warns(UserWarning, match="bouts of 'r0' name dora, whom its poses lack"):
+        assert Directions.of(rats, {**truths, "r0": stranger}) is None
+    aimed = Annotation.from_bouts([0], [9], ["sniff"], ETHOGRAM, RATE, 600, subject=["ada"], target=["dora"])
+    with pytest.warns(UserWarning, match="who did what is not learnt"):
+        assert Directions.of(rats, {**truths, "r0": aimed}) is None
+
+
+def test_what_was_not_looked_for_in_a_pair_is_not_taught(rats):
+    truth = rats["r0"].annotation()
+    looked = Observed(iv.whole(600), {Track("sniff", "ada", "bea"): iv.Intervals(np.array([0]), np.array([100]))})
+    truths = {r.id: r.annotation() for r in rats} | {"r0": truth.with_observed(looked)}
+    _, told = Directions(("sniff",)).expand(rats, truths)
+    assert iv.total(told["r0|ada>bea"].observed.of("sniff")) == 100
+    assert iv.total(told["r0|ada>cleo"].observed.of("sniff")) == 600
+
+
+@pytest.mark.slow
+def test_a_forest_tells_who_sniffs_whom_among_three(rats, tmp_path):
+    train, test = rats.select(recordings=["r0", "r1", "r2", "r3"]), rats["r4"]
+    model = eb.create_model("rf", trees=30, max_samples=0.5, seconds=0.5).fit(train)
+    found, truth = model.predict(test), test.annotation()
+    assert set(found.annotation.subjects) == set(RATS)
+    for who in RATS:
+        for whom in RATS:
+            if who != whom and len(truth.spans("sniff", who, whom).start):
+                said, done = (iv.to_mask(a.spans("sniff", who, whom), 600) for a in (found.annotation, truth))
+                assert 2 * (said & done).sum() / (said.sum() + done.sum()) > 0.6
+    grooms = found.annotation.take(found.annotation.behavior == ETHOGRAM.code("groom"))
+    assert len(grooms)
+    assert set(grooms.names(grooms.target)) == {None}
+    assert set(found.by_actors) == {(a, b) for a in RATS for b in RATS if a != b}
+    sniff = np.max([p.probabilities[:, 0] for p in found.by_actors.values()], axis=0)
+    assert found.probabilities[:, 0] == pytest.approx(sniff)
+    model.save(tmp_path / "model")
+    assert eb.load_model(tmp_path / "model").predict(test).annotation == found.annotation
+    scores = eb.score({"r4": found}, rats).to_dict()
+    assert scores["behaviors"]["sniff"]["f1"] > 0.5
+
+
+def test_predictions_follow_the_animals_when_their_order_changes(rats):
+    model = eb.create_model("conv1d", **TINY).fit(rats)
+    recording = rats["r0"]
+    poses, order = recording.signals, [2, 0, 1]
+    mixed = dataclasses.replace(
+        poses, positions=poses.positions[:, order], confidence=poses.confidence[:, order], individuals=("cleo", "ada", "bea")
+    )
+    found, again = model.predict(recording), model.predict(recording.copy(signals=mixed))
+    for actors, prediction in found.by_actors.items():
+        assert again.by_actors[actors].probabilities == pytest.approx(prediction.probabilities, abs=1e-5)
+    assert model.inputs[0] == "subject/nose"
+
+
+def test_names_of_other_animals_do_not_matter(rats):
+    model = eb.create_model("conv1d", **TINY).fit(rats)
+    renamed = dataclasses.replace(rats["r0"].signals, individuals=("x", "y", "z"))
+    found = model.predict(rats["r0"].copy(signals=renamed, annotations={}))
+    assert ("x", "z") in found.by_actors
+    alone = dataclasses.replace(renamed, positions=renamed.positions[:, :1], confidence=renamed.confidence[:, :1], individuals=("x",))
+    with pytest.raises(MismatchError, match="one animal"):
+        model.predict(rats["r0"].copy(signals=alone, annotations={}))
+
+
+@pytest.mark.slow
+def test_a_decoder_is_chosen_on_the_examples():
+    few = Dataset(tuple(scene(seed, seconds=20, animals=2, grooming=False) for seed in range(2)), ETHOGRAM)
+    model = eb.create_model("conv1d", decode="f1", **TINY).fit(few)
+    assert model.decoder is not None
+    assert model.predict(few.recordings[0]).annotation.n_frames == 200
