@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
 from ethobench.core.cores import usable_cores
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.signals import Keypoint
 from ethobench.models._base import Model
 
 ESTIMATOR = "estimator.skops"
@@ -30,22 +31,29 @@ class FrameModel(Model):
 
     estimator: Any
     exclusive: bool
+    keypoints: Mapping[str, Keypoint]
 
-    def features_of(self, data: Signals | Poses, rate: float) -> Features:
-        """Return one row of features for each frame."""
+    def features_of(self, data: Signals | Poses, rate: float, usual: Any = None) -> Features:
+        """Return one row of features for each frame; `usual` is what `usual_of` the whole recording told."""
         raise NotImplementedError
+
+    def usual_of(self, data: Signals | Poses) -> Any:
+        """Return what features of a stretch must know of the whole recording, if anything."""
+        return None
 
     def make_estimator(self) -> Any:
         """Make what learns."""
         raise NotImplementedError
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        self.keypoints = data.keypoints
         merged = {name: truth.without_subjects() for name, truth in truths.items()}
         self.exclusive = all(truth.is_exclusive for truth in merged.values())
         rows, targets = [], []
         for recording in data:
             target, known = _targets(merged[recording.id], self.exclusive)
-            features = self.features_of(_signals(recording), self._rate_of(recording))
+            signals = _signals(recording)
+            features = self.features_of(signals, self._rate_of(recording), self.usual_of(signals))
             n = min(len(features), len(target))
             rows.append(features[:n][known[:n]])
             targets.append(target[:n][known[:n]])
@@ -72,15 +80,15 @@ class FrameModel(Model):
 
     def _blocks(self, data: Signals | Poses, rate: float) -> Any:
         """Yield the features of a few frames at a time."""
-        context = self.context(rate)
+        context, usual = self.context(rate), self.usual_of(data)
         if context is None or len(data) <= BLOCK + 2 * context:
-            features = self.features_of(data, rate)
+            features = self.features_of(data, rate, usual)
             for start in range(0, len(data), BLOCK):
                 yield start, min(start + BLOCK, len(data)), features[start : start + BLOCK]
             return
         for start in range(0, len(data), BLOCK):
             stop, first = min(start + BLOCK, len(data)), max(start - context, 0)
-            features = self.features_of(data[first : stop + context], rate)
+            features = self.features_of(data[first : stop + context], rate, usual)
             yield start, stop, features[start - first : stop - first]
 
     def _probabilities(self, features: Features, size: int) -> Features:
@@ -102,6 +110,7 @@ class FrameModel(Model):
         import skops.io
 
         self.estimator.exclusive_ = self.exclusive
+        self.estimator.keypoints_ = {name: [point.role, point.mirror] for name, point in self.keypoints.items()}
         skops.io.dump(self.estimator, folder / ESTIMATOR)
 
     def _load(self, folder: Path) -> None:
@@ -112,6 +121,7 @@ class FrameModel(Model):
             raise FormatError(folder / ESTIMATOR, f"refused: it holds {', '.join(unknown)}")
         self.estimator = skops.io.load(folder / ESTIMATOR, trusted=list(TRUSTED))
         self.exclusive = bool(self.estimator.exclusive_)
+        self.keypoints = {name: Keypoint(name, role, mirror) for name, (role, mirror) in self.estimator.keypoints_.items()}
 
 
 def cores() -> int:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ethobench.core import Poses, Signals
-from ethobench.features.channels import pose_channels
 from ethobench.features.nathan import half_window, nathan_context, nathan_features
-from ethobench.features.windows import window_features
+from ethobench.features.pose import context_frames, scene_of, windowed_pose_features
 from ethobench.models._frames import Features, FrameModel
 
 GRID = {"seconds": (0.5, 1.0, 2.0, 4.0, 8.0, 16.0), "cutoff": (0.1, 0.4, 1.6, 6.4)}
 POSE_WINDOWS = (0.5, 1.0)  # in parts of `seconds`
-POSE_CONTEXT = 16
 
 
 @dataclass(frozen=True)
@@ -41,19 +40,22 @@ class NathanModel(FrameModel):
 
     Params = NathanParams
 
-    def features_of(self, data: Signals | Poses, rate: float) -> Features:
-        """Return Nathan's features of a tag's channels, or window statistics of poses."""
+    def features_of(self, data: Signals | Poses, rate: float, usual: Any = None) -> Features:
+        """Return Nathan's features of a tag's channels, or pose features and their window statistics."""
         seconds, cutoff = self.params.seconds, self.params.cutoff
         if isinstance(data, Poses):
-            values, names = pose_channels(data, rate)
-            features, _ = window_features(values, names, rate, [part * seconds for part in POSE_WINDOWS])
-            return features.astype(np.float32)
+            lengths = [part * seconds for part in POSE_WINDOWS]
+            return windowed_pose_features(data, rate, lengths, keypoints=self.keypoints, scene=usual)[0]
         found, _ = nathan_features(
             data.values, data.channels, rate, seconds, cutoff, exact=self.params.exact, dynamic_only=cutoff == 0, dtype=np.float32
         )
         return np.asarray(found, dtype=np.float32)
 
+    def usual_of(self, data: Signals | Poses) -> Any:
+        """Return the scene of poses: how long the animals are, and where they may go."""
+        return scene_of(data, keypoints=self.keypoints) if isinstance(data, Poses) else None
+
     def context(self, rate: float) -> int:
         """Return how many frames beside a block decide its features."""
         half = half_window(self.params.seconds, rate)
-        return POSE_CONTEXT + (half if self.params.cutoff == 0 else nathan_context(self.params.seconds, rate, self.params.cutoff))
+        return context_frames(rate) + (half if self.params.cutoff == 0 else nathan_context(self.params.seconds, rate, self.params.cutoff))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class WaveletModel(FrameModel):
 
     Params = WaveletParams
 
-    def features_of(self, data: Signals | Poses, rate: float) -> Features:
+    def features_of(self, data: Signals | Poses, rate: float, usual: Any = None) -> Features:
         """Return the magnitudes of the wavelets."""
         signals = data if isinstance(data, Signals) else data.to_signals()
         found, _ = wavelet_features(signals.values, signals.channels, rate, self.params.omega, self.params.longest, dtype=np.float32)
