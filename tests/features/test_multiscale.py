@@ -104,6 +104,7 @@ def test_units_of_acceleration_do_not_matter():
             np.testing.assert_allclose(after[:, place], before[:, place], atol=1e-3, rtol=1e-3, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tag", "pose"])
 def test_blocks_and_thinning_do_not_show(kind, monkeypatch):
     recording = eb.load_dataset(f"synthetic/{kind}", individuals=1, seconds=90).recordings[0]
@@ -159,6 +160,8 @@ def test_any_channels_will_do():
     assert np.isfinite(empty).all()
 
 
+@pytest.mark.slow
+@pytest.mark.data
 def test_real_tags(data):
     dataset = eb.load_dataset("bebe/HAR")
     recording = dataset.recordings[0]

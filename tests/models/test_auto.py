@@ -24,6 +24,7 @@ def _quick(monkeypatch):
     torch.set_num_threads(1)
     boost, tcn = _candidates.Boost, _candidates.Tcn
     monkeypatch.setattr(_candidates, "Boost", lambda seed: boost(seed=seed, rounds=15, leaves=7))
+    monkeypatch.setattr(_candidates, "FEWEST_SECONDS", 100.0)
     small = {"width": 16, "levels": 4, "batch": 8, "updates": 200, "passes": 40}
     monkeypatch.setattr(_candidates, "Tcn", lambda seed=0, **told: tcn(seed=seed, **{**small, **told}))
     yield
@@ -55,6 +56,7 @@ def test_it_compares_blends_decodes_and_comes_back(tag, tmp_path):
     assert again.account == model.account
 
 
+@pytest.mark.slow
 def test_a_short_budget_leaves_boosted_trees(tag):
     model = eb.create_model("auto", budget=0.001).fit(tag)
     assert [row["candidate"] for row in model.account["candidates"]] == ["boost"]
@@ -63,22 +65,32 @@ def test_a_short_budget_leaves_boosted_trees(tag):
     assert model.account["budget"] == 0.001
 
 
+@pytest.mark.slow
+def test_little_data_train_no_network():
+    data = eb.load_dataset("synthetic/tag", individuals=3, seconds=30)
+    model = eb.create_model("auto").fit(data)
+    assert model.account["notes"] == ["90 s of annotated recordings are too few to train a network on"]
+    assert [row["folds"] for row in model.account["candidates"]] == [3]
+
+
 def test_a_budget_decides_how_long_the_network_learns(tag, monkeypatch):
     """It takes 50 s to probe 25 updates, so 2 s each; of the budget, 50 s are reserved, for two folds and a refit that takes 1.4."""
-    now, folds = [0.0], [["a"], ["b"]]
+    now, folds, truths = [0.0], [["a"], ["b"]], {r.id: r.annotation() for r in tag}
     monkeypatch.setattr(_candidates.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(_candidates.TcnCandidate, "learn_without", lambda self, held_out: now.__setitem__(0, now[0] + 50.0))
     chosen, clock = {}, {}
     for budget in (90.0, 400.0, 1000.0, 10_000.0):
         now[0] = 0.0
         clock[budget] = _candidates.Clock(budget)
-        chosen[budget] = _candidates._tcn(tag, {}, Auto(), clock[budget], folds, 50.0)
+        chosen[budget] = _candidates._tcn(tag, truths, Auto(), clock[budget], folds, 50.0)
     assert chosen[90.0] is chosen[400.0] is None
     assert clock[400.0].notes == ["no time was left for a network"]
     assert chosen[1000.0].params == {"updates": int((1000 - 50 - 50) / (2 * 3.4))}
-    assert chosen[10_000.0].params == {"updates": 200, "passes": 40}
+    assert clock[1000.0].notes == ["the network learnt in 132 updates of 200, to keep the budget"]
+    assert (chosen[10_000.0].params, clock[10_000.0].notes) == ({"updates": 200}, [])
 
 
+@pytest.mark.slow
 def test_one_individual_or_recording_will_do():
     data = eb.load_dataset("synthetic/tag", individuals=1, seconds=60)
     alone = eb.create_model("auto").fit(data)
@@ -88,6 +100,7 @@ def test_one_individual_or_recording_will_do():
     assert eb.create_model("auto", budget=0.001).fit(same).account["candidates"][0]["folds"] == 2
 
 
+@pytest.mark.slow
 def test_what_is_not_sure_stays_unobserved(tag):
     model = eb.create_model("auto", budget=0.001).fit(tag)
     recording = tag.recordings[0]
@@ -102,6 +115,7 @@ def test_what_is_not_sure_stays_unobserved(tag):
     assert (said.annotation.to_codes() >= 0).all()
 
 
+@pytest.mark.slow
 def test_pieces_do_not_show(tag, monkeypatch):
     model = eb.create_model("auto", budget=0.001).fit(tag)
     recording = eb.load_dataset("synthetic/tag", individuals=1, seconds=300, seed=5).recordings[0]
@@ -112,6 +126,7 @@ def test_pieces_do_not_show(tag, monkeypatch):
     assert (pieces.to_codes() == whole.to_codes()).mean() > 0.995
 
 
+@pytest.mark.slow
 def test_overlapping_behaviours():
     ethogram = Ethogram(["move", "call"])
     recordings = []
@@ -147,6 +162,7 @@ def test_candidates_are_weighed_by_how_probable_the_truth_is():
     assert sum(model.weights.values()) == 1
 
 
+@pytest.mark.slow
 def test_thinned_frames_choose_the_same_decoder_in_seconds(tag, monkeypatch):
     monkeypatch.setattr(auto, "DECODED", 3000)
     model = eb.create_model("auto", budget=0.001).fit(tag)

@@ -54,6 +54,7 @@ def test_it_comes_back_from_json(familiar):
     assert Familiar.from_dict(json.loads(json.dumps(dataclasses.asdict(familiar)))) == familiar
 
 
+@pytest.mark.slow
 def test_users_are_told_once(tmp_path):
     data = eb.load_dataset("synthetic/tag", individuals=3, seconds=60)
     eb.create_model("boost", rounds=5).fit(data.select(individual=["animal01", "animal02"])).save(tmp_path / "m")

@@ -86,6 +86,7 @@ def test_single_frames_give_what_a_batch_gives(stir, stride):
         live.reset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tag", "pose"])
 def test_a_causal_model_follows_along(kind, tmp_path):
     data = eb.load_dataset(f"synthetic/{kind}", individuals=2, seconds=40)
@@ -117,6 +118,7 @@ def test_it_tells_behaviours_of_animals_never_seen():
     assert model.history.losses[-1] < 0.6 * model.history.losses[0]
 
 
+@pytest.mark.slow
 def test_pieces_of_an_annotation_do_not_show(monkeypatch):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=120)
     model = eb.create_model("tcn", **QUICK).fit(data)

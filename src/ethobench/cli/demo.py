@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from ethobench.metrics import Scores
 
 N_FOLDS = 4
-SECONDS = 240.0
+SECONDS = 150.0
+TREES = 40
 
 
 def run(
@@ -54,9 +55,11 @@ def _cross_validated(data: Dataset, annotator: str, seed: int) -> dict[str, Pred
     folds = sorted(set(data.folds.values()))
     for fold in folds:
         others = [other for other in folds if other != fold]
-        model = create_model("rf", seed=seed, seconds=1.0).fit(data.select(fold=others), annotator=annotator)
+        model = create_model("rf", seed=seed, decode="balanced", seconds=1.0, trees=TREES)
+        model.fit(data.select(fold=others), annotator=annotator)
         predictions.update({recording.id: model.predict(recording) for recording in data.select(fold=fold)})
-        typer.echo(f"  fold {fold + 1} of {len(folds)}: learnt from {annotator}'s labels of the other folds", err=True)
+        how = "learnt, and chose how to tell bouts, from"
+        typer.echo(f"  fold {fold + 1} of {len(folds)}: {how} {annotator}'s labels of the other folds", err=True)
     return predictions
 
 

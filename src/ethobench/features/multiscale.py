@@ -27,7 +27,7 @@ from ethobench.features.pose import Scene, context_frames, pose_features, scene_
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]
 BLOCK = 1 << 14  # frames
-TAG_SCALES, POSE_SCALES = 4, 3
+SCALES = 4
 MIDDLE = (1, 2)  # scales at which tags are also told by shapes and spectra, and relative to the recording
 PIECES, PIECE = 16, 1024  # of a recording that tell what is usual in it
 
@@ -161,7 +161,7 @@ def signal_context(rate: float) -> int:
 
 def multiscale_context(rate: float) -> int:
     """Return how many frames to both sides a frame's features depend on at most, beside the baseline."""
-    return signal_context(rate) + window_lengths(rate, max(TAG_SCALES, POSE_SCALES))[-1] // 2 + 1
+    return signal_context(rate) + window_lengths(rate, SCALES)[-1] // 2 + 1
 
 
 def _block(
@@ -172,7 +172,7 @@ def _block(
     columns, labels = list(_thin(signals, kept)), list(names)
     tag = isinstance(data, Signals)
     triples = triple_rows(names, data.channels) if isinstance(data, Signals) else {}
-    lengths = window_lengths(rate, TAG_SCALES if tag else POSE_SCALES)
+    lengths = window_lengths(rate, SCALES)
     for scale, length in enumerate(lengths):
         seconds = f"{length / rate:.3g}s"
         more = tag and scale in MIDDLE

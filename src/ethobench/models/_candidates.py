@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from ethobench.core import Annotation, Dataset, Prediction
+from ethobench.core import intervals as iv
 from ethobench.core.folds import deal_folds
 from ethobench.metrics import score
 from ethobench.models._base import Model
@@ -20,6 +21,7 @@ Kind = TypeVar("Kind", bound=Model)
 FIRST_SHARE = 0.4  # of the budget that boosted trees may take
 REFIT = 1.4  # how much longer learning from all takes than from all but one fold
 FEWEST_UPDATES, PROBE = 75, 25
+FEWEST_SECONDS = 300.0  # of annotated recordings, below which no network is tried
 
 
 class Clock:
@@ -172,6 +174,10 @@ def _tcn(
     """Return the network with the updates that there is time for; None if they are too few to learn anything."""
     if find_spec("torch") is None:
         clock.notes.append("torch is not installed, so there is no network (pip install ethobench[nn])")
+        return None
+    length = sum(iv.total(truth.observed.anywhere()) / truth.rate for truth in truths.values())
+    if length < FEWEST_SECONDS:
+        clock.notes.append(f"{length:.0f} s of annotated recordings are too few to train a network on")
         return None
     if clock.budget is None:
         return TcnCandidate(data, truths, like)
