@@ -39,7 +39,9 @@ def run(
     if (there := [path for path in paths if path.exists()]) and not overwrite:
         raise EthobenchError(f"{there[0]} exists and is left alone; choose another folder, or give --overwrite")
     out.mkdir(parents=True, exist_ok=True)
-    for recording, path in zip(recordings, paths, strict=True):
+    for found, path in zip(recordings, paths, strict=True):
+        recording = trained.adapt(found)
+        notes.add(recording.notes[len(found.notes) :], path)
         annotation = trained.annotate(recording)
         made = recording.copy(annotations={trained.name: annotation}, signals=None, features=None)
         notes.add(write_recordings([made], path, writer.name, overwrite=overwrite), path)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.registry import Registry
+from ethobench.core.signals import Keypoint
 from ethobench.learning.decoding import Decoder, check_metric
 from ethobench.metrics import consensus
 from ethobench.models._card import CARD, WORDS, digest_files, in_words
@@ -23,6 +24,7 @@ from ethobench.models._clock import at_rate, back_at_rate, is_rate
 from ethobench.models._directed import Directions
 from ethobench.models._live import Live
 from ethobench.models._out_of_fold import choose_decoder
+from ethobench.models._skeleton import as_known
 from ethobench.models._styles import by_annotator
 
 PIECE = 1_000_000
@@ -148,6 +150,19 @@ class Model:
     def stream(self) -> Live:
         """Follow along frame by frame, where the model looks at nothing to come."""
         raise EthobenchError(f"model {self.name!r} cannot follow along: it looks at whole recordings, or at frames to come")
+
+    def adapt(self, recording: Recording, keypoints: Mapping[str, Keypoint] | None = None) -> Recording:
+        """Return a recording as this model knows it: another lab's animals and keypoints are matched, and its notes say how.
+
+        Parameters
+        ----------
+        recording : Recording
+        keypoints : mapping of name to Keypoint, optional
+            Stated roles of its keypoints; guessed from the names unless given.
+        """
+        if not self.needs_signals or {*self.inputs} <= {*input_names(recording)}:
+            return recording
+        return as_known(recording, self.inputs, getattr(self, "keypoints", {}), keypoints or {})
 
     def annotate(self, recording: Recording) -> Annotation:
         """Annotate one recording; a long one a piece at a time, so that memory does not grow with its length."""

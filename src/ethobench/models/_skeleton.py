@@ -1,0 +1,46 @@
+"""Poses of another lab, as a model knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ethobench.core import Poses, Recording
+from ethobench.core.errors import MismatchError, Note
+from ethobench.core.signals import Keypoint
+from ethobench.features.pose import match_keypoints
+
+
+def as_known(recording: Recording, inputs: Sequence[str], roles: Mapping[str, Keypoint], found_roles: Mapping[str, Keypoint]) -> Recording:
+    """Return a recording with the animals and keypoints that a model learnt from, where others stand for them.
+
+    Keypoints are matched by their roles and names, animals of other names by their order. What was done is told in the notes.
+
+    Parameters
+    ----------
+    recording : Recording
+        With poses.
+    inputs : sequence of str
+        What the model knows, as ``animal/keypoint``.
+    roles, found_roles : mapping of name to Keypoint
+        Stated roles of the model's keypoints and of the recording's.
+    """
+    poses = recording.signals
+    if not isinstance(poses, Poses):
+        return recording
+    animals = tuple(dict.fromkeys(name.rpartition("/")[0] for name in inputs))
+    keypoints = tuple(dict.fromkeys(name.rpartition("/")[2] for name in inputs))
+    notes: list[Note] = []
+    if not {*animals} <= {*poses.individuals}:
+        if len(animals) != len(poses.individuals):
+            raise MismatchError(
+                f"recording {recording.id!r} has {len(poses.individuals)} animals ({', '.join(poses.individuals)}), "
+                f"the model learnt from {len(animals)} ({', '.join(animals)})"
+            )
+        notes.append(Note(f"animals read: {', '.join(f'{a} as {b}' for a, b in zip(poses.individuals, animals, strict=True))}"))
+        poses = replace(poses, individuals=animals)
+    if not {*keypoints} <= {*poses.keypoints}:
+        matched = match_keypoints(keypoints, poses.keypoints, trained_roles=roles, found_roles=found_roles)
+        notes += matched.notes
+        poses = matched.apply(poses)
+    return recording.copy(signals=poses, notes=(*recording.notes, *notes)) if notes else recording

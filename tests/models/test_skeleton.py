@@ -1,0 +1,51 @@
+"""A model reads another lab's skeleton."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ethobench import create_model, load_dataset
+from ethobench.core.errors import MismatchError
+
+OTHER = {"nose": "snout", "left_ear": "earL", "right_ear": "earR", "tail_base": "tailbase"}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_dataset("synthetic/pose", individuals=3, seconds=40.0)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return create_model("rf", trees=10, seconds=0.5).fit(data.select(recordings=[r.id for r in data][:2]))
+
+
+def test_other_names_give_the_same_prediction(data, model):
+    test = data.recordings[2]
+    poses = test.signals
+    assert {*OTHER} <= {*poses.keypoints}, poses.keypoints
+    order = np.arange(len(poses.keypoints))[::-1]
+    other = replace(
+        poses,
+        positions=poses.positions[:, :, order],
+        confidence=poses.confidence[:, :, order],
+        keypoints=tuple(OTHER.get(poses.keypoints[k], poses.keypoints[k]) for k in order),
+        individuals=("black", "white"),
+    )
+    adapted = model.adapt(test.copy(signals=other))
+    told = " ".join(str(note) for note in adapted.notes)
+    assert "snout as nose" in told
+    assert "black as" in told
+    np.testing.assert_allclose(model.predict(adapted).probabilities, model.predict(test).probabilities)
+    assert model.adapt(test) is test
+
+
+def test_another_number_of_animals_is_refused(data, model):
+    test = data.recordings[2]
+    poses = test.signals
+    alone = replace(poses, positions=poses.positions[:, :1], confidence=poses.confidence[:, :1], individuals=("black",))
+    with pytest.raises(MismatchError, match="has 1 animals"):
+        model.adapt(test.copy(signals=alone))
