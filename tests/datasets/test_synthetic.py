@@ -93,3 +93,23 @@ def test_folds_keep_individuals_together_and_options_are_checked():
         make_dataset("tag", individuals=0)
     with pytest.raises(NotFoundError, match="synthetic/pose"):
         load_dataset("synthetic/video")
+
+
+def test_three_animals_and_who_does_what_to_whom():
+    data = load_dataset("synthetic/trio", individuals=2, seconds=120)
+    recording = data.recordings[0]
+    truth, poses = recording.annotation(), recording.signals
+    assert poses.individuals == ("ada", "bea", "cleo")
+    middle = np.nanmean(poses.positions, axis=2)
+    for start, stop, subject, target in zip(truth.start, truth.stop, truth.subject, truth.target, strict=True):
+        if stop - start < 30:
+            continue
+        who, whom = (truth.subjects.index(truth.subjects[k]) for k in (subject, target))
+        third = ({0, 1, 2} - {who, whom}).pop()
+        late = slice((start + stop) // 2, stop)
+        near, far = (np.nanmedian(np.linalg.norm(middle[late, who] - middle[late, other], axis=1)) for other in (whom, third))
+        assert near < 120
+        assert near < far + 120
+    assert len({(s, t) for s, t in zip(truth.subject, truth.target, strict=True)}) > 2
+    again = load_dataset("synthetic/trio", individuals=2, seconds=120).recordings[0]
+    assert np.array_equal(again.signals.positions, poses.positions, equal_nan=True)

@@ -11,6 +11,7 @@ from ethobench.datasets import load_dataset
 from ethobench.runs import Plan, Search
 
 DATASETS = ("synthetic/pose", "synthetic/tag")
+ALL = (*DATASETS, "synthetic/trio")
 MODELS = ("chance", "rf")
 OPTIONS = {"individuals": 8, "seconds": 120.0, "folds": 4}
 
@@ -28,7 +29,7 @@ def plans(
     Parameters
     ----------
     datasets : sequence of str
-        ``synthetic/pose`` and ``synthetic/tag``, or just ``pose`` and ``tag``.
+        ``synthetic/pose``, ``synthetic/tag`` or ``synthetic/trio``, or just ``pose`` and so on.
     chosen : sequence of str
         Models.
     params : mapping, optional
@@ -39,8 +40,8 @@ def plans(
     """
     for dataset in datasets:
         name = dataset if "/" in dataset else f"synthetic/{dataset}"
-        if name not in DATASETS:
-            raise NotFoundError(f"the synthetic benchmark has {', '.join(DATASETS)}, not {dataset!r}")
+        if name not in ALL:
+            raise NotFoundError(f"the synthetic benchmark has {', '.join(ALL)}, not {dataset!r}")
         data = load_dataset(name, **OPTIONS)
         for model in chosen:
             yield fold_plan(

@@ -38,12 +38,12 @@ def make_poses(codes: NDArray[np.int64], rate: float, generator: np.random.Gener
     length = np.exp(traits.normal(np.log([95.0, 85.0]), 0.08))
     pace = np.exp(traits.normal(0, 0.15))
     ease = 1 - np.exp(-1 / (0.15 * rate))
-    close, align = _smooth(CLOSE[codes], ease), _smooth(ALIGN[codes], ease)
-    offset = np.stack([_smooth(OFFSET[codes, axis], ease) for axis in (0, 1)], axis=1) * length.mean()
+    close, align = smooth(CLOSE[codes], ease), smooth(ALIGN[codes], ease)
+    offset = np.stack([smooth(OFFSET[codes, axis], ease) for axis in (0, 1)], axis=1) * length.mean()
     turn, speed = TURN[codes] * np.sqrt(30 / rate), SPEED[codes] * pace
 
-    intruder, intruder_heading = _wander(n, rate, speed, turn, generator)
-    resident, resident_heading = _wander(n, rate, speed, turn, generator)
+    intruder, intruder_heading = wander(n, rate, speed, turn, generator)
+    resident, resident_heading = wander(n, rate, speed, turn, generator)
     cos, sin = np.cos(intruder_heading), np.sin(intruder_heading)
     near = intruder + np.stack([offset[:, 0] * cos - offset[:, 1] * sin, offset[:, 0] * sin + offset[:, 1] * cos], axis=1)
     resident = (1 - close[:, None]) * resident + close[:, None] * near
@@ -51,16 +51,16 @@ def make_poses(codes: NDArray[np.int64], rate: float, generator: np.random.Gener
     resident_heading = resident_heading + align * lean
 
     positions = np.stack(
-        [_place(resident, resident_heading, length[0], generator), _place(intruder, intruder_heading, length[1], generator)], axis=1
+        [place(resident, resident_heading, length[0], generator), place(intruder, intruder_heading, length[1], generator)], axis=1
     )
     confidence = 0.97 - 0.03 * np.abs(generator.standard_normal(positions.shape[:3], dtype=np.float32))
-    hidden = _dropouts(n, rate, missing, generator, close)
+    hidden = dropouts(n, rate, missing, generator, close)
     positions[hidden] = np.nan
     confidence[hidden] = generator.uniform(0, 0.2, int(hidden.sum()))
     return Poses(positions, confidence.astype(np.float64), ANIMALS, KEYPOINTS, rate)
 
 
-def _wander(
+def wander(
     n: int, rate: float, speed: NDArray[np.float64], turn: NDArray[np.float64], generator: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Draw a smooth path inside the arena, and where the animal looks."""
@@ -71,15 +71,15 @@ def _wander(
     path, _ = lfilter([np.sqrt(1 - keep**2)], [1, -keep], noise, axis=0, zi=keep * start)
     soft = np.exp(-1 / (0.3 * rate))
     path = lfilter([1 - soft], [1, -soft], path - start, axis=0) + start
-    place = np.array([WIDTH, HEIGHT]) * (0.5 + 0.42 * np.tanh(0.8 * path))
+    spot = np.array([WIDTH, HEIGHT]) * (0.5 + 0.42 * np.tanh(0.8 * path))
     heading = np.cumsum(generator.normal(0, 1, n) * turn) + generator.uniform(-np.pi, np.pi)
-    step = np.gradient(place, axis=0) if n > 1 else np.zeros_like(place)
+    step = np.gradient(spot, axis=0) if n > 1 else np.zeros_like(spot)
     course = np.arctan2(step[:, 1], step[:, 0])
     pull = np.angle(np.exp(1j * (course - heading)))
-    return place, heading + _smooth(pull, 1 - soft)
+    return spot, heading + smooth(pull, 1 - soft)
 
 
-def _place(middle: NDArray[np.float64], heading: NDArray[np.float64], length: float, generator: np.random.Generator) -> NDArray[np.float64]:
+def place(middle: NDArray[np.float64], heading: NDArray[np.float64], length: float, generator: np.random.Generator) -> NDArray[np.float64]:
     """Put a body at a place, looking somewhere, with a little tracking noise."""
     plane = length * BODY.view(np.complex128)[:, 0] * np.exp(1j * heading)[:, None] + middle.view(np.complex128)
     points = plane.view(np.float64).reshape(len(middle), len(BODY), 2)
@@ -87,14 +87,16 @@ def _place(middle: NDArray[np.float64], heading: NDArray[np.float64], length: fl
     return np.asarray(points)
 
 
-def _dropouts(n: int, rate: float, share: float, generator: np.random.Generator, close: NDArray[np.float64]) -> NDArray[np.bool_]:
+def dropouts(
+    n: int, rate: float, share: float, generator: np.random.Generator, close: NDArray[np.float64], animals: int = len(ANIMALS)
+) -> NDArray[np.bool_]:
     """Draw runs of frames in which single keypoints are lost; more often when the animals touch."""
-    hidden = np.zeros((n, len(ANIMALS), len(KEYPOINTS)), dtype=bool)
+    hidden = np.zeros((n, animals, len(KEYPOINTS)), dtype=bool)
     if share <= 0 or n == 0:
         return hidden
     mean = 0.3 * rate
     count = generator.poisson(share * n / mean, hidden.shape[1:])
-    for animal in range(len(ANIMALS)):
+    for animal in range(animals):
         for point in range(len(KEYPOINTS)):
             first = generator.integers(0, n, count[animal, point])
             first = first[generator.random(len(first)) < 0.4 + 0.6 * close[first]]
@@ -103,7 +105,8 @@ def _dropouts(n: int, rate: float, share: float, generator: np.random.Generator,
     return hidden
 
 
-def _smooth(values: NDArray[np.float64], ease: float) -> NDArray[np.float64]:
+def smooth(values: NDArray[np.float64], ease: float) -> NDArray[np.float64]:
+    """Follow values with some delay."""
     if len(values) == 0:
         return values
     smoothed, _ = lfilter([ease], [1, ease - 1], values, zi=[(1 - ease) * values[0]])

@@ -14,6 +14,7 @@ from ethobench.core.errors import EthobenchError
 from ethobench.core.recording import Data
 from ethobench.datasets import _synthetic_pose as pose
 from ethobench.datasets import _synthetic_tag as tag
+from ethobench.datasets import _synthetic_trio as trio
 from ethobench.datasets._annotators import Annotator, annotate
 from ethobench.datasets._base import Family, register_dataset
 from ethobench.datasets._semi_markov import sample_codes, to_annotation, vary
@@ -21,16 +22,16 @@ from ethobench.datasets._semi_markov import sample_codes, to_annotation, vary
 REVISION = 1
 TRUTH = "truth"
 ANNOTATORS = (Annotator("ann1", delay=0.15, jitter=0.08, missed=0.03), Annotator("ann2", delay=0.3, jitter=0.15, missed=0.1))
-KINDS = {"pose": (pose.STATES, pose.BACKGROUND, 30.0), "tag": (tag.STATES, None, 25.0)}
+KINDS = {"pose": (pose.STATES, pose.BACKGROUND, 30.0), "tag": (tag.STATES, None, 25.0), "trio": (trio.STATES, trio.BACKGROUND, 30.0)}
 
 
 @register_dataset
 class Synthetic(Family):
-    """``synthetic/pose``: two mice seen from above; ``synthetic/tag``: an accelerometer and gyroscope."""
+    """``pose``: two mice seen from above; ``trio``: three, and who does what to whom; ``tag``: an accelerometer and gyroscope."""
 
     title = "made on the spot: behaviour known exactly, individuals that differ, simulated annotators"
     licence = "MIT"
-    variants = ("pose", "tag")
+    variants = ("pose", "tag", "trio")
 
     def load(self, variant: str, **options: Any) -> Dataset:
         return make_dataset(variant, **options)
@@ -53,7 +54,7 @@ def make_dataset(
 
     Parameters
     ----------
-    kind : {"pose", "tag"}
+    kind : {"pose", "tag", "trio"}
     individuals : int
         Animals (or pairs), each with a body, pace and habits of its own.
     recordings : int
@@ -74,6 +75,8 @@ def make_dataset(
     """
     if kind not in KINDS:
         raise EthobenchError(f"synthetic data are of kind {' or '.join(KINDS)}, not {kind!r}")
+    if kind == "trio" and annotators:
+        raise EthobenchError("simulated annotators do not tell who does what to whom: synthetic/trio carries the truth alone")
     if individuals < 1 or recordings < 1 or seconds <= 0:
         raise EthobenchError("synthetic data need at least one individual, one recording and a length above zero")
     states, background, usual = KINDS[kind]
@@ -86,9 +89,10 @@ def make_dataset(
             source = np.random.SeedSequence([seed, animal, number])
             process, body, *eyes = source.spawn(2 + len(annotators))
             codes = sample_codes(habits, round(seconds * rate), rate, np.random.default_rng(process))
-            truth = to_annotation(codes, ethogram, rate)
+            pairs = trio.draw_pairs(codes, np.random.default_rng([seed, animal, number, 2]))
+            truth = trio.to_annotation(codes, pairs, ethogram, rate) if kind == "trio" else to_annotation(codes, ethogram, rate)
             seen = {a.name: annotate(truth, a, np.random.default_rng(eye)) for a, eye in zip(annotators, eyes, strict=True)}
-            load = partial(_signals, kind, codes, rate, [seed, animal], body, missing)
+            load = partial(_signals, kind, codes, pairs, rate, [seed, animal], body, missing)
             name = f"animal{animal + 1:02d}" + (f"_{number + 1}" if recordings > 1 else "")
             made.append(
                 Recording(
@@ -98,8 +102,8 @@ def make_dataset(
                     n_frames=len(codes),
                     signals=load,
                     annotations=seen or {TRUTH: truth},
-                    subjects=pose.ANIMALS if kind == "pose" else (),
-                    metadata={"width": pose.WIDTH, "height": pose.HEIGHT} if kind == "pose" else {},
+                    subjects={"pose": pose.ANIMALS, "trio": trio.ANIMALS}.get(kind, ()),
+                    metadata={"width": pose.WIDTH, "height": pose.HEIGHT} if kind != "tag" else {},
                 )
             )
             dealt[name] = animal % folds
@@ -115,9 +119,19 @@ def make_dataset(
     )
 
 
-def _signals(kind: str, codes: NDArray[np.int64], rate: float, animal: list[int], source: np.random.SeedSequence, missing: float) -> Data:
+def _signals(
+    kind: str,
+    codes: NDArray[np.int64],
+    pairs: NDArray[np.int64],
+    rate: float,
+    animal: list[int],
+    source: np.random.SeedSequence,
+    missing: float,
+) -> Data:
     """Make a recording's signals; the body is the individual's, the movement the recording's own."""
     generator, traits = np.random.default_rng(source), np.random.default_rng([*animal, 1])
     if kind == "pose":
         return pose.make_poses(codes, rate, generator, traits, missing)
+    if kind == "trio":
+        return trio.make_poses(codes, pairs, rate, generator, traits, missing)
     return tag.make_signals(codes, rate, generator, traits)
