@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import ethobench as eb
-from ethobench import Annotation, Dataset, Ethogram, Prediction, Recording, Signals
+from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import EthobenchError
 from ethobench.learning.decoding import Decoder
 from ethobench.models import _base, _candidates, auto
@@ -139,27 +139,6 @@ def test_overlapping_behaviours():
     prediction = model.predict(recordings[0])
     assert not prediction.exclusive
     assert (prediction.annotation.to_frames() == recordings[0].annotation().to_frames()).mean() > 0.9
-
-
-def test_candidates_are_weighed_by_how_probable_the_truth_is():
-    ethogram = Ethogram(["rest", "run"], background="rest")
-    random = np.random.default_rng(0)
-    truths, good, noise = {}, {}, {}
-    for name in "abcd":
-        codes = np.repeat(random.integers(0, 2, 60), 20)
-        truths[name] = Annotation.from_frames(codes, ethogram, 10.0)
-        for kind, sure in ((good, 2.0), (noise, 0.0)):
-            scores = random.normal(0, 1, 1200) + sure * (2 * codes - 1)
-            chance = 1 / (1 + np.exp(-2 * scores))
-            kind[name] = Prediction(np.stack([1 - chance, chance], axis=1), ethogram, 10.0)
-    model = Auto()
-    model.ethogram, model.exclusive = ethogram, True
-    candidates = [_candidates.Candidate("boost", noise), _candidates.Candidate("tcn", good)]
-    model._blend(candidates, truths, {name: name for name in truths})
-    assert model.weights == {"boost": 0.0, "tcn": 1.0}
-    alike = [_candidates.Candidate("boost", good), _candidates.Candidate("tcn", good)]
-    model._blend(alike, truths, {name: name for name in truths})
-    assert sum(model.weights.values()) == 1
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core import intervals as iv
 from ethobench.core.folds import deal_folds
+from ethobench.learning.calibration import log_loss
 from ethobench.metrics import score
 from ethobench.models._base import Model
 from ethobench.models.boost import Boost
@@ -89,6 +90,7 @@ class Candidate:
         if truths:
             found = score({n: self.predictions[n].annotation for n in truths}, truths, resamples=0, behaviors="all").overall
             told |= {name: round(float(found[name]), 4) for name in ("f1", "bout_f1") if found.get(name) is not None}
+            told["log_loss"] = round(log_loss({n: self.predictions[n] for n in truths}, truths), 4)
         return told
 
 

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Signals
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
-from ethobench.features._tag_signals import triple_rows
 from ethobench.features.multiscale import Baseline, base_signals
 from ethobench.learning.augmentation import Layout
 
@@ -21,22 +19,18 @@ FAR = 5.0  # deviations beyond which a value says no more
 
 
 class Inputs(NamedTuple):
-    """Signals of a stretch: as measured, relative to the recording, and the share of them that is known."""
+    """Signals of a stretch: as measured, and relative to the recording."""
 
     measured: NDArray[np.float32]
     own: NDArray[np.float32]
     names: tuple[str, ...]
-    own_names: tuple[str, ...]
 
 
 def read_inputs(data: Data, rate: float, baseline: Baseline, keypoints: Mapping[str, Keypoint]) -> Inputs:
-    """Compute the signals of a stretch; the axes of sensors are not told relative to the recording, as they turn together."""
+    """Compute the signals of a stretch."""
     rows, names = base_signals(data, rate, baseline, keypoints)
-    axes = {row for places in triple_rows(names, data.channels).values() for row in places} if isinstance(data, Signals) else set()
-    chosen = [row for row in range(len(names)) if row not in axes]
-    middle, spread = np.array(baseline.middle)[chosen], np.array(baseline.spread)[chosen]
-    own = (rows[chosen] - middle[:, None]) / spread[:, None]
-    return Inputs(rows.T.astype(np.float32), own.T.astype(np.float32), names, tuple(f"{names[row]}{OWN}" for row in chosen))
+    own = (rows - np.array(baseline.middle)[:, None]) / np.array(baseline.spread)[:, None]
+    return Inputs(rows.T.astype(np.float32), own.T.astype(np.float32), names)
 
 
 @dataclass(frozen=True)
@@ -45,14 +39,13 @@ class Scaling:
 
     Attributes
     ----------
-    names, own_names : tuple of str
-        Signals as measured, and relative to the recording.
+    names : tuple of str
+        The signals.
     mean, scale : tuple of float
-        Of the signals as measured.
+        As measured; those relative to the recording are taken as they are.
     """
 
     names: tuple[str, ...]
-    own_names: tuple[str, ...]
     mean: tuple[float, ...]
     scale: tuple[float, ...]
 
@@ -71,16 +64,16 @@ class Scaling:
         mean = total / np.maximum(count, 1)
         scale = np.sqrt(np.maximum(squares / np.maximum(count, 1) - mean**2, 0))
         scale = np.where(scale > 1e-9, scale, 1.0)
-        return cls(inputs[0].names, inputs[0].own_names, tuple(map(float, mean + level)), tuple(map(float, scale)))
+        return cls(inputs[0].names, tuple(map(float, mean + level)), tuple(map(float, scale)))
 
     @property
     def channels(self) -> tuple[str, ...]:
         """The names of all channels."""
-        return (*self.names, *self.own_names, SEEN)
+        return (*self.names, *(f"{name}{OWN}" for name in self.names), SEEN)
 
     def layout(self) -> Layout:
         """Tell augmentations what the channels are."""
-        rest = len(self.own_names) + 1
+        rest = len(self.names) + 1
         return Layout(self.channels, mean=(*self.mean, *[0.0] * rest), scale=(*self.scale, *[1.0] * rest))
 
     def apply(self, inputs: Inputs) -> NDArray[np.float32]:
@@ -93,6 +86,5 @@ class Scaling:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Make one from what `dataclasses.asdict` gave, after it was written and read as JSON."""
-        names, own = (tuple(map(str, plain[key])) for key in ("names", "own_names"))
         mean, scale = (tuple(map(float, plain[key])) for key in ("mean", "scale"))
-        return cls(names, own, mean, scale)
+        return cls(tuple(map(str, plain["names"])), mean, scale)

@@ -13,23 +13,15 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.learning.calibration import (
-    Calibration,
-    calibrate_across,
-    calibration_error,
-    coverage_curve,
-    fit_calibration,
-    log_loss,
-    with_probabilities,
-)
+from ethobench.learning.blending import Blend, fit_blend, weighted_mean
+from ethobench.learning.calibration import calibration_error, coverage_curve, with_probabilities
 from ethobench.learning.decoding import Decoder, Trial, check_metric, fit_decoder
 from ethobench.models._base import Model, load_model, register_model
-from ethobench.models._candidates import Candidate, Clock, run_candidates
+from ethobench.models._candidates import Clock, run_candidates
 from ethobench.models._familiar import Familiar
 from ethobench.models._inputs import SignalModel, plain_keypoints, stated_keypoints
 
 FACTS = "auto.json"
-WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 DECODED = 300_000  # frames on which decoders are compared
 
 
@@ -72,11 +64,8 @@ class Auto(SignalModel):
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
 
-    exclusive: bool
     parts: dict[str, Model]
-    weights: dict[str, float]
-    calibrations: dict[str, Calibration]
-    trials: list[Trial]
+    blend: Blend
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
         super().__init__(seed=seed, **({"metric": decode} if decode else {}), **params)
@@ -84,90 +73,28 @@ class Auto(SignalModel):
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
         merged = {name: truth.without_subjects() for name, truth in truths.items()}
-        self.exclusive = all(truth.is_exclusive for truth in merged.values())
         groups = {recording.id: recording.individual for recording in data}
         clock = Clock(self.params.budget)
         candidates = run_candidates(data, truths, self, clock, self.params.folds)
         judged = {name: truth for name, truth in merged.items() if all(name in c.predictions for c in candidates)}
-        self.trials = []
-        self._blend(candidates, judged, groups)
-        self.decoder = self._choose_decoder(candidates, judged, groups)
+        said = {c.name: {name: c.predictions[name] for name in judged} for c in candidates}
+        self.blend, self.decoder = Blend({candidates[0].name: 1.0}, {}), Decoder()
+        trials: list[Trial] = []
+        if judged:
+            self.blend, joined = fit_blend(said, judged, groups)
+            self.decoder, trials = choose_decoder(joined, judged, self.params.metric, groups)
         self.familiar = Familiar.of([self._baseline(recording) for recording in data])
-        self.parts = {c.name: c.learn_all() for c in candidates if self.weights[c.name] > 0}
-        self._tell(candidates, judged, clock)
-
-    def _blend(self, candidates: list[Candidate], truths: Mapping[str, Annotation], groups: Mapping[str, str]) -> None:
-        """Calibrate every candidate, and find the weights under which rare and common behaviours are most probable."""
-        self.calibrations = {}
-        shown = {}
-        for candidate in candidates:
-            own = {name: candidate.predictions[name] for name in truths}
-            if not own:
-                size = len(self.ethogram or ()) + (self.exclusive and (self.ethogram is not None and self.ethogram.background is None))
-                self.calibrations[candidate.name] = Calibration(1.0, (0.0,) * size, self.exclusive)
-                continue
-            self.calibrations[candidate.name] = fit_calibration(own, truths, groups=groups)
-            shown[candidate.name] = calibrate_across(own, truths, groups=groups)
-        names = [c.name for c in candidates]
-        self.weights = {names[0]: 1.0} | dict.fromkeys(names[1:], 0.0)
-        if len(names) == 2 and len(shown) == 2:
-            losses = []
-            for share in WEIGHTS:
-                mixed = {name: _mixed(shown, {names[0]: 1 - share, names[1]: share}, name) for name in truths}
-                losses.append(log_loss(mixed, truths, balanced=True))
-            best = WEIGHTS[int(np.argmin(losses))]
-            self.weights = {names[0]: 1 - best, names[1]: best}
-
-    def _out_of_fold(self, candidates: list[Candidate], truths: Mapping[str, Annotation]) -> dict[str, Prediction]:
-        found: dict[str, dict[str, Prediction]] = {
-            c.name: {n: with_probabilities(p, self.calibrations[c.name].apply(p.probabilities)) for n, p in c.predictions.items()}
-            for c in candidates
-            if self.weights[c.name] > 0
-        }
-        return {name: _mixed(found, self.weights, name) for name in truths}
-
-    def _choose_decoder(self, candidates: list[Candidate], truths: Mapping[str, Annotation], groups: Mapping[str, str]) -> Decoder:
-        """Choose how probabilities become bouts; where there are very many frames, on every n-th of them."""
-        predictions = self._out_of_fold(candidates, truths)
-        if not predictions:
-            return Decoder()
-        every = max(1, round(sum(p.n_frames for p in predictions.values()) / DECODED))
-        thin = {name: _thinned(prediction, truths[name], every) for name, prediction in predictions.items()}
-        decoder, self.trials = fit_decoder(
-            {name: prediction for name, (prediction, _) in thin.items()},
-            {name: truth for name, (_, truth) in thin.items()},
-            metric=self.params.metric,
-            groups=groups,
-        )
-        return replace(decoder, trust=decoder.trust / every)  # as much evidence in a second, though there are more frames in it
-
-    def _tell(self, candidates: list[Candidate], truths: Mapping[str, Annotation], clock: Clock) -> None:
-        rows = []
-        for candidate in candidates:
-            own = {name: candidate.predictions[name] for name in truths}
-            rows.append({**candidate.row(truths), "weight": self.weights[candidate.name]})
-            if own:
-                rows[-1]["log_loss"] = round(log_loss(own, truths), 4)
+        self.parts = {c.name: c.learn_all() for c in candidates if self.blend.weights[c.name] > 0}
+        rows = [{**c.row(judged), "weight": self.blend.weights[c.name]} for c in candidates]
         self.account = {"candidates": rows, "budget": clock.budget, "seconds": round(clock.elapsed, 1), "notes": clock.notes}
-        blended = self._out_of_fold(candidates, truths)
-        if blended:
-            honest = calibrate_across(blended, truths)
-            self.account["calibration_error"] = [round(calibration_error(p, truths), 4) for p in (blended, honest)]
-            if self.exclusive:
-                curve = [point._asdict() for point in coverage_curve(blended, truths) if point.coverage > 0]
-                self.account["coverage"] = [{key: round(value, 4) for key, value in point.items()} for point in curve]
-            chosen = next((trial for trial in self.trials if trial.chosen), None)
-            if chosen is not None:
-                self.account["decoded"] = {"f1": round(chosen.f1, 4), "bout_f1": round(chosen.bout_f1, 4), "tried": len(self.trials)}
+        if judged:
+            plain = {name: weighted_mean({c: own[name] for c, own in said.items()}, self.blend.weights) for name in judged}
+            self.account |= _figures(plain, joined, judged, trials)
 
     def _predict(self, recording: Recording) -> Prediction:
         if self.ethogram is None:
             raise EthobenchError("this model has not learnt anything yet")
-        found: dict[str, dict[str, Prediction]] = {}
-        for name, part in self.parts.items():
-            own = part._predict(recording)
-            found[name] = {"": with_probabilities(own, self.calibrations[name].apply(own.probabilities))}
-        return _mixed(found, self.weights, "")
+        return self.blend.apply({name: part._predict(recording) for name, part in self.parts.items()})
 
     def _decode(self, prediction: Prediction) -> Prediction:
         """Turn probabilities into bouts; what is not sure enough is left unobserved."""
@@ -189,9 +116,7 @@ class Auto(SignalModel):
 
     def _save(self, folder: Path) -> None:
         facts = {
-            "exclusive": self.exclusive,
-            "weights": self.weights,
-            "calibrations": {name: own.to_dict() for name, own in self.calibrations.items()},
+            "blend": self.blend.to_dict(),
             "parts": list(self.parts),
             "keypoints": plain_keypoints(self.keypoints),
             "familiar": None if self.familiar is None else asdict(self.familiar),
@@ -205,22 +130,38 @@ class Auto(SignalModel):
 
         facts = read_json(folder / FACTS)
         try:
-            self.exclusive, self.keypoints = bool(facts["exclusive"]), stated_keypoints(facts["keypoints"])
+            self.blend, self.keypoints = Blend.from_dict(facts["blend"]), stated_keypoints(facts["keypoints"])
             self.familiar = Familiar.from_dict(facts["familiar"]) if facts["familiar"] else None
-            self.weights = {str(name): float(weight) for name, weight in facts["weights"].items()}
-            self.calibrations = {str(name): Calibration.from_dict(own) for name, own in facts["calibrations"].items()}
             names = [name for name in ("boost", "tcn") if name in facts["parts"]]
         except (KeyError, TypeError, ValueError, EthobenchError) as error:
             raise FormatError(folder / FACTS, f"the model's facts are damaged ({error})") from None
         self.parts = {name: load_model(folder / name) for name in names}
 
 
-def _mixed(found: Mapping[str, Mapping[str, Prediction]], weights: Mapping[str, float], name: str) -> Prediction:
-    """Return the weighted mean of what candidates say of a recording."""
-    own = {candidate: predictions[name] for candidate, predictions in found.items()}
-    first = next(iter(own.values()))
-    total = sum(weights[candidate] * p.probabilities.astype(np.float32) for candidate, p in own.items())
-    return with_probabilities(first, np.asarray(total / np.float32(sum(weights[candidate] for candidate in own))))
+def choose_decoder(
+    predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], metric: str, groups: Mapping[str, str]
+) -> tuple[Decoder, list[Trial]]:
+    """Choose how probabilities become bouts; where there are very many frames, on every n-th of them."""
+    every = max(1, round(sum(p.n_frames for p in predictions.values()) / DECODED))
+    thin = {name: _thinned(prediction, truths[name], every) for name, prediction in predictions.items()}
+    said, true = {name: pair[0] for name, pair in thin.items()}, {name: pair[1] for name, pair in thin.items()}
+    decoder, trials = fit_decoder(said, true, metric=metric, groups=groups)
+    return replace(decoder, trust=decoder.trust / every), trials  # as much evidence in a second, though there are more frames in it
+
+
+def _figures(
+    plain: Mapping[str, Prediction], joined: Mapping[str, Prediction], truths: Mapping[str, Annotation], trials: list[Trial]
+) -> dict[str, Any]:
+    """Return what out-of-fold predictions tell of the blend: before calibration, after it, decoded, and with frames left out."""
+    before, after = (round(calibration_error(side, truths), 4) for side in (plain, joined))
+    told: dict[str, Any] = {"calibration_error": {"before": before, "after": after}}
+    if next(iter(joined.values())).exclusive:
+        curve = [point._asdict() for point in coverage_curve(joined, truths) if point.coverage > 0]
+        told["coverage"] = [{key: round(value, 4) for key, value in point.items()} for point in curve]
+    for trial in trials:
+        if trial.chosen:
+            told["decoded"] = {"f1": round(trial.f1, 4), "bout_f1": round(trial.bout_f1, 4), "tried": len(trials)}
+    return told
 
 
 def _confidence(prediction: Prediction) -> np.ndarray:

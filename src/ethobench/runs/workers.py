@@ -17,7 +17,13 @@ from ethobench.core.cores import usable_cores
 from ethobench.core.errors import EthobenchError
 
 CLUSTERS = ("local", "slurm", "pbs", "sge")
-UNWATCHED = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.interval": "5s"}
+UNWATCHED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.tick.interval": "1s",
+    "distributed.worker.memory.monitor-interval": "1s",
+    "distributed.scheduler.work-stealing": False,
+}
 """What Dask's workers watch of themselves for its dashboard costs time, and here nobody looks."""
 
 
