@@ -10,6 +10,8 @@ import pytest
 from ethobench import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError
 from ethobench.learning.blending import Blend, fit_blend, weighted_mean
+from ethobench.learning.calibration import Calibration
+from ethobench.learning.decoding import Decoder
 
 ETHOGRAM = Ethogram(["rest", "run"], background="rest")
 
@@ -66,3 +68,15 @@ def test_without_calibration_it_is_the_mean():
     found = Blend({"boost": 0.25, "tcn": 0.75}, {}).apply(said).probabilities
     np.testing.assert_allclose(found, 0.25 * one["a"].probabilities + 0.75 * two["a"].probabilities, atol=1e-6)
     assert np.array_equal(weighted_mean({"boost": one["a"]}, {"boost": 1.0}).probabilities, one["a"].probabilities.astype(np.float32))
+
+
+def test_what_calibration_takes_from_rare_behaviours_can_be_given_back():
+    calibrations = {"boost": Calibration(1.0, (0.5, -0.5), True), "tcn": Calibration(1.0, (1.5, -9.0), True)}
+    found = Blend({"boost": 0.5, "tcn": 0.5}, calibrations).priors(ETHOGRAM)
+    assert found["rest"] == pytest.approx(np.exp(-1.0))
+    assert found["run"] == pytest.approx(np.exp(3.0))
+    raw = np.array([[0.3, 0.7], [0.6, 0.4]])
+    blend = Blend({"boost": 1.0}, {"boost": calibrations["boost"]})
+    calibrated = blend.apply({"boost": Prediction(raw, ETHOGRAM, 10.0)})
+    undone, _ = Decoder(priors=blend.priors(ETHOGRAM)).prepare(calibrated)
+    np.testing.assert_allclose(undone, raw, atol=1e-6)

@@ -26,6 +26,7 @@ def plans(
     model: str,
     *,
     params: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
     shares: Sequence[float] = SHARES,
     annotator: str | None = None,
     by: str = "individual",
@@ -40,13 +41,15 @@ def plans(
     model : str
     params : mapping, optional
         Hyper-parameters.
+    options : mapping, optional
+        What `load_dataset` takes besides.
     shares : sequence of float
         Of the individuals of the training folds; each is part of the next larger one. Shares of less than one are left out.
     annotator, by, seed
         As for `own.plans`.
     """
     source = str(Path(dataset).resolve()) if Path(dataset).exists() else dataset
-    data = with_folds(load_dataset(source), by=by)
+    data = with_folds(load_dataset(source, **(options or {})), by=by)
     groups = data.groups() if by == "individual" else {r.id: r.id for r in data}
     jobs = []
     for fold in sorted(set(data.folds.values())):
@@ -59,7 +62,7 @@ def plans(
             chosen = {*order[:count]}
             train = [r.id for r in data if groups[r.id] in chosen and data.folds[r.id] != fold]
             test = [r.id for r in data if data.folds[r.id] == fold]
-            about = {"source": source, "annotator": annotator, "seed": seed + fold, "fold": fold}
+            about = {"source": source, "options": options or {}, "annotator": annotator, "seed": seed + fold, "fold": fold}
             jobs.append(make_job(NAME, data, model, train, test, params, setting=_setting(share), **about))
     yield from _at_once(jobs)
 

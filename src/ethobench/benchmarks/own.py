@@ -36,6 +36,7 @@ def plans(
     chosen: Sequence[str] = MODELS,
     *,
     params: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Mapping[str, Any] | None = None,
     search: Search | None = None,
     annotator: str | None = None,
     by: str = "individual",
@@ -52,6 +53,8 @@ def plans(
         Models.
     params : mapping, optional
         Hyper-parameters that are fixed, by model.
+    options : mapping, optional
+        What `load_dataset` takes besides.
     search : Search, optional
         How hyper-parameters are chosen, on the first fold.
     annotator : str, optional
@@ -63,7 +66,7 @@ def plans(
     """
     path = Path(dataset)
     source = str(path.resolve()) if path.exists() else dataset
-    data = with_folds(load_dataset(source), by=by)
+    data = with_folds(load_dataset(source, **(options or {})), by=by)
     for recording in data:
         recording.annotation(annotator)  # complains now rather than in every job
     setting = WHOLE[by != "individual"]
@@ -74,6 +77,7 @@ def plans(
             model,
             dataset=data.name or dataset,
             source=source,
+            options=options,
             params=(params or {}).get(model),
             search=search,
             setting=setting,

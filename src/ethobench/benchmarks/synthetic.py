@@ -13,7 +13,7 @@ from ethobench.runs import Plan, Search
 DATASETS = ("synthetic/pose", "synthetic/tag")
 ALL = (*DATASETS, "synthetic/trio")
 MODELS = ("chance", "rf")
-OPTIONS = {"individuals": 8, "seconds": 120.0, "folds": 4}
+OPTIONS: dict[str, Any] = {"individuals": 8, "seconds": 120.0, "folds": 4}
 
 
 def plans(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ethobench.core.cores import usable_cores
-
-if TYPE_CHECKING:
-    from ethobench.models import Model
 
 
 def run(
@@ -29,6 +26,11 @@ def run(
         ),
     ] = None,
     split: Annotated[str, typer.Option(help="What is never split between training and test: individual or recording.")] = "individual",
+    corrections: Annotated[
+        Path | None,
+        typer.Option(help="Folder of corrections from `ethobench view`, where they are not beside your recordings.csv.", metavar="DIR"),
+    ] = None,
+    budget: Annotated[str, typer.Option(help="Model auto: how long it may take in all, such as 10m, 90s or 2h.", metavar="TIME")] = "",
     evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first.")] = True,
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Also train on parts of the data, to tell whether more labels would help.")
@@ -50,10 +52,14 @@ def run(
     params = read_params(param or [], [model], decode)[model]
     if init is not None:
         params[_place_for(init, model)] = str(init.resolve())
+    if budget:
+        params["budget"] = _seconds(budget)
     fresh = create_model(model, seed=seed, **params)
+    options = {} if corrections is None else {"corrections": str(corrections.resolve())}
     if evaluate:
-        fresh.evaluation = _cross_validate(dataset, out, fresh, params, annotator, split, workers, learning_curve)
-    data = load_dataset(dataset)
+        shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
+        fresh.evaluation = _cross_validate(dataset, model, Path(f"{out}-cv"), shared, workers, learning_curve)
+    data = load_dataset(dataset, **options)
     typer.echo(f"learning from all {len(data)} recordings", err=True)
     fresh.fit(data, annotator=annotator)
     fresh.save(out)
@@ -76,9 +82,16 @@ def _place_for(init: Path, model: str) -> str:
     raise EthobenchError(f"model {model!r} cannot begin with {init}; these can: {', '.join(able)}")
 
 
-def _cross_validate(
-    dataset: str, out: Path, model: Model, params: dict[str, Any], annotator: str | None, split: str, workers: int, curve: bool
-) -> dict[str, Any]:
+def _seconds(text: str) -> float:
+    """Read a time such as 10m."""
+    number, unit = text.strip()[:-1], text.strip()[-1:]
+    try:
+        return float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
+    except (KeyError, ValueError):
+        raise typer.BadParameter(f"{text!r} is no time: give 90s, 10m or 2h", param_hint="--budget") from None
+
+
+def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any], workers: int, curve: bool) -> dict[str, Any]:
     """Score the model on individuals it has not seen, and show it."""
     from ethobench.benchmarks import learning_curve, own, results_table
     from ethobench.cli._progress import shown_progress
@@ -88,10 +101,10 @@ def _cross_validate(
     from ethobench.runs import Engine, Store
     from ethobench.runs.workers import local_workers
 
-    store = Store(out.with_name(f"{out.name}-cv"))
-    plans = list(own.plans(dataset, [model.name], params={model.name: params}, annotator=annotator, by=split, seed=model.seed))
+    store = Store(place)
+    plans = list(own.plans(dataset, [model], **{**shared, "params": {model: shared["params"]}}))
     if curve:
-        plans += learning_curve.plans(dataset, model.name, params=params, annotator=annotator, by=split, seed=model.seed)
+        plans += learning_curve.plans(dataset, model, **shared)
     with local_workers(workers) as staff, shown_progress() as watch:
         outcome = Engine(store, staff.make_executor, staff.count, watch).run(plans)
     if outcome.failed or outcome.broken:
@@ -103,4 +116,4 @@ def _cross_validate(
         told = learning_curve.curve_table(store)
         columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
         print_table(columns, [[row.get(c) for c in columns] for row in told])
-    return own.evaluation(store, model.name)
+    return own.evaluation(store, model)

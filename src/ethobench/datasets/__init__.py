@@ -8,19 +8,23 @@ from typing import Any
 from ethobench.core import Dataset
 from ethobench.core.errors import NotFoundError
 from ethobench.datasets._base import Family, all_names, families, register_dataset, split_name
+from ethobench.datasets._corrections import with_corrections
 from ethobench.datasets._fetch import data_folder
 from ethobench.datasets.manifest import MANIFEST, load_manifest
 
 __all__ = ["Family", "all_names", "data_folder", "families", "load_dataset", "register_dataset", "split_name"]
 
 
-def load_dataset(name: str | Path, **options: Any) -> Dataset:
+def load_dataset(name: str | Path, *, corrections: str | Path | None = None, **options: Any) -> Dataset:
     """Load a dataset by name, from a folder, or from a ``recordings.csv`` of your own.
 
     Parameters
     ----------
     name : str or Path
         ``"bebe/HAR"``, ``"calms21/task1"``, ``"banos"``, ``"synthetic/pose"``, ...; or a path.
+    corrections : path, optional
+        A folder that the viewer saved corrections to, to be added as further annotators; those beside a ``recordings.csv`` of your own
+        are added anyway.
     **options
         What the dataset takes; for synthetic ones ``individuals``, ``seconds``, ``seed``, ...
 
@@ -30,6 +34,11 @@ def load_dataset(name: str | Path, **options: Any) -> Dataset:
     >>> len(data), data.ethogram.names
     (2, ('attack', 'investigation', 'mount', 'other'))
     """
+    data = _load(name, options)
+    return data if corrections is None else with_corrections(data, Path(corrections))
+
+
+def _load(name: str | Path, options: dict[str, Any]) -> Dataset:
     path = Path(name)
     if path.suffix == ".csv" or (path / MANIFEST).is_file():
         return load_manifest(path if path.suffix == ".csv" else path / MANIFEST, **options)

@@ -8,10 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from ethobench.core import Annotation, Prediction
+from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError
 from ethobench.learning.calibration import Calibration, calibrate_across, fit_calibration, log_loss, with_probabilities
+from ethobench.learning.decoding import NOTHING
 
+MOST = 3.0  # of a bias that is undone
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -37,6 +39,18 @@ class Blend:
             own = self.calibrations.get(name)
             calibrated[name] = prediction if own is None else with_probabilities(prediction, own.apply(prediction.probabilities))
         return weighted_mean(calibrated, self.weights)
+
+    def priors(self, ethogram: Ethogram) -> dict[str, float]:
+        """Return the `priors` of a decoder that gives rare behaviours back the weight that they had in training.
+
+        Calibrated probabilities tell how frequent behaviours are; the models were trained with rare ones weighing more, which is
+        better for a mean over behaviours.
+        """
+        names = (*ethogram.names, NOTHING)
+        bias = np.zeros(len(names))
+        for name, own in self.calibrations.items():
+            bias[: len(own.bias)] += self.weights[name] * np.array(own.bias)
+        return {name: float(factor) for name, factor in zip(names, np.exp(-np.clip(bias, -MOST, MOST)), strict=True)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""

@@ -82,7 +82,8 @@ class Auto(SignalModel):
         trials: list[Trial] = []
         if judged:
             self.blend, joined = fit_blend(said, judged, groups)
-            self.decoder, trials = choose_decoder(joined, judged, self.params.metric, groups)
+            priors = self.blend.priors(data.ethogram)
+            self.decoder, trials = choose_decoder(joined, judged, self.params.metric, groups, priors)
         self.familiar = Familiar.of([self._baseline(recording) for recording in data])
         self.parts = {c.name: c.learn_all() for c in candidates if self.blend.weights[c.name] > 0}
         rows = [{**c.row(judged), "weight": self.blend.weights[c.name]} for c in candidates]
@@ -139,13 +140,17 @@ class Auto(SignalModel):
 
 
 def choose_decoder(
-    predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], metric: str, groups: Mapping[str, str]
+    predictions: Mapping[str, Prediction],
+    truths: Mapping[str, Annotation],
+    metric: str,
+    groups: Mapping[str, str],
+    priors: Mapping[str, float],
 ) -> tuple[Decoder, list[Trial]]:
     """Choose how probabilities become bouts; where there are very many frames, on every n-th of them."""
     every = max(1, round(sum(p.n_frames for p in predictions.values()) / DECODED))
     thin = {name: _thinned(prediction, truths[name], every) for name, prediction in predictions.items()}
     said, true = {name: pair[0] for name, pair in thin.items()}, {name: pair[1] for name, pair in thin.items()}
-    decoder, trials = fit_decoder(said, true, metric=metric, groups=groups)
+    decoder, trials = fit_decoder(said, true, metric=metric, groups=groups, priors=priors)
     return replace(decoder, trust=decoder.trust / every), trials  # as much evidence in a second, though there are more frames in it
 
 

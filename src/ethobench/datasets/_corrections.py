@@ -1,0 +1,42 @@
+"""Corrections that the viewer saved, beside the annotators that a dataset came with."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from ethobench.core import Annotation, Dataset
+from ethobench.core.errors import FormatError
+from ethobench.datasets.manifest import MANIFEST
+from ethobench.formats import read_quietly
+from ethobench.formats._tables import read_table
+
+
+def with_corrections(data: Dataset, folder: Path) -> Dataset:
+    """Add what a folder of corrections says as further annotators.
+
+    Parameters
+    ----------
+    data : Dataset
+    folder : Path
+        As the viewer made it: a ``recordings.csv`` with the columns recording, annotations and annotator, and the files it lists.
+    """
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
+        raise FormatError(folder, f"this is no folder of corrections: it has no {MANIFEST}")
+    digest = hashlib.blake2b(data.version.encode(), digest_size=8)
+    found: dict[str, dict[str, Annotation]] = {}
+    table = read_table(manifest)
+    for cells, line in zip(table.rows, table.places, strict=True):
+        row = dict(zip(table.header, cells, strict=True))
+        name, annotator, path = row.get("recording", ""), row.get("annotator", ""), folder / row.get("annotations", "")
+        if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
+            raise FormatError(manifest, f"{row.get('annotations', '')!r} is no file in {folder}", f"row {line}")
+        said = {r.id: r.annotations.get(annotator) for r in read_quietly(path)}.get(name)
+        if said is None or not any(recording.id == name for recording in data):
+            raise FormatError(manifest, f"there is no annotation of {name!r} by {annotator!r} to add to {data.name}", f"row {line}")
+        found.setdefault(name, {})[annotator] = said.with_ethogram(data.ethogram)
+        digest.update(f"{name}\0{annotator}\0".encode() + path.read_bytes())
+    recordings = tuple(r.copy(annotations={**r.annotations, **found[r.id]}) if r.id in found else r for r in data)
+    return replace(data, recordings=recordings, version=digest.hexdigest())
