@@ -35,6 +35,9 @@ SMALL = {
     "dense": {"past": 4, "future": 4, "gap": 1, "layers": (8,), "epochs": 1, "samples": 256},
     "lstm": {"past": 4, "future": 4, "gap": 1, "hidden": 8, "layers": (8,), "epochs": 1, "samples": 256},
     "attention": {"past": 8, "future": 8, "gap": 1, "layers": (8,), "epochs": 1, "samples": 256},
+    "boost": {"rounds": 20},
+    "tcn": {"updates": 25, "width": 16, "levels": 4},
+    "auto": {"budget": 0.001},
 }
 
 

@@ -15,7 +15,9 @@ def run(
         str, typer.Argument(help="A dataset's name, or a folder with a recordings.csv: recording, individual, rate, signals, annotations.")
     ],
     out: Annotated[Path, typer.Option(help="Folder for the model; its cross-validation goes beside it, into OUT-cv.")],
-    model: Annotated[str, typer.Option(help="Which model; see: ethobench models.")] = "rf",
+    model: Annotated[
+        str, typer.Option(help="Which model; see: ethobench models. The best choice without tuning unless told.", show_default=False)
+    ] = "",
     param: Annotated[list[str] | None, typer.Option(help="A hyper-parameter, such as trees=200; may be repeated.")] = None,
     decode: Annotated[str, typer.Option(help="Choose how probabilities become bouts, for: f1, bout_f1, balanced, ...")] = "",
     init: Annotated[Path | None, typer.Option(help="Begin with what was learnt there, by pretrain or train.")] = None,
@@ -40,7 +42,7 @@ def run(
 ) -> None:
     """Train a model on annotated recordings; first tell by grouped cross-validation how good it is on new individuals.
 
-    Example: [bold]ethobench train my_study/ --model rf --out models/rf[/bold]
+    Example: [bold]ethobench train my_study/ --out models/first --budget 10m[/bold]
     """
     from ethobench.cli._params import read_params
     from ethobench.core.errors import EthobenchError
@@ -49,6 +51,7 @@ def run(
 
     if out.exists():
         raise EthobenchError(f"{out} exists and is left alone; choose another name")
+    model = model or _usual_model()
     params = read_params(param or [], [model], decode)[model]
     if init is not None:
         params[_place_for(init, model)] = str(init.resolve())
@@ -80,6 +83,16 @@ def _place_for(init: Path, model: str) -> str:
             return name
     able = [each for each in models.names() if {"init", "weights"} & {f.name for f in dataclasses.fields(models[each].Params)}]
     raise EthobenchError(f"model {model!r} cannot begin with {init}; these can: {', '.join(able)}")
+
+
+def _usual_model() -> str:
+    """Return the model that is best without tuning; the forest where its packages are not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("lightgbm") is not None:
+        return "auto"
+    typer.secho('note: model rf, since auto needs more: pip install "ethobench[boost,nn]"', err=True, fg=typer.colors.YELLOW)
+    return "rf"
 
 
 def _seconds(text: str) -> float:
