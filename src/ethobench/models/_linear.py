@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.models._frames import Features, FrameModel, filled
+
+
+@dataclass(frozen=True)
+class LinearParams:
+    """Hyper-parameters of a machine.
+
+    Attributes
+    ----------
+    iterations : int
+        At most; features are not scaled, as published, so that it often stops there.
+    """
+
+    iterations: int = 1000
 
 
 class LinearMachine(FrameModel):

@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ethobench.models._base import register_model
-from ethobench.models._frames import cores
+from ethobench.models._forest import Forest, ForestParams
 from ethobench.models._wavelets import GRID, WaveletModel, WaveletParams
 
 
 @dataclass(frozen=True)
-class Params(WaveletParams):
-    """Hyper-parameters, beside those of the features.
-
-    Attributes
-    ----------
-    trees : int
-    max_samples : float
-        Share of the frames that each tree sees.
-    """
-
-    trees: int = 100
-    max_samples: float = 0.1
+class Params(ForestParams, WaveletParams):
+    """Hyper-parameters of the forest and of the features."""
 
 
 @register_model
-class WaveletForest(WaveletModel):
+class WaveletForest(Forest, WaveletModel):
     """Trees with balanced classes."""
 
     title = "random forest on wavelets (BEBE)"
     Params = Params
     grid = GRID
-
-    def make_estimator(self) -> Any:
-        """Make the forest."""
-        from sklearn.ensemble import RandomForestClassifier
-
-        chosen = self.params
-        return RandomForestClassifier(
-            chosen.trees, max_samples=chosen.max_samples, class_weight="balanced", random_state=self.seed, n_jobs=cores()
-        )
