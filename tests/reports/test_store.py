@@ -13,7 +13,7 @@ from ethobench.benchmarks import results_table
 from ethobench.cli import report as command
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.reports import datasets_at_hand, render_report, summarize_store
-from ethobench.reports.benchmarks import results
+from ethobench.reports.benchmarks import coverage, results
 from ethobench.reports.tables import pivot
 from ethobench.runs import Job, Store
 from ethobench.runs.perform import perform
@@ -49,6 +49,16 @@ def store(data, tmp_path_factory):
 @pytest.fixture(scope="module")
 def report(store):
     return summarize_store(store, datasets=datasets_at_hand(store))
+
+
+def test_what_is_left_where_a_model_abstains(data):
+    points = [{"confidence": c, "coverage": 1 - c, "accuracy": 0.5 + c / 2, "f1": 0.5} for c in (0.0, 0.5)]
+    unknown = [{"confidence": 0.9, "coverage": 0.0, "accuracy": float("nan"), "f1": 0.5}]
+    figure = coverage([(job(data, 0), {"coverage": points}), (job(data, 1), {"coverage": [*points, *unknown]})])
+    assert rows_of(figure) == [
+        {"dataset": "synthetic/tag", "model": "chance", "confidence": c, "coverage": 1 - c, "accuracy": 0.5 + c / 2} for c in (0.0, 0.5)
+    ]
+    assert coverage([(job(data, 0), {})]) is None
 
 
 def test_a_report_of_a_store_is_plain_json_and_becomes_a_page(report):

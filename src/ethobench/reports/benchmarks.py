@@ -114,6 +114,30 @@ def learning_curves(rows: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> F
     )
 
 
+def coverage(accounts: Sequence[tuple[Job, Mapping[str, Any]]]) -> Figure | None:
+    """Draw how much is left, and how good it is, where models abstain below a confidence; None where no model tells."""
+    points: dict[tuple[str, str, float], list[tuple[float, float]]] = {}
+    for job, account in accounts:
+        for point in account.get("coverage", []):
+            if point["accuracy"] == point["accuracy"]:  # not NaN
+                place = (job.dataset, job.model, float(point["confidence"]))
+                points.setdefault(place, []).append((float(point["coverage"]), float(point["accuracy"])))
+    if not points:
+        return None
+    means = [(*place, *(sum(values) / len(found) for values in zip(*found, strict=True))) for place, found in sorted(points.items())]
+    return make_figure(
+        "coverage",
+        "curves",
+        "Abstaining where unsure",
+        "Share of frames that are right against the share that is left where the model abstains below a confidence; "
+        "by cross-validation within the training data, mean over jobs.",
+        ["dataset", "model", "confidence", "coverage", "accuracy"],
+        [(dataset, model, level, left, right) for dataset, model, level, left, right in means],
+        {"facet": "dataset", "line": "model", "x": "coverage", "y": "accuracy"},
+        unit_square=True,
+    )
+
+
 def timings(jobs: Sequence[tuple[Job, Mapping[str, Any]]]) -> Figure | None:
     """Sum the seconds that each step took over all final jobs of a model; None where nothing was timed."""
     seconds: dict[tuple[str, str], dict[str, float]] = {}

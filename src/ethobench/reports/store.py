@@ -17,7 +17,7 @@ from ethobench.formats import read_quietly
 from ethobench.metrics import Scores, score
 from ethobench.metrics._cases import Case
 from ethobench.reports._shape import Fact, Figure, Report
-from ethobench.reports.benchmarks import STEPS, failures, learning_curves, results, settings, timings
+from ethobench.reports.benchmarks import STEPS, coverage, failures, learning_curves, results, settings, timings
 from ethobench.reports.summarize import in_words, score_group
 from ethobench.runs import Job, Store
 
@@ -30,11 +30,12 @@ MOST_RECORDINGS = 10
 
 @dataclass(frozen=True)
 class Done:
-    """A finished job: its scores by suite, how long its steps took, and where its predictions are."""
+    """A finished job: its scores by suite, how long its steps took, what its model tells, and where its predictions are."""
 
     job: Job
     suites: Mapping[str, Any]
     timing: Mapping[str, Any]
+    account: Mapping[str, Any]
     predictions: Path
 
 
@@ -64,6 +65,7 @@ def summarize_store(
         results(rows),
         settings(rows),
         learning_curves(rows, jobs),
+        coverage([(d.job, d.account) for d in done]),
         timings([(d.job, d.timing) for d in done]),
         failures(failed),
     ]
@@ -106,9 +108,13 @@ def _is_here(source: str) -> bool:
 def _final_jobs(store: Store) -> Iterator[Done]:
     for found in final_jobs(store):
         folder = store.folder(found["key"])
-        timing = folder / "timing.json"
-        seconds = json.loads(timing.read_text(encoding="utf-8")) if timing.is_file() else {}
-        yield Done(Job.from_dict(found["job"]), found["scores"]["suites"], seconds, folder / "predictions.parquet")
+        seconds, account = (_read(folder / name) for name in ("timing.json", "account.json"))
+        yield Done(Job.from_dict(found["job"]), found["scores"]["suites"], seconds, account, folder / "predictions.parquet")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return found
 
 
 def _by_dataset(done: Sequence[Done]) -> dict[tuple[str, str], dict[str, list[Done]]]:
