@@ -54,7 +54,7 @@ def test_it_comes_back_from_a_folder(tmp_path):
     model.save(tmp_path / "saved")
     again = load_model(tmp_path / "saved")
     assert again.predict(data.recordings[0]).annotation == model.predict(data.recordings[0]).annotation
-    assert sorted(p.name for p in (tmp_path / "saved").iterdir()) == ["examples.json", "model.json"]
+    assert sorted(p.name for p in (tmp_path / "saved").iterdir()) == ["CARD.md", "examples.json", "model.json"]
 
 
 def test_zero_shot_needs_no_recordings_and_chance_does(pairs):
@@ -101,7 +101,7 @@ def test_saved_examples_travel_with_the_model(pairs, tmp_path):
         assert again.predict(pairs["animal02"]).annotation == model.predict(pairs["animal02"]).annotation
     assert [e.segments for e in again.worked] == [e.segments for e in model.worked]
     assert again.worked[0].clip.video == tmp_path / "m" / "example0.mp4"
-    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["example0.mp4", "examples.json", "model.json"]
+    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["CARD.md", "example0.mp4", "examples.json", "model.json"]
 
 
 def test_failures_are_predictions_of_nothing_and_are_told(pairs):

@@ -41,7 +41,11 @@ SMALL = {
 }
 
 
-@pytest.fixture(params=models.names())
+QUICK = ("chance", "rf", "kmeans")
+"""Models that are tried also in the tests to run while coding."""
+
+
+@pytest.fixture(params=[each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in models.names()])
 def name(request) -> str:
     return request.param
 

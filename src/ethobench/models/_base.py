@@ -308,9 +308,9 @@ def load_model(path: str | Path) -> Model:
         raise FormatError(
             path / CARD, f"saved by revision {card['revision']} of {model.name!r}, this one is {model.revision}; train it again"
         )
+    model._load(path)
     if card.get("digest", "") not in ("", digest_files(path)):
         raise FormatError(path, "its files are not the ones that were saved: some were changed or lost")
-    model._load(path)
     return model
 
 
