@@ -39,3 +39,10 @@ def _doctest_names(doctest_namespace: dict[str, object], tmp_path_factory: pytes
     doctest_namespace["annotation"] = Annotation.from_bouts(
         [0, 10], [5, 20], ["attack", "mount"], ["attack", "mount"], rate=30, n_frames=100
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import what is slow throughout where only the fast tests are wanted: the libraries it needs load slowly."""
+    if config.option.markexpr == "not slow" and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
+        return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8") or None
+    return None

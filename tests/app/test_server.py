@@ -16,6 +16,8 @@ from ethobench.app.security import new_token
 from ethobench.app.server import static_files
 from ethobench.formats import formats
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "open-sesame"  # noqa: S105
 API = f"/{TOKEN}/api"
 

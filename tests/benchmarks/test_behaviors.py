@@ -16,6 +16,8 @@ from ethobench.core.errors import NotFoundError
 from ethobench.datasets import load_dataset
 from ethobench.runs import Engine, Store
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"individuals": 4, "seconds": 60.0}
 
 

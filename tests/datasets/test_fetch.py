@@ -18,6 +18,8 @@ from ethobench.core.errors import EthobenchError, MissingDataError
 from ethobench.datasets import bebe, split_name
 from ethobench.datasets._fetch import unpack
 
+pytestmark = pytest.mark.slow
+
 METADATA = """\
 clip_column_names: [AccX, AccY, AccZ, individual_id, label]
 clip_ids: [a, b]

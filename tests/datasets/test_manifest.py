@@ -222,6 +222,7 @@ def test_columns_twice_and_the_line_of_excel(folder):
     assert len(load_dataset(folder)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_rats(data):
     with warnings.catch_warnings():

@@ -11,6 +11,8 @@ import pytest
 from tests.docs.blocks import DOCS, PAGES, page_name
 from tests.docs.test_examples import parse
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:

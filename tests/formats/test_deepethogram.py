@@ -91,6 +91,7 @@ def test_sample(data: Path) -> None:
     assert [str(n) for n in recording.notes] == ["5 frames are 'background' and something else at once; both are kept"]
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_banos(data: Path, tmp_path: Path) -> None:
     paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))

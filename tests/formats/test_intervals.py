@@ -273,6 +273,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, spans: list[tuple[
     assert back.n_frames == a.n_frames
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_open_field_raters_agree_as_published(data: Path) -> None:
     from sklearn.metrics import cohen_kappa_score

@@ -138,6 +138,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, codes: list[int], 
     assert back == a
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_banos(data: Path, tmp_path: Path) -> None:
     paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))

@@ -18,6 +18,8 @@ from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
 from ethobench.formats import detect, formats, read_quietly, read_recordings, write_recordings
 from ethobench.formats._nwb_content import OURS
 
+pytestmark = pytest.mark.slow
+
 NWB = formats["nwb"]
 ETHOGRAM = Ethogram(
     [Behavior("attack", "bites or wrestles", key="a"), Behavior("bite", point=True), Behavior("other", channel="S1")], "other"

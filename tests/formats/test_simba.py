@@ -181,6 +181,7 @@ def test_samples(data: Path) -> None:
     assert machine.features.values.shape == (300, 517)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_banos(data: Path, tmp_path: Path) -> None:
     paths = sorted(data.glob("banos/Recording_*/humanAnnotation_1.csv"))

@@ -122,6 +122,7 @@ def test_a_damaged_parquet_is_named(tmp_path):
         read_quietly(path, "tidy_parquet")
 
 
+@pytest.mark.slow
 def test_millions_of_frames_are_small(tmp_path):
     start = np.arange(0, 10_000_000, 100)
     big = Annotation.from_bouts(start, start + 50, np.zeros(len(start), dtype=int), ["x"], 30, 10_000_000)

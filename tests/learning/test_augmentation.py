@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from ethobench.core.errors import EthobenchError
 from ethobench.learning.augmentation import AUGMENTATIONS, GROWTH, SHIFT, TILT, Layout, augment, check_augmentations, check_layout
 
+pytestmark = pytest.mark.slow
+
 KEYPOINTS = ("nose", "left_ear", "right_ear", "tail_base")
 NAMES = tuple(f"{who}/{point}/{axis}" for who in ("a", "b") for point in KEYPOINTS for axis in "xy")
 MICE = Layout((*NAMES, "given"), ("a", "b"), KEYPOINTS, aspect=1024 / 570)

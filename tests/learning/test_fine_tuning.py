@@ -12,6 +12,8 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.learning.fine_tuning import Phase, plan_phases, take_over
 from ethobench.learning.trajectory_networks import convolutional
 
+pytestmark = pytest.mark.slow
+
 TINY = {"past": 6, "future": 6, "gap": 1, "layers": (8, 4), "kernel": 3, "samples": 200}
 RATES = {"epochs": 20, "learning_rate": 5e-5, "head_epochs": 30, "head_learning_rate": 1e-3}
 

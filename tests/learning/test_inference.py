@@ -11,6 +11,8 @@ from ethobench.learning.inference import predict_windows
 from ethobench.learning.layers import FrameNetwork
 from ethobench.learning.streams import Stream
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def network() -> FrameNetwork:

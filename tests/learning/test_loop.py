@@ -17,6 +17,8 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.learning.device import choose_device, own_random_state
 from ethobench.learning.loop import Progress, Training, train
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = Training(epochs=4, learning_rate=0.01, seed=3)
 
 

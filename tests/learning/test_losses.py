@@ -10,6 +10,8 @@ import torch
 
 from ethobench.learning.losses import class_weights, exclusive_loss, overlapping_loss
 
+pytestmark = pytest.mark.slow
+
 
 def test_class_weights_are_the_published_ones():
     targets = np.array([0, 0, 0, 1, -1, -1], dtype=np.int16)

@@ -16,6 +16,8 @@ from ethobench.learning.encoders import PretextNetwork
 from ethobench.learning.pretrain import PretextWindows, _windows, pretext_loss, pretrain
 from ethobench.learning.tensors import read_tensors
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"config": "harnet5", "epochs": 1, "subjects": 2, "per_subject": 4}
 
 

@@ -14,6 +14,8 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.learning.pretrain_poses import hide, pretext_loss, pretrain_poses
 from ethobench.learning.tensors import read_tensors
 
+pytestmark = pytest.mark.slow
+
 SHAPE = {"past": 6, "future": 6, "gap": 1, "layers": (8, 4), "kernel": 3}
 
 

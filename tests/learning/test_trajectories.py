@@ -14,6 +14,8 @@ from ethobench.learning.augmentation import Layout
 from ethobench.learning.trajectories import Reach, Trajectories, check_weight, lay_out, shares_of, weigh_classes, weighted_loss
 from ethobench.learning.trajectory_inputs import learn_preparation
 
+pytestmark = pytest.mark.slow
+
 
 def opened_of(*lengths: int):
     random = np.random.default_rng(0)

@@ -15,6 +15,8 @@ from ethobench.core.signals import Keypoint
 from ethobench.formats.calms21 import KEYPOINTS, MICE
 from ethobench.learning.trajectory_inputs import KINDS, Preparation, hold_gaps, learn_preparation, stated_arena
 
+pytestmark = pytest.mark.slow
+
 RATE = 10.0  # half a second, for which gaps are bridged, is five frames
 
 

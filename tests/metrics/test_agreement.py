@@ -23,6 +23,7 @@ def of(codes, **options) -> Annotation:
     return Annotation.from_frames(np.array(codes), Ethogram(NAMES), 10, **options)
 
 
+@pytest.mark.slow
 @given(three)
 def test_cohen_equals_scikit_learn(codes):
     result = eb.agreement({f"ann{i}": of(c) for i, c in enumerate(codes)})
@@ -139,6 +140,7 @@ def test_ceiling_tells_a_good_model_from_a_bad_one():
         eb.ceiling({"x": of([0, 1])}, model=of([0, 1]))
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarning")
 def test_three_raters_of_twenty_videos(data):

@@ -207,6 +207,7 @@ def test_figures_of_many_recordings_are_those_of_each():
                 assert parts[name]["behaviors"][behavior] == pytest.approx(figures, nan_ok=True), suite
 
 
+@pytest.mark.slow
 def test_states_bring_everything_back():
     pairs = {f"r{k}": (Annotation.from_frames(np.roll(c, 2), ["x", "y", "z"], 5), Annotation.from_frames(c, ["x", "y", "z"], 5))
              for k in range(4) for c in [np.random.default_rng(k).integers(0, 3, 12).repeat(6)]}  # fmt: skip

@@ -30,6 +30,7 @@ def correlation(truth, pred) -> float:
     return sk.matthews_corrcoef(truth, pred) if len({*truth, *pred}) > 1 else 0.0
 
 
+@pytest.mark.slow
 @given(onehots)
 def test_every_behavior_equals_scikit_learn(pair):
     pred, truth = (np.array(v) for v in pair)

@@ -61,6 +61,7 @@ def test_pooled_figures_are_of_summed_counts():
         assert pooled[name] == pytest.approx(whole[name])
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_resampled_individuals():
     pairs = many(5)
     individuals = dict(zip(pairs, "xxyyz", strict=True))
@@ -88,6 +89,7 @@ def test_one_individual_has_no_interval():
     assert scores.table()["low"].isna().all()
 
 
+@pytest.mark.slow
 def test_comparison_of_two_models_is_paired():
     pairs = many()
     good = eb.score(pairs, resamples=2000)

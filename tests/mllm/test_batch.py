@@ -18,6 +18,8 @@ from ethobench.mllm.task import load_task
 from tests.mllm.outcomes import MODELS, STUBS
 from tests.mllm.stubs import Block, Fail, Say
 
+pytestmark = pytest.mark.slow
+
 GOOD = '{"segments": [{"segment_number": 1, "start_time": "00:00", "end_time": "00:03", "behavior": "attack"}]}'
 
 

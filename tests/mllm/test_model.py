@@ -21,6 +21,8 @@ from ethobench.models import models
 from tests.mllm.drawing import draw_video, social_recordings
 from tests.mllm.stubs import Block, Fail, GeminiStub, Say
 
+pytestmark = pytest.mark.slow
+
 OTHER = '{"segments": [{"start_time": "00:00", "end_time": "00:20", "behavior": "other"}]}'
 
 

@@ -20,6 +20,8 @@ from tests.mllm.conftest import KEY
 from tests.mllm.outcomes import MODELS, STUBS, cases, run_case, true_segments
 from tests.mllm.stubs import Block, Fail, GeminiStub, OpenAIStub, Say
 
+pytestmark = pytest.mark.slow
+
 EXPECTED = {
     "well-formed": ("well-formed", [], 1, 0),
     "fence": ("repaired", ["fence"], 1, 0),

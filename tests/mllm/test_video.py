@@ -10,6 +10,8 @@ from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.mllm._digits import glyph_rows
 from ethobench.mllm.video import cut, jpeg, pictures, probe
 
+pytestmark = pytest.mark.slow
+
 
 def grey_at(seconds: float) -> float:
     """What `plain_video` shows at a time."""

@@ -16,6 +16,8 @@ from ethobench.learning.decoding import Decoder
 from ethobench.models import _base, _candidates, auto
 from ethobench.models.auto import Auto
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):

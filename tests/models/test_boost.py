@@ -16,6 +16,8 @@ from ethobench.models import _base, boost
 from ethobench.models._inputs import between, in_order
 from ethobench.models._thinned import choose_rows, row_weights
 
+pytestmark = pytest.mark.slow
+
 ETHOGRAM = Ethogram(["rest", "run"])
 QUICK = {"rounds": 15, "leaves": 7}
 

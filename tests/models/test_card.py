@@ -10,6 +10,8 @@ from ethobench import create_model, load_dataset, load_model
 from ethobench.core.errors import FormatError
 from ethobench.models._card import in_words
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):

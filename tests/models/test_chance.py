@@ -25,6 +25,7 @@ def test_shares_and_bouts_are_those_of_the_training_data():
         eb.create_model("chance", kind="luck").fit(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tag", "pose"])
 def test_a_forest_beats_chance_on_other_individuals(kind):
     data = eb.load_dataset(f"synthetic/{kind}", individuals=6, seconds=120, folds=3)

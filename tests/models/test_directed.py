@@ -14,6 +14,8 @@ from ethobench.core.errors import MismatchError
 from ethobench.core.observed import Track
 from ethobench.models._directed import Directions
 
+pytestmark = pytest.mark.slow
+
 RATE, POINTS, RATS = 10.0, ("nose", "tail_base"), ("ada", "bea", "cleo")
 ETHOGRAM = Ethogram(["sniff", "groom", "other"], "other")
 TINY = {"past": 4, "future": 4, "gap": 1, "layers": (8,), "kernel": 3, "epochs": 1, "samples": 256}

@@ -54,6 +54,7 @@ def test_missing_values_do_no_harm(name):
     assert (prediction.annotation.to_codes() == codes).mean() > 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kmeans", "gmm", "hmm"])
 def test_clusters_are_named_after_most_of_their_labels(name):
     random = np.random.default_rng(0)

@@ -18,6 +18,8 @@ from ethobench.learning.device import own_random_state
 from ethobench.learning.encoder_files import LicenceNotice
 from ethobench.learning.encoders import Downsample, EncodedNetwork, Encoder, Residual
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = {
     "harnet5": [150, 75, 37, 12, 4, 1],
     "harnet10": [300, 150, 75, 15, 3, 1],

@@ -12,6 +12,8 @@ import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import EthobenchError, MismatchError
 
+pytestmark = pytest.mark.slow
+
 CAUSAL = {
     "conv1d": {"past": 17, "gap": 2, "layers": (8, 6), "kernel": 3},
     "dense": {"past": 3, "gap": 2, "layers": (16,)},

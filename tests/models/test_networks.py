@@ -20,6 +20,8 @@ from ethobench.datasets.synthetic import make_dataset
 from ethobench.learning.device import own_random_state
 from ethobench.learning.layers import FrameNetwork
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"cnn": {"epochs": 4, "window": 64}, "crnn": {"epochs": 3, "window": 64, "dilation": 2}, "rnn": {"epochs": 3, "window": 64}}
 
 

@@ -10,6 +10,8 @@ import pytest
 from ethobench import create_model, load_dataset
 from ethobench.core.errors import MismatchError
 
+pytestmark = pytest.mark.slow
+
 OTHER = {"nose": "snout", "left_ear": "earL", "right_ear": "earR", "tail_base": "tailbase"}
 
 

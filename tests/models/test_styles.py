@@ -11,6 +11,8 @@ from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets._annotators import Annotator
 from ethobench.models._styles import by_annotator
 
+pytestmark = pytest.mark.slow
+
 TINY = {"past": 6, "future": 6, "gap": 2, "layers": (16, 8), "kernel": 3, "inputs": "features", "dropout": 0.1}
 EAGER, LATE = Annotator("eager", delay=0.0, jitter=0.0, missed=0.0), Annotator("late", delay=0.8, jitter=0.0, missed=0.0)
 

@@ -25,6 +25,8 @@ from ethobench.learning.temporal import TemporalNetwork
 from ethobench.learning.temporal_live import LiveSteps
 from ethobench.models import _base
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"updates": 25, "width": 16, "levels": 4, "batch": 8}
 
 

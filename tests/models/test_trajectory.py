@@ -17,6 +17,8 @@ from ethobench.learning.sliding import dense_scores, is_convolutional, window_sc
 from ethobench.learning.trajectories import Reach
 from ethobench.learning.trajectory_networks import convolutional
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "conv1d": {"past": 8, "future": 8, "gap": 2, "layers": (8, 6), "kernel": 3},
     "dense": {"past": 3, "future": 3, "gap": 1, "layers": (16,)},

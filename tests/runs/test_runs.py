@@ -14,6 +14,8 @@ from ethobench.core.errors import EthobenchError
 from ethobench.runs import Engine, GridSearch, How, Job, Store, StoreError
 from ethobench.runs.perform import DONE, FAILED, perform
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"individuals": 4, "seconds": 20.0, "folds": 4}
 
 

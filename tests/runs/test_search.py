@@ -9,6 +9,8 @@ import pytest
 from ethobench.core.errors import EthobenchError
 from ethobench.runs import GridSearch, Job, OptunaSearch, Result
 
+pytestmark = pytest.mark.slow
+
 GRID = {"rate": [0.001, 0.1], "size": [1, 3, 5], "kind": ["a", "b"], "cutoff": [0, 1.5]}
 BY = ("ethobench", "f1")
 
