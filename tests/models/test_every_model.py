@@ -52,7 +52,7 @@ def name(request) -> str:
 
 @pytest.fixture(scope="module", params=["tag", "pose"])
 def data(request) -> Dataset:
-    return eb.load_dataset(f"synthetic/{request.param}", individuals=4, seconds=60, folds=4)
+    return eb.load_dataset(f"synthetic/{request.param}", individuals=4, seconds=40, folds=4)
 
 
 def make(name: str, **params) -> Model:
