@@ -6,12 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from ethobench.benchmarks import results_table
 from ethobench.benchmarks.behaviors import behaviors_table, compare_settings, summarize_comparison
 from ethobench.benchmarks.claims import claims_table
 from ethobench.benchmarks.folds import all_others, fold_plan, one_before
 from ethobench.benchmarks.own import with_folds
+from ethobench.cli import app
 from ethobench.core.errors import NotFoundError
 from ethobench.datasets import load_dataset
 from ethobench.runs import Engine, Store
@@ -60,6 +62,16 @@ def test_settings_are_compared_behaviour_by_behaviour(store):
 def test_settings_that_are_not_there(store):
     with pytest.raises(NotFoundError, match="under both 'full' and 'tiny'"):
         compare_settings(store, ("full", "tiny"))
+
+
+def test_tables_of_the_command(store):
+    for table, told in (("behaviors", "value"), ("settings", "correlation"), ("claims", "0.069")):
+        shown = CliRunner().invoke(app, ["results", str(store.root), "--table", table])
+        assert shown.exit_code == 0, shown.output
+        assert told in shown.output
+    with pytest.raises(NotFoundError, match="holds nothing for the table 'styles'"):
+        CliRunner().invoke(app, ["results", str(store.root), "--table", "styles"], catch_exceptions=False)
+    assert CliRunner().invoke(app, ["results", str(store.root), "--table", "nonsense"]).exit_code == 2
 
 
 def test_claims_stand_beside_what_the_store_shows(store):

@@ -101,3 +101,15 @@ def test_results_tell_what_decoding_did(tmp_path):
     rows = {(r["setting"], r["metric"]): r["mean"] for r in results_table(Store(tmp_path / "s"))}
     assert rows["full, undecoded", "bout_f1"] < rows["full", "bout_f1"]
     assert {setting for setting, _ in rows} == {"full", "full, undecoded"}
+
+
+@pytest.mark.slow
+def test_a_long_recording_is_decoded_piece_by_piece_as_if_it_were_whole(monkeypatch):
+    data = load_dataset("synthetic/tag", individuals=3, seconds=120.0)
+    model = create_model("rf", decode="balanced", **SMALL).fit(data)
+    long = load_dataset("synthetic/tag", individuals=1, seconds=1200.0, seed=5).recordings[0]
+    whole = model.annotate(long).to_codes()
+    monkeypatch.setattr("ethobench.models._base.PIECE", 4000)
+    pieces = model.annotate(long).to_codes()
+    assert model.decoder.dynamics or model.decoder.smoothing != "none"
+    assert (pieces == whole).mean() > 0.999

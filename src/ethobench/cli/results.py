@@ -44,6 +44,7 @@ def run(
     """
     from ethobench.benchmarks.results import COLUMNS, TIMINGS, results_table
     from ethobench.cli._files import existing_store, tell_line
+    from ethobench.core.errors import NotFoundError
     from ethobench.metrics import suites
 
     if table not in TABLES:
@@ -51,6 +52,8 @@ def run(
     place = existing_store(store)
     wanted = [name.strip() for name in metrics.split(",")] if metrics else []
     rows = results_table(place, timings=timings) if table == "results" else _other_table(place, table, wanted)
+    if not rows and table != "results":
+        raise NotFoundError(f"{store} holds nothing for the table {table!r}; without --table, it shows all that there is")
     for damage in place.damaged:
         tell_line(damage)
     columns = (*COLUMNS, *(TIMINGS if timings else ())) if table == "results" else tuple(dict.fromkeys(c for row in rows for c in row))

@@ -130,7 +130,7 @@ def _work(job: Job, store: Store, how: How) -> None:
         tested = data.select(recordings=job.test)
         scores = {name: score(predictions, tested, suite=name, annotator=job.annotator, resamples=0) for name in job.suites}
         suites = {name: {**_figures(s), "state": s.to_state()} for name, s in scores.items()}
-        undecoded = _undecoded(predictions, tested, job) if model.decoder is not None else {}
+        undecoded = _undecoded(predictions, tested, job) if model.decoder is not None and model.directions is None else {}
         confusion = next(iter(scores.values())).confusion()
         timing["score"] = time.perf_counter() - mark
     log.write(f"{job}\n")
