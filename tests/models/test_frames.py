@@ -71,3 +71,16 @@ def test_clusters_without_a_label_have_no_name():
     model._name(np.array([[2.0, 2.0], [0.0, 0.0], [0.0, 5.0]]))
     assert model.names.tolist() == [0, -1, 1]  # ties: the first; nobody: none
     assert model.shares[1].tolist() == [0.5, 0.5]
+
+
+def test_of_poses_a_few_frames_a_second_are_learnt_and_of_tags_all(monkeypatch):
+    learnt = []
+    monkeypatch.setattr(_frames.FrameModel, "_learn", lambda model, x, y: learnt.append((len(x), len(y))))
+    poses = load_dataset("synthetic/pose", individuals=1, seconds=30)
+    tags = load_dataset("synthetic/tag", individuals=1, seconds=30)
+    for data in (poses, tags):
+        create_model("rf").fit(data)
+    rate = poses.recordings[0].rate
+    assert rate == 30
+    assert learnt[0] == (300, 300)
+    assert learnt[1] == (tags.recordings[0].n_frames,) * 2

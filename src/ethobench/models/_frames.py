@@ -41,6 +41,10 @@ class FrameModel(Model):
         """Return what features of a stretch must know of the whole recording, if anything."""
         return None
 
+    def every(self, data: Signals | Poses, rate: float) -> int:
+        """Return which frames are learnt: all (1), every second (2), ..."""
+        return 1
+
     def make_estimator(self) -> Any:
         """Make what learns."""
         raise NotImplementedError
@@ -54,9 +58,9 @@ class FrameModel(Model):
             target, known = _targets(merged[recording.id], self.exclusive)
             signals = _signals(recording)
             features = self.features_of(signals, self._rate_of(recording), self.usual_of(signals))
-            n = min(len(features), len(target))
-            rows.append(features[:n][known[:n]])
-            targets.append(target[:n][known[:n]])
+            places = np.flatnonzero(known[: len(features)])[:: self.every(signals, self._rate_of(recording))]
+            rows.append(features[places])
+            targets.append(target[places])
         x, y = np.concatenate(rows), np.concatenate(targets)
         del rows, features
         if not len(y):

@@ -14,6 +14,7 @@ from ethobench.models._frames import Features, FrameModel
 
 GRID = {"seconds": (0.5, 1.0, 2.0, 4.0, 8.0, 16.0), "cutoff": (0.1, 0.4, 1.6, 6.4)}
 POSE_WINDOWS = (0.5, 1.0)  # in parts of `seconds`
+POSE_ROWS = 10.0  # frames per second that are learnt
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ class NathanModel(FrameModel):
             data.values, data.channels, rate, seconds, cutoff, exact=self.params.exact, dynamic_only=cutoff == 0, dtype=np.float32
         )
         return np.asarray(found, dtype=np.float32)
+
+    def every(self, data: Signals | Poses, rate: float) -> int:
+        """Learn all frames of a tag, as published; of poses a few a second, as neighbours hardly differ."""
+        return max(1, round(rate / POSE_ROWS)) if isinstance(data, Poses) else 1
 
     def usual_of(self, data: Signals | Poses) -> Any:
         """Return the scene of poses: how long the animals are, and where they may go."""
