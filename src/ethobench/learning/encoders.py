@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ethobench.core.errors import MismatchError
 from ethobench.learning.encoder_files import FEATURES
+from ethobench.learning.recurrence import Gru
 
 KERNEL = 5
 AXES = 3
@@ -169,7 +170,7 @@ class EncodedNetwork(nn.Module):
         self.triples = [list(places) for places in triples]
         self.rest = [place for place in range(n_inputs) if not any(place in places for places in self.triples)]
         size = self.encoder.width * len(self.triples) + len(self.rest)
-        self.recur = nn.GRU(size, hidden, batch_first=True, bidirectional=True)
+        self.recur = Gru(size, hidden)
         self.read_out = nn.Linear(2 * hidden, n_outputs)
 
     def train(self, mode: bool = True) -> EncodedNetwork:

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-CELLS = {"gru": nn.GRU, "lstm": nn.LSTM}
+from ethobench.learning.recurrence import Gru
 
 
 class FrameNetwork(nn.Module):
@@ -50,7 +50,9 @@ class FrameNetwork(nn.Module):
             size = width
         self.convolve = nn.Sequential(*layers)
         self.pool = pool
-        self.recur = None if cell is None else CELLS[cell](size, hidden, batch_first=True, bidirectional=True)
+        self.recur: nn.Module | None = None
+        if cell is not None:
+            self.recur = Gru(size, hidden) if cell == "gru" else nn.LSTM(size, hidden, batch_first=True, bidirectional=True)
         self.read_out = nn.Linear(size if cell is None else 2 * hidden, n_outputs)
 
     def expect(self, mean: NDArray[np.float64], variance: NDArray[np.float64]) -> None:
