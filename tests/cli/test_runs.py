@@ -70,3 +70,27 @@ def test_mistakes(tmp_path):
     assert "is no store" in ethobench("status", tmp_path).stderr
     assert ethobench("run", "synthetic").returncode == 2
     assert "no model 'rrf'" in ethobench("run", "synthetic", "--models", "rrf", "--store", tmp_path / "s").stderr
+
+
+@pytest.mark.slow
+def test_variations_are_told_apart_in_the_results(tmp_path):
+    store = tmp_path / "s"
+    done = ethobench("run", "synthetic", "--datasets", "tag", "--models", "chance", "--vary", "kind=majority,random", "--store", store)
+    assert done.returncode == 0, done.stderr
+    assert "8 jobs done" in done.stdout
+    rows = json.loads(ethobench("results", store, "--json").stdout)
+    assert {row["setting"] for row in rows} == {"full, kind majority", "full, kind random"}
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (("synthetic", "--vary", "kind"), "'kind' is not name=value,value"),
+        (("synthetic", "--vary", "kind="), "'kind=' is not name=value,value"),
+        (("calms21", "--vary", "gap=1,2"), "belongs to bebe, synthetic and your own data"),
+    ],
+)
+def test_variations_that_make_no_sense_are_refused(tmp_path, told, why):
+    refused = ethobench("run", *told, "--store", tmp_path / "s")
+    assert refused.returncode == 2
+    assert why in " ".join(refused.stderr.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ TIMINGS = ("jobs", "fit_seconds", "predict_seconds", "hosts")
 UNDECODED = "undecoded"
 OVER_SEEDS = ("calms21",)
 """Benchmarks whose figures are means over seeds, each with the same test recordings."""
+MIXED = (*OVER_SEEDS, "few-shot", "rodentbench")
+"""Benchmarks whose jobs differ on purpose within a setting; in all others, a recording that is tested again belongs to another try."""
 Row = dict[str, Any]
 
 
@@ -59,12 +62,43 @@ def results_table(store: Store, *, timings: bool = False) -> list[Row]:
 
 
 def final_jobs(store: Store) -> Iterator[dict[str, Any]]:
-    """Yield the final jobs of a store: ``key``, ``job`` and ``scores``."""
-    for key in list(store.finished()):
-        job = store.job(key)
-        scores = store.scores(key) if job is not None and job["stage"] == "final" else None
+    """Yield the final jobs of a store: ``key``, ``job`` and ``scores``.
+
+    Where a store holds a model's cross-validation more than once, with other hyper-parameters, data or seeds, the settings say in
+    what they differ. What an earlier revision of the model did is left out if there is a later one.
+    """
+    found = ((key, store.job(key)) for key in list(store.finished()))
+    jobs = {key: job for key, job in found if job is not None and job["stage"] == "final"}
+    settings = _settings(jobs)
+    for key, job in jobs.items():
+        scores = store.scores(key) if key in settings else None
         if scores is not None:
-            yield {"key": key, "job": job, "scores": scores}
+            yield {"key": key, "job": {**job, "setting": settings[key]}, "scores": scores}
+
+
+def _settings(jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the settings of jobs by key, each told apart from the others; jobs that are superseded have none."""
+    groups: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
+    for key, job in jobs.items():
+        groups.setdefault(tuple(job[name] for name in NAMES[:4]), {})[key] = job
+    result: dict[str, str] = {}
+    for name, members in groups.items():
+        if name[0] in MIXED:
+            result |= dict.fromkeys(members, name[3])
+            continue
+        latest = max(job["revision"] for job in members.values())
+        facts = {key: _facts(job) for key, job in members.items() if job["revision"] == latest}
+        told = [{fact: json.dumps(value) for fact, value in own.items()} for own in facts.values()]
+        differing = [fact for fact in sorted({*chain(*told)}) if len({own.get(fact) for own in told}) > 1]
+        for key, own in facts.items():
+            result[key] = ", ".join([name[3], *(f"{fact} {own[fact]}" for fact in differing if own.get(fact) is not None)])
+    return result
+
+
+def _facts(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return in what two cross-validations of one model may differ."""
+    seed = job["seed"] - job["fold"] or None
+    return {**job["params"], "annotator": job["annotator"], "seed": seed, "data": job["version"] or None}
 
 
 def grouped_scores(store: Store) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]], Scores]]:

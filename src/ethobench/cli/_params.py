@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from itertools import chain, product
 from typing import Any
 
 import typer
@@ -46,6 +47,25 @@ def read_params(told: Sequence[str], models: Sequence[str], decode: str = "") ->
         for each in meant or models:  # the model itself says best what it takes
             found[each][name] = _value(right)
     return found
+
+
+def read_variations(told: Sequence[str]) -> list[list[str]]:
+    """Read ``name=a,b`` into all that is to be tried: lists of ``name=value``, one of each for every combination.
+
+    Names that vary together are joined by ``+``.
+
+    Examples
+    --------
+    >>> read_variations(["gap=1,2", "past+future=50,100"])[1]
+    ['gap=1', 'past=100', 'future=100']
+    """
+    choices = []
+    for part in told:
+        names, equals, values = part.partition("=")
+        if not (equals and names.strip() and values.strip()):
+            raise typer.BadParameter(f"{part!r} is not name=value,value", param_hint="--vary")
+        choices.append([[f"{name.strip()}={value.strip()}" for name in names.split("+")] for value in values.split(",")])
+    return [[*chain(*cell)] for cell in product(*choices)]
 
 
 def _value(text: str) -> Any:

@@ -33,6 +33,13 @@ def run(
             help="A hyper-parameter: trees=200 for all that have it, rf.trees=200 for one; may be repeated.", rich_help_panel=SCHOOL
         ),
     ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Try every one of a hyper-parameter's values: gap=1,2,4, or past+future=50,100 together; may be repeated.",
+            rich_help_panel=SCHOOL,
+        ),
+    ] = None,
     decode: Annotated[
         str,
         typer.Option(
@@ -120,6 +127,8 @@ def run(
 
     [bold]ethobench run my_study/ --models rf --search optuna --trials 30 --store runs/mine[/bold]
 
+    [bold]ethobench run my_study/ --models conv1d --vary past+future=25,50,100 --vary gap=1,2 --store runs/windows[/bold]
+
     [bold]ethobench run synthetic --store /shared/runs --cluster slurm --queue short --nodes 20[/bold]
     """
     from ethobench.runs.workers import Nodes
@@ -128,6 +137,7 @@ def run(
     if show_script:
         _show_script(cluster, asked)
         return
+    from ethobench.cli._params import read_variations
     from ethobench.cli._progress import shown_progress
     from ethobench.runs import Engine, How, Store
     from ethobench.runs.perform import KEEPABLE
@@ -140,8 +150,11 @@ def run(
     kind = "none" if published else search or ("grid" if benchmark == "bebe" else "none")
     found = _search(kind, place, trials, max(workers, nodes * cores if cluster else 1), seed)
     fixed = param or [], decode
+    tries: list[Fixed] = [([*fixed[0], *cell], decode) for cell in read_variations(vary or [])]
+    if vary and (benchmark in ("calms21", "rodentbench") or few_shot):
+        raise typer.BadParameter("belongs to bebe, synthetic and your own data", param_hint="--vary")
     if benchmark == "bebe":
-        plans = _bebe(_list(datasets), _list(models), fixed, found, _list(settings), gyroscope, seed)
+        plans = [plan for cell in tries for plan in _bebe(_list(datasets), _list(models), cell, found, _list(settings), gyroscope, seed)]
     elif benchmark == "calms21":
         plans = _calms21(_numbers(tasks, "--tasks"), _list(models), fixed, _numbers(seeds, "--seeds"), share, recipe)
     elif benchmark == "rodentbench":
@@ -165,7 +178,11 @@ def run(
     elif few_shot:
         plans = _few_shot(benchmark, _numbers(few_shot, "--few-shot"), before, _list(models), fixed, annotator, seed)
     else:
-        plans = _plans(benchmark, _list(datasets), _list(models), fixed, found, annotator, split, _list(suite), seed)
+        plans = [
+            plan
+            for cell in tries
+            for plan in _plans(benchmark, _list(datasets), _list(models), cell, found, annotator, split, _list(suite), seed)
+        ]
     try:
         with _workers(workers, scheduler, cluster, asked) as staff, shown_progress() as watch:
             outcome = Engine(place, staff.make_executor, staff.count, watch, how).run(plans)
