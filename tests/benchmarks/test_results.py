@@ -61,3 +61,13 @@ def test_data_that_changed_are_told_apart(store, monkeypatch):
     run(store)
     assert len(shown(store)) == 2
     assert any(next(iter(first)) in setting for setting in shown(store))
+
+
+def test_a_run_can_be_looked_at_alone(store):
+    run(store)
+    outcome = Engine(store, lambda: ThreadPoolExecutor(1), 1).run(list(own.plans(DATA, ["chance"], options=OPTIONS, seed=7)))
+    assert len(outcome.keys) == 4
+    assert {row["setting"] for row in results_table(store, only=outcome.keys)} == {"full"}
+    alone = own.evaluation(store, "chance", outcome.keys)["figures"]
+    rows = {row["metric"]: row["mean"] for row in results_table(store) if row["setting"] == "full, seed 7"}
+    assert alone["f1"] == pytest.approx(rows["f1"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +67,14 @@ def plans(
     yield from _at_once(jobs)
 
 
-def curve_table(store: Store) -> list[Row]:
+def curve_table(store: Store, only: Collection[str] | None = None) -> list[Row]:
     """Tell for each behaviour what more labels brought so far.
+
+    Parameters
+    ----------
+    store : Store
+    only : collection of str, optional
+        Keys of the jobs to look at, where there are others of the same model.
 
     Returns
     -------
@@ -77,7 +83,7 @@ def curve_table(store: Store) -> list[Row]:
         of late (``gained``) and, if that was noticeable, that more labels would help (``more_labels``).
     """
     curves: dict[tuple[str, str], dict[str, dict[float, float]]] = {}
-    for (benchmark, dataset, model, setting, suite), _, scores in grouped_scores(store):
+    for (benchmark, dataset, model, setting, suite), _, scores in grouped_scores(store, only):
         share = _share(setting)
         if benchmark != NAME or suite != "ethobench" or share is None:
             continue

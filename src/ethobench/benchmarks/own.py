@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def plans(
         )
 
 
-def evaluation(store: Store, model: str) -> dict[str, Any]:
+def evaluation(store: Store, model: str, only: Collection[str] | None = None) -> dict[str, Any]:
     """Return what a model's card tells of its cross-validation: figures and intervals over individuals, of all and each behaviour.
 
     Parameters
@@ -96,8 +96,10 @@ def evaluation(store: Store, model: str) -> dict[str, Any]:
     store : Store
         In which the jobs of `plans` are done.
     model : str
+    only : collection of str, optional
+        Keys of the jobs to look at, where there are others of the same model.
     """
-    done = [f for f in final_jobs(store) if f["job"]["model"] == model and f["job"]["setting"] in WHOLE]
+    done = [f for f in final_jobs(store, only) if f["job"]["model"] == model and f["job"]["setting"] in WHOLE]
     states = sorted((f["scores"]["suites"][CARD_SUITE]["state"] for f in done), key=lambda state: state["recordings"])
     if not states:
         raise EthobenchError(f"{store.root} holds no cross-validation of {model!r}")

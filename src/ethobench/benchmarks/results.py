@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -25,7 +25,7 @@ MIXED = (*OVER_SEEDS, "few-shot", "rodentbench")
 Row = dict[str, Any]
 
 
-def results_table(store: Store, *, timings: bool = False) -> list[Row]:
+def results_table(store: Store, *, timings: bool = False, only: Collection[str] | None = None) -> list[Row]:
     """Bring the final jobs of each benchmark, dataset, model and setting together.
 
     Parameters
@@ -33,6 +33,8 @@ def results_table(store: Store, *, timings: bool = False) -> list[Row]:
     store : Store
     timings : bool
         Whether to tell times and hosts, which differ from run to run.
+    only : collection of str, optional
+        Keys of the jobs to look at, such as those of one run (`Outcome.keys`).
 
     Returns
     -------
@@ -43,7 +45,7 @@ def results_table(store: Store, *, timings: bool = False) -> list[Row]:
         and ``difference`` ours minus theirs.
     """
     rows = []
-    for name, jobs, scores in grouped_scores(store):
+    for name, jobs, scores in grouped_scores(store, only):
         parts, over = scores.overall_per("individual"), "individuals"
         overall = scores.overall
         if name[0] in OVER_SEEDS:
@@ -61,13 +63,13 @@ def results_table(store: Store, *, timings: bool = False) -> list[Row]:
     return rows
 
 
-def final_jobs(store: Store) -> Iterator[dict[str, Any]]:
+def final_jobs(store: Store, only: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the final jobs of a store: ``key``, ``job`` and ``scores``.
 
     Where a store holds a model's cross-validation more than once, with other hyper-parameters, data or seeds, the settings say in
     what they differ. What an earlier revision of the model did is left out if there is a later one.
     """
-    found = ((key, store.job(key)) for key in list(store.finished()))
+    found = ((key, store.job(key)) for key in list(store.finished()) if only is None or key in only)
     jobs = {key: job for key, job in found if job is not None and job["stage"] == "final"}
     settings = _settings(jobs)
     for key, job in jobs.items():
@@ -101,10 +103,10 @@ def _facts(job: Mapping[str, Any]) -> dict[str, Any]:
     return {**job["params"], "annotator": job["annotator"], "seed": seed, "data": job["version"] or None}
 
 
-def grouped_scores(store: Store) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]], Scores]]:
+def grouped_scores(store: Store, only: Collection[str] | None = None) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]], Scores]]:
     """Yield benchmark, dataset, model, setting and suite, sorted, with their final jobs and the scores of these together."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for found in final_jobs(store):
+    for found in final_jobs(store, only):
         job = found["job"]
         place = (job["benchmark"], job["dataset"], job["model"])
         for suite in found["scores"]["suites"]:

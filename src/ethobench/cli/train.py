@@ -122,11 +122,11 @@ def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any
         outcome = Engine(store, staff.make_executor, staff.count, watch).run(plans)
     if outcome.failed or outcome.broken:
         raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
-    rows = [row for row in results_table(store) if row["setting"] in own.WHOLE]
+    rows = [row for row in results_table(store, only=outcome.keys) if row["setting"] in own.WHOLE]
     shown = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
     print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in shown])
     if curve:
-        told = learning_curve.curve_table(store)
+        told = learning_curve.curve_table(store, outcome.keys)
         columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
         print_table(columns, [[row.get(c) for c in columns] for row in told])
-    return own.evaluation(store, model)
+    return own.evaluation(store, model, outcome.keys)

@@ -36,6 +36,8 @@ class Outcome:
         Jobs under way and jobs known to follow.
     best : Result, optional
         The best final result so far.
+    keys : set of str
+        Of all jobs that its plans asked for.
     """
 
     done: int = 0
@@ -45,6 +47,7 @@ class Outcome:
     running: int = 0
     waiting: int = 0
     best: Result | None = None
+    keys: set[str] = field(default_factory=set)
 
 
 Watch = Callable[[str, Outcome], None]
@@ -157,6 +160,7 @@ class Engine:
                 self._tell(f"a plan cannot go on: {error}")
                 return
             stage = _Stage(plan, jobs)
+            self.outcome.keys |= stage.keys
             for job in {job.key: job for job in jobs}.values():
                 self._look_up(job, stage)
             if not stage.is_over():
