@@ -26,78 +26,79 @@ class Gru(nn.GRU):
         """Turn (batch, steps, inputs) into (batch, steps, 2 * hidden), and return the last states as well."""
         if start is not None or windows.device.type != "cpu" or windows.dtype != torch.float32:
             return super().forward(windows, start)
-        series, parameters = windows.transpose(0, 1), [*self.parameters()]
+        series, parameters, learning = windows.transpose(0, 1), [*self.parameters()], torch.is_grad_enabled()
         weights = [torch.stack([own, turned]) for own, turned in zip(parameters[:4], parameters[4:], strict=True)]
-        learning = torch.is_grad_enabled()
-        states = _Recurrence.apply(torch.stack([series, series.flip(0)], dim=1), *weights, learning)  # type: ignore[no-untyped-call]
-        return torch.cat([states[:, 0], states[:, 1].flip(0)], dim=-1).transpose(0, 1), states[-1]
+        states = _Recurrence.apply(torch.stack([series, series.flip(0)]), *weights, learning)  # type: ignore[no-untyped-call]
+        return torch.cat([states[0], states[1].flip(0)], dim=-1).transpose(0, 1), states[:, -1]
 
 
 class _Recurrence(torch.autograd.Function):
-    """The states of all steps (steps, directions, batch, hidden), and how errors flow back through them.
+    """The states of all steps (directions, steps, batch, hidden), and how errors flow back through them.
 
     A step does ``r, z = sigmoid(x_rz + h @ w_rz)``, ``n = tanh(x_n + r * (h @ w_n + b_n))``, ``h = n + z * (h - n)``.
     """
 
     @staticmethod
     def forward(ctx: Any, series: Tensor, w_input: Tensor, w_state: Tensor, b_input: Tensor, b_state: Tensor, learning: bool) -> Tensor:
-        steps, _, batch, _ = series.shape
+        _, steps, batch, _ = series.shape
         hidden = w_state.shape[2]
-        x_rz, x_n = (w_input[:, part].transpose(1, 2) for part in (slice(2 * hidden), slice(2 * hidden, None)))
-        w_rz, w_n = (w_state[:, part].transpose(1, 2).contiguous() for part in (slice(2 * hidden), slice(2 * hidden, None)))
-        b_rz, b_x = (b_input + b_state)[:, None, : 2 * hidden], b_input[:, None, 2 * hidden :]
-        b_n = b_state[:, None, 2 * hidden :].expand(-1, batch, -1).contiguous()
-        shape = (DIRECTIONS, batch, hidden)
+        gates, rest = slice(2 * hidden), slice(2 * hidden, None)
+        (x_rz, x_n), (w_rz, w_n) = (
+            [weights[:, part].transpose(1, 2).contiguous() for part in (gates, rest)] for weights in (w_input, w_state)
+        )
+        b_rz, b_x = (b_input + b_state)[:, None, gates], b_input[:, None, rest]
+        b_n = b_state[:, None, rest].expand(-1, batch, -1).contiguous()
         kept = steps if learning else min(steps, BLOCK)
-        rz, n, inner = series.new_empty(kept, *shape[:2], 2 * hidden), series.new_empty(kept, *shape), series.new_empty(kept, *shape)
-        states = series.new_empty(steps + 1, *shape)
-        h = states[0].zero_()
+        rz = series.new_empty(DIRECTIONS, kept, batch, 2 * hidden)
+        n, inner = (series.new_empty(DIRECTIONS, kept, batch, hidden) for _ in range(2))
+        states = series.new_empty(DIRECTIONS, steps + 1, batch, hidden)
+        h = states[:, 0].zero_()
         for block in _blocks(steps):
             place = block if learning else slice(block.stop - block.start)
-            own_rz = torch.matmul(series[block], x_rz, out=rz[place]).add_(b_rz)
-            own_n = torch.matmul(series[block], x_n, out=n[place]).add_(b_x)
-            r, z = own_rz[..., :hidden].unbind(), own_rz[..., hidden:].unbind()
-            for k, (rz_t, n_t, inner_t, h_t) in enumerate(zip(own_rz, own_n, inner[place], states[1:][block], strict=True)):
+            inputs, own_rz, own_n = series[:, block].flatten(1, 2), rz[:, place], n[:, place]
+            torch.baddbmm(b_rz, inputs, x_rz, out=own_rz.flatten(1, 2))
+            torch.baddbmm(b_x, inputs, x_n, out=own_n.flatten(1, 2))
+            parts = (own_rz, own_rz[..., :hidden], own_rz[..., hidden:], own_n, inner[:, place], states[:, 1:][:, block])
+            for rz_t, r_t, z_t, n_t, inner_t, h_t in zip(*(part.unbind(1) for part in parts), strict=True):
                 rz_t.baddbmm_(h, w_rz).sigmoid_()
                 torch.baddbmm(b_n, h, w_n, out=inner_t)
-                n_t.addcmul_(r[k], inner_t).tanh_()
-                h = torch.lerp(n_t, h, z[k], out=h_t)
+                n_t.addcmul_(r_t, inner_t).tanh_()
+                h = torch.lerp(n_t, h, z_t, out=h_t)
         if learning:
             ctx.save_for_backward(series, w_input, w_state, rz, n, inner, states)
-        return states[1:]
+        return states[:, 1:]
 
     @staticmethod
     def backward(ctx: Any, *errors: Tensor) -> Any:
         series, w_input, w_state, rz, n, inner, states = ctx.saved_tensors
-        steps, _, batch, hidden = n.shape
-        back = torch.zeros_like(n[0])
+        _, steps, batch, hidden = n.shape
+        back = torch.zeros_like(n[:, 0])
         to_series = torch.empty_like(series)
         to_w_input, to_w_state = torch.zeros_like(w_input), torch.zeros_like(w_state)
         to_b_input, to_b_state = (series.new_zeros(DIRECTIONS, 3 * hidden) for _ in range(2))
         for block in reversed([*_blocks(steps)]):
-            r, z = rz[block][..., :hidden], rz[block][..., hidden:].contiguous()
-            own_n, before = n[block], states[:-1][block]
+            r, z = rz[:, block, :, :hidden], rz[:, block, :, hidden:].contiguous()
+            own_n, before = n[:, block], states[:, block]
             into_n = (1 - z) * (1 - own_n * own_n)
-            slopes = series.new_empty(len(z), DIRECTIONS, batch, 3, hidden)
-            slopes[..., 0, :] = into_n * inner[block] * r * (1 - r)
+            slopes = series.new_empty(*z.shape[:3], 3, hidden)
+            slopes[..., 0, :] = into_n * inner[:, block] * r * (1 - r)
             slopes[..., 1, :] = (before - own_n) * z * (1 - z)
             slopes[..., 2, :] = into_n * r
-            into_state = slopes.view(len(z), DIRECTIONS, batch, 3 * hidden)
-            own_errors, flow = errors[0][block], torch.empty_like(z)
-            for k in reversed(range(len(z))):
-                flow_t = torch.add(own_errors[k], back, out=flow[k])
-                slopes[k].mul_(flow_t[:, :, None])
-                back = torch.mul(flow_t, z[k], out=back).baddbmm_(into_state[k], w_state)
+            into_state, flow = slopes.flatten(3), torch.empty_like(z)
+            parts = (errors[0][:, block], flow, flow[:, :, :, None], slopes, into_state, z)
+            for error_t, flow_t, wide_t, slopes_t, into_t, z_t in reversed([*zip(*(part.unbind(1) for part in parts), strict=True)]):
+                torch.add(error_t, back, out=flow_t)
+                slopes_t.mul_(wide_t)
+                torch.mul(flow_t, z_t, out=back).baddbmm_(into_t, w_state)
             into_input = into_state.clone()
             into_input[..., 2 * hidden :] = flow.mul_(into_n)
-            torch.matmul(into_input, w_input, out=to_series[block])
+            torch.bmm(into_input.flatten(1, 2), w_input, out=to_series[:, block].flatten(1, 2))
             for into, came, weights, bias in (
-                (into_input, series[block], to_w_input, to_b_input),
+                (into_input, series[:, block], to_w_input, to_b_input),
                 (into_state, before, to_w_state, to_b_state),
             ):
-                flat, from_where = (part.transpose(0, 1).reshape(DIRECTIONS, len(z) * batch, -1) for part in (into, came))
-                weights.baddbmm_(flat.transpose(1, 2), from_where)
-                bias.add_(flat.sum(dim=1))
+                weights.baddbmm_(into.flatten(1, 2).transpose(1, 2), came.flatten(1, 2))
+                bias.add_(into.flatten(1, 2).sum(dim=1))
         return to_series, to_w_input, to_w_state, to_b_input, to_b_state, None
 
 
