@@ -43,9 +43,7 @@ class _Recurrence(torch.autograd.Function):
         _, steps, batch, _ = series.shape
         hidden = w_state.shape[2]
         gates, rest = slice(2 * hidden), slice(2 * hidden, None)
-        (x_rz, x_n), (w_rz, w_n) = (
-            [weights[:, part].transpose(1, 2).contiguous() for part in (gates, rest)] for weights in (w_input, w_state)
-        )
+        x_rz, x_n, w_rz, w_n = (w[:, part].transpose(1, 2).contiguous() for w in (w_input, w_state) for part in (gates, rest))
         b_rz, b_x = (b_input + b_state)[:, None, gates], b_input[:, None, rest]
         b_n = b_state[:, None, rest].expand(-1, batch, -1).contiguous()
         kept = steps if learning else min(steps, BLOCK)
@@ -71,7 +69,7 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *errors: Tensor) -> Any:
         series, w_input, w_state, rz, n, inner, states = ctx.saved_tensors
-        _, steps, batch, hidden = n.shape
+        steps, hidden = n.shape[1], n.shape[3]
         back = torch.zeros_like(n[:, 0])
         to_series = torch.empty_like(series)
         to_w_input, to_w_state = torch.zeros_like(w_input), torch.zeros_like(w_state)
