@@ -105,6 +105,12 @@ def _facts(job: Mapping[str, Any]) -> dict[str, Any]:
 
 def grouped_scores(store: Store, only: Collection[str] | None = None) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]], Scores]]:
     """Yield benchmark, dataset, model, setting and suite, sorted, with their final jobs and the scores of these together."""
+    for name, jobs in grouped_jobs(store, only):
+        yield name, jobs, Scores.from_states(states_of(name, jobs), resamples=0)
+
+
+def grouped_jobs(store: Store, only: Collection[str] | None = None) -> list[tuple[tuple[str, ...], list[dict[str, Any]]]]:
+    """Return benchmark, dataset, model, setting and suite, sorted, with their final jobs."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for found in final_jobs(store, only):
         job = found["job"]
@@ -113,9 +119,12 @@ def grouped_scores(store: Store, only: Collection[str] | None = None) -> Iterato
             groups.setdefault((*place, job["setting"], suite), []).append(found)
             if UNDECODED in found["scores"]:
                 groups.setdefault((*place, f"{job['setting']}, {UNDECODED}", suite), []).append(found)
-    for name, jobs in sorted(groups.items()):
-        states = sorted((job["scores"][_part(name)][name[-1]]["state"] for job in jobs), key=lambda state: state["recordings"])
-        yield name, jobs, Scores.from_states(states, resamples=0)
+    return sorted(groups.items())
+
+
+def states_of(name: tuple[str, ...], jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the scores of a group are made of, in an order that does not depend on that of the jobs."""
+    return sorted((job["scores"][_part(name)][name[-1]]["state"] for job in jobs), key=lambda state: state["recordings"])
 
 
 def _by_seed(jobs: Sequence[Mapping[str, Any]], name: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:

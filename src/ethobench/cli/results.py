@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from ethobench.benchmarks.results import Row
     from ethobench.runs import Store
 
-TABLES = ("results", "behaviors", "settings", "claims", "rodentbench", "calms21", "difficulty", "styles", "curve")
+TABLES = ("results", "comparison", "behaviors", "settings", "claims", "rodentbench", "calms21", "difficulty", "styles", "curve")
 
 
 def run(
     store: Annotated[Path, typer.Argument(help="The store of a run.", metavar="STORE")],
     table: Annotated[str, typer.Option(help=f"Which table: {', '.join(TABLES)}.")] = "results",
+    against: Annotated[str, typer.Option(help="For the comparison: with which model; with the best unless told.")] = "",
     metrics: Annotated[str | None, typer.Option(help="Show these measures, separated by commas; 'all' for every one.")] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Also tell jobs, seconds and hosts.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only: a list of rows.")] = False,
@@ -30,7 +31,8 @@ def run(
 ) -> None:
     """Show the figures of the final jobs: the suite's own figure, and its standard deviation over individuals.
 
-    Other tables: [bold]behaviors[/bold], each on its own; [bold]settings[/bold], each behaviour with little and with all data;
+    Other tables: [bold]comparison[/bold], whether one model is better than another, with intervals over individuals;
+    [bold]behaviors[/bold], each on its own; [bold]settings[/bold], each behaviour with little and with all data;
     [bold]claims[/bold], what papers say beside what this store shows; [bold]rodentbench[/bold], with failures, repairs and people;
     [bold]calms21[/bold], over seeds, annotators and behaviours; [bold]difficulty[/bold], its new behaviours by frequency and length;
     [bold]styles[/bold], where its annotators differ;
@@ -39,6 +41,8 @@ def run(
     For example:
 
     [bold]ethobench results runs/first[/bold]
+
+    [bold]ethobench results runs/first --table comparison --against rf[/bold]
 
     [bold]ethobench results runs/first --sql "select model, max(mean) from results where metric = 'f1' group by model"[/bold]
     """
@@ -51,7 +55,7 @@ def run(
         raise typer.BadParameter(f"{table!r} is none of {', '.join(TABLES)}", param_hint="--table")
     place = existing_store(store)
     wanted = [name.strip() for name in metrics.split(",")] if metrics else []
-    rows = results_table(place, timings=timings) if table == "results" else _other_table(place, table, wanted)
+    rows = results_table(place, timings=timings) if table == "results" else _other_table(place, table, wanted, against)
     if not rows and table != "results":
         raise NotFoundError(f"{store} holds nothing for the table {table!r}; without --table, it shows all that there is")
     for damage in place.damaged:
@@ -89,8 +93,12 @@ def run(
     print_table(told, [[row[c] for c in told] for row in shown])
 
 
-def _other_table(store: Store, table: str, metrics: Sequence[str]) -> list[Row]:
+def _other_table(store: Store, table: str, metrics: Sequence[str], against: str) -> list[Row]:
     """Make one of the tables besides the results."""
+    if table == "comparison":
+        from ethobench.benchmarks.comparison import comparison_table
+
+        return comparison_table(store, against, metrics)
     if table == "claims":
         from ethobench.benchmarks.claims import claims_table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -295,8 +295,14 @@ class Scores:
         )
         return plain
 
-    def compare(self, other: Scores) -> dict[str, dict[str, float]]:
+    def compare(self, other: Scores, measures: Collection[str] | None = None) -> dict[str, dict[str, float]]:
         """Compare with another model or annotator on the same recordings.
+
+        Parameters
+        ----------
+        other : Scores
+        measures : collection of str, optional
+            Which measures; all unless given.
 
         Returns
         -------
@@ -308,6 +314,8 @@ class Scores:
             raise MismatchError("only scores of the same suite, recordings and individuals can be compared")
         result = {}
         for measure in self.suite.measures:
+            if measures is not None and measure.name not in measures:
+                continue
             difference = self.overall[measure.name] - other.overall[measure.name]
             low, high, better = np.array(np.nan), np.array(np.nan), float("nan")
             if len(self.individuals) > 1 and self._resamples > 0 and other._resamples == self._resamples:
