@@ -71,3 +71,10 @@ def test_a_run_can_be_looked_at_alone(store):
     alone = own.evaluation(store, "chance", outcome.keys)["figures"]
     rows = {row["metric"]: row["mean"] for row in results_table(store) if row["setting"] == "full, seed 7"}
     assert alone["f1"] == pytest.approx(rows["f1"])
+
+
+def test_wrong_hyper_parameters_stop_a_plan_before_its_jobs(store):
+    plans = list(own.plans(DATA, ["chance"], options=OPTIONS, params={"chance": {"kind": "magic"}}))
+    outcome = Engine(store, lambda: ThreadPoolExecutor(1), 1).run(plans)
+    assert not outcome.failed
+    assert "not 'magic'" in outcome.broken[0]

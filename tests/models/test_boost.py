@@ -12,7 +12,7 @@ from ethobench import Annotation, Dataset, Ethogram, Observed, Recording, Signal
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.observed import Track
-from ethobench.models import _base, boost
+from ethobench.models import _base
 from ethobench.models._inputs import between, in_order
 from ethobench.models._thinned import choose_rows, row_weights
 
@@ -146,11 +146,11 @@ def test_nothing_saved_is_a_program(tmp_path):
         model._load(tmp_path / "m")
 
 
-def test_without_lightgbm_it_says_so(monkeypatch):
-    monkeypatch.setattr(boost, "find_spec", lambda name: None)
-    data = eb.load_dataset("synthetic/tag", individuals=2, seconds=20)
-    with pytest.raises(EthobenchError, match=r"pip install ethobench\[boost\]"):
-        eb.create_model("boost").fit(data)
+@pytest.mark.parametrize(("name", "extra"), [("boost", "boost"), ("auto", "boost"), ("tcn", "nn"), ("crnn", "nn"), ("conv1d", "nn")])
+def test_without_its_packages_a_model_says_what_to_install(monkeypatch, name, extra):
+    monkeypatch.setattr(_base, "find_spec", lambda package: None)
+    with pytest.raises(EthobenchError, match=rf"model {name!r} needs .*pip install ethobench\[{extra}\]"):
+        eb.create_model(name)
 
 
 def test_senseless_settings_are_refused():

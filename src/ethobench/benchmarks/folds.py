@@ -9,7 +9,7 @@ from typing import Any
 from ethobench.benchmarks._jobs import make_job
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError
-from ethobench.models import models
+from ethobench.models import create_model, models
 from ethobench.runs import Job, Plan, Search
 
 TrainFolds = Callable[[int, Sequence[int]], Sequence[int]]
@@ -78,6 +78,8 @@ def fold_plan(
     folds = sorted(set(data.folds.values()))
     if len(folds) < 2:
         raise EthobenchError(f"{data.name or dataset} has no folds; a benchmark needs at least two")
+
+    create_model(model, **(params or {}))  # complains now rather than in every job
 
     def job(fold: int, chosen: Mapping[str, Any], stage: str, share: float = 1.0) -> Job:
         train = train_folds(fold, folds)

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     import torch
 
 VARIABLE = "ETHOBENCH_DEVICE"
+PACKAGES = {"torch": "nn", "safetensors": "nn"}
+"""What networks need, and the extra that brings it."""
 
 
 def require_torch(what: str) -> None:
     """Refuse in words where torch or safetensors is not installed."""
-    missing = [name for name in ("torch", "safetensors") if find_spec(name) is None]
+    missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise EthobenchError(f"{what} needs {' and '.join(missing)} (pip install ethobench[nn])")
 

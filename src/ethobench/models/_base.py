@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -54,6 +55,8 @@ class Model:
         Raised when the model's output changes; part of every job's hash.
     needs_signals : bool
         Whether recordings must have signals.
+    packages : mapping of str to str
+        What must be installed, and which extra of ethobench brings it.
     evaluation : dict
         How it did in cross-validation, where that was asked: figures by suite.
     decode : str
@@ -76,6 +79,7 @@ class Model:
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
     revision: ClassVar[int] = 1
     needs_signals: ClassVar[bool] = True
+    packages: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
         known = [f.name for f in dataclasses.fields(self.Params)]
@@ -282,7 +286,11 @@ def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -
     >>> create_model("rf", trees=50)
     rf(seconds=2.0, ..., trees=50, ...)
     """
-    return models[name](seed=seed, decode=decode, **params)
+    kind = models[name]
+    if missing := [package for package in kind.packages if find_spec(package) is None]:
+        extra = kind.packages[missing[0]]
+        raise EthobenchError(f"model {name!r} needs {' and '.join(missing)} (pip install ethobench[{extra}])")
+    return kind(seed=seed, decode=decode, **params)
 
 
 def load_model(path: str | Path) -> Model:

@@ -15,7 +15,7 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.folds import deal_folds
 from ethobench.learning.clips import Clips, exclusive_targets, make_clips, overlapping_targets
-from ethobench.learning.device import choose_device, own_random_state, require_torch
+from ethobench.learning.device import PACKAGES, choose_device, own_random_state
 from ethobench.learning.inference import predict_windows
 from ethobench.learning.loop import History, Progress, Training, train
 from ethobench.learning.losses import class_weights, exclusive_loss, overlapping_loss
@@ -78,6 +78,7 @@ class NetworkModel(Model):
     """
 
     Params = NetworkParams
+    packages = PACKAGES
     progress: Callable[[Progress], None] | None = None
     history: History
     module: torch.nn.Module
@@ -101,7 +102,6 @@ class NetworkModel(Model):
         return 2048
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        require_torch(f"model {self.name!r}")
         self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         streams = {recording.id: self._stream(recording) for recording in data}
         usual = int(np.median([len(stream) for stream in streams.values()]))
@@ -161,7 +161,6 @@ class NetworkModel(Model):
         write_tensors(folder / WEIGHTS, self.module.state_dict(), {ENTRY: json.dumps(facts)})
 
     def _load(self, folder: Path) -> None:
-        require_torch(f"model {self.name!r}")
         weights, notes = read_tensors(folder / WEIGHTS)
         try:
             facts = json.loads(notes[ENTRY])

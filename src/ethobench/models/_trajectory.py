@@ -15,7 +15,7 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.learning.augmentation import check_layout
 from ethobench.learning.clips import exclusive_targets, overlapping_targets
-from ethobench.learning.device import choose_device, own_random_state, require_torch
+from ethobench.learning.device import PACKAGES, choose_device, own_random_state
 from ethobench.learning.encoder_files import CARD as ENCODER
 from ethobench.learning.encoder_files import read_card, read_encoder
 from ethobench.learning.fine_tuning import Phase, plan_phases, take_over
@@ -52,6 +52,7 @@ class TrajectoryModel(Model):
         recording's metadata may name one as ``annotator`` or ``group``; else the read-out is the mean of all.
     """
 
+    packages = PACKAGES
     Params = TrajectoryParams
     progress: Callable[[Progress], None] | None = None
     histories: list[History]
@@ -88,7 +89,6 @@ class TrajectoryModel(Model):
         return LiveNetwork(live_scorer(self._network(self.style), self.reach), frames, exclusive=self.exclusive)
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        require_torch(f"model {self.name!r}")
         self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         before = self._before()
         self.preparation = self._prepare(data) if before is None else before.preparation
@@ -230,7 +230,6 @@ class TrajectoryModel(Model):
         write_tensors(folder / WEIGHTS, self.module.state_dict(), {ENTRY: json.dumps(facts)})
 
     def _load(self, folder: Path) -> None:
-        require_torch(f"model {self.name!r}")
         weights, notes = read_tensors(folder / WEIGHTS)
         try:
             facts = json.loads(notes[ENTRY])

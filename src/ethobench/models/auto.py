@@ -20,6 +20,7 @@ from ethobench.models._base import Model, load_model, register_model
 from ethobench.models._candidates import Clock, run_candidates
 from ethobench.models._familiar import Familiar
 from ethobench.models._inputs import SignalModel, plain_keypoints, stated_keypoints
+from ethobench.models.boost import Boost
 
 FACTS = "auto.json"
 DECODED = 300_000  # frames on which decoders are compared
@@ -61,6 +62,7 @@ class Auto(SignalModel):
     """Candidates are judged on individuals that they did not see, then learn from all."""
 
     title = "the best of boosted trees and a network, chosen by cross-validation; tags and poses"
+    packages = Boost.packages
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
 

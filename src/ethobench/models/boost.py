@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +82,7 @@ class Boost(SignalModel):
     """LightGBM: one set of trees where behaviours exclude each other, one for each where they overlap."""
 
     title = "boosted trees on features at several scales (LightGBM); tags and poses"
+    packages = {"lightgbm": "boost"}  # noqa: RUF012
     Params = Params
     grid = {"rounds": (75, 150, 300), "leaves": (7, 15, 31), "temper": (0.25, 0.5, 1.0)}  # noqa: RUF012
 
@@ -97,7 +97,6 @@ class Boost(SignalModel):
 
     def prepare(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         """Take from the data what is no feature: whether behaviours overlap, and what the keypoints are."""
-        _require()
         self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         self.keypoints = dict(data.keypoints)
 
@@ -218,7 +217,6 @@ class Boost(SignalModel):
                 (folder / TREES.format(number)).write_text(booster.model_to_string(), encoding="utf-8")
 
     def _load(self, folder: Path) -> None:
-        _require()
         import lightgbm
 
         from ethobench.formats._text import read_json
@@ -237,8 +235,3 @@ class Boost(SignalModel):
                 self.boosters.append(lightgbm.Booster(model_str=path.read_text(encoding="utf-8")) if len(classes) > 1 else None)
             except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
                 raise FormatError(path, f"these are not the trees of a saved model ({error})") from None
-
-
-def _require() -> None:
-    if find_spec("lightgbm") is None:
-        raise EthobenchError("model 'boost' needs lightgbm (pip install ethobench[boost])")

@@ -17,7 +17,7 @@ from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.features.multiscale import signal_context
 from ethobench.learning.augmentation import Layout
 from ethobench.learning.clips import exclusive_targets, make_clips, overlapping_targets
-from ethobench.learning.device import choose_device, own_random_state, require_torch
+from ethobench.learning.device import PACKAGES, choose_device, own_random_state
 from ethobench.learning.loop import History, Progress, Training, train
 from ethobench.learning.steps import UPDATES, Steps, predict_steps, smooth_exclusive_loss, smooth_overlapping_loss, tempered_weights
 from ethobench.learning.streams import Stream
@@ -93,6 +93,7 @@ class Tcn(SignalModel):
     """Reads a tag's or poses' signals, relative to training and to the recording itself."""
 
     title = "temporal convolutional network, dilated and residual; tags and poses"
+    packages = PACKAGES
     Params = Params
     grid = {"learning_rate": (0.01, 0.003, 0.001), "temper": (0.0, 0.5, 1.0)}  # noqa: RUF012
 
@@ -110,7 +111,6 @@ class Tcn(SignalModel):
         return TemporalNetwork(n_inputs, self._size, stride=self._step(), levels=chosen.levels, width=chosen.width, causal=chosen.causal)
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        require_torch(f"model {self.name!r}")
         self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         self.keypoints = dict(data.keypoints)
         layout, inputs = self._learn_inputs(data)
@@ -220,7 +220,6 @@ class Tcn(SignalModel):
         write_tensors(folder / WEIGHTS, self.module.state_dict(), {ENTRY: json.dumps(facts)})
 
     def _load(self, folder: Path) -> None:
-        require_torch(f"model {self.name!r}")
         weights, notes = read_tensors(folder / WEIGHTS)
         try:
             facts = json.loads(notes[ENTRY])
