@@ -155,3 +155,23 @@ def test_several_annotators_must_be_named(name):
 def test_unknown_models_are_told():
     with pytest.raises(NotFoundError, match="did you mean 'rf'"):
         eb.create_model("rff")
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "why"),
+    [
+        ("rf", {"trees": "many"}, "trees is a whole number, not 'many'"),
+        ("rf", {"trees": True}, "trees is a whole number, not True"),
+        ("rf", {"seconds": "long"}, "seconds is a number, not 'long'"),
+        ("rf", {"exact": 1}, "exact is true or false, not 1"),
+        ("crnn", {"window": 2.5}, "window is a whole number or none, not 2.5"),
+        ("chance", {"kind": 3}, "kind is a word, not 3"),
+    ],
+)
+def test_hyper_parameters_of_the_wrong_kind_are_refused(name, params, why):
+    with pytest.raises(EthobenchError, match=why):
+        eb.create_model(name, **params)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert eb.create_model("rf", trees=np.int64(7), seconds=np.float32(2)).params.trees == 7

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,6 +32,15 @@ from ethobench.models._styles import by_annotator
 PIECE = 1_000_000
 DECODING_CONTEXT = 120.0  # seconds beside a stretch; what lies further away hardly decides how it is decoded
 CONSENSUS, ALL = "consensus", "all"
+
+PLAIN: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number"),
+    "bool": (bool, "true or false"),
+    "str": (str, "a word"),
+    "None": (type(None), "none"),
+}
+"""Types of hyper-parameters that can be told apart at a glance, and what they are called."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ class Model:
         unknown = [name for name in params if name not in known]
         if unknown:
             raise EthobenchError(f"model {self.name!r} takes no {', '.join(unknown)}; it takes: {', '.join(known) or 'nothing'}")
-        self.params = self.Params(**params)
+        self.params = _checked(self.Params, params)
         self.seed = seed
         self.decode = decode
         self.decoder: Decoder | None = None
@@ -262,6 +272,19 @@ class Model:
 
     def _load(self, folder: Path) -> None:
         """Read what `_save` wrote."""
+
+
+def _checked(kind: type, told: Mapping[str, Any]) -> Any:
+    """Make hyper-parameters, after a look at whether numbers are numbers and words are words."""
+    for field in dataclasses.fields(kind):
+        wanted = [name.strip() for name in str(field.type).split("|")]
+        if field.name not in told or not all(name in PLAIN for name in wanted):
+            continue
+        value = told[field.name]
+        fits = (isinstance(value, PLAIN[name][0]) and (name == "bool" or not isinstance(value, bool)) for name in wanted)
+        if not any(fits):
+            raise EthobenchError(f"{field.name} is {' or '.join(PLAIN[name][1] for name in wanted)}, not {value!r}")
+    return kind(**told)
 
 
 models: Registry[type[Model]] = Registry("model", "ethobench.models", classes=True)

@@ -31,6 +31,10 @@ class Params:
 
     kind: str = "renewal"
 
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise EthobenchError(f"chance plays {', '.join(KINDS)}, not {self.kind!r}")
+
 
 @register_model
 class Chance(Model):
@@ -42,8 +46,6 @@ class Chance(Model):
     needs_signals = False
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        if self.params.kind not in KINDS:
-            raise EthobenchError(f"chance plays {', '.join(KINDS)}, not {self.params.kind!r}")
         size = len(data.ethogram) + (data.ethogram.background is None)
         self.seconds = np.zeros(size)
         self.lengths: list[list[float]] = [[] for _ in range(size)]
