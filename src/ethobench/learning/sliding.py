@@ -73,24 +73,40 @@ def dense_scores(network: TrajectoryNetwork, values: Tensor, reach: Reach) -> Te
     Where a window takes every second value after a pooling, the dense network keeps all of them, as the next window needs the
     others, and reaches twice as far between its taps. What it says is what `window_scores` says, at the cost of one pass.
     """
+    return stretch_scores(network, values[None], reach)[0]
+
+
+def stretch_scores(network: TrajectoryNetwork, stretches: Tensor, reach: Reach) -> Tensor:
+    """Score stretches of frames as `dense_scores` does, also while the network learns.
+
+    Parameters
+    ----------
+    network : TrajectoryNetwork
+    stretches : Tensor (n_stretches, n_frames + reach.before + reach.after, n_channels)
+    reach : Reach
+
+    Returns
+    -------
+    Tensor (n_stretches, n_frames, n_outputs)
+    """
     import torch
     from torch import nn
 
-    n = len(values) - reach.before - reach.after
+    n = stretches.shape[1] - reach.before - reach.after
     apart = reach.gap
-    signals: Any = network.normalize(values.T[None])
+    signals: Any = network.normalize(stretches.transpose(1, 2))
     for layer in network.body.children():
         if isinstance(layer, nn.Conv1d):
             signals = nn.functional.conv1d(signals, layer.weight, layer.bias, dilation=apart)
         elif isinstance(layer, nn.MaxPool1d):
             signals = torch.maximum(signals[..., :-apart], signals[..., apart:])
             apart *= 2
-        elif not isinstance(layer, nn.Dropout):
+        else:
             signals = layer(signals)
     taps = network.head.in_features // signals.shape[1]
     weight = network.head.weight.reshape(network.head.out_features, signals.shape[1], taps)
     scores = nn.functional.conv1d(signals, weight, network.head.bias, dilation=apart)
-    return torch.as_tensor(scores[0, :, :n].T)
+    return torch.as_tensor(scores[..., :n].transpose(1, 2))
 
 
 def is_convolutional(network: TrajectoryNetwork) -> bool:

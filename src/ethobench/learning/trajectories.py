@@ -117,15 +117,20 @@ class Trajectories:
 
     def gather(self, plan: Plan, /) -> tuple[NDArray[np.float32], NDArray[np.int16]]:
         """Return the windows around some examples, augmented, and their targets."""
-        windows = self.values[self.centers[plan.examples][:, None] + self.reach.offsets]
-        if self.augment and self.layout is not None:
-            import torch
-
-            windows = augment(torch.from_numpy(windows), self.augment, self.layout, torch.Generator().manual_seed(plan.seed)).numpy()
+        windows = augmented(self.values[self.centers[plan.examples][:, None] + self.reach.offsets], self, plan.seed)
         if self.styles is not None:
             shares = np.eye(self.n_styles, dtype=np.float32)[self.styles[plan.examples]]
             windows = np.concatenate([windows, np.broadcast_to(shares[:, None], (*windows.shape[:2], self.n_styles))], axis=2)
         return windows, self.targets[plan.examples]
+
+
+def augmented(windows: NDArray[np.float32], how: Trajectories, seed: int) -> NDArray[np.float32]:
+    """Change windows at random, as the trajectories want it."""
+    if not how.augment or how.layout is None:
+        return windows
+    import torch
+
+    return augment(torch.from_numpy(windows), how.augment, how.layout, torch.Generator().manual_seed(seed)).numpy()
 
 
 def lay_out(

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from ethobench.core.errors import EthobenchError
+from ethobench.learning.sliding import stretch_scores
+from ethobench.learning.trajectories import Reach
 
 KEEP, EPSILON = 0.99, 1e-3  # Keras' batch normalisation; torch counts the share that is new
 POOL = 2
@@ -82,6 +84,18 @@ class TrajectoryNetwork(nn.Module):
                 network.head.bias.add_(share @ network.styles.bias.reshape(self.n_styles, -1))
         network.styles, network.n_styles = None, 0
         return network.eval()
+
+
+class StretchNetwork(nn.Module):
+    """A convolutional network that is handed stretches, and scores every frame of them."""
+
+    def __init__(self, network: TrajectoryNetwork, reach: Reach) -> None:
+        super().__init__()
+        self.network, self.reach = network, reach
+
+    def forward(self, stretches: Tensor) -> Tensor:
+        """Turn (stretches, frames and what windows reach beyond them, channels) into (stretches, frames, outputs)."""
+        return stretch_scores(self.network, stretches, self.reach)
 
 
 def convolutional(

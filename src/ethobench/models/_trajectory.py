@@ -20,8 +20,10 @@ from ethobench.learning.encoder_files import CARD as ENCODER
 from ethobench.learning.encoder_files import read_card, read_encoder
 from ethobench.learning.fine_tuning import Phase, plan_phases, take_over
 from ethobench.learning.live import live_scorer
-from ethobench.learning.loop import History, Progress, Training, train
-from ethobench.learning.sliding import predict_frames
+from ethobench.learning.loop import Batches, History, Progress, Training, train
+from ethobench.learning.losses import Loss
+from ethobench.learning.sliding import is_convolutional, predict_frames
+from ethobench.learning.stretches import Stretches, longest_stretch, of_known_frames
 from ethobench.learning.tensors import read_tensors, write_tensors
 from ethobench.learning.trajectories import Reach, Trajectories, lay_out, shares_of, weigh_classes, weighted_loss
 from ethobench.learning.trajectory_inputs import Preparation, learn_preparation
@@ -30,6 +32,8 @@ from ethobench.models._live import Live, LiveFrames, LiveNetwork
 from ethobench.models._trajectory_params import TrajectoryParams
 
 if TYPE_CHECKING:
+    import torch
+
     from ethobench.learning.trajectory_networks import TrajectoryNetwork
 
 WEIGHTS, CHECKPOINT, ENTRY = "weights.safetensors", "training{}.safetensors", "network"
@@ -98,6 +102,7 @@ class TrajectoryModel(Model):
             self.module = self.build(self.preparation.n_inputs, self._n_outputs, len(self.styles))
         phases = [Phase(self.params.epochs, self.params.learning_rate)] if before is None else self._go_on(before)
         weights = weigh_classes(examples.targets, self._n_outputs, self._background, self.params.class_weight)
+        module, batches, loss = self._set_up(examples, weighted_loss(weights, exclusive=self.exclusive))
         identity = {"model": self.name, "revision": self.revision, "data": examples.checksum, **dataclasses.asdict(self.params)}
         self.histories = []
         for place, phase in enumerate(phases):
@@ -105,9 +110,9 @@ class TrajectoryModel(Model):
             settings = Training(phase.epochs, phase.learning_rate, amsgrad=False, schedule="none", seed=self.seed, epsilon=1e-7)
             self.histories.append(
                 train(
-                    self.module,
-                    examples,
-                    weighted_loss(weights, exclusive=self.exclusive),
+                    module,
+                    batches,
+                    loss,
                     settings,
                     checkpoint=None if self.checkpoint is None else Path(self.checkpoint) / CHECKPOINT.format(place or ""),
                     identity={**identity, "phase": place, "head_only": phase.head_only},
@@ -152,6 +157,17 @@ class TrajectoryModel(Model):
             styles,
             len(self.styles),
         )
+
+    def _set_up(self, examples: Trajectories, loss: Loss) -> tuple[torch.nn.Module, Batches, Loss]:
+        """Return what learns, from what, and by which loss: window by window, or stretches of frames at once."""
+        if self.params.together == 1:
+            return self.module, examples, loss
+        from ethobench.learning.trajectory_networks import StretchNetwork
+
+        if not is_convolutional(self.module) or self.styles:
+            raise EthobenchError("only convolutions for one annotator learn frames in a row: give together=1")
+        length = longest_stretch(examples, self.params.together)
+        return StretchNetwork(self.module, self.reach), Stretches(examples, length), of_known_frames(loss)
 
     def _before(self) -> TrajectoryModel | None:
         """Load the model to begin with, and refuse one that sees other things."""

@@ -33,6 +33,9 @@ class TrajectoryParams:
     batch : int
     samples : int, optional
         The most frames that an epoch learns from, drawn anew for each; all of them unless given.
+    together : int
+        Frames in a row that an example has: 1 as published. Convolutions learn 100 in a row some twenty times as fast, as what
+        neighbours share is computed once; `batch` then counts stretches, and 16 of them are enough.
     augment : tuple of str
         Some of ``published``, ``rotation``, ``translation``, ``reflection``, ``swap``, ``dropout`` for coordinates,
         ``rotate_axes`` and ``scale`` for tags.
@@ -62,6 +65,7 @@ class TrajectoryParams:
     epochs: int = 15
     batch: int = 128
     samples: int | None = None
+    together: int = 1
     augment: tuple[str, ...] = ()
     class_weight: str | float = "none"
     init: str = ""
@@ -82,6 +86,8 @@ class TrajectoryParams:
                 raise EthobenchError(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")
         if not self.layers or min(self.layers) < 1 or not 0 <= self.dropout < 1:
             raise EthobenchError("a network needs at least one layer of at least one unit, and a dropout from 0 to below 1")
+        if self.together < 1:
+            raise EthobenchError(f"an example has at least one frame, not {self.together}")
         if self.batch < 2 or (self.samples is not None and self.samples < 2):
             raise EthobenchError("a batch, and an epoch, have at least two examples")
         if min(self.epochs, self.head_epochs) < 0 or not (self.epochs or self.init):
