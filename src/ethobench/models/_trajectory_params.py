@@ -34,8 +34,8 @@ class TrajectoryParams:
     samples : int, optional
         The most frames that an epoch learns from, drawn anew for each; all of them unless given.
     together : int
-        Frames in a row that an example has: 1 as published. Convolutions learn 100 in a row some twenty times as fast, as what
-        neighbours share is computed once; `batch` then counts stretches, and 16 of them are enough.
+        Frames in a row that an example has: 1 as published. Convolutions learn 20 in a row about nine times as fast, as what
+        neighbours share is computed once; `batch` then counts stretches (64, say). Much longer ones make batches too alike.
     augment : tuple of str
         Some of ``published``, ``rotation``, ``translation``, ``reflection``, ``swap``, ``dropout`` for coordinates,
         ``rotate_axes`` and ``scale`` for tags.
