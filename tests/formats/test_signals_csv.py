@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import detect, read_quietly
+from ethobench.formats import detect, read_quietly, signals_csv
 
 
 def test_a_regular_clock_gives_the_rate(tmp_path):
@@ -63,4 +63,39 @@ def test_damage_is_named(tmp_path, text, message):
     path = tmp_path / "tag.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FormatError, match=message):
+        read_quietly(path, "signals_csv")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("irregular", [False, True])
+def test_large_tables_are_read_in_pieces_and_kept_on_the_disk(tmp_path, monkeypatch, suffix, irregular):
+    random = np.random.default_rng(0)
+    time = np.arange(1000) / 10 + (random.uniform(0, 0.04, 1000) if irregular else 0)
+    table = pd.DataFrame(
+        {"time": pd.Timestamp("2024-05-01", tz="UTC") + pd.to_timedelta(time, unit="s"), "x": random.normal(size=1000), "y": 1}
+    )
+    path = tmp_path / f"tag.{suffix}"
+    table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
+    (whole,) = read_quietly(path, "signals_csv", rate=10)
+    monkeypatch.setattr(signals_csv, "LARGE", 100)
+    monkeypatch.setattr(signals_csv, "CHUNK", 64)
+    (pieces,) = read_quietly(path, "signals_csv", rate=10)
+    assert isinstance(pieces.signals.values, np.memmap)
+    assert pieces.signals.channels == ("x", "y")
+    assert (pieces.rate, pieces.notes) == (whole.rate, whole.notes)
+    np.testing.assert_array_equal(pieces.signals.values, whole.signals.values)
+
+
+def test_a_wrong_cell_in_a_later_piece_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(signals_csv, "CHUNK", 4)
+    path = tmp_path / "tag.csv"
+    path.write_text("time,x\n" + "".join(f"{i},{i if i != 9 else 'oops'}\n" for i in range(12)), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"row 11.*'oops' in channel 'x'"):
+        read_quietly(path, "signals_csv")
+
+
+def test_a_table_without_rows_is_refused(tmp_path):
+    path = tmp_path / "tag.csv"
+    path.write_text("time,x\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="no row of signals"):
         read_quietly(path, "signals_csv")

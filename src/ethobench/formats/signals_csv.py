@@ -6,8 +6,11 @@ is resampled to `rate`, and stretches without samples become NaN.
 
 from __future__ import annotations
 
+import io
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +20,16 @@ from ethobench.core.errors import FormatError, Note
 from ethobench.formats._base import Format, register_format
 from ethobench.formats._text import Head, encoding_of, guess_delimiter
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 CLOCKS = ("time", "timestamp", "datetime", "t", "seconds", "time_s", "time (s)")
 COUNTERS = ("", "frame", "index", "sample", "unnamed: 0")
 LOOKED_AT = 20
 REGULAR = 0.01
 GAP = 1.5
+CHUNK = 1 << 17  # rows that are read at a time
+LARGE = 1 << 26  # bytes of a file whose channels are kept on the disk
 
 
 @register_format
@@ -46,60 +54,92 @@ class SignalsCsv(Format):
         return 0.3 if measured else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
-        names, columns = _read_columns(path)
-        clock = next((name for name in names if name.strip().lower() in CLOCKS), None)
-        channels = [name for name in names if name.strip().lower() not in (*CLOCKS, *COUNTERS)]
-        if not channels:
-            raise FormatError(path, "no column of signals")
-        values = np.column_stack([_numbers(path, name, columns[name]) for name in channels])
+        columns: dict[str, str] = {}
+        values, times = _read(path, columns)
+        channels = tuple(columns[name] for name in columns if name not in (*CLOCKS, *COUNTERS))
         notes: list[Note] = []
-        if clock is not None:
-            values, rate, notes = _regular(path, _seconds(path, clock, columns[clock]), values, rate)
+        if times is not None:
+            values, rate, notes = _regular(path, times, values, rate)
         if rate is None:
             raise FormatError(path, "the table tells no sampling rate: give rate=, or a column called time")
-        return [Recording(path.stem, rate=rate, signals=Signals(values, tuple(channels), rate), notes=tuple(notes))]
+        return [Recording(path.stem, rate=rate, signals=Signals(values, channels, rate), notes=tuple(notes))]
 
 
-def _read_columns(path: Path) -> tuple[list[str], dict[str, Any]]:
+def _read(path: Path, columns: dict[str, str]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Read channels and clock some rows at a time; those of a large file lie on the disk, not in memory.
+
+    `columns` is filled with the table's columns, by their names in lower case.
+    """
+    large = path.stat().st_size > LARGE
+    with tempfile.TemporaryFile() if large else io.BytesIO() as file:
+        times: list[NDArray[np.float64]] = []
+        rows, first = 0, None
+        for table in _chunks(path):
+            columns |= {str(name).strip().lower(): str(name) for name in table.columns}
+            channels = [name for name in table.columns if str(name).strip().lower() not in (*CLOCKS, *COUNTERS)]
+            clock = next((name for name in table.columns if str(name).strip().lower() in CLOCKS), None)
+            if not channels:
+                raise FormatError(path, "no column of signals")
+            numbers = [_numbers(path, str(name), table[name].to_numpy(), rows) for name in channels]
+            if clock is not None and len(table):
+                seconds, first = _seconds(path, str(clock), table[clock].to_numpy(), first)
+                times.append(seconds)
+            file.write(np.column_stack(numbers).tobytes())
+            rows += len(table)
+        if not rows:
+            raise FormatError(path, "no row of signals")
+        file.seek(0)
+        shape = (rows, len(channels))
+        values = np.memmap(file, np.float64, "r+", shape=shape) if large else np.frombuffer(bytearray(file.read())).reshape(shape)
+    return values, np.concatenate(times) if times else None
+
+
+def _chunks(path: Path) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     try:
         if path.suffix.lower() == ".parquet":
-            table = pd.read_parquet(path)
-        else:
-            with path.open("rb") as file:
-                raw = file.read(1 << 16)
-            encoding = encoding_of(raw)
-            delimiter = guess_delimiter(raw.decode(encoding, errors="replace"))
-            table = pd.read_csv(path, sep=delimiter, encoding=encoding, comment="#", decimal="." if delimiter == "," else _decimal(raw))
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(CHUNK):
+                    yield batch.to_pandas()
+            return
+        with path.open("rb") as raw:
+            head = raw.read(1 << 16)
+        encoding = encoding_of(head)
+        delimiter = guess_delimiter(head.decode(encoding, errors="replace"))
+        decimal = "." if delimiter == "," else _decimal(head)
+        with pd.read_csv(path, sep=delimiter, encoding=encoding, comment="#", decimal=decimal, chunksize=CHUNK) as tables:
+            yield from tables
     except (ValueError, OSError) as error:
         raise FormatError(path, f"the table cannot be read ({error})") from None
-    names = [str(name) for name in table.columns]
-    return names, {name: table[column].to_numpy() for name, column in zip(names, table.columns, strict=True)}
 
 
 def _decimal(raw: bytes) -> str:
     return "," if raw.count(b",") > raw.count(b".") else "."
 
 
-def _numbers(path: Path, name: str, column: NDArray[Any]) -> NDArray[np.float64]:
+def _numbers(path: Path, name: str, column: NDArray[Any], before: int) -> NDArray[np.float64]:
     try:
         return column.astype(np.float64)
     except (ValueError, TypeError):
         bad = next(i for i, cell in enumerate(column) if not _is_number(str(cell)))
-        raise FormatError(path, f"{column[bad]!r} in channel {name!r} is not a number", f"row {bad + 2}") from None
+        raise FormatError(path, f"{column[bad]!r} in channel {name!r} is not a number", f"row {before + bad + 2}") from None
 
 
-def _seconds(path: Path, name: str, column: NDArray[Any]) -> NDArray[np.float64]:
+def _seconds(path: Path, name: str, column: NDArray[Any], first: Any) -> tuple[NDArray[np.float64], Any]:
+    """Return a clock in seconds; dates relative to the first of the table, which is returned as well."""
     import pandas as pd
 
     if column.dtype.kind in "iuf":
-        return column.astype(np.float64)
+        return column.astype(np.float64), first
     try:
         stamps = pd.to_datetime(pd.Series(column), utc=True, format="ISO8601")
     except (ValueError, TypeError):
         raise FormatError(path, f"column {name!r} holds neither seconds nor dates such as 2024-05-01T12:00:00.25") from None
-    return np.asarray((stamps - stamps.iloc[0]).dt.total_seconds(), dtype=np.float64)
+    first = stamps.iloc[0] if first is None else first
+    return np.asarray((stamps - first).dt.total_seconds(), dtype=np.float64), first
 
 
 def _regular(
@@ -116,7 +156,13 @@ def _regular(
     if rate is None:
         raise FormatError(path, f"samples are not evenly spaced (about {own:.4g} Hz): give rate= to resample them")
     grid = np.arange(time[0], time[-1] + 0.5 / rate, 1.0 / rate)
-    resampled = np.column_stack([np.interp(grid, time, channel) for channel in values.T])
+    shape = (len(grid), values.shape[1])
+    resampled = np.empty(shape)
+    if isinstance(values, np.memmap):
+        with tempfile.TemporaryFile() as file:
+            resampled = np.memmap(file, np.float64, "w+", shape=shape)
+    for place in range(shape[1]):
+        resampled[:, place] = np.interp(grid, time, values[:, place])
     before = np.searchsorted(time, grid, side="right") - 1
     after = np.minimum(before + 1, len(time) - 1)
     missing = (time[after] - time[before] > GAP * max(step, 1.0 / rate)) & (grid > time[before]) & (grid < time[after])
