@@ -99,3 +99,13 @@ def test_a_table_without_rows_is_refused(tmp_path):
     path.write_text("time,x\n", encoding="utf-8")
     with pytest.raises(FormatError, match="no row of signals"):
         read_quietly(path, "signals_csv")
+
+
+def test_parquet_of_numbers_is_recognised_and_other_parquet_is_not(tmp_path):
+    path = tmp_path / "tag.parquet"
+    pd.DataFrame({"AccX": np.arange(5) / 2, "AccY": np.arange(5), "time": np.arange(5)}).to_parquet(path)
+    assert detect(path).name == "signals_csv"
+    other = tmp_path / "names.parquet"
+    pd.DataFrame({"x": [0.5], "who": ["anna"]}).to_parquet(other)
+    with pytest.raises(FormatError, match="no format recognises"):
+        detect(other)

@@ -41,6 +41,8 @@ class SignalsCsv(Format):
     contents = ("signals",)
 
     def sniff(self, path: Path, head: Head) -> float:
+        if path.suffix.lower() == ".parquet":
+            return _sniff_parquet(path)
         names = [name.lower() for name in head.header]
         if len(names) < 2 or any(_is_number(name) for name in names):
             return 0.0
@@ -63,6 +65,20 @@ class SignalsCsv(Format):
         if rate is None:
             raise FormatError(path, "the table tells no sampling rate: give rate=, or a column called time")
         return [Recording(path.stem, rate=rate, signals=Signals(values, channels, rate), notes=tuple(notes))]
+
+
+def _sniff_parquet(path: Path) -> float:
+    """Return how sure it is that a file holds nothing but numbers, and measured ones among them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        return 0.0
+    kinds = [field.type for field in schema if field.name.strip().lower() not in (*CLOCKS, *COUNTERS)]
+    numbers = [pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in kinds]
+    return 0.3 if kinds and all(numbers) and any(map(pa.types.is_floating, kinds)) else 0.0
 
 
 def _read(path: Path, columns: dict[str, str]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
