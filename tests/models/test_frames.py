@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 import numpy as np
 import pytest
 
@@ -84,3 +87,15 @@ def test_of_poses_a_few_frames_a_second_are_learnt_and_of_tags_all(monkeypatch):
     assert rate == 30
     assert learnt[0] == (300, 300)
     assert learnt[1] == (tags.recordings[0].n_frames,) * 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pieces_of_an_annotation_become_one_again(seed):
+    random = np.random.default_rng(seed)
+    codes = np.repeat(random.integers(-1, 2, 30), random.integers(1, 8, 30))
+    both = np.repeat(random.random((len(codes) // 2, 2)) < 0.5, 2, axis=0)
+    wholes = (Annotation.from_frames(codes, ETHOGRAM, 10.0, unobserved=-1), Annotation.from_frames(both, ETHOGRAM, 10.0))
+    for whole in wholes:
+        cuts = np.unique([0, *random.integers(1, whole.n_frames, 5), whole.n_frames]).tolist()
+        parts = [whole.crop(start, stop) for start, stop in itertools.pairwise(cuts)]
+        assert _base.seamless(parts) == dataclasses.replace(whole, order=np.arange(len(whole)))

@@ -19,6 +19,7 @@ from ethobench.core.observed import Track
 from ethobench.datasets.synthetic import make_dataset
 from ethobench.learning.device import own_random_state
 from ethobench.learning.layers import FrameNetwork
+from ethobench.models import _network
 
 pytestmark = pytest.mark.slow
 
@@ -292,6 +293,19 @@ class Endless:
         start, stop, _ = key.indices(len(self))
         self.most = max(self.most, stop - start)
         return np.random.default_rng(start).normal(size=(stop - start, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("params", [{}, {"cutoff": 1.6}])
+def test_annotating_in_pieces_gives_the_whole(tag, monkeypatch, params):
+    model = eb.create_model("cnn", epochs=1, window=64, batch=4, **params).fit(tag)
+    one = tag.recordings[0]
+    values = one.signals.values.copy()
+    values[300:340] = np.nan
+    one = one.copy(signals=Signals(values, one.signals.channels, one.rate), annotations={})
+    whole = model.predict(one).annotation
+    for frames in (64, 200, 1000):
+        monkeypatch.setattr(_network, "PIECE", frames)
+        assert model.annotate(one) == whole
 
 
 def test_long_recordings_are_read_a_piece_at_a_time():

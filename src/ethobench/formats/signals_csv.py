@@ -117,7 +117,7 @@ def _chunks(path: Path) -> Iterator[pd.DataFrame]:
         if path.suffix.lower() == ".parquet":
             import pyarrow.parquet as pq
 
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(path, pre_buffer=False) as file:
                 for batch in file.iter_batches(CHUNK):
                     yield batch.to_pandas()
             return

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 BATCH_FRAMES = 1 << 15  # larger batches fall out of the cache and are slower
 
 
-def predict_windows(module: torch.nn.Module, stream: Stream, window: int, *, exclusive: bool) -> NDArray[np.float32]:
+def predict_windows(
+    module: torch.nn.Module, stream: Stream, window: int, *, exclusive: bool, first: int = 0, last: int | None = None
+) -> NDArray[np.float32]:
     """Return the probabilities of every frame.
 
     As published, windows do not overlap, and the last one is padded with the means of its own frames.
@@ -30,6 +32,8 @@ def predict_windows(module: torch.nn.Module, stream: Stream, window: int, *, exc
         Frames of a window.
     exclusive : bool
         One behaviour at a time (softmax), or each on its own (sigmoid).
+    first, last : int
+        Only these frames, without the last; `first` is a multiple of the window.
 
     Returns
     -------
@@ -42,15 +46,16 @@ def predict_windows(module: torch.nn.Module, stream: Stream, window: int, *, exc
     device = next(module.parameters()).device
     size = max(BATCH_FRAMES // window, 1) * window
     found: NDArray[np.float32] | None = None
+    end = len(stream) if last is None else min(last, len(stream))
     with torch.inference_mode():
-        for start in range(0, max(len(stream), 1), size):
-            values, _, absent = stream.read(start, start + size)
+        for start in range(first, max(end, first + 1), size):
+            values, _, absent = stream.read(start, min(start + size, end))
             scores = module(torch.from_numpy(_windows(values, window)).to(device))
             chances = torch.softmax(scores, dim=-1) if exclusive else torch.sigmoid(scores)
             part = chances.flatten(0, 1)[: len(values)].cpu().numpy()
             if found is None:
-                found = np.empty((len(stream), part.shape[1]), dtype=np.float32)
-            found[start : start + len(part)] = np.where(absent[:, None], np.float32(np.nan), part)
+                found = np.empty((max(end - first, 0), part.shape[1]), dtype=np.float32)
+            found[start - first : start - first + len(part)] = np.where(absent[:, None], np.float32(np.nan), part)
     assert found is not None  # noqa: S101 - at least one batch was run
     return found
 

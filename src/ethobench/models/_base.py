@@ -15,6 +15,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.registry import Registry
@@ -194,7 +196,7 @@ class Model:
             piece = data[first : stop + context]
             part = recording.copy(signals=piece, n_frames=len(piece), annotations={}, features=None)
             parts.append(self.predict(part).annotation.crop(start - first, stop - first))
-        return parts[0].concatenate(*parts[1:])
+        return seamless(parts)
 
     def context(self, rate: float) -> int | None:
         """Return how many frames beside a stretch decide what is predicted in it; None if all of the recording do."""
@@ -343,6 +345,21 @@ def load_model(path: str | Path) -> Model:
     if card.get("digest", "") not in ("", digest_files(path)):
         raise FormatError(path, "its files are not the ones that were saved: some were changed or lost")
     return model
+
+
+def seamless(parts: Sequence[Annotation]) -> Annotation:
+    """Put the pieces of an annotation together again: a bout that was cut between two of them is one."""
+    whole = parts[0].concatenate(*parts[1:])
+    columns = (whole.behavior, whole.subject, whole.target)
+    stop, kept = whole.stop.copy(), np.ones(len(whole), dtype=bool)
+    for seam in np.cumsum([part.n_frames for part in parts[:-1]]):
+        before = {tuple(int(column[i]) for column in columns): i for i in np.flatnonzero((stop == seam) & kept)}
+        for j in np.flatnonzero(whole.start == seam):
+            i = before.get(tuple(int(column[j]) for column in columns))
+            if i is not None:
+                stop[i], kept[j] = stop[j], False
+    joined = dataclasses.replace(whole, stop=stop).take(kept)
+    return dataclasses.replace(joined, order=np.arange(len(joined)))
 
 
 def truth_of(recording: Recording, annotator: str | None) -> Annotation:

@@ -21,13 +21,14 @@ from ethobench.learning.loop import History, Progress, Training, train
 from ethobench.learning.losses import class_weights, exclusive_loss, overlapping_loss
 from ethobench.learning.streams import Stream, open_stream
 from ethobench.learning.tensors import read_tensors, write_tensors
-from ethobench.models._base import Model
+from ethobench.models._base import Model, seamless
 from ethobench.models._clock import back_at_rate, is_rate
 
 if TYPE_CHECKING:
     import torch
 
 WEIGHTS, CHECKPOINT = "weights.safetensors", "training.safetensors"
+PIECE = 1 << 18  # frames that are annotated at a time
 ENTRY = "network"
 
 
@@ -132,12 +133,32 @@ class NetworkModel(Model):
     def _predict(self, recording: Recording) -> Prediction:
         if self.ethogram is None:
             raise EthobenchError("this model has not learnt anything yet")
-        stream = self._stream(recording)
-        if stream.n_channels != self.n_inputs:
-            raise MismatchError(f"recording {recording.id!r} gives {stream.n_channels} channels, the network takes {self.n_inputs}")
+        stream = self._open(recording)
         probabilities = predict_windows(self.module, stream, self.window, exclusive=self.exclusive)
         prediction = Prediction(probabilities, self.ethogram, stream.rate, exclusive=self.exclusive)
         return prediction if is_rate(recording, stream.rate) else back_at_rate(prediction, recording)
+
+    def annotate(self, recording: Recording) -> Annotation:
+        """Annotate one recording; a long one some windows at a time, so that memory does not grow with its length."""
+        if self.decoder is not None or self.directions is not None or self.ethogram is None:
+            return super().annotate(recording)
+        self._check(recording)
+        stream = self._open(recording) if is_rate(recording, self.rate) else None
+        if stream is None or not is_rate(recording, stream.rate):
+            return super().annotate(recording)
+        size = max(PIECE // self.window, 1) * self.window
+        parts = []
+        for start in range(0, max(len(stream), 1), size):
+            found = predict_windows(self.module, stream, self.window, exclusive=self.exclusive, first=start, last=start + size)
+            parts.append(Prediction(found, self.ethogram, stream.rate, exclusive=self.exclusive).annotation)
+        return seamless(parts)
+
+    def _open(self, recording: Recording) -> Stream:
+        """Open what the network sees, and see whether it fits."""
+        stream = self._stream(recording)
+        if stream.n_channels != self.n_inputs:
+            raise MismatchError(f"recording {recording.id!r} gives {stream.n_channels} channels, the network takes {self.n_inputs}")
+        return stream
 
     def _stream(self, recording: Recording) -> Stream:
         """Open what the network sees of a recording."""
