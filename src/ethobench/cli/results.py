@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,33 +95,28 @@ def run(
 
 def _other_table(store: Store, table: str, metrics: Sequence[str], against: str) -> list[Row]:
     """Make one of the tables besides the results."""
-    if table == "comparison":
-        from ethobench.benchmarks.comparison import comparison_table
+    from ethobench.benchmarks import (
+        behaviors,
+        calms21_summary,
+        claims,
+        comparison,
+        learning_curve,
+        rodentbench_summary,
+        styles,
+    )
 
-        return comparison_table(store, against, metrics)
-    if table == "claims":
-        from ethobench.benchmarks.claims import claims_table
-
-        return claims_table(store)
-    if table == "rodentbench":
-        from ethobench.benchmarks import rodentbench_summary
-
-        return rodentbench_summary.summary(store)
-    if table in ("calms21", "difficulty"):
-        from ethobench.benchmarks import calms21_summary
-
-        return calms21_summary.summary(store) if table == "calms21" else calms21_summary.difficulty(store)
-    if table == "curve":
-        from ethobench.benchmarks.learning_curve import curve_table
-
-        return curve_table(store)
-    if table == "styles":
-        from ethobench.benchmarks.styles import styles_table
-
-        return styles_table(store)
-    from ethobench.benchmarks.behaviors import behaviors_table, compare_settings
-
-    return behaviors_table(store, metrics) if table == "behaviors" else compare_settings(store, metric=metrics[0] if metrics else "f1")
+    tables: dict[str, Callable[[], list[Row]]] = {
+        "comparison": lambda: comparison.comparison_table(store, against, metrics),
+        "behaviors": lambda: behaviors.behaviors_table(store, metrics),
+        "settings": lambda: behaviors.compare_settings(store, metric=metrics[0] if metrics else "f1"),
+        "claims": lambda: claims.claims_table(store),
+        "rodentbench": lambda: rodentbench_summary.summary(store),
+        "calms21": lambda: calms21_summary.summary(store),
+        "difficulty": lambda: calms21_summary.difficulty(store),
+        "styles": lambda: styles.styles_table(store),
+        "curve": lambda: learning_curve.curve_table(store),
+    }
+    return tables[table]()
 
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
