@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from importlib.resources import files
 
 import numpy as np
@@ -21,6 +22,27 @@ Figures = Mapping[tuple[str, str, str], float]
 Answer = tuple[str, int] | None
 
 
+class Evidence:
+    """What a store shows, computed once."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    @cached_property
+    def figures(self) -> Figures:
+        """BEBE's F1 by dataset, model and setting."""
+        rows = [row for row in results_table(self.store) if row["suite"] == "bebe" and row["metric"] == "f1"]
+        return {(row["dataset"], row["model"], row["setting"]): row["mean"] for row in rows if row["mean"] is not None}
+
+    @cached_property
+    def compared(self) -> list[Row]:
+        """Behaviours with little and with all data."""
+        try:
+            return [row for row in compare_settings(self.store) if row["suite"] == "bebe"]
+        except NotFoundError:
+            return []
+
+
 def claims_table(store: Store) -> list[Row]:
     """Set every claim beside the same figure from a store.
 
@@ -30,21 +52,19 @@ def claims_table(store: Store) -> list[Row]:
         Rows of ``benchmark, claim, published, ours, datasets, source``; ``ours`` is None where the store lacks the models or
         settings that the claim is about, ``datasets`` counts those that went into it.
     """
-    rows = results_table(store)
-    figures = {(r["dataset"], r["model"], r["setting"]): r["mean"] for r in rows if r["suite"] == "bebe" and r["metric"] == "f1"}
-    known = {name: value for name, value in figures.items() if value is not None}
+    evidence = Evidence(store)
     text = (files("ethobench.benchmarks") / TABLE).read_text(encoding="utf-8")
     told = []
     for claim in csv.DictReader(text.splitlines()):
-        answer = MEASURED[claim["kind"]](known, store, claim["model"]) if claim["kind"] else None
+        answer = MEASURED[claim["kind"]](evidence, claim["model"]) if claim["kind"] else None
         ours, datasets = answer or (None, 0)
         values = (claim["benchmark"], claim["claim"], claim["value"], ours, datasets, claim["source"])
         told.append(dict(zip(COLUMNS, values, strict=True)))
     return told
 
 
-def _lead_of_networks(figures: Figures, _: Store, __: str) -> Answer:
-    leads = []
+def _lead_of_networks(evidence: Evidence, _: str) -> Answer:
+    leads, figures = [], evidence.figures
     for dataset in _datasets(figures):
         best = [
             max((f for (d, m, s), f in figures.items() if d == dataset and m in kind and s == "full"), default=None)
@@ -55,10 +75,10 @@ def _lead_of_networks(figures: Figures, _: Store, __: str) -> Answer:
     return _mean(leads)
 
 
-def _best_is(figures: Figures, _: Store, models: str) -> Answer:
+def _best_is(evidence: Evidence, models: str) -> Answer:
     """Count datasets whose best model is among some, where there are others."""
     names, setting = models.split(":", maxsplit=1)[0].split("|"), models.split(":")[1]
-    wins = []
+    wins, figures = [], evidence.figures
     for dataset in _datasets(figures):
         found = {m: f for (d, m, s), f in figures.items() if d == dataset and s == setting}
         if {*names} & {*found} and {*found} - {*names}:
@@ -66,21 +86,23 @@ def _best_is(figures: Figures, _: Store, models: str) -> Answer:
     return (f"{sum(wins)} of {len(wins)}", len(wins)) if wins else None
 
 
-def _loss(figures: Figures, _: Store, model: str) -> Answer:
+def _loss(evidence: Evidence, model: str) -> Answer:
+    figures = evidence.figures
     pairs = [[figures.get((d, model, s)) for s in ("full", "reduced")] for d in _datasets(figures)]
     return _mean([full - little for full, little in pairs if full is not None and little is not None])
 
 
-def _correlation(_: Figures, store: Store, model: str) -> Answer:
-    return _of_comparison(store, model, "correlation")
+def _correlation(evidence: Evidence, model: str) -> Answer:
+    return _of_comparison(evidence, model, "correlation")
 
 
-def _median_gain(_: Figures, store: Store, model: str) -> Answer:
-    return _of_comparison(store, model, "median_difference")
+def _median_gain(evidence: Evidence, model: str) -> Answer:
+    return _of_comparison(evidence, model, "median_difference")
 
 
-def _fold_one(figures: Figures, store: Store, model: str) -> Answer:
+def _fold_one(evidence: Evidence, model: str) -> Answer:
     """Tell the figure of the jobs that test fold 1 of HAR."""
+    store = evidence.store
     for key in store.finished():
         job = store.job(key)
         if job and (job["dataset"], job["model"], job["stage"], job["fold"], job["setting"]) == ("bebe/HAR", model, "final", 1, "full"):
@@ -89,7 +111,7 @@ def _fold_one(figures: Figures, store: Store, model: str) -> Answer:
     return None
 
 
-MEASURED: dict[str, Callable[[Figures, Store, str], Answer]] = {
+MEASURED: dict[str, Callable[[Evidence, str], Answer]] = {
     "lead of networks": _lead_of_networks,
     "best is": _best_is,
     "loss": _loss,
@@ -99,11 +121,8 @@ MEASURED: dict[str, Callable[[Figures, Store, str], Answer]] = {
 }
 
 
-def _of_comparison(store: Store, model: str, name: str) -> Answer:
-    try:
-        rows = [r for r in compare_settings(store) if r["suite"] == "bebe" and r["model"] == model]
-    except NotFoundError:
-        return None
+def _of_comparison(evidence: Evidence, model: str, name: str) -> Answer:
+    rows = [row for row in evidence.compared if row["model"] == model]
     found = summarize_comparison(rows)
     return (f"{found[0][name]:.3f}", len({r["dataset"] for r in rows})) if found and found[0][name] is not None else None
 
