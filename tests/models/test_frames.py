@@ -10,6 +10,7 @@ import pytest
 
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals, create_model, load_dataset
 from ethobench.models import _base, _frames
+from ethobench.models._pieces import seamless
 
 ETHOGRAM = Ethogram(["rest", "run"])
 
@@ -98,4 +99,4 @@ def test_pieces_of_an_annotation_become_one_again(seed):
     for whole in wholes:
         cuts = np.unique([0, *random.integers(1, whole.n_frames, 5), whole.n_frames]).tolist()
         parts = [whole.crop(start, stop) for start, stop in itertools.pairwise(cuts)]
-        assert _base.seamless(parts) == dataclasses.replace(whole, order=np.arange(len(whole)))
+        assert seamless(parts) == dataclasses.replace(whole, order=np.arange(len(whole)))

@@ -11,11 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar
-
-import numpy as np
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
@@ -24,25 +21,18 @@ from ethobench.core.signals import Keypoint
 from ethobench.learning.decoding import Decoder, check_metric
 from ethobench.metrics import consensus
 from ethobench.models._card import CARD, WORDS, digest_files, in_words
+from ethobench.models._checked import checked
 from ethobench.models._clock import at_rate, back_at_rate, is_rate
 from ethobench.models._directed import Directions
 from ethobench.models._live import Live
 from ethobench.models._out_of_fold import choose_decoder
+from ethobench.models._pieces import seamless
 from ethobench.models._skeleton import as_known
 from ethobench.models._styles import by_annotator
 
 PIECE = 1_000_000
 DECODING_CONTEXT = 120.0  # seconds beside a stretch; what lies further away hardly decides how it is decoded
 CONSENSUS, ALL = "consensus", "all"
-
-PLAIN: Mapping[str, tuple[type | tuple[type, ...], str]] = {
-    "int": (Integral, "a whole number"),
-    "float": (Real, "a number"),
-    "bool": (bool, "true or false"),
-    "str": (str, "a word"),
-    "None": (type(None), "none"),
-}
-"""Types of hyper-parameters that can be told apart at a glance, and what they are called."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +88,7 @@ class Model:
         unknown = [name for name in params if name not in known]
         if unknown:
             raise EthobenchError(f"model {self.name!r} takes no {', '.join(unknown)}; it takes: {', '.join(known) or 'nothing'}")
-        self.params = _checked(self.Params, params)
+        self.params = checked(self.Params, params)
         self.seed = seed
         self.decode = decode
         self.decoder: Decoder | None = None
@@ -276,19 +266,6 @@ class Model:
         """Read what `_save` wrote."""
 
 
-def _checked(kind: type, told: Mapping[str, Any]) -> Any:
-    """Make hyper-parameters, after a look at whether numbers are numbers and words are words."""
-    for field in dataclasses.fields(kind):
-        wanted = [name.strip() for name in str(field.type).split("|")]
-        if field.name not in told or not all(name in PLAIN for name in wanted):
-            continue
-        value = told[field.name]
-        fits = (isinstance(value, PLAIN[name][0]) and (name == "bool" or not isinstance(value, bool)) for name in wanted)
-        if not any(fits):
-            raise EthobenchError(f"{field.name} is {' or '.join(PLAIN[name][1] for name in wanted)}, not {value!r}")
-    return kind(**told)
-
-
 models: Registry[type[Model]] = Registry("model", "ethobench.models", classes=True)
 register_model = models.register
 
@@ -345,21 +322,6 @@ def load_model(path: str | Path) -> Model:
     if card.get("digest", "") not in ("", digest_files(path)):
         raise FormatError(path, "its files are not the ones that were saved: some were changed or lost")
     return model
-
-
-def seamless(parts: Sequence[Annotation]) -> Annotation:
-    """Put the pieces of an annotation together again: a bout that was cut between two of them is one."""
-    whole = parts[0].concatenate(*parts[1:])
-    columns = (whole.behavior, whole.subject, whole.target)
-    stop, kept = whole.stop.copy(), np.ones(len(whole), dtype=bool)
-    for seam in np.cumsum([part.n_frames for part in parts[:-1]]):
-        before = {tuple(int(column[i]) for column in columns): i for i in np.flatnonzero((stop == seam) & kept)}
-        for j in np.flatnonzero(whole.start == seam):
-            i = before.get(tuple(int(column[j]) for column in columns))
-            if i is not None:
-                stop[i], kept[j] = stop[j], False
-    joined = dataclasses.replace(whole, stop=stop).take(kept)
-    return dataclasses.replace(joined, order=np.arange(len(joined)))
 
 
 def truth_of(recording: Recording, annotator: str | None) -> Annotation:

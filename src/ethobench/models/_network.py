@@ -21,8 +21,9 @@ from ethobench.learning.loop import History, Progress, Training, train
 from ethobench.learning.losses import class_weights, exclusive_loss, overlapping_loss
 from ethobench.learning.streams import Stream, open_stream
 from ethobench.learning.tensors import read_tensors, write_tensors
-from ethobench.models._base import Model, seamless
+from ethobench.models._base import Model
 from ethobench.models._clock import back_at_rate, is_rate
+from ethobench.models._pieces import seamless
 
 if TYPE_CHECKING:
     import torch
