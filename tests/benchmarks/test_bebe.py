@@ -64,3 +64,11 @@ def test_what_bebe_does_not_have_is_said():
         next(iter(bebe.plans(["moths"])))
     with pytest.raises(EthobenchError, match="settings are full and reduced"):
         next(iter(bebe.plans(["HAR"], settings=["tiny"])))
+
+
+def test_searches_follow_the_protocol_of_each_dataset():
+    assert bebe._fixed("rf", "desantis_rattlesnakes", "full") == {"cutoff": 0.0}
+    assert bebe._fixed("crnn", "desantis_rattlesnakes", "full") == {"cutoff": 0.0}
+    assert bebe._fixed("rf", "HAR", "full") == {}
+    assert 16.0 not in bebe._grid("rf", "vehkaoja_dogs")["seconds"]
+    assert 16.0 in bebe._grid("rf", "HAR")["seconds"]

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ethobench.benchmarks import own, results_table
+from ethobench.benchmarks import own, results, results_table
 from ethobench.benchmarks.results import final_jobs
 from ethobench.models.chance import Chance
 from ethobench.runs import Engine, Store
@@ -78,3 +78,20 @@ def test_wrong_hyper_parameters_stop_a_plan_before_its_jobs(store):
     outcome = Engine(store, lambda: ThreadPoolExecutor(1), 1).run(plans)
     assert not outcome.failed
     assert "not 'magic'" in outcome.broken[0]
+
+
+def test_two_recipes_of_one_benchmark_are_not_pooled():
+    shared = {"benchmark": "calms21", "dataset": "calms21/task2", "setting": "annotator-id_1, fine-tuned", "fold": 0, "stage": "final"}
+    jobs = {
+        f"{recipe}{seed}{revision}": {
+            **shared, "model": "conv1d", "params": {"recipe": recipe}, "seed": seed, "annotator": None, "version": "v", "revision": revision
+        }
+        for recipe in ("paper", "code")
+        for seed in (42, 43)
+        for revision in (1, 2)
+    }  # fmt: skip
+    told = results._told_apart(jobs)
+    assert {key: name["model"] for key, name in told.items()} == {
+        f"{recipe}{seed}2": f"conv1d, recipe {recipe}" for recipe in ("paper", "code") for seed in (42, 43)
+    }
+    assert {name["setting"] for name in told.values()} == {shared["setting"]}

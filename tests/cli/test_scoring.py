@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ethobench import Annotation, Behavior, Ethogram, Recording, write_annotation, write_recordings
+from ethobench import Annotation, Behavior, Ethogram, Recording, read_annotation, write_annotation, write_recordings
 from ethobench.cli.budget import budget_rows
 from ethobench.core import intervals as iv
 from tests.cli.test_cli import ethobench
@@ -172,3 +172,51 @@ def test_two_raters_of_boris(data):
     facts = json.loads(done.stdout)
     (row,) = [r for r in facts["pairs"] if r["behavior"] == "interact"]
     assert 0.71 <= row["kappa"] <= 0.86
+
+
+def test_a_few_frames_at_the_end_of_one_side_do_not_count(tmp_path):
+    for name, frames in (("pred", 601), ("truth", 600), ("long", 1200)):
+        one = Annotation.from_bouts([10, 200], [60, 300], ["a", "b"], NAMES, 30.0, frames)
+        write_annotation(one, tmp_path / f"{name}.csv", "tidy")
+    done = ethobench("score", tmp_path / "pred.csv", tmp_path / "truth.csv", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "ends 1 frames before the other side; these do not count" in done.stderr
+    assert json.loads(done.stdout)["overall"]["f1"] == 1
+    assert ethobench("score", tmp_path / "long.csv", tmp_path / "truth.csv").returncode == 1
+
+
+def test_agreement_on_the_only_clock_there_is_and_of_a_manifest(folders, tmp_path):
+    write_annotation(some(0), tmp_path / "anna.annot", "bento")
+    write_annotation(some(0, 2), tmp_path / "ben.csv", "intervals")
+    done = ethobench("agreement", tmp_path / "anna.annot", tmp_path / "ben.csv", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "read on that of the others, 30 Hz" in done.stderr
+    lines = [f"m1,a,30,,{name},{who}" for name, who in (("anna.annot", "anna"), ("ben.csv", "ben"))]
+    (tmp_path / "recordings.csv").write_text(
+        "recording,individual,rate,signals,annotations,annotator\n" + "\n".join(lines) + "\n", encoding="utf-8"
+    )
+    listed = ethobench("agreement", tmp_path, "--json")
+    assert listed.returncode == 0, listed.stderr
+    figures = [[row["f1"] for row in json.loads(found.stdout)["pairs"]] for found in (done, listed)]
+    assert figures[0] == pytest.approx(figures[1])
+
+
+def test_an_animal_that_never_did_anything_has_a_budget_of_nothing(tmp_path):
+    from ethobench.cli.budget import budget_rows
+
+    one = Annotation.from_bouts([0], [30], ["a"], Ethogram(["a", "b"]), 30.0, 300, subject=["m1"], subjects=["m1", "m2"])
+    rows = budget_rows(one)
+    assert {(row["subject"], row["behavior"]) for row in rows} == {(m, b) for m in ("m1", "m2") for b in "ab"}
+    assert all(not row["bouts"] for row in rows if row["subject"] == "m2")
+
+
+def test_what_readers_take_besides(tmp_path):
+    (tmp_path / "b.csv").write_text("first_frame,last_frame,Code\n10,19,rear\n", encoding="utf-8")
+    done = ethobench(
+        "convert", tmp_path / "b.csv", tmp_path / "t.csv", "--from", "intervals", "--to", "tidy", "--rate", 30,
+        "--option", 'columns={"start": "first_frame", "stop": "last_frame", "behavior": "Code"}', "--option", "inclusive=true",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    made = read_annotation(tmp_path / "t.csv")
+    assert (made.start.tolist(), made.stop.tolist()) == ([10], [20])
+    assert ethobench("convert", tmp_path / "b.csv", tmp_path / "u.csv", "--to", "tidy", "--option", "odd").returncode == 2

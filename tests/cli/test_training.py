@@ -70,3 +70,44 @@ def test_models_are_listed():
     listed = ethobench("models").stdout
     assert all(f"{name} " in listed for name in ("rf", "crnn", "harnet", "kmeans"))
     assert "grid: 0.01, 0.003, 0.001" in ethobench("models", "crnn").stdout
+
+
+def test_folders_datasets_and_rates_to_predict(study, tmp_path):
+    made = ethobench("train", study, "--model", "dt", "--no-evaluate", "--out", tmp_path / "model")
+    assert made.returncode == 0, made.stderr
+    loose = tmp_path / "new"
+    loose.mkdir()
+    names = sorted(path.stem for path in study.glob("animal*.csv") if not path.stem.endswith("_labels"))
+    for name in names:
+        (loose / f"{name}.csv").write_bytes((study / f"{name}.csv").read_bytes())
+    for place, out in ((loose, "a"), (study, "b")):
+        done = ethobench("predict", tmp_path / "model", place, "--out", tmp_path / out)
+        assert done.returncode == 0, done.stderr
+        assert sorted(path.stem for path in (tmp_path / out).iterdir()) == names
+    assert (tmp_path / "a" / f"{names[0]}.csv").read_text(encoding="utf-8").splitlines()[-1] == (
+        (tmp_path / "b" / f"{names[0]}.csv").read_text(encoding="utf-8").splitlines()[-1]
+    )
+    refused = ethobench("predict", tmp_path / "model", study, "--rate", 77, "--out", tmp_path / "c")
+    assert refused.returncode == 1
+    assert "says otherwise" in refused.stderr
+
+
+def test_options_that_exclude_each_other(study, tmp_path):
+    curve = ethobench("train", study, "--model", "rf", "--no-evaluate", "--learning-curve", "--out", tmp_path / "m")
+    assert curve.returncode == 2
+    assert "part of the cross-validation" in " ".join(curve.stderr.split())
+    both = ethobench("run", "bebe", "--published", "--search", "optuna", "--store", tmp_path / "s")
+    assert both.returncode == 2
+
+
+def test_a_recording_without_labels_does_not_stop_training(study, tmp_path):
+    for path in study.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    lines = (study / "recordings.csv").read_text(encoding="utf-8").splitlines()
+    cells = lines[-1].split(",")
+    cells[4] = cells[5] = ""
+    (tmp_path / "recordings.csv").write_text("\n".join([*lines[:-1], ",".join(cells)]) + "\n", encoding="utf-8")
+    made = ethobench("train", tmp_path, "--model", "dt", "--out", tmp_path / "m")
+    assert made.returncode == 0, made.stderr
+    assert f"1 recordings without annotations to learn from are left out: {cells[0]}" in " ".join(made.stderr.split())
+    assert "learning from all 3 recordings" in made.stderr

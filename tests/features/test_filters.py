@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ethobench import load_dataset
+from ethobench import Annotation, load_dataset
 from ethobench.core.errors import EthobenchError
-from ethobench.features.filters import filter_order, high_pass, resample, split_frequencies, unit_magnitude, zscore
+from ethobench.features.filters import filter_order, high_pass, is_accelerometer, resample, split_frequencies, unit_magnitude, zscore
 
 GENERATOR = np.random.default_rng(0)
 
@@ -169,3 +169,25 @@ def test_zscores_are_of_the_clip():
     assert np.isnan(scores[7, 0])
     assert scores[:, 1] == pytest.approx(np.zeros(500), abs=1e-8)
     assert np.isnan(scores[:, 2]).all()
+
+
+@pytest.mark.parametrize("n", [4 * k + r for k in (5, 50) for r in range(4)])
+@pytest.mark.parametrize(("old", "new"), [(60.0, 30.0), (100.0, 50.0), (30.0, 25.0), (25.0, 100.0)])
+def test_signals_and_labels_are_as_long_as_each_other_after_resampling(n, old, new):
+    labels = Annotation.from_bouts([0], [n], ["a"], ["a"], old, n).resample(new)
+    assert len(resample(np.ones((n, 1)), old, new)) == labels.n_frames
+
+
+def test_rates_that_hardly_differ_do_not_drift():
+    n, old, new = 60_000, 29.9997, 30.0
+    found = resample(np.arange(n)[:, None] / old, old, new)
+    assert len(found) == int(n * new / old + 0.5)
+    np.testing.assert_allclose(found[:-1, 0], np.arange(len(found) - 1) / new, atol=1e-3)
+    wave = resample(np.sin(np.arange(n) / old)[:, None], old, new)
+    np.testing.assert_allclose(wave[1000:-1000, 0], np.sin(np.arange(len(wave)) / new)[1000:-1000], atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["AccX", "acc_x", "ACC_Y", "Accel_z"])
+def test_accelerometers_in_any_spelling(name):
+    assert is_accelerometer(name)
+    assert not is_accelerometer("Depth")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from itertools import combinations
 from pathlib import Path
 
@@ -108,7 +109,10 @@ def test_frames(tmp_path: Path) -> None:
 
 def test_columns_can_be_told(tmp_path: Path) -> None:
     path = put(tmp_path, "A,B,C,D\n1,2,x,0.5\n")
-    with pytest.raises(FormatError, match=r"header: which column is the start\? Give columns=\{'start': ...\} \(one of A, B, C, D\)"):
+    with pytest.raises(
+        FormatError,
+        match=r"which column is the start\? Give columns=\{'start': ...\} \(one of A, B, C, D; convert takes",
+    ):
         read_quietly(path, "intervals")
     with pytest.warns(ReadWarning, match="left out: D"):
         a = read_annotation(path, "intervals", columns={"start": "A", "stop": "B", "behavior": "C"})
@@ -316,3 +320,32 @@ def test_banos(data: Path, tmp_path: Path) -> None:
         write_annotation(a, tmp_path / f"{i}.csv", "intervals")
         back = read_annotation(tmp_path / f"{i}.csv", rate=30).with_ethogram(a.ethogram)
         assert np.array_equal(back.to_frames(), a.to_frames())
+
+
+def test_other_sheets_and_sizes_that_are_out_of_date(tmp_path: Path) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in (["start", "stop", "behavior"], *([k, k + 1, "rear"] for k in range(0, 20, 2))):
+        book.active.append(row)
+    book.create_sheet("video 2").append(["start", "stop", "behavior"])
+    book.save(tmp_path / "plain.xlsx")
+    with zipfile.ZipFile(tmp_path / "plain.xlsx") as old, zipfile.ZipFile(tmp_path / "t.xlsx", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b'<dimension ref="A1:C11"', b'<dimension ref="A1:C3"'))
+    (recording,) = read_quietly(tmp_path / "t.xlsx", "intervals")
+    assert len(recording.annotation()) == 10
+    assert any("there are also: video 2" in str(note) for note in recording.notes)
+
+
+def test_large_whole_numbers_without_a_unit_are_remarked_upon(tmp_path: Path) -> None:
+    told = [
+        any("if they count frames" in str(note) for note in read_quietly(put(tmp_path, text), "intervals")[0].notes)
+        for text in (
+            "start,stop,behavior\n1200,1500,attack\n",
+            "start,stop,behavior\n12,15,attack\n",
+            "start,stop,behavior\n1200.0,1500.5,attack\n",
+            "start_s,stop_s,behavior\n1200,1500,attack\n",
+        )
+    ]
+    assert told == [True, False, False, False]

@@ -109,3 +109,22 @@ def test_parquet_of_numbers_is_recognised_and_other_parquet_is_not(tmp_path):
     pd.DataFrame({"x": [0.5], "who": ["anna"]}).to_parquet(other)
     with pytest.raises(FormatError, match="no format recognises"):
         detect(other)
+
+
+def test_a_stated_rate_that_drifts_from_the_clock_is_resampled(tmp_path):
+    path = tmp_path / "tag.csv"
+    time = np.arange(5000) / 49.8
+    pd.DataFrame({"time": time, "x": time}).to_csv(path, index=False)
+    (recording,) = read_quietly(path, "signals_csv", rate=50)
+    assert "were resampled to 50 Hz" in str(recording.notes[0])
+    assert recording.n_frames == pytest.approx(time[-1] * 50, abs=2)
+    assert recording.signals.channel("x")[-1] == pytest.approx(time[-1], abs=0.03)
+
+
+def test_rounded_times_are_regular_and_a_late_start_is_told(tmp_path):
+    path = tmp_path / "tag.csv"
+    time = np.round(120 + np.arange(3000) / 30, 3)
+    pd.DataFrame({"time": time, "x": np.arange(3000) / 7}).to_csv(path, index=False)
+    (recording,) = read_quietly(path, "signals_csv")
+    assert (recording.rate, recording.n_frames) == (30, 3000)
+    assert "the first sample is at 120 s" in str(recording.notes[0])

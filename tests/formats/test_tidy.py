@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -130,3 +131,20 @@ def test_millions_of_frames_are_small(tmp_path):
     write_annotation(big, path)
     assert Path(path).stat().st_size < 2_000_000
     assert read_annotation(path) == big
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_a_file_that_a_spreadsheet_saved_keeps_all_it_says(tmp_path, delimiter):
+    path = tmp_path / "x.csv"
+    ethogram = Ethogram([Behavior("rear", "on two legs, at the wall"), Behavior("call", point=True), "other"], "other")
+    observed = Observed(iv.intervals([0], [250]))
+    one = Annotation.from_bouts([10], [40], ["rear"], ethogram, 30.0, 300, observed=observed)
+    write_annotation(one, path)
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    width = max(map(len, rows))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=delimiter, lineterminator="\r\n").writerows([row + [""] * (width - len(row)) for row in rows])
+    assert path.read_text(encoding="utf-8").count('"# ') >= 3
+    again = read_annotation(path, "tidy")
+    assert (again.n_frames, again.ethogram, again.observed) == (300, ethogram, observed)

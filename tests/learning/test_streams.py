@@ -9,7 +9,7 @@ from ethobench import Poses, Signals
 from ethobench.core.errors import EthobenchError
 from ethobench.features.filters import split_frequencies
 from ethobench.learning import streams
-from ethobench.learning.streams import Stream, open_stream
+from ethobench.learning.streams import Stream, open_stream, unit_factors
 
 NAMES = ("AccX", "AccY", "Depth")
 
@@ -97,3 +97,13 @@ def test_keypoints_come_in_the_order_that_was_learnt_and_gaps_are_bridged():
     straight = np.arange(20)[:, None] * np.full(2, 12)
     assert piece.values[:, :2] == pytest.approx(straight + np.array([6, 7]))
     assert piece.values[:, 2:] == pytest.approx(straight + np.array([4, 5]))
+
+
+def test_a_dead_channel_does_not_switch_off_the_scaling_of_others():
+    random = np.random.default_rng(0)
+    values = np.concatenate([random.normal(0, 9.8, (500, 3)), np.full((500, 1), np.nan)], axis=1)
+    values[::7, 0] = np.nan
+    names = ["AccX", "AccY", "AccZ", "Depth"]
+    whole = np.linalg.norm(values[np.isfinite(values[:, 0])][:, :3], axis=1).mean()
+    factors = unit_factors(Stream(values, range(4), names, 25.0))
+    np.testing.assert_allclose(factors, [1 / whole] * 3 + [1.0], rtol=1e-6)

@@ -158,3 +158,12 @@ def test_senseless_settings_are_refused():
         eb.create_model("boost", leaves=1)
     with pytest.raises(EthobenchError, match="temper"):
         eb.create_model("boost", temper=2.0)
+
+
+def test_annotating_at_another_rate_is_predicting():
+    data = eb.load_dataset("synthetic/tag", individuals=2, seconds=60)
+    model = eb.create_model("boost", **QUICK).fit(data)
+    fast = eb.load_dataset("synthetic/tag", individuals=1, seconds=60, rate=100.0).recordings[0]
+    assert fast.rate != model.rate
+    with pytest.warns(UserWarning, match="resampled to 25 Hz"):
+        assert model.annotate(fast) == model.predict(fast).annotation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,6 +12,7 @@ from ethobench import create_model, load_dataset, load_model, score
 from ethobench.benchmarks import results_table
 from ethobench.benchmarks.folds import fold_plan
 from ethobench.core.errors import EthobenchError, NotFoundError
+from ethobench.learning.decoding import Decoder
 from ethobench.models import Model
 from ethobench.models._out_of_fold import out_of_fold
 from ethobench.runs import Engine, Store
@@ -86,9 +88,15 @@ def test_metrics_that_nothing_can_be_decoded_for():
         create_model("rf", decode="auroc")
 
 
-def test_one_individual_leaves_nothing_to_choose_by(data):
-    with pytest.raises(EthobenchError, match="one individual only"):
-        create_model("rf", decode="f1", **SMALL).fit(data.select(recordings=[data.recordings[0].id]))
+def test_one_recording_leaves_nothing_to_choose_by(data):
+    model = create_model("rf", decode="f1", **SMALL).fit(data.select(recordings=[data.recordings[0].id]))
+    assert model.decoder == Decoder()
+
+
+def test_recordings_of_one_individual_are_compared_with_each_other(data):
+    same = dataclasses.replace(data, recordings=tuple(r.copy(individual="m1") for r in data.recordings[:3]))
+    model = create_model("rf", decode="f1", **SMALL).fit(same)
+    assert sum(trial["chosen"] for trial in model.account["decoding"]) == 1
 
 
 @pytest.mark.slow

@@ -100,3 +100,32 @@ def test_pieces_of_an_annotation_become_one_again(seed):
         cuts = np.unique([0, *random.integers(1, whole.n_frames, 5), whole.n_frames]).tolist()
         parts = [whole.crop(start, stop) for start, stop in itertools.pairwise(cuts)]
         assert seamless(parts) == dataclasses.replace(whole, order=np.arange(len(whole)))
+
+
+@pytest.mark.parametrize("name", ["rf", "dt", "svm", "kmeans", "wavelet_dt"])
+def test_channels_are_taken_by_name(name):
+    random = np.random.default_rng(0)
+    codes = np.repeat(random.integers(0, 2, 40), 25)
+    values = np.stack([codes + random.normal(0, 0.2, 1000), random.normal(0, 1, 1000)], axis=1)
+    one = recording(codes, values)
+    params = {"seconds": 0.5, "cutoff": 0.0} if name in ("rf", "dt", "svm") else {}
+    model = create_model(name, **params).fit(Dataset((one,), ETHOGRAM))
+    turned = one.copy(signals=Signals(np.column_stack([values[:, ::-1], random.normal(size=1000)]), ("c1", "c0", "extra"), 10.0))
+    np.testing.assert_allclose(model.predict(turned).probabilities, model.predict(one).probabilities, atol=1e-5)
+
+
+def test_a_behaviour_that_was_always_on_stays_on():
+    random = np.random.default_rng(0)
+    both = np.stack([np.ones(500, dtype=bool), np.repeat(random.integers(0, 2, 20), 25).astype(bool)], axis=1)
+    one = recording(both, both + random.normal(0, 0.2, (500, 2)))
+    for name in ("rf", "dt"):
+        told = create_model(name, seconds=0.5, cutoff=0.0).fit(Dataset((one,), ETHOGRAM)).predict(one)
+        assert (told.probabilities[:, 0] == 1).all()
+
+
+def test_pieces_of_poses_are_told_relative_to_the_whole(monkeypatch):
+    data = load_dataset("synthetic/pose", individuals=2, seconds=60)
+    model = create_model("rf", trees=5, seconds=0.5).fit(data)
+    whole = model.predict(data.recordings[0]).annotation.to_codes()
+    monkeypatch.setattr(_base, "PIECE", 300)
+    assert (model.annotate(data.recordings[0]).to_codes() == whole).mean() > 0.995

@@ -89,3 +89,29 @@ def test_a_search_without_a_single_score_says_so(tmp_path):
     jobs = next(choice)
     with pytest.raises(EthobenchError, match="no trial of rf on d could be scored"):
         choice.send([Result(job, error="broke") for job in jobs])
+
+
+def test_fixed_hyper_parameters_make_another_search(tmp_path):
+    pytest.importorskip("optuna")
+    grid = {"size": [1, 3, 5]}
+    chosen = []
+    for epochs in (2, 100):
+        search = OptunaSearch(tmp_path, 3, 1)
+
+        def fixed(cell, share, epochs=epochs) -> Job:
+            return make_job({**cell, "epochs": epochs}, share)
+
+        chosen.append(len([job for jobs in play_sizes(search.choose(grid, fixed, BY)) for job in jobs]))
+    assert chosen[0] == chosen[1] > 0
+
+
+def play_sizes(choice):
+    """Answer a search over one size, and return what it asked for."""
+    asked, results = [], None
+    try:
+        while True:
+            jobs = choice.send(results)
+            asked.append(jobs)
+            results = [Result(job, {"ethobench": {"f1": job.params["size"] / 10}}) for job in jobs]
+    except StopIteration:
+        return asked

@@ -46,6 +46,9 @@ def export(project: Project, places: list[int], track: str, format: str) -> Expo
             rate=entry.rate,
             signals=entry.signals if with_poses else None,
             annotations={track: entry.track(track).annotation},
+            video=entry.recording.video,
+            start_time=entry.recording.start_time,
+            metadata=entry.recording.metadata,
         )
         for entry in entries
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from ethobench.app.loose_files import gather_files
 from ethobench.app.project import Project
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
 from ethobench.datasets.manifest import CORRECTIONS, MANIFEST
 from ethobench.formats import detect
@@ -29,6 +30,7 @@ class _Part:
     ethogram: Ethogram
     recording: Recording
     said: dict[str, Prediction | Annotation] = field(default_factory=dict)
+    keypoints: Mapping[str, Keypoint] = field(default_factory=dict)
 
 
 @dataclass
@@ -104,7 +106,7 @@ def _open(sources: Sequence[str], rate: float | None, tell: Callable[[str], None
 
 
 def _parts(data: Dataset) -> list[_Part]:
-    return [_Part(data.ethogram, recording) for recording in data]
+    return [_Part(data.ethogram, recording, keypoints=data.keypoints) for recording in data]
 
 
 def _manifest(path: Path) -> Path | None:
@@ -156,7 +158,7 @@ def _add_predictions(path: Path, parts: Sequence[_Part], tell: Callable[[str], N
     for number, part in enumerate(parts, start=1):
         if part.recording.signals is not None:
             tell(f"{path.name} predicts {part.recording.id} ({number} of {len(parts)})")
-            part.said[path.name] = model.predict(part.recording)
+            part.said[path.name] = model.predict(model.adapt(part.recording, part.keypoints))
 
 
 def _parts_of_store(path: Path) -> list[_Part]:

@@ -21,6 +21,7 @@ SUITES = ("bebe", "ethobench")
 NO_GYROSCOPE = "no gyroscope"
 TABLE = "bebe_settings.csv"
 NUMBERS = {"learning_rate": float, "dilation": int, "cutoff": float, "seconds": float, "omega": float, "longest": float, "mode": str}
+SNAKES, DOGS, LONGEST_OF_DOGS = "desantis_rattlesnakes", "vehkaoja_dogs", 16.0
 WINDOWS = {"desantis_rattlesnakes": (64, 150), "ladds_seals": (128, 150)}
 WINDOW = (2048, 900)
 FOREST_CUTOFFS = {"desantis_rattlesnakes": 0.0, "vehkaoja_dogs": 0.1, "maekawa_gulls": 0.1, "ladds_seals": 6.4, "pagano_bears": 6.4}
@@ -74,6 +75,7 @@ def plans(
                     dataset=f"bebe/{name}",
                     options=options,
                     search=search,
+                    grid=_grid(model, name),
                     params={**(known if search is None else _fixed(model, name, setting)), **window, **(params or {}).get(model, {})},
                     train_folds=all_others if setting == "full" else one_before,
                     skip_first=True,
@@ -120,6 +122,14 @@ def _names(datasets: Sequence[str]) -> list[str]:
     return found
 
 
+def _grid(model: str, dataset: str) -> Mapping[str, Sequence[Any]]:
+    """Return what a search tries."""
+    grid = dict(models[model].grid)
+    if dataset == DOGS and "seconds" in grid:
+        grid["seconds"] = tuple(seconds for seconds in grid["seconds"] if seconds < LONGEST_OF_DOGS)
+    return grid
+
+
 def _window(model: str, dataset: str) -> dict[str, Any]:
     """Return the length of the windows that networks see."""
     if "window" not in {f.name for f in fields(models[model].Params)}:
@@ -132,6 +142,8 @@ def _window(model: str, dataset: str) -> dict[str, Any]:
 
 def _fixed(model: str, dataset: str, setting: str) -> dict[str, Any]:
     """Return what a search leaves alone."""
+    if dataset == SNAKES and model in ("rf", "dt", "svm", "cnn", "crnn"):
+        return {"cutoff": 0.0}
     if setting == "reduced" and model in ("rf", "dt", "svm"):
         return {"cutoff": FOREST_CUTOFFS.get(dataset, 1.6)}
     if setting == "reduced" and model in ("cnn", "crnn"):

@@ -146,7 +146,8 @@ def _task1_job(data: Dataset, model: str, setting: str, params: Mapping[str, Any
 
 def _fine_tuning(task: int, first: Dataset, data: Dataset, model: str, told: Protocol) -> Plan:
     """Train the network of task 1, then go on from it for every annotator (task 2) or behaviour (task 3)."""
-    params = VARIANTS.get(model, {}).get(AUGMENTED, {})
+    known = VARIANTS.get(model, {})
+    params = known.get(AUGMENTED) or {**known.get("baseline", {}), "augment": ["published"]}
     begun = [_task1_job(first, model, AUGMENTED, params, seed, replace(told, share=1.0)) for seed in told.seeds]
     results = yield begun
     if failed := [result.error for result in results if result.error]:

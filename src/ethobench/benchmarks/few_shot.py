@@ -15,6 +15,7 @@ from ethobench.benchmarks.own import with_folds
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
+from ethobench.models import truth_of
 from ethobench.runs import Job, Plan
 
 COUNTS = (1, 2, 4, 8, 16)
@@ -136,7 +137,7 @@ def _showing(data: Dataset, behavior: str, annotator: str | None) -> list[str]:
     """List the recordings that show a behaviour."""
     found = []
     for recording in data:
-        truth = recording.annotation(annotator)
+        truth = truth_of(recording, annotator)
         if behavior in truth.ethogram.names and bool((truth.behavior == truth.ethogram.code(behavior)).any()):
             found.append(recording.id)
     return found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ethobench.benchmarks._jobs import make_job
-from ethobench.benchmarks.own import WHOLE, with_folds
+from ethobench.benchmarks.own import WHOLE, annotated, with_folds
 from ethobench.benchmarks.results import Row, grouped_scores
 from ethobench.datasets import load_dataset
 from ethobench.runs import Plan, Store
@@ -49,7 +49,7 @@ def plans(
         As for `own.plans`.
     """
     source = str(Path(dataset).resolve()) if Path(dataset).exists() else dataset
-    data = with_folds(load_dataset(source, **(options or {})), by=by)
+    data = with_folds(annotated(load_dataset(source, **(options or {})), annotator), by=by)
     groups = data.groups() if by == "individual" else {r.id: r.id for r in data}
     jobs = []
     for fold in sorted(set(data.folds.values())):

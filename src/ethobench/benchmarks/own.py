@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +14,11 @@ import numpy as np
 from ethobench.benchmarks.folds import fold_plan
 from ethobench.benchmarks.results import final_jobs
 from ethobench.core import Dataset
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, NotFoundError, ReadWarning
 from ethobench.core.folds import deal_folds
 from ethobench.datasets import load_dataset
 from ethobench.metrics import Scores
+from ethobench.models import ALL, CONSENSUS
 from ethobench.runs import Plan, Search, Store
 
 MODELS = ("chance", "rf")
@@ -25,10 +28,44 @@ CARD_RESAMPLES = 1000
 
 
 def with_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> Dataset:
-    """Keep the folds that the data come with, or deal some by individual."""
-    if by == "individual" and len(set(data.folds.values())) > 1 and len(data.folds) == len(data):
+    """Keep the folds that the data come with, or deal some by individual; folds that split an individual are refused."""
+    if by == "individual" and len(set(data.folds.values())) > 1:
+        groups = data.groups()
+        if lacking := [recording.id for recording in data if recording.id not in data.folds]:
+            raise EthobenchError(f"some recordings have a fold and some have none, such as {lacking[0]!r}: give all of them one, or none")
+        folds: dict[str, set[int]] = {}
+        for name, fold in data.folds.items():
+            folds.setdefault(groups[name], set()).add(fold)
+        if split := [who for who, own in folds.items() if len(own) > 1]:
+            way_out = "put its recordings into one fold, or compare recordings of the same individual with --split recording"
+            raise EthobenchError(f"the folds split individual {split[0]!r}: {way_out}")
         return data
     return replace(data, folds=deal_folds(data, n_folds, by))
+
+
+def annotated(data: Dataset, annotator: str | None = None) -> Dataset:
+    """Return the recordings that can be learnt from; says so where some are left out, and complains where the annotator is unclear.
+
+    Parameters
+    ----------
+    data : Dataset
+    annotator : str, optional
+        As for `Model.fit`: a name, several separated by commas, ``"consensus"`` or ``"all"``.
+    """
+    together = annotator in (CONSENSUS, ALL)
+    kept = []
+    for recording in data:
+        with contextlib.suppress(NotFoundError):
+            if recording.annotations and (together or recording.annotation(annotator)):
+                kept.append(recording.id)
+    if not kept:
+        by = "" if annotator is None or together else f" by {annotator!r}; annotators are: {', '.join(data.annotators) or 'none'}"
+        raise NotFoundError(f"no recording of {data.name or 'the dataset'} is annotated{by}")
+    if len(kept) < len(data):
+        left = [recording.id for recording in data if recording.id not in kept]
+        named = f"{', '.join(left[:5])}{', ...' if len(left) > 5 else ''}"
+        warnings.warn(f"{len(left)} recordings without annotations to learn from are left out: {named}", ReadWarning, stacklevel=2)
+    return data.select(recordings=kept)
 
 
 def plans(
@@ -66,9 +103,7 @@ def plans(
     """
     path = Path(dataset)
     source = str(path.resolve()) if path.exists() else dataset
-    data = with_folds(load_dataset(source, **(options or {})), by=by)
-    for recording in data:
-        recording.annotation(annotator)  # complains now rather than in every job
+    data = with_folds(annotated(load_dataset(source, **(options or {})), annotator), by=by)
     setting = WHOLE[by != "individual"]
     for model in chosen:
         yield fold_plan(

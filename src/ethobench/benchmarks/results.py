@@ -21,7 +21,9 @@ UNDECODED = "undecoded"
 OVER_SEEDS = ("calms21",)
 """Benchmarks whose figures are means over seeds, each with the same test recordings."""
 MIXED = (*OVER_SEEDS, "few-shot", "rodentbench")
-"""Benchmarks whose jobs differ on purpose within a setting; in all others, a recording that is tested again belongs to another try."""
+"""Benchmarks that test a recording several times within a setting, with other seeds."""
+IN_PARTS = (*OVER_SEEDS, "few-shot")
+"""Benchmarks whose settings are made of parts that tables look at."""
 Row = dict[str, Any]
 
 
@@ -66,40 +68,41 @@ def results_table(store: Store, *, timings: bool = False, only: Collection[str] 
 def final_jobs(store: Store, only: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the final jobs of a store: ``key``, ``job`` and ``scores``.
 
-    Where a store holds a model's cross-validation more than once, with other hyper-parameters, data or seeds, the settings say in
-    what they differ. What an earlier revision of the model did is left out if there is a later one.
+    Where a store holds a try of a model more than once, with other hyper-parameters, data or seeds, the settings say in what they
+    differ (of CalMS21 and of few recordings, whose settings have parts of their own, the models do). What an earlier revision of the
+    model did is left out if there is a later one.
     """
     found = ((key, store.job(key)) for key in list(store.finished()) if only is None or key in only)
     jobs = {key: job for key, job in found if job is not None and job["stage"] == "final"}
-    settings = _settings(jobs)
+    names = _told_apart(jobs)
     for key, job in jobs.items():
-        scores = store.scores(key) if key in settings else None
+        scores = store.scores(key) if key in names else None
         if scores is not None:
-            yield {"key": key, "job": {**job, "setting": settings[key]}, "scores": scores}
+            yield {"key": key, "job": {**job, **names[key]}, "scores": scores}
 
 
-def _settings(jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the settings of jobs by key, each told apart from the others; jobs that are superseded have none."""
+def _told_apart(jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return the models and settings of jobs by key, each told apart from the others; jobs that are superseded have none."""
     groups: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
     for key, job in jobs.items():
         groups.setdefault(tuple(job[name] for name in NAMES[:4]), {})[key] = job
-    result: dict[str, str] = {}
+    result: dict[str, dict[str, str]] = {}
     for name, members in groups.items():
-        if name[0] in MIXED:
-            result |= dict.fromkeys(members, name[3])
-            continue
         latest = max(job["revision"] for job in members.values())
         facts = {key: _facts(job) for key, job in members.items() if job["revision"] == latest}
         told = [{fact: json.dumps(value) for fact, value in own.items()} for own in facts.values()]
         differing = [fact for fact in sorted({*chain(*told)}) if len({own.get(fact) for own in told}) > 1]
+        model, setting = name[2:4]
         for key, own in facts.items():
-            result[key] = ", ".join([name[3], *(f"{fact} {own[fact]}" for fact in differing if own.get(fact) is not None)])
+            label = "".join(f", {fact} {own[fact]}" for fact in differing if own.get(fact) is not None)
+            inside = name[0] in IN_PARTS
+            result[key] = {"model": f"{model}{label if inside else ''}", "setting": f"{setting}{'' if inside else label}"}
     return result
 
 
 def _facts(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return in what two cross-validations of one model may differ."""
-    seed = job["seed"] - job["fold"] or None
+    """Return in what two tries of one model may differ."""
+    seed = None if job["benchmark"] in MIXED else job["seed"] - job["fold"] or None
     return {**job["params"], "annotator": job["annotator"], "seed": seed, "data": job["version"] or None}
 
 

@@ -21,6 +21,7 @@ from ethobench.mllm.batch import Batcher
 from ethobench.mllm.cost import Budget
 from ethobench.mllm.mllm import Mllm
 from ethobench.mllm.session import ask_about
+from ethobench.models import CONSENSUS
 from ethobench.runs import Job, Plan, digest_of
 
 NAME = "rodentbench"
@@ -227,7 +228,8 @@ def _jobs_of(data: Dataset, name: str, version: str, contender: Contender, annot
     groups = data.groups()
     made = []
     for number, recording in enumerate(data):
-        recording.annotation(annotator)  # complains now rather than in every job
+        if annotator != CONSENSUS:
+            recording.annotation(annotator)  # complains now rather than in every job
         made.append(
             make_job(
                 NAME,

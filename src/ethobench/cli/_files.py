@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SECONDS_RATE = 1000.0
 OWN_CLOCK = ("tidy", "tidy_parquet", "nwb", "bento")
 
+LITTLE = 0.01  # of a recording, by which two sides may differ in length
+
 
 def existing_store(path: Path) -> Store:
     """Open the store of a run; a folder that is none is an error, not a new store."""
@@ -112,7 +114,7 @@ def read_pair(pred: Path, truth: Path, rate: float | None, annotator: str | None
     again: dict[tuple[int, float], dict[str, dict[str, tuple[Annotation, bool]]]] = {}
     pairs = {}
     for name in sides[0]:
-        guess, guess_own = _only(sides[0][name], name)
+        guess, guess_own = _only(sides[0][name], name, scored=True)
         truths = sides[1][name] if annotator == "all" else {"": _only(sides[1][name], name)}
         for key, (stated, fact_own) in truths.items():
             fact, clocked = stated, guess
@@ -123,7 +125,7 @@ def read_pair(pred: Path, truth: Path, rate: float | None, annotator: str | None
                     again[side, clock] = read_annotations((pred, truth)[side], clock, who if side else None)
                 found = again[side, clock].get(name) or next(iter(again[side, clock].values()))
                 if side == 0:
-                    clocked = _only(found, name)[0]
+                    clocked = _only(found, name, scored=True)[0]
                 else:
                     fact = found[key][0] if key else _only(found, name)[0]
             pairs[f"{name}@{key}" if key else name] = same_length(clocked, fact, name)
@@ -131,16 +133,23 @@ def read_pair(pred: Path, truth: Path, rate: float | None, annotator: str | None
 
 
 def same_length(pred: Annotation, truth: Annotation, name: str) -> tuple[Annotation, Annotation]:
-    """Lengthen the side that ends with its last bout, as those of files do that do not tell a recording's length."""
+    """Lengthen the side that ends with its last bout, as those of files do that do not tell a recording's length.
+
+    Where lengths differ by a second or 1 %, as those of videos and of poses often do, what only one side has does not count.
+    """
     if pred.n_frames == truth.n_frames or pred.rate != truth.rate:
         return pred, truth
     length = max(pred.n_frames, truth.n_frames)
+    little = length - min(pred.n_frames, truth.n_frames) <= max(LITTLE * length, truth.rate)
     sides = []
     for side, what in ((pred, "prediction"), (truth, "truth")):
         ends_with_bout = len(side) > 0 and int(side.stop.max()) == side.n_frames
         if side.n_frames < length and ends_with_bout and side.observed.is_whole(side.n_frames):
             tell_line(f"{name}: the {what} ends with its last bout; taken to be as long as the other side ({length} frames)")
             sides.append(side.extend(length).with_observed(_whole(length)))
+        elif side.n_frames < length and little:
+            tell_line(f"{name}: the {what} ends {length - side.n_frames} frames before the other side; these do not count")
+            sides.append(side.extend(length))
         else:
             sides.append(side)
     return sides[0], sides[1]
@@ -176,11 +185,12 @@ def tell_line(message: str) -> None:
     typer.secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)
 
 
-def _only(group: dict[str, tuple[Annotation, bool]], name: str) -> tuple[Annotation, bool]:
+def _only(group: dict[str, tuple[Annotation, bool]], name: str, *, scored: bool = False) -> tuple[Annotation, bool]:
     from ethobench.core.errors import EthobenchError
 
     if len(group) > 1:
-        raise EthobenchError(f"{name!r} has several annotators ({', '.join(group)}); name one with --annotator")
+        way_out = "score them one at a time, from files of their own (ethobench convert)" if scored else "name one with --annotator"
+        raise EthobenchError(f"{name!r} has several annotators ({', '.join(group)}); {way_out}")
     return next(iter(group.values()))
 
 

@@ -68,6 +68,17 @@ def read_variations(told: Sequence[str]) -> list[list[str]]:
     return [[*chain(*cell)] for cell in product(*choices)]
 
 
+def read_options(told: Sequence[str]) -> dict[str, Any]:
+    """Read ``name=value``, as for hyper-parameters."""
+    found = {}
+    for part in told:
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{part!r} is not name=value", param_hint="--option")
+        found[name.strip()] = _value(value)
+    return found
+
+
 def _value(text: str) -> Any:
     try:
         value = json.loads({"none": "null"}.get(text.lower(), text))

@@ -55,10 +55,17 @@ def collect(paths: list[Path], rate: float | None) -> dict[str, dict[str, Annota
     A file or folder is an annotator, called by what tells its path from the others; annotators named inside files keep
     their names. Recordings are matched by name; single files for each annotator are one recording.
     """
-    from ethobench.cli._files import read_annotations, tell_line
+    from ethobench.cli._files import tell_line
     from ethobench.core.recording import DEFAULT_ANNOTATOR
 
-    sources = [(path, read_annotations(path, rate)) for path in paths]
+    sources = [(path, _read(path, rate)) for path in paths]
+    own_clocks = {a.rate for _, found in sources for group in found.values() for a, own in group.values() if own}
+    if rate is None and len(own_clocks) == 1:
+        clock = own_clocks.pop()
+        for place, (path, found) in enumerate(sources):
+            if any(not own and a.rate != clock for group in found.values() for a, own in group.values()):
+                tell_line(f"{path} tells no clock of its own; read on that of the others, {clock:g} Hz")
+                sources[place] = (path, _read(path, clock))
     names = _tell_apart(paths)
     single = len(paths) > 1 and all(len(found) == 1 and len(next(iter(found.values()))) == 1 for _, found in sources)
     groups: dict[str, dict[str, Annotation]] = {}
@@ -78,6 +85,17 @@ def collect(paths: list[Path], rate: float | None) -> dict[str, dict[str, Annota
     if alone:
         tell_line(f"{len(alone)} recordings have one annotator only and are left out: {', '.join(alone[:5])}")
     return {name: group for name, group in groups.items() if len(group) > 1}
+
+
+def _read(path: Path, rate: float | None) -> dict[str, dict[str, tuple[Annotation, bool]]]:
+    """Read a file, the files of a folder, or a list of recordings; with whether each annotation tells its own clock."""
+    from ethobench.cli._files import is_dataset, read_annotations
+
+    if not is_dataset(path):
+        return read_annotations(path, rate)
+    from ethobench.datasets import load_dataset
+
+    return {r.id: {who: (a, True) for who, a in r.annotations.items()} for r in load_dataset(path) if r.annotations}
 
 
 def _tell_apart(paths: list[Path]) -> list[str]:

@@ -76,9 +76,8 @@ def _annotations(path: Path, rate: float | None) -> Iterator[tuple[str, str, str
 
 def budget_rows(a: Annotation, matrices: Any = None) -> list[dict[str, Any]]:
     """Return one row for each behaviour of each subject; times in seconds, of what was looked at."""
-    import numpy as np
-
-    subjects = [*(a.subjects[int(c)] for c in np.unique(a.subject) if c >= 0), *([""] if (a.subject < 0).any() or not len(a) else [])]
+    named = a.subjects if (a.subject >= 0).any() else ()
+    subjects = [*named, *([""] if (a.subject < 0).any() or not named else [])]
     rows: list[dict[str, Any]] = []
     for subject in subjects:
         mine = [_budget_row(a, code, subject) for code in range(len(a.ethogram))]

@@ -22,18 +22,27 @@ def run(
     format: Annotated[str | None, typer.Option("--from", help="Format of IN; found out unless given.")] = None,
     entry: Annotated[str | None, typer.Option(help="Only this observation, channel or recording.")] = None,
     rate: Annotated[float | None, typer.Option(help="Clock of the result in Hz, or of IN where it does not tell.", metavar="HZ")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="What the format of IN takes besides, as name=value; may be repeated. See: ethobench formats."),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
     """Convert annotations; tells what the new format cannot hold.
 
-    Example: [bold]ethobench convert project.boris annotations/ --to bento[/bold]
+    For example:
+
+    [bold]ethobench convert project.boris annotations/ --to bento[/bold]
+
+    [bold]ethobench convert bouts.csv bouts.tidy.csv --to tidy --option inclusive=true --option 'columns={"behavior": "Code"}'[/bold]
     """
+    from ethobench.cli._params import read_options
     from ethobench.core.errors import EthobenchError
     from ethobench.formats import detect, formats, read_at, write_recordings
     from ethobench.formats._verbs import format_for
 
     reader = formats[format] if format else detect(source)
-    recordings = [r for r in read_at(source, rate, reader.name, entry=entry) if r.annotations]
+    recordings = [r for r in read_at(source, rate, reader.name, entry=entry, **read_options(option or [])) if r.annotations]
     if not recordings:
         raise EthobenchError(f"{source} holds no annotation to convert")
     into_folder = target.is_dir() or not target.suffix

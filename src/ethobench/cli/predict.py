@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from ethobench.core import Recording
+    from ethobench.core.signals import Keypoint
 
 
 def run(
@@ -34,14 +38,16 @@ def run(
         raise EthobenchError(f"{writer.title} cannot be written; see: ethobench formats")
     trained = load_model(model)
     notes = Notes()
-    recordings = [r for source in inputs for r in _recordings(source, rate, notes)]
-    paths = [out / f"{name}{writer.suffixes[0]}" for name in file_names(r.id for r in recordings)]
+    sources = [found for source in inputs for found in _sources(source, rate)]
+    names = file_names(found.name for found in sources)
+    paths = [out / f"{name}{writer.suffixes[0]}" for name in names]
     if (there := [path for path in paths if path.exists()]) and not overwrite:
         raise EthobenchError(f"{there[0]} exists and is left alone; choose another folder, or give --overwrite")
     out.mkdir(parents=True, exist_ok=True)
-    for found, path in zip(recordings, paths, strict=True):
-        recording = trained.adapt(found)
-        notes.add(recording.notes[len(found.notes) :], path)
+    for source, path in zip(sources, paths, strict=True):
+        found = source.read()
+        recording = trained.adapt(found, source.keypoints)
+        notes.add(recording.notes, path)
         annotation = trained.annotate(recording)
         made = recording.copy(annotations={trained.name: annotation}, signals=None, features=None)
         notes.add(write_recordings([made], path, writer.name, overwrite=overwrite), path)
@@ -49,22 +55,47 @@ def run(
     notes.tell()
 
 
-def _recordings(source: str, rate: float | None, notes: object) -> list[Recording]:
-    """Read what has signals from a file, the files of a folder, or a dataset."""
-    from ethobench.cli._files import Notes
+@dataclass(frozen=True)
+class _Source:
+    """A recording that is read when its turn comes."""
+
+    name: str
+    read: Callable[[], Recording]
+    keypoints: Mapping[str, Keypoint] = field(default_factory=dict)
+
+
+def _sources(source: str, rate: float | None) -> list[_Source]:
+    """Find what has signals in a file, the files of a folder, or a dataset."""
+    from ethobench.cli._files import files_in, is_dataset
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
-    from ethobench.formats import read_at
 
     path = Path(source)
-    if path.is_file() and path.name != "recordings.csv":
-        found = read_at(path, rate)
-        if isinstance(notes, Notes):
-            for recording in found:
-                notes.add(recording.notes, recording.id)
+    if path.exists() and not is_dataset(path):
+        found = [own for file in files_in(path) for own in _in_file(file, rate, alone=path.is_file())]
     else:
-        found = list(load_dataset(source))
-    seen = [recording for recording in found if recording.signals is not None]
-    if not seen:
+        data = load_dataset(source)
+        if rate is not None and (other := [r.id for r in data if r.rate not in (None, rate)]):
+            raise EthobenchError(f"--rate {rate:g} belongs to files that tell none; {source} says otherwise of {other[0]!r}")
+        found = [_Source(r.id, partial(_same, r), data.keypoints) for r in data if r.signals is not None]
+    if not found:
         raise EthobenchError(f"{source} holds neither signals nor poses to predict from")
-    return seen
+    return found
+
+
+def _in_file(path: Path, rate: float | None, *, alone: bool) -> list[_Source]:
+    """Find the recordings with signals of a file; one of many is read again when its turn comes."""
+    from ethobench.formats import read_at
+
+    seen = [recording for recording in read_at(path, rate) if recording.signals is not None]
+    return [_Source(r.id, partial(_same, r) if alone else partial(_again, path, rate, r.id)) for r in seen]
+
+
+def _again(path: Path, rate: float | None, name: str) -> Recording:
+    from ethobench.formats import read_at
+
+    return next(r for r in read_at(path, rate) if r.id == name)
+
+
+def _same(recording: Recording) -> Recording:
+    return recording

@@ -61,16 +61,19 @@ def run(
     for damage in place.damaged:
         tell_line(damage)
     columns = (*COLUMNS, *(TIMINGS if timings else ())) if table == "results" else tuple(dict.fromkeys(c for row in rows for c in row))
-    if csv is not None:
-        _write(csv, columns, rows)
-    if as_json:
-        typer.echo(json.dumps(rows, indent=1))
-        return
     if sql is not None:
         from ethobench.benchmarks.query import ask
 
         names, answers = ask(place, rows, sql)
-        print_table(names, answers)
+        columns = tuple(names)
+        rows = [dict(zip(columns, answer, strict=True)) for answer in answers]
+    if csv is not None:
+        _write(csv, columns, rows)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1, default=str))
+        return
+    if sql is not None:
+        print_table(columns, [list(row.values()) for row in rows])
         return
     if table in ("rodentbench", "calms21"):
         from ethobench.benchmarks import calms21_summary, rodentbench_summary

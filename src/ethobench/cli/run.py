@@ -147,6 +147,8 @@ def run(
         raise typer.BadParameter(f"there is {' and '.join(KEEPABLE)} to keep, not {', '.join(wrong)}", param_hint="--keep")
     place = Store(store)
     how = How(keep=kept, data=os.environ.get("ETHOBENCH_DATA", ""))
+    if published and search not in (None, "none"):
+        raise typer.BadParameter("either the papers' hyper-parameters, or a search for others", param_hint="--search")
     kind = "none" if published else search or ("grid" if benchmark == "bebe" else "none")
     found = _search(kind, place, trials, max(workers, nodes * cores if cluster else 1), seed)
     fixed = param or [], decode

@@ -72,10 +72,11 @@ def run(
 
 
 def _against_dataset(pred: Path, truth: Path, rate: float | None, annotator: str | None, options: dict[str, Any]) -> tuple[Dataset, Scores]:
-    from ethobench.cli._files import read_annotations
+    from ethobench.cli._files import read_annotations, same_length
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
     from ethobench.metrics import score
+    from ethobench.models import truth_of
 
     data = load_dataset(truth)
     rates = {r.rate for r in data if r.rate}
@@ -84,7 +85,10 @@ def _against_dataset(pred: Path, truth: Path, rate: float | None, annotator: str
     for name, group in read_annotations(pred, clock).items():
         if len(group) > 1:
             raise EthobenchError(f"{name!r} has several annotators on the side that is scored: {', '.join(group)}")
-        guesses[name] = next(iter(group.values()))[0]
+        guess = next(iter(group.values()))[0]
+        known = [own for own in data if own.id == name and own.annotations]
+        truths = [] if annotator in ("all", "consensus") or not known else [truth_of(known[0], annotator)]
+        guesses[name] = same_length(guess, truths[0], name)[0] if truths and truths[0].n_frames > guess.n_frames else guess
     return data, score(guesses, data, annotator=annotator, **options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,11 +45,14 @@ def run(
 
     Example: [bold]ethobench train my_study/ --out models/first --budget 10m[/bold]
     """
+    from ethobench.benchmarks.own import annotated
     from ethobench.cli._params import read_params
-    from ethobench.core.errors import EthobenchError
+    from ethobench.core.errors import EthobenchError, ReadWarning
     from ethobench.datasets import load_dataset
     from ethobench.models import create_model
 
+    if learning_curve and not evaluate:
+        raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
     if out.exists():
         raise EthobenchError(f"{out} exists and is left alone; choose another name")
     model = model or _usual_model()
@@ -62,7 +66,9 @@ def run(
     if evaluate:
         shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
         fresh.evaluation = _cross_validate(dataset, model, Path(f"{out}-cv"), shared, workers, learning_curve)
-    data = load_dataset(dataset, **options)
+    with warnings.catch_warnings():  # what is left out was told before
+        warnings.simplefilter("ignore" if evaluate else "default", ReadWarning)
+        data = annotated(load_dataset(dataset, **options), annotator)
     typer.echo(f"learning from all {len(data)} recordings", err=True)
     fresh.fit(data, annotator=annotator)
     fresh.save(out)

@@ -5,6 +5,7 @@ Samples that are missing (NaN or infinite) are bridged by straight lines while a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -17,12 +18,13 @@ from ethobench.features.channels import axis_triples
 Array = NDArray[np.float64]
 LOW, HIGH = "low", "high"
 SMALL = 1e-6  # added to what divides, as BEBE does
-FINEST_RATIO = 10_000  # largest denominator: an hour at 100 Hz drifts by less than a hundredth of a sample
+FINEST_RATIO = 10_000  # largest denominator of two rates
+DRIFT = 0.01  # frames by which the end may be off
 
 
 def is_accelerometer(channel: str) -> bool:
     """Tell whether a channel is acceleration, by its name."""
-    return "Acc" in channel
+    return "acc" in channel.lower()
 
 
 def split_frequencies(values: ArrayLike, channels: Sequence[str], rate: float, cutoff: float) -> tuple[Array, tuple[str, ...]]:
@@ -34,7 +36,7 @@ def split_frequencies(values: ArrayLike, channels: Sequence[str], rate: float, c
     ----------
     values : array (n_frames, n_channels)
     channels : sequence of str
-        Those with ``Acc`` in their name are split; the others stay as they are.
+        Those with ``Acc`` (or ``acc``) in their name are split; the others stay as they are.
     rate : float
         Frames per second.
     cutoff : float
@@ -114,18 +116,19 @@ def resample(values: ArrayLike, rate_from: float, rate_to: float) -> Array:
     ----------
     values : array (n_frames, n_channels)
     rate_from, rate_to : float
-        In Hz. Their ratio is taken to be a fraction with a denominator up to 10,000.
+        In Hz. Their ratio is taken to be a fraction with a denominator up to 10,000; where the end would drift, values in between lie
+        on straight lines.
 
     Returns
     -------
-    array (round(n_frames * rate_to / rate_from), n_channels)
+    array (floor(n_frames * rate_to / rate_from + 0.5), n_channels)
     """
     from scipy.signal import resample_poly
 
     if not (0 < rate_from < np.inf and 0 < rate_to < np.inf):
         raise EthobenchError(f"rates are numbers of Hz above 0, not {rate_from} and {rate_to}")
     signals = np.asarray(values, dtype=np.float64)
-    length = round(len(signals) * rate_to / rate_from)
+    length = math.floor(len(signals) * (rate_to / rate_from) + 0.5)  # as annotations are resampled
     if rate_from == rate_to or not signals.size or not length:
         return signals[:length].copy()
     ratio = Fraction(rate_to / rate_from).limit_denominator(FINEST_RATIO)
@@ -135,7 +138,11 @@ def resample(values: ArrayLike, rate_from: float, rate_to: float) -> Array:
     places = np.arange(length) * (rate_from / rate_to)
     first, slope = bridged[0], (bridged[-1] - bridged[0]) / max(len(bridged) - 1, 1)
     around_line = bridged - (first + slope * np.arange(len(bridged))[:, None])  # 0 at both ends, as the filter sees what lies beyond
-    resampled = np.asarray(resample_poly(around_line, ratio.numerator, ratio.denominator, axis=0))[:length]
+    if abs(float(ratio) * rate_from / rate_to - 1) * length > DRIFT:  # rates so close that nothing needs a filter
+        known = np.arange(len(bridged))
+        resampled = np.stack([np.interp(places, known, channel) for channel in around_line.T], axis=1)
+    else:
+        resampled = np.asarray(resample_poly(around_line, ratio.numerator, ratio.denominator, axis=0))[:length]
     resampled += first + slope * places[:, None]
     nearest = np.minimum(np.rint(places).astype(np.int64), len(signals) - 1)
     resampled[missing[nearest]] = np.nan

@@ -47,7 +47,7 @@ def nathan_features(
     ----------
     values : array (n_frames, n_channels)
     channels : sequence of str
-        Triples of axes with ``Acc`` in their name are accelerometers, those with ``Gyr`` gyroscopes; all others are taken alone.
+        Triples of axes with ``Acc`` in their name (or ``acc``) are accelerometers, those with ``Gyr`` gyroscopes; others are taken alone.
     rate : float
         Frames per second.
     seconds : float
@@ -140,7 +140,7 @@ class _Sensors:
     def among(cls, channels: tuple[str, ...]) -> _Sensors:
         triples = axis_triples(channels)
         accelerometers = {name: places for name, places in triples.items() if is_accelerometer(name)}
-        gyroscopes = {name: places for name, places in triples.items() if "Gyr" in name}
+        gyroscopes = {name: places for name, places in triples.items() if "gyr" in name.lower()}
         taken = {place for places in accelerometers.values() for place in places}
         return cls(channels, accelerometers, gyroscopes, [place for place in range(len(channels)) if place not in taken])
 

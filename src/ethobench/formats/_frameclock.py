@@ -87,12 +87,12 @@ def _from_times(table: FrameTable, times: NDArray[np.float64]) -> FrameClock:
     counts = np.clip(np.floor(step / np.median(step) + 0.5), 1, MOST).astype(np.int64)
     position = np.concatenate(([0], np.cumsum(counts)))
     span = times[-1] - times[0]
-    rate = _snapped(position[-1] / span, _resolution(times) / span)
+    rate = snapped(position[-1] / span, resolution(times) / span)
     notes = []
     if times[0] > 1.5 / rate:
         notes.append(Note(f"the first row is at {times[0]:g} s; frames are counted from there"))
     off = np.abs((times - times[0]) * rate - position)
-    if off.max() > max(JITTER, _resolution(times) * rate):
+    if off.max() > max(JITTER, resolution(times) * rate):
         notes.append(
             Note(f"times are not regular (by up to {off.max():.2f} frames at {rate:g} Hz); each row is one frame of a regular clock")
         )
@@ -129,13 +129,13 @@ def _numbers(table: FrameTable) -> NDArray[np.float64]:
     return values
 
 
-def _resolution(times: NDArray[np.float64]) -> float:
+def resolution(times: NDArray[np.float64]) -> float:
     """Return the step in which the times were written down."""
     sample = times[:1000]
     return next((10.0**-digits for digits in range(9) if np.abs(np.round(sample, digits) - sample).max() < 1e-9), 1e-9)
 
 
-def _snapped(rate: float, tolerance: float) -> float:
+def snapped(rate: float, tolerance: float) -> float:
     """Return the usual frame rate (whole, or of NTSC) that lies within the relative tolerance, else the rate itself."""
     for usual in (round(rate), round(rate * 1.001) * 1000 / 1001):
         if usual > 0 and abs(rate - usual) <= max(tolerance, 1e-9) * usual:

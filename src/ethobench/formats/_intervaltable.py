@@ -60,6 +60,7 @@ SYNONYMS = {
 ROLES = ("start", "stop", "duration", *SYNONYMS)
 NO_LABEL = frozenset({"", "na", "nan", "none given", "default", "unlabeled", "unlabelled"})
 MARKER = "startend"
+LONG = 600.0  # seconds; whole numbers beyond that may as well count frames
 
 
 def plain(name: str) -> str:
@@ -256,7 +257,9 @@ class IntervalRows:
         missing = [role for role in ("start", "stop", "behavior") if role not in found and not (role == "stop" and "duration" in found)]
         if missing:
             there = " ".join(", ".join(self.table.header).split())
-            message = f"which column is the {missing[0]}? Give columns={{{missing[0]!r}: ...}} (one of {there})"
+            message = (
+                f"which column is the {missing[0]}? Give columns={{{missing[0]!r}: ...}} (one of {there}; convert takes it as --option)"
+            )
             raise FormatError(self.path, message, "header")
         used = {name for role, name in found.items() if role != "unit"}
         lengths = {plain(name) for name in DURATIONS}
@@ -271,6 +274,10 @@ class IntervalRows:
         stop = last if "stop" in self.columns else start + last
         if self.unit == "milliseconds":
             return start / 1000, stop / 1000
+        if self.unit == "seconds" and self._may_be_frames(start, stop):
+            self.notes.append(
+                Note("whole numbers without a unit are read as seconds; if they count frames, call the columns start_frame and stop_frame")
+            )
         if self.unit == "frames" and "stop" in self.columns:
             by_name = plain(self.columns["stop"]) in {plain(name) for name in LAST_FRAME}
             if self.inclusive is None and not by_name:
@@ -279,6 +286,14 @@ class IntervalRows:
                 )
             stop = stop + (1 if self.inclusive or (by_name and self.inclusive is None) else 0)
         return start, stop
+
+    def _may_be_frames(self, start: np.ndarray, stop: np.ndarray) -> bool:
+        """Whether times look like frame numbers: large, whole, and under a heading that names no unit."""
+        known = np.concatenate([start, stop])
+        known = known[np.isfinite(known)]
+        cells = self.table.column(self.columns["start"])
+        unnamed = plain(self.columns["start"]) in {plain(name) for name in STARTS} and not any("." in cell or ":" in cell for cell in cells)
+        return bool(unnamed and len(known) and known.max() > LONG and (known == np.round(known)).all())
 
     def _numbers(self, name: str) -> np.ndarray:
         cells = self.table.column(name)

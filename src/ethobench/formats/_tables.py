@@ -123,6 +123,7 @@ def read_sheet(path: Path) -> list[list[str]]:
     try:
         book = load_workbook(path, read_only=True, data_only=True)
         sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # what the file says of its size may be out of date
         rows = [["" if cell is None else str(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
         book.close()
     except Exception as error:

@@ -8,6 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,12 @@ def detect(path: str | Path) -> Format:
         raise FormatError(path, "the file is empty (0 bytes)")
     found = sorted(((f.sniff(path, head), f.name) for f in formats), reverse=True)
     (best, name), (second, rival) = found[0], found[1]
+    if best <= 0 and head.is_hdf5 and find_spec("h5py") is None:
+        raise FormatError(path, "this is an HDF5 file, and reading it needs h5py (pip install ethobench[pose])")
     if best <= 0:
         raise FormatError(path, "no format recognises this file; if you know its format, name it (`ethobench formats` lists them)")
     if best - second < SURE and second > 0:
-        raise FormatError(path, f"this could be {name} or {rival}; give format= to choose")
+        raise FormatError(path, f"this could be {name} or {rival}; name one (--from, or format=)")
     return formats[name]
 
 
@@ -87,11 +90,13 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
         raise FormatError(path, f"could not be read as {reader.title} ({type(error).__name__}: {error})") from error
 
 
-def read_at(path: str | Path, rate: float | None, format: str | None = None, *, entry: str | None = None) -> list[Recording]:
+def read_at(
+    path: str | Path, rate: float | None, format: str | None = None, *, entry: str | None = None, **options: Any
+) -> list[Recording]:
     """Read as `read_quietly` does, on the clock given where the format takes one."""
     reader = formats[format] if format else detect(path)
     takes_rate = rate is not None and "rate" in inspect.signature(reader.read).parameters
-    return read_quietly(path, reader.name, entry=entry, **({"rate": rate} if takes_rate else {}))
+    return read_quietly(path, reader.name, entry=entry, **options, **({"rate": rate} if takes_rate else {}))
 
 
 def read_annotation(

@@ -22,6 +22,7 @@ from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import SECONDS_RATE, frames_rate
 from ethobench.formats._clocktext import seconds_of
 from ethobench.formats._perframe import background_notes
+from ethobench.formats._sheets import other_sheets
 from ethobench.formats._tables import format_time, read_table, write_table
 from ethobench.formats._text import Head
 
@@ -75,7 +76,7 @@ class IntervalTable(Format):
         ethogram = table.ethogram()
         for name in pick_entry(path, entry, list(table.groups)):
             made: dict[str, Annotation] = {}
-            found = [*notes, *table.notes]
+            found = [*notes, *other_sheets(path), *table.notes]
             length = table.length(name, clock)
             for rater in table.groups[name]:
                 made[rater], more = table.annotation(name, rater, ethogram, clock, length)

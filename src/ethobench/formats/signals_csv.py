@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ethobench.core import Recording, Signals
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats._base import Format, register_format
+from ethobench.formats._frameclock import resolution, snapped
 from ethobench.formats._text import Head, encoding_of, guess_delimiter
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ COUNTERS = ("", "frame", "index", "sample", "unnamed: 0")
 LOOKED_AT = 20
 REGULAR = 0.01
 GAP = 1.5
+DRIFT = 0.5  # frames by which a stated rate may be off in the end
 CHUNK = 1 << 17  # rows that are read at a time
 LARGE = 1 << 26  # bytes of a file whose channels are kept on the disk
 
@@ -165,10 +167,12 @@ def _regular(
     if len(time) < 2 or not np.isfinite(time).all() or (np.diff(time) <= 0).any():
         at = int(np.flatnonzero(np.diff(time) <= 0)[0]) + 3 if len(time) > 1 and (np.diff(time) <= 0).any() else 2
         raise FormatError(path, "times must rise from row to row", f"row {at}")
-    step = float(np.median(np.diff(time)))
-    own = 1.0 / step
-    if np.abs(np.diff(time) - step).max() <= REGULAR * step and (rate is None or abs(rate - own) < REGULAR * own):
-        return values, rate or float(np.round(own, 6)), []
+    step, span, finest = float(np.median(np.diff(time))), float(time[-1] - time[0]), resolution(time)
+    own = snapped((len(time) - 1) / span, finest / span)
+    even = np.abs(np.diff(time) - step).max() <= max(REGULAR * step, 1.5 * finest)
+    if even and (rate is None or abs(rate - own) * span < DRIFT):
+        late = [Note(f"the first sample is at {time[0]:g} s; frames are counted from there")] if time[0] > 1.5 * step else []
+        return values, rate or own, late
     if rate is None:
         raise FormatError(path, f"samples are not evenly spaced (about {own:.4g} Hz): give rate= to resample them")
     grid = np.arange(time[0], time[-1] + 0.5 / rate, 1.0 / rate)
@@ -186,7 +190,7 @@ def _regular(
     return (
         resampled,
         rate,
-        [Note(f"irregular samples (about {own:.4g} Hz) were resampled to {rate:g} Hz; {int(missing.sum())} frames in gaps")],
+        [Note(f"samples (about {own:.4g} Hz) were resampled to {rate:g} Hz; {int(missing.sum())} frames in gaps")],
     )
 
 

@@ -6,6 +6,7 @@ recording's length and what was observed, the behaviours. All of them but ``# et
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ class TidyCsv(Format):
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         description = _read_description(path)
-        table = read_table(path, delimiter=",")
+        table = read_table(path, delimiter=_delimiter(path))
         unknown = [name for name in table.header if name not in (*_tidy.COLUMNS, *_tidy.OPTIONAL)]
         missing = [name for name in _tidy.COLUMNS[:4] if name not in table]
         if missing:
@@ -68,13 +69,28 @@ def _line(info: Any) -> str:
     return json.dumps(info.model_dump(exclude_defaults=True), ensure_ascii=False)
 
 
+def _as_written(line: str) -> str:
+    """Undo what a spreadsheet does to a line of the description: it takes commas for cells, and puts quotes around them."""
+    if not line.startswith('"#'):
+        return line
+    ways = [",".join(next(csv.reader([line], delimiter=delimiter))).rstrip(",") for delimiter in ",;\t"]
+    return next((way for way in ways if way.endswith("}")), ways[0])
+
+
+def _delimiter(path: Path) -> str:
+    """Return what stands between cells: a comma, unless a spreadsheet has put something else there."""
+    header = next((line for line in read_text(path).split("\n") if not line.startswith(("#", '"#'))), "")
+    return next((mark for mark in ",;\t" if mark in header), ",")
+
+
 def _read_description(path: Path) -> _tidy.Description:
     fields: dict[str, Any] = {"recordings": [], "behaviors": []}
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, written in enumerate(read_text(path).split("\n"), start=1):
+        line = _as_written(written)
         if not line.startswith("#"):
             break
         if line.startswith(MAGIC):
-            fields["version"] = line.removeprefix(MAGIC).strip(' ,"') or 1
+            fields["version"] = line.removeprefix(MAGIC).strip(' ,;\t"') or 1
             continue
         key, _, value = line.lstrip("# ").partition(":")
         key, value = key.strip(), value.strip()
@@ -84,5 +100,5 @@ def _read_description(path: Path) -> _tidy.Description:
             except json.JSONDecodeError as error:
                 raise FormatError(path, f"the description of the {key} is damaged ({error.msg})", f"line {number}") from None
         elif key in ("unit", "rate"):
-            fields[key] = value.rstrip(",")
+            fields[key] = value.rstrip(",;\t")
     return _tidy.check_description(path, fields)

@@ -133,12 +133,13 @@ def open_stream(data: Data, inputs: Sequence[str], rate: float, cutoff: float = 
 def unit_factors(stream: Stream) -> NDArray[np.float64]:
     """Return what turns each accelerometer of a stream into multiples of its mean length over the recording; 1 for other channels."""
     triples = [places for name, places in axis_triples(stream.names).items() if is_accelerometer(name)]
-    total, frames = np.zeros(len(triples)), 0
-    for _, piece in stream.pieces():
-        whole = piece.values[~piece.missing].astype(np.float64)
-        total += [np.linalg.norm(whole[:, places], axis=1).sum() for places in triples]
-        frames += len(whole)
+    total, frames = np.zeros(len(triples)), np.zeros(len(triples))
+    for start in range(0, len(stream), PIECE):
+        part = stream._raw(start, start + PIECE)
+        lengths = [np.linalg.norm(part[:, places], axis=1) for places in triples]
+        total += [np.nansum(length) for length in lengths]
+        frames += [np.isfinite(length).sum() for length in lengths]
     factors = np.ones(stream.n_channels)
-    for places, length in zip(triples, total / max(frames, 1), strict=True):
+    for places, length in zip(triples, total / np.maximum(frames, 1), strict=True):
         factors[places] = 1 / (length + SMALL) if length > 0 else 1.0
     return factors

@@ -1,5 +1,5 @@
 """Models: one file each."""
 
-from ethobench.models._base import Model, create_model, load_model, models, register_model
+from ethobench.models._base import ALL, CONSENSUS, Model, create_model, load_model, models, register_model, truth_of
 
-__all__ = ["Model", "create_model", "load_model", "models", "register_model"]
+__all__ = ["ALL", "CONSENSUS", "Model", "create_model", "load_model", "models", "register_model", "truth_of"]

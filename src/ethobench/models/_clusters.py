@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
+from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.models._base import Model
+from ethobench.models._inputs import in_order
 
 LEARNT = "clusters.npz"
 LEAST_CLUSTERS = 20
@@ -62,7 +63,7 @@ class ClusterModel(Model):
         merged = {name: truth.without_subjects() for name, truth in truths.items()}
         if not all(truth.is_exclusive for truth in merged.values()):
             raise EthobenchError(f"{self.name} names one behaviour at a time, but here some overlap")
-        values = {recording.id: _values(recording) for recording in data}
+        values = {recording.id: self._values(recording) for recording in data}
         frames = np.concatenate(list(values.values()))
         mean, std = np.nanmean(frames, axis=0), np.nanstd(frames, axis=0)
         self.learnt = {"mean": mean, "std": np.where(std > 0, std, 1.0)}
@@ -89,10 +90,17 @@ class ClusterModel(Model):
     def _predict(self, recording: Recording) -> Prediction:
         if self.ethogram is None:
             raise EthobenchError("this model has not learnt anything yet")
-        groups = self.assign(self._scaled(_values(recording)))
+        groups = self.assign(self._scaled(self._values(recording)))
         rate = float(recording.rate or self.rate or 1.0)
         annotation = Annotation.from_frames(self.names[groups], self.ethogram, rate, unobserved=-1)
         return Prediction(self.shares[groups], self.ethogram, rate, annotation=annotation, exclusive=True)
+
+    def _values(self, recording: Recording) -> Array:
+        """Return the channels that were learnt, in their order."""
+        if recording.signals is None:
+            raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
+        data = in_order(recording.signals, self.inputs)
+        return np.asarray((data.to_signals() if isinstance(data, Poses) else data).values, dtype=np.float64)
 
     def _scaled(self, values: Array) -> Array:
         """Standardise channels; what is missing is their mean."""
@@ -110,12 +118,3 @@ class ClusterModel(Model):
         except (OSError, ValueError, KeyError):
             raise FormatError(folder / LEARNT, "the groups are missing or damaged") from None
         self.learnt = arrays
-
-
-def _values(recording: Recording) -> Array:
-    data = recording.signals
-    if isinstance(data, Poses):
-        data = data.to_signals()
-    if not isinstance(data, Signals):
-        raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
-    return np.asarray(data.values, dtype=np.float64)

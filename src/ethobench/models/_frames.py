@@ -15,6 +15,8 @@ from ethobench.core.cores import usable_cores
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.signals import Keypoint
 from ethobench.models._base import Model
+from ethobench.models._clock import is_rate
+from ethobench.models._inputs import USUAL, in_order
 
 ESTIMATOR = "estimator.skops"
 TRUSTED = ("numpy.dtype", "sklearn.tree._tree.Tree")
@@ -56,7 +58,7 @@ class FrameModel(Model):
         rows, targets = [], []
         for recording in data:
             target, known = _targets(merged[recording.id], self.exclusive)
-            signals = _signals(recording)
+            signals = self._signals(recording)
             features = self.features_of(signals, self._rate_of(recording), self.usual_of(signals))
             places = np.flatnonzero(known[: len(features)])[:: self.every(signals, self._rate_of(recording))]
             rows.append(features[places])
@@ -75,16 +77,25 @@ class FrameModel(Model):
     def _predict(self, recording: Recording) -> Prediction:
         if self.ethogram is None:
             raise EthobenchError("this model has not learnt anything yet")
-        data, rate = _signals(recording), self._rate_of(recording)
+        data, rate = self._signals(recording), self._rate_of(recording)
         size = len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
         probabilities = np.zeros((len(data), size), dtype=np.float32)
-        for start, stop, features in self._blocks(data, rate):
+        usual = recording.metadata.get(USUAL) or self.usual_of(data)
+        for start, stop, features in self._blocks(data, rate, usual):
             probabilities[start:stop] = self._probabilities(features, size)
         return Prediction(probabilities, self.ethogram, rate, exclusive=self.exclusive)
 
-    def _blocks(self, data: Signals | Poses, rate: float) -> Any:
+    def annotate(self, recording: Recording) -> Annotation:
+        """Annotate one recording; a long one a piece at a time, each told relative to the whole."""
+        if recording.signals is None or self.ethogram is None or self.directions is not None or not is_rate(recording, self.rate):
+            return super().annotate(recording)
+        self._check(recording)
+        usual = self.usual_of(self._signals(recording))
+        return super().annotate(recording.copy(metadata={**recording.metadata, USUAL: usual}))
+
+    def _blocks(self, data: Signals | Poses, rate: float, usual: Any) -> Any:
         """Yield the features of a few frames at a time."""
-        context, usual = self.context(rate), self.usual_of(data)
+        context = self.context(rate)
         if context is None or len(data) <= BLOCK + 2 * context:
             features = self.features_of(data, rate, usual)
             for start in range(0, len(data), BLOCK):
@@ -98,14 +109,24 @@ class FrameModel(Model):
     def _probabilities(self, features: Features, size: int) -> Features:
         found = self._score(features)
         if not self.exclusive:
-            return np.stack([part[:, -1] if part.shape[1] > 1 else np.zeros(len(part)) for part in found], axis=1).astype(np.float32)
+            return np.stack([self._chance_of(k, part) for k, part in enumerate(found)], axis=1).astype(np.float32)
         probabilities = np.zeros((len(features), size), dtype=np.float32)
         probabilities[:, self.estimator.classes_] = found
         return probabilities
 
+    def _chance_of(self, behavior: int, found: NDArray[Any]) -> NDArray[Any]:
+        """Return how probable a behaviour is; one that was always the same in training stays so."""
+        return found[:, -1] if found.shape[1] > 1 else np.full(len(found), float(self.estimator.classes_[behavior][0]))
+
     def _score(self, features: Features) -> Any:
         """Return probabilities of the classes learnt."""
         return self.estimator.predict_proba(features)
+
+    def _signals(self, recording: Recording) -> Signals | Poses:
+        """Return the channels, or animals and keypoints, that the model learns, in its order."""
+        if recording.signals is None:
+            raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
+        return in_order(recording.signals, self.inputs)
 
     def _rate_of(self, recording: Recording) -> float:
         return float(recording.rate or self.rate or 1.0)
@@ -151,9 +172,3 @@ def _targets(truth: Annotation, exclusive: bool) -> tuple[NDArray[Any], NDArray[
     for behavior in truth.ethogram:
         known &= iv.to_mask(truth.observed.of(behavior.name), truth.n_frames)
     return truth.to_frames().astype(np.int8), known
-
-
-def _signals(recording: Recording) -> Signals | Poses:
-    if recording.signals is None:
-        raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
-    return recording.signals

@@ -35,7 +35,7 @@ class SignalModel(Model):
 
     def annotate(self, recording: Recording) -> Annotation:
         """Annotate one recording; a long one a piece at a time, each told relative to the whole."""
-        if recording.signals is None or self.ethogram is None or self.directions is not None:
+        if recording.signals is None or self.ethogram is None or self.directions is not None or not is_rate(recording, self.rate):
             return super().annotate(recording)
         self._check(recording)
         usual = self._baseline(recording)

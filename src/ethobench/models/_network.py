@@ -128,7 +128,8 @@ class NetworkModel(Model):
 
     def _held_out(self, data: Dataset) -> list[str]:
         """Return the recordings of the individuals that tell when to stop."""
-        folds = {} if self.params.patience is None else deal_folds(data)
+        by = "individual" if len({*data.groups().values()}) > 1 else "recording"
+        folds = {} if self.params.patience is None else deal_folds(data, by=by)
         return [name for name, fold in folds.items() if fold == 0]
 
     def _predict(self, recording: Recording) -> Prediction:

@@ -31,7 +31,7 @@ def out_of_fold(model: Model, data: Dataset, truths: Mapping[str, Annotation], n
         At most; no more than there are individuals.
     """
     told = replace(data, recordings=tuple(r.copy(annotations={_annotator(r): truths[r.id]}) for r in data))
-    folds = deal_folds(told, n_folds)
+    folds = deal_folds(told, n_folds, "individual" if len({*told.groups().values()}) > 1 else "recording")
     found: dict[str, Prediction] = {}
     for fold in sorted(set(folds.values())):
         fresh = model.fresh().fit(told.select(recordings=[name for name, k in folds.items() if k != fold]))
@@ -45,5 +45,7 @@ def _annotator(recording: Recording) -> str:
 
 
 def choose_decoder(model: Model, data: Dataset, truths: Mapping[str, Annotation], metric: str) -> tuple[Decoder, list[Trial]]:
-    """Choose a decoder for a model by what it says of individuals that it did not learn from."""
+    """Choose a decoder for a model by what it says of individuals, or recordings of the only one, that it did not learn from."""
+    if len(data) < 2:
+        return Decoder(), []
     return fit_decoder(out_of_fold(model, data, truths), truths, metric=metric, groups=data.groups())

@@ -9,6 +9,7 @@ from ethobench.core import Poses, Recording, Signals
 from ethobench.core.errors import MismatchError
 from ethobench.learning.streams import Stream, open_stream
 from ethobench.models._base import register_model
+from ethobench.models._inputs import in_order
 from ethobench.models._network import NetworkModel, NetworkParams
 from ethobench.models._wavelets import GRID
 
@@ -56,12 +57,12 @@ class WaveletRnn(NetworkModel):
         from ethobench.features.filters import bridge
         from ethobench.features.wavelets import wavelet_features
 
-        data = recording.signals
+        if recording.signals is None:
+            raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
+        data = in_order(recording.signals, self.inputs)
         if isinstance(data, Poses):  # where the tracker lost a keypoint, it is taken to move straight
             plain = data.to_signals()
             data = Signals(bridge(np.asarray(plain.values, dtype=np.float64))[0], plain.channels, plain.rate)
-        if not isinstance(data, Signals):
-            raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
         rate = float(recording.rate or self.rate or 1.0)
         values, names = wavelet_features(data.values, data.channels, rate, self.params.omega, self.params.longest, dtype=np.float32)
         return open_stream(Signals(values, names, rate), names, rate, 0.0)

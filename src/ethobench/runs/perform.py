@@ -111,7 +111,11 @@ def _work(job: Job, store: Store, how: How) -> None:
     log, timing, mark = io.StringIO(), {}, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        data = _load(job.source or job.dataset, json.dumps(dict(job.options), sort_keys=True))
+        place = job.source or job.dataset, json.dumps(dict(job.options), sort_keys=True)
+        data = _load(*place)
+        if job.version and data.version != job.version:
+            _load.cache_clear()  # the data may have changed since this worker read them
+            data = _load(*place)
         if job.version and data.version != job.version:
             raise MismatchError(f"{job.dataset} has changed since the job was planned (version {data.version}, not {job.version})")
         if job.behaviors:

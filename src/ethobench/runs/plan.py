@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ethobench.runs.claims import StoreError
+
 LATER = ("behaviors", "teacher", "begin_with", "digest", "keep")
 """Part of a job's key only where they are set, so that jobs from before there were such fields keep theirs."""
 
@@ -87,6 +89,9 @@ class Job:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Job:
         """Make a job from what `to_dict` gave."""
+        later = [name for name in plain if name not in {f.name for f in fields(cls)}]
+        if later and {"benchmark", "model", "dataset"} <= {*plain}:
+            raise StoreError(f"a later version of ethobench made this job: it tells of {', '.join(later)}")
         lists = {name: tuple(plain[name]) for name in ("train", "test", "suites", "behaviors", "keep") if name in plain}
         return cls(**{**plain, **lists})
 

@@ -133,7 +133,8 @@ class OptunaSearch:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         plain = {name: value for name, value in job.to_dict().items() if name not in ("params", "train", "source")}
-        told = [plain, list(by), {name: list(values) for name, values in grid.items()}, self.shares, self.seed]
+        fixed = {name: value for name, value in job.to_dict()["params"].items() if name not in grid}
+        told = [plain, fixed, list(by), {name: list(values) for name, values in grid.items()}, self.shares, self.seed]
         name = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{job.model}-{name}.journal"

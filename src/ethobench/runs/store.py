@@ -136,9 +136,11 @@ class Store:
                 found = from_json(file.read())
             if not fits(found):
                 raise ValueError("it does not fit its name")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError, AttributeError) as error:
             self._quarantine(self.folder(key), f"{name}: {error}")
             return None
+        except OSError as error:  # it may be sound, and not ours to read
+            raise StoreError(f"{path} cannot be read ({error.strerror})") from None
         return found if isinstance(found, dict) else None
 
     def _quarantine(self, folder: Path, error: str) -> None:
