@@ -235,7 +235,7 @@ def test_early_stopping_holds_out_individuals(tag):
     model = eb.create_model("cnn", epochs=30, window=100, patience=1, learning_rate=0.05).fit(tag)
     assert len(model.history.validation) == len(model.history.losses)
     assert model.history.best_epoch == int(np.argmin(model.history.validation))
-    with pytest.raises(EthobenchError, match="one individual only"):
+    with pytest.raises(EthobenchError, match="one recording only"):
         eb.create_model("cnn", epochs=2, window=100, patience=1).fit(tag.select(individual="animal01"))
 
 

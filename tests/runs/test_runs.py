@@ -43,11 +43,11 @@ def test_keys_follow_everything_that_matters():
 def test_files_to_begin_with_count_by_their_content(tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "weights").write_text("1", encoding="utf-8")
-    keys = [next(plan("rf", params={"init": str(tmp_path / "m")}))[0].key]
+    keys = [next(plan("conv1d", params={"init": str(tmp_path / "m")}))[0].key]
     (tmp_path / "m" / "weights").write_text("2", encoding="utf-8")
-    keys.append(next(plan("rf", params={"init": str(tmp_path / "m")}))[0].key)
+    keys.append(next(plan("conv1d", params={"init": str(tmp_path / "m")}))[0].key)
     (tmp_path / "m" / "weights").write_text("1", encoding="utf-8")
-    keys.append(next(plan("rf", params={"init": str(tmp_path / "m")}))[0].key)
+    keys.append(next(plan("conv1d", params={"init": str(tmp_path / "m")}))[0].key)
     assert keys[0] == keys[2] != keys[1]
 
 
