@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ethobench import load_dataset
+from ethobench import Annotation, load_dataset
 from ethobench.benchmarks import own
 from ethobench.core.errors import EthobenchError, NotFoundError, ReadWarning
 from ethobench.datasets.synthetic import ANNOTATORS
@@ -56,3 +56,10 @@ def test_folds_that_split_an_individual_are_refused(pose):
     partly = replace(pose, folds={pose.recordings[0].id: 0, pose.recordings[1].id: 1})
     with pytest.raises(EthobenchError, match="some have none"):
         own.with_folds(partly)
+
+
+def test_a_recording_in_which_nothing_happened_is_learnt_from(pose):
+    first, *others = pose
+    nothing = Annotation.from_bouts([], [], [], pose.ethogram, first.rate, first.n_frames)
+    some = replace(pose, recordings=(first.copy(annotations={"truth": nothing}), *others))
+    assert len(own.annotated(some)) == len(own.annotated(some, "truth")) == 3

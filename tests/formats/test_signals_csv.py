@@ -128,3 +128,11 @@ def test_rounded_times_are_regular_and_a_late_start_is_told(tmp_path):
     (recording,) = read_quietly(path, "signals_csv")
     assert (recording.rate, recording.n_frames) == (30, 3000)
     assert "the first sample is at 120 s" in str(recording.notes[0])
+
+
+def test_channels_that_differ_only_in_capitals(tmp_path):
+    path = tmp_path / "tag.csv"
+    pd.DataFrame({"time": np.arange(5) / 10, "x": np.arange(5) / 2, "X": np.arange(5) / 4}).to_csv(path, index=False)
+    (recording,) = read_quietly(path, "signals_csv")
+    assert recording.signals.channels == ("x", "X")
+    assert recording.signals.channel("X")[2] == 0.5

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ethobench.benchmarks._jobs import make_job
-from ethobench.benchmarks.own import with_folds
+from ethobench.benchmarks.own import annotated, with_folds
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
@@ -68,7 +68,7 @@ def plans(dataset: str, chosen: Sequence[str], curve: Curve, *, annotator: str |
     seed : int
     """
     source = str(Path(dataset).resolve()) if Path(dataset).exists() else dataset
-    data = with_folds(load_dataset(source))
+    data = with_folds(annotated(load_dataset(source), annotator))
     known = [name for name in data.ethogram.names if name != data.ethogram.background_name]
     if unknown := [name for name in curve.behaviors if name not in known]:
         raise NotFoundError(f"{data.name} has no {', '.join(unknown)}; it has: {', '.join(known)}")

@@ -56,8 +56,9 @@ def annotated(data: Dataset, annotator: str | None = None) -> Dataset:
     kept = []
     for recording in data:
         with contextlib.suppress(NotFoundError):
-            if recording.annotations and (together or recording.annotation(annotator)):
-                kept.append(recording.id)
+            if not (together and recording.annotations):
+                recording.annotation(annotator)
+            kept.append(recording.id)
     if not kept:
         by = "" if annotator is None or together else f" by {annotator!r}; annotators are: {', '.join(data.annotators) or 'none'}"
         raise NotFoundError(f"no recording of {data.name or 'the dataset'} is annotated{by}")

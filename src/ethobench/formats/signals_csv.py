@@ -58,9 +58,7 @@ class SignalsCsv(Format):
         return 0.3 if measured else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
-        columns: dict[str, str] = {}
-        values, times = _read(path, columns)
-        channels = tuple(columns[name] for name in columns if name not in (*CLOCKS, *COUNTERS))
+        channels, values, times = _read(path)
         notes: list[Note] = []
         if times is not None:
             values, rate, notes = _regular(path, times, values, rate)
@@ -83,17 +81,13 @@ def _sniff_parquet(path: Path) -> float:
     return 0.3 if kinds and all(numbers) and any(map(pa.types.is_floating, kinds)) else 0.0
 
 
-def _read(path: Path, columns: dict[str, str]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Read channels and clock some rows at a time; those of a large file lie on the disk, not in memory.
-
-    `columns` is filled with the table's columns, by their names in lower case.
-    """
+def _read(path: Path) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64] | None]:
+    """Read channels, their values and the clock some rows at a time; values of a large file lie on the disk, not in memory."""
     large = path.stat().st_size > LARGE
     with tempfile.TemporaryFile() if large else io.BytesIO() as file:
         times: list[NDArray[np.float64]] = []
         rows, first = 0, None
         for table in _chunks(path):
-            columns |= {str(name).strip().lower(): str(name) for name in table.columns}
             channels = [name for name in table.columns if str(name).strip().lower() not in (*CLOCKS, *COUNTERS)]
             clock = next((name for name in table.columns if str(name).strip().lower() in CLOCKS), None)
             if not channels:
@@ -109,7 +103,7 @@ def _read(path: Path, columns: dict[str, str]) -> tuple[NDArray[np.float64], NDA
         file.seek(0)
         shape = (rows, len(channels))
         values = np.memmap(file, np.float64, "r+", shape=shape) if large else np.frombuffer(bytearray(file.read())).reshape(shape)
-    return values, np.concatenate(times) if times else None
+    return tuple(map(str, channels)), values, np.concatenate(times) if times else None
 
 
 def _chunks(path: Path) -> Iterator[pd.DataFrame]:
