@@ -12,6 +12,11 @@ from ethobench.core.recording import Recording
 BY = ("individual", "recording")
 
 
+def usual_split(data: Dataset) -> str:
+    """Return what to keep together: individuals, or recordings where all are of one individual."""
+    return BY[len({*data.groups().values()}) < 2]
+
+
 def deal_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> dict[str, int]:
     """Deal recordings to folds, the rarest behaviours first, each to the fold that lacks it most.
 

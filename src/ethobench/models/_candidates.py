@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core import intervals as iv
-from ethobench.core.folds import deal_folds
+from ethobench.core.folds import deal_folds, usual_split
 from ethobench.learning.calibration import log_loss
 from ethobench.metrics import score
 from ethobench.models._base import Model
@@ -204,8 +204,7 @@ def _folds(data: Dataset, n_folds: int) -> list[list[str]]:
     """Deal individuals to folds; recordings, where there is one individual; none, where there is one recording."""
     if len(data) < 2:
         return []
-    by = "individual" if len({*data.groups().values()}) > 1 else "recording"
-    dealt = deal_folds(data, n_folds, by)
+    dealt = deal_folds(data, n_folds, usual_split(data))
     return [[name for name, own in dealt.items() if own == fold] for fold in sorted({*dealt.values()})]
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.models._base import Model
-from ethobench.models._inputs import in_order
+from ethobench.models._inputs import known_signals
 
 LEARNT = "clusters.npz"
 LEAST_CLUSTERS = 20
@@ -97,9 +97,7 @@ class ClusterModel(Model):
 
     def _values(self, recording: Recording) -> Array:
         """Return the channels that were learnt, in their order."""
-        if recording.signals is None:
-            raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
-        data = in_order(recording.signals, self.inputs)
+        data = known_signals(recording, self.inputs)
         return np.asarray((data.to_signals() if isinstance(data, Poses) else data).values, dtype=np.float64)
 
     def _scaled(self, values: Array) -> Array:

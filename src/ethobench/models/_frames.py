@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
 from ethobench.core.cores import usable_cores
-from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.signals import Keypoint
 from ethobench.models._base import Model
 from ethobench.models._clock import is_rate
-from ethobench.models._inputs import USUAL, in_order
+from ethobench.models._inputs import USUAL, known_signals
 
 ESTIMATOR = "estimator.skops"
 TRUSTED = ("numpy.dtype", "sklearn.tree._tree.Tree")
@@ -58,7 +58,7 @@ class FrameModel(Model):
         rows, targets = [], []
         for recording in data:
             target, known = _targets(merged[recording.id], self.exclusive)
-            signals = self._signals(recording)
+            signals = known_signals(recording, self.inputs)
             features = self.features_of(signals, self._rate_of(recording), self.usual_of(signals))
             places = np.flatnonzero(known[: len(features)])[:: self.every(signals, self._rate_of(recording))]
             rows.append(features[places])
@@ -77,7 +77,7 @@ class FrameModel(Model):
     def _predict(self, recording: Recording) -> Prediction:
         if self.ethogram is None:
             raise EthobenchError("this model has not learnt anything yet")
-        data, rate = self._signals(recording), self._rate_of(recording)
+        data, rate = known_signals(recording, self.inputs), self._rate_of(recording)
         size = len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
         probabilities = np.zeros((len(data), size), dtype=np.float32)
         usual = recording.metadata.get(USUAL) or self.usual_of(data)
@@ -90,7 +90,7 @@ class FrameModel(Model):
         if recording.signals is None or self.ethogram is None or self.directions is not None or not is_rate(recording, self.rate):
             return super().annotate(recording)
         self._check(recording)
-        usual = self.usual_of(self._signals(recording))
+        usual = self.usual_of(known_signals(recording, self.inputs))
         return super().annotate(recording.copy(metadata={**recording.metadata, USUAL: usual}))
 
     def _blocks(self, data: Signals | Poses, rate: float, usual: Any) -> Any:
@@ -121,12 +121,6 @@ class FrameModel(Model):
     def _score(self, features: Features) -> Any:
         """Return probabilities of the classes learnt."""
         return self.estimator.predict_proba(features)
-
-    def _signals(self, recording: Recording) -> Signals | Poses:
-        """Return the channels, or animals and keypoints, that the model learns, in its order."""
-        if recording.signals is None:
-            raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
-        return in_order(recording.signals, self.inputs)
 
     def _rate_of(self, recording: Recording) -> float:
         return float(recording.rate or self.rate or 1.0)

@@ -52,12 +52,17 @@ class SignalModel(Model):
         return known if isinstance(known, Baseline) else baseline_of(self._data(recording), self._rate(recording), keypoints=self.keypoints)
 
     def _data(self, recording: Recording) -> Data:
-        if recording.signals is None:
-            raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
-        return in_order(recording.signals, self.inputs)
+        return known_signals(recording, self.inputs)
 
     def _rate(self, recording: Recording) -> float:
         return float(recording.rate or self.rate or 1.0)
+
+
+def known_signals(recording: Recording, inputs: Sequence[str]) -> Data:
+    """Return the channels, or animals and keypoints, that a model learnt, in its order; a recording without signals is refused."""
+    if recording.signals is None:
+        raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
+    return in_order(recording.signals, inputs)
 
 
 def in_order(data: Data, inputs: Sequence[str]) -> Data:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.core.folds import deal_folds
+from ethobench.core.folds import deal_folds, usual_split
 from ethobench.learning.clips import Clips, exclusive_targets, make_clips, overlapping_targets
 from ethobench.learning.device import PACKAGES, choose_device, own_random_state
 from ethobench.learning.inference import predict_windows
@@ -128,8 +128,7 @@ class NetworkModel(Model):
 
     def _held_out(self, data: Dataset) -> list[str]:
         """Return the recordings of the individuals that tell when to stop."""
-        by = "individual" if len({*data.groups().values()}) > 1 else "recording"
-        folds = {} if self.params.patience is None else deal_folds(data, by=by)
+        folds = {} if self.params.patience is None else deal_folds(data, by=usual_split(data))
         return [name for name, fold in folds.items() if fold == 0]
 
     def _predict(self, recording: Recording) -> Prediction:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
-from ethobench.core.folds import deal_folds
+from ethobench.core.folds import deal_folds, usual_split
 from ethobench.learning.decoding import Decoder, Trial, fit_decoder
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def out_of_fold(model: Model, data: Dataset, truths: Mapping[str, Annotation], n
         At most; no more than there are individuals.
     """
     told = replace(data, recordings=tuple(r.copy(annotations={_annotator(r): truths[r.id]}) for r in data))
-    folds = deal_folds(told, n_folds, "individual" if len({*told.groups().values()}) > 1 else "recording")
+    folds = deal_folds(told, n_folds, usual_split(told))
     found: dict[str, Prediction] = {}
     for fold in sorted(set(folds.values())):
         fresh = model.fresh().fit(told.select(recordings=[name for name, k in folds.items() if k != fold]))

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core import Poses, Recording, Signals
-from ethobench.core.errors import MismatchError
 from ethobench.learning.streams import Stream, open_stream
 from ethobench.models._base import register_model
-from ethobench.models._inputs import in_order
+from ethobench.models._inputs import known_signals
 from ethobench.models._network import NetworkModel, NetworkParams
 from ethobench.models._wavelets import GRID
 
@@ -57,9 +56,7 @@ class WaveletRnn(NetworkModel):
         from ethobench.features.filters import bridge
         from ethobench.features.wavelets import wavelet_features
 
-        if recording.signals is None:
-            raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
-        data = in_order(recording.signals, self.inputs)
+        data = known_signals(recording, self.inputs)
         if isinstance(data, Poses):  # where the tracker lost a keypoint, it is taken to move straight
             plain = data.to_signals()
             data = Signals(bridge(np.asarray(plain.values, dtype=np.float64))[0], plain.channels, plain.rate)
