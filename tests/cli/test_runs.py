@@ -80,6 +80,11 @@ def test_variations_are_told_apart_in_the_results(tmp_path):
     assert "8 jobs done" in done.stdout
     rows = json.loads(ethobench("results", store, "--json").stdout)
     assert {row["setting"] for row in rows} == {"full, kind majority", "full, kind random"}
+    pytest.importorskip("duckdb")
+    query = "select setting, count(*) as n from results where metric = 'f1' group by setting order by setting"
+    asked = ethobench("results", store, "--sql", query, "--json", "--csv", tmp_path / "asked.csv")
+    assert json.loads(asked.stdout) == [{"setting": f"full, kind {kind}", "n": 1} for kind in ("majority", "random")]
+    assert (tmp_path / "asked.csv").read_text(encoding="utf-8").startswith("setting,n")
 
 
 @pytest.mark.parametrize(
