@@ -431,6 +431,15 @@ def test_a_chosen_decoder_mends_bouts_on_new_recordings(exclusive):
     assert trials[0].recipe == Recipe()
 
 
+def test_smoothing_alone_looks_for_no_sequences():
+    made = {str(seed): noisy(seed, n=600) for seed in range(2)}
+    predictions, truths = ({k: pair[i] for k, pair in made.items()} for i in (0, 1))
+    decoder, trials = fit_decoder(predictions, truths, sequences=False)
+    assert not decoder.dynamics
+    assert {trial.recipe.stages for trial in trials} == {0}
+    assert f1s(predictions, truths, decoder)[1] > f1s(predictions, truths, Decoder())[1]
+
+
 @pytest.mark.slow
 def test_the_choice_is_the_same_each_time():
     made = {str(seed): noisy(seed, n=600) for seed in range(2)}

@@ -20,7 +20,9 @@ from ethobench.runs import Job, Plan
 
 COUNTS = (1, 2, 4, 8, 16)
 NAME = "few-shot"
-SHARED = ("past", "future", "gap", "inputs", "layers", "kernel", "batch", "samples", "epochs", "augment")
+SHARED = (
+    "past", "future", "gap", "inputs", "min_confidence", "layers", "kernel", "batch", "samples", "together", "epochs", "augment"
+)  # fmt: skip
 """Hyper-parameters that the network to begin with has in common with those that go on from it."""
 SCRATCH, BEGUN = "from scratch", "begun with what is known"
 

@@ -103,6 +103,7 @@ def fit_decoder(
     groups: Mapping[str, str] | None = None,
     n_folds: int = 5,
     priors: Mapping[str, float] | None = None,
+    sequences: bool = True,
 ) -> tuple[Decoder, list[Trial]]:
     """Choose a decoder for out-of-fold predictions of training recordings.
 
@@ -125,6 +126,8 @@ def fit_decoder(
         At most; no more than there are groups. With a single group, recipes are judged on what they learn from.
     priors : mapping of str to float, optional
         Of the decoder (`prior_factors`).
+    sequences : bool
+        Whether to try the most probable sequence of behaviours too; without, frames are smoothed at most.
 
     Returns
     -------
@@ -143,7 +146,7 @@ def fit_decoder(
     simple = search.best.recipe
     for smoothing in ("mean", "median"):
         search.climb([replace(simple, smoothing=smoothing, window=window) for window in WINDOWS])
-    for stages in (1, STAGES) if everything.dynamics(STAGES) != everything.dynamics(1) else (1,):
+    for stages in _stages(everything) if sequences else ():
         for tuned in (False, True):
             search.climb([Recipe(thresholds=tuned, stages=stages, trust=trust) for trust in TRUSTS])
     search.climb([replace(search.best.recipe, shortest=quantile) for quantile in SHORTEST])
@@ -158,6 +161,11 @@ def check_metric(metric: str) -> None:
         raise NotFoundError(f"no metric {metric!r}; there are: {BALANCED}, {', '.join(known)}")
     if metric != BALANCED and known[metric].probabilistic:
         raise EthobenchError(f"{metric!r} is a figure of the probabilities themselves, so no decoder is better for it than another")
+
+
+def _stages(lessons: Lessons) -> tuple[int, ...]:
+    """Return how many stages a behaviour may have, where that makes a difference."""
+    return (1, STAGES) if lessons.dynamics(STAGES) != lessons.dynamics(1) else (1,)
 
 
 class _Search:

@@ -65,6 +65,7 @@ class Auto(SignalModel):
     packages = Boost.packages
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
+    revision = 2
 
     parts: dict[str, Model]
     blend: Blend
