@@ -58,6 +58,11 @@ def test_unknown_behaviours_are_refused(study):
         list(plans(str(study), ["conv1d"], Curve(behaviors=["flying"])))
 
 
+def test_unknown_folds_are_refused(study):
+    with pytest.raises(NotFoundError, match="has no fold 9; it has: 0, 1"):
+        list(plans(str(study), ["conv1d"], Curve(folds=(0, 9))))
+
+
 def test_data_without_background_are_refused():
     with pytest.raises(EthobenchError, match="names no background"):
         list(plans("synthetic/tag", ["conv1d"], Curve()))

@@ -87,6 +87,17 @@ def test_variations_are_told_apart_in_the_results(tmp_path):
     assert (tmp_path / "asked.csv").read_text(encoding="utf-8").startswith("setting,n")
 
 
+@pytest.mark.slow
+def test_single_folds_and_the_others_later(tmp_path):
+    told = ("run", "synthetic", "--datasets", "tag", "--models", "chance", "--store", tmp_path / "s")
+    assert "2 jobs done, 0 were there" in ethobench(*told, "--folds", "1,3").stdout
+    assert "2 jobs done, 2 were there" in ethobench(*told).stdout
+    refused = ethobench(*told, "--folds", "7")
+    assert refused.returncode == 1
+    assert "none of the folds 7 is tested here; there are: 0, 1, 2, 3" in refused.stderr
+    assert ethobench("run", "calms21", "--folds", "1", "--store", tmp_path / "s").returncode == 2
+
+
 @pytest.mark.parametrize(
     ("told", "why"),
     [

@@ -76,9 +76,12 @@ def plans(dataset: str, chosen: Sequence[str], curve: Curve, *, annotator: str |
         raise NotFoundError(f"{data.name} has no {', '.join(unknown)}; it has: {', '.join(known)}")
     if data.ethogram.background_name is None:
         raise EthobenchError(f"{data.name} names no background, against which one behaviour could be learnt")
+    dealt = sorted(set(data.folds.values()))
+    if wrong := [str(fold) for fold in curve.folds if fold not in dealt]:
+        raise NotFoundError(f"{data.name} has no fold {', '.join(wrong)}; it has: {', '.join(map(str, dealt))}")
     shows = {name: _showing(data, name, annotator) for name in curve.behaviors or known}
     for model in chosen:
-        for fold in curve.folds or sorted(set(data.folds.values())):
+        for fold in curve.folds or dealt:
             yield _fold_plan(_Fold(data, source, model, fold, annotator, seed), shows, curve)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import ceil
 from typing import Any
 
@@ -108,3 +108,28 @@ def fold_plan(
         best = yield from search.choose(cells, lambda cell, share: job(folds[0], cell, "search", share), choose_by)
         skip_first = True
     yield [job(fold, best, "final") for fold in folds[skip_first:]]
+
+
+def only_folds(plan: Plan, wanted: Collection[int]) -> Plan:
+    """Leave out the final jobs of other folds; the store takes them later.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of any benchmark whose jobs have folds.
+    wanted : collection of int
+    """
+    jobs = next(plan)
+    while True:
+        kept = [job for job in jobs if job.stage != "final" or job.fold in wanted]
+        if jobs and not kept:
+            raise EthobenchError(f"none of the folds {_listed(wanted)} is tested here; there are: {_listed({job.fold for job in jobs})}")
+        results = yield kept
+        try:
+            jobs = plan.send(results)
+        except StopIteration:
+            return
+
+
+def _listed(folds: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(folds)))

@@ -77,6 +77,9 @@ def run(
     split: Annotated[
         str, typer.Option(help="What is never split between training and test: individual or recording.", rich_help_panel=SCHOOL)
     ] = "individual",
+    folds: Annotated[
+        str, typer.Option(help="Test only these folds, separated by commas; the others can follow later.", rich_help_panel=SCHOOL)
+    ] = "",
     few_shot: Annotated[
         str,
         typer.Option(
@@ -155,6 +158,8 @@ def run(
     tries: list[Fixed] = [([*fixed[0], *cell], decode) for cell in read_variations(vary or [])]
     if vary and (benchmark in ("calms21", "rodentbench") or few_shot):
         raise typer.BadParameter("belongs to bebe, synthetic and your own data", param_hint="--vary")
+    if folds and benchmark in ("calms21", "rodentbench"):
+        raise typer.BadParameter("belongs to bebe, synthetic and your own data", param_hint="--folds")
     if benchmark == "bebe":
         plans = [plan for cell in tries for plan in _bebe(_list(datasets), _list(models), cell, found, _list(settings), gyroscope, seed)]
     elif benchmark == "calms21":
@@ -178,13 +183,18 @@ def run(
             tell=typer.echo,
         )
     elif few_shot:
-        plans = _few_shot(benchmark, _numbers(few_shot, "--few-shot"), before, _list(models), fixed, annotator, seed)
+        curve = _numbers(few_shot, "--few-shot"), _numbers(folds, "--folds")
+        plans = _few_shot(benchmark, *curve, before, _list(models), fixed, annotator, seed)
     else:
         plans = [
             plan
             for cell in tries
             for plan in _plans(benchmark, _list(datasets), _list(models), cell, found, annotator, split, _list(suite), seed)
         ]
+    if folds and not few_shot:
+        from ethobench.benchmarks.folds import only_folds
+
+        plans = [only_folds(plan, _numbers(folds, "--folds")) for plan in plans]
     try:
         with _workers(workers, scheduler, cluster, asked) as staff, shown_progress() as watch:
             outcome = Engine(place, staff.make_executor, staff.count, watch, how).run(plans)
@@ -215,7 +225,7 @@ def _calms21(tasks: list[int], models: list[str], fixed: Fixed, seeds: list[int]
 
 
 def _few_shot(
-    dataset: str, counts: list[int], before: str, models: list[str], fixed: Fixed, annotator: str | None, seed: int
+    dataset: str, counts: list[int], folds: list[int], before: str, models: list[str], fixed: Fixed, annotator: str | None, seed: int
 ) -> list[Plan]:
     from ethobench.benchmarks import few_shot
     from ethobench.cli._params import read_params
@@ -223,7 +233,7 @@ def _few_shot(
     chosen = models or ["conv1d"]
     params = read_params(fixed[0], chosen, fixed[1])
     known = {model: {name: value for name, value in told.items() if name in few_shot.SHARED} for model, told in params.items()}
-    curve = few_shot.Curve(counts, before=before, params=params, params_before=known)
+    curve = few_shot.Curve(counts, before=before, params=params, params_before=known, folds=folds)
     return list(few_shot.plans(dataset, chosen, curve, annotator=annotator, seed=seed))
 
 
