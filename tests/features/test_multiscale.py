@@ -117,6 +117,23 @@ def test_blocks_and_thinning_do_not_show(kind, monkeypatch):
     np.testing.assert_allclose(parts[:, steady], whole[::4][:, steady], atol=1e-3, rtol=1e-3)
 
 
+def test_single_rows_are_those_of_the_whole(monkeypatch):
+    recording = eb.load_dataset("synthetic/tag", individuals=1, seconds=120).recordings[0]
+    monkeypatch.setattr(multiscale, "BLOCK", 500)
+    monkeypatch.setattr(multiscale, "multiscale_context", lambda rate: 100)
+    whole, names = multiscale_features(recording.signals, recording.rate, every=5)
+    rows = np.array([3, 4, 150, 151, len(whole) - 1])
+    computed = []
+    block = multiscale._block
+    monkeypatch.setattr(multiscale, "_block", lambda *told: computed.append(told) or block(*told))
+    some, same = multiscale_features(recording.signals, recording.rate, every=5, rows=rows)
+    np.testing.assert_array_equal(some, whole[rows])
+    assert same == names
+    assert len(computed) == 3 < len(whole) * 5 // 505
+    nothing, _ = multiscale_features(recording.signals, recording.rate, every=5, rows=rows[:0])
+    assert not len(nothing)
+
+
 def test_a_stretch_is_told_relative_to_its_recording():
     signals = tag(120)
     usual = baseline_of(signals, 25.0)

@@ -111,6 +111,7 @@ def multiscale_features(
     every: int = 1,
     baseline: Baseline | None = None,
     keypoints: Mapping[str, Keypoint] | None = None,
+    rows: NDArray[np.int64] | None = None,
 ) -> tuple[Features, tuple[str, ...]]:
     """Return features of every n-th frame, from the first on.
 
@@ -125,10 +126,12 @@ def multiscale_features(
         Of the whole recording, where `data` is a stretch of it.
     keypoints : mapping of name to Keypoint, optional
         Stated roles of poses; guessed from the names unless given.
+    rows : array of int, optional
+        Which rows of the result are wanted, in order; all unless given. Where they lie close together, the rest costs nothing.
 
     Returns
     -------
-    features : array of float32 (ceil(n_frames / every), n_features)
+    features : array of float32 (ceil(n_frames / every), n_features), or as many rows as are wanted
         NaN where nothing is known.
     names : tuple of str
 
@@ -143,14 +146,18 @@ def multiscale_features(
     baseline = baseline or baseline_of(data, rate, keypoints=keypoints)
     margin = multiscale_context(rate)
     size = max(BLOCK, 2 * margin) // every * every + every
+    wanted = np.arange(-(-len(data) // every)) if rows is None else rows
     result: Features | None = None
     names: tuple[str, ...] = ()
-    for start in range(0, max(len(data), 1), size):
+    for start in range(0, len(data), size):
         first, stop = max(start - margin, 0), min(start + size, len(data))
-        rows, names = _block(data[first : stop + margin], rate, slice(start - first, stop - first, every), baseline, keypoints)
+        here = slice(*np.searchsorted(wanted, [start // every, -(-stop // every)]))
+        if here.start == here.stop:
+            continue
+        found, names = _block(data[first : stop + margin], rate, slice(start - first, stop - first, every), baseline, keypoints)
         if result is None:
-            result = np.empty((-(-len(data) // every), len(rows)), dtype=np.float32)
-        result[start // every : start // every + rows.shape[1]] = rows.T
+            result = np.empty((len(wanted), len(found)), dtype=np.float32)
+        result[here] = found.T[wanted[here] - start // every]
     return (np.empty((0, 0), dtype=np.float32) if result is None else result), names
 
 

@@ -108,11 +108,10 @@ class Boost(SignalModel):
         chosen = choose_rows(targets, self.params.rows)
         rows = {}
         for recording in data:
-            places, target = chosen[recording.id], targets[recording.id]
+            target, places = targets[recording.id], chosen[recording.id]
+            places = places[places < -(-len(self._data(recording)) // self._every(self._rate(recording)))]
             if len(places):
-                features = self._features(recording)
-                places = places[places < len(features)]
-                rows[recording.id] = Rows(features[places], target[places], self._count(target))
+                rows[recording.id] = Rows(self._features(recording, places), target[places], self._count(target))
         if not rows:
             raise EthobenchError("there is nothing to learn from: no frame was observed")
         return rows
@@ -190,10 +189,10 @@ class Boost(SignalModel):
                 result[:, column] = found[:, classes.index(1)]
         return result
 
-    def _features(self, recording: Recording) -> Features:
+    def _features(self, recording: Recording, rows: NDArray[np.int64] | None = None) -> Features:
         rate = self._rate(recording)
         data, baseline = self._data(recording), self._baseline(recording)
-        return multiscale_features(data, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints)[0]
+        return multiscale_features(data, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints, rows=rows)[0]
 
     def _every(self, rate: float) -> int:
         return max(1, round(rate / float(self.params.row_rate)))
