@@ -23,20 +23,22 @@ import ethobench as eb
 from ethobench.benchmarks.own import annotated, with_folds
 from ethobench.cli._params import read_params
 from ethobench.core import Annotation, Dataset, Prediction
+from ethobench.core.folds import deal_folds
 from ethobench.learning.decoding import fit_decoder
 from ethobench.models import truth_of
-from ethobench.models._out_of_fold import out_of_fold
 
 WAYS = {"frame by frame": None, "smoothed": False, "decoded": True}
 FIGURES = {"calms21": ("macro_f1",), "banos": ("f1_score",), "ethobench": ("f1", "bout_f1", "segment_f1_50")}
 Predictions = dict[str, Prediction]
 
 
-def learn(name: str, params: dict[str, Any], train: Dataset, test: Dataset, seed: int) -> tuple[Predictions, Predictions]:
+def learn(name: str, params: dict[str, Any], train: Dataset, test: Dataset, seed: int, thirds: int) -> tuple[Predictions, Predictions]:
     """Return what a model says of training recordings that it did not see, and of test recordings."""
-    truths = {recording.id: truth_of(recording, None).with_ethogram(train.ethogram) for recording in train}
-    model = eb.create_model(name, seed=seed, **params)
-    told = out_of_fold(model, train, truths)
+    model, told = eb.create_model(name, seed=seed, **params), {}
+    dealt = deal_folds(train, 3)
+    for third in range(thirds):
+        fresh = model.fresh().fit(train.select(recordings=[name for name, own in dealt.items() if own != third]))
+        told |= {name: fresh.predict(train[name]) for name, own in dealt.items() if own == third}
     model.fit(train)
     return told, {recording.id: model.predict(recording) for recording in test}
 
@@ -78,7 +80,7 @@ def measure(args: argparse.Namespace, name: str, params: dict[str, Any], data: D
         train = data.select(recordings=[r.id for r in data if data.folds[r.id] != fold])
         test = data.select(recordings=[r.id for r in data if data.folds[r.id] == fold])
         path = args.cache / f"{data.name or 'data'}-{name}-{fold}.npz"
-        told, said = kept(path, data, lambda train=train, test=test, fold=fold: learn(name, params, train, test, fold))
+        told, said = kept(path, data, lambda train=train, test=test, fold=fold: learn(name, params, train, test, fold, args.thirds))
         for way, sequences in WAYS.items():
             found = decode(sequences, told, said, truths, data)
             for suite, figures in FIGURES.items():
@@ -98,6 +100,7 @@ def main() -> None:
     parser.add_argument("--models", default="chance,rf")
     parser.add_argument("--param", action="append", default=[])
     parser.add_argument("--folds", default="0,1,2,3,4")
+    parser.add_argument("--thirds", type=int, default=3, help="of the training recordings on which decoders are chosen")
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()

@@ -15,6 +15,7 @@ _WHERE = {
     "Behavior": "ethobench.core",
     "Dataset": "ethobench.core",
     "Ethogram": "ethobench.core",
+    "EthobenchError": "ethobench.core.errors",
     "Observed": "ethobench.core",
     "Poses": "ethobench.core",
     "Prediction": "ethobench.core",
@@ -41,6 +42,7 @@ __all__ = ["__version__", *_WHERE]  # noqa: PLE0604
 if TYPE_CHECKING:
     from ethobench import banos  # noqa: F401
     from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Observed, Poses, Prediction, Recording, Signals  # noqa: F401
+    from ethobench.core.errors import EthobenchError  # noqa: F401
     from ethobench.datasets import load_dataset  # noqa: F401
     from ethobench.formats import read_annotation, read_recordings, write_annotation, write_recordings  # noqa: F401
     from ethobench.metrics import Scores, agreement, ceiling, consensus, score  # noqa: F401

@@ -102,16 +102,23 @@ def test_the_same_annotator_twice_is_refused(folder):
 
 def test_labels_longer_or_shorter_than_the_signals(folder):
     ethogram = Ethogram(["rest", "run"])
-    for name, n in (("m1_ann1", N + 7), ("m2_ann1", N - 9)):
+    for name, n in (("m1_ann1", N + 1), ("m2_ann1", N - 9)):
         write_annotation(
             Annotation.from_frames(np.zeros(n, dtype=int), ethogram, 10), folder / "labels" / f"{name}.csv", "tidy", overwrite=True
         )
     with pytest.warns(ReadWarning, match="2 recordings were read with notes"):
         data = load_dataset(folder)
-    assert "end 7 frames after the signals; cut" in str(data["m1"].notes[0])
+    assert "end 1 frames after the signals; cut" in str(data["m1"].notes[0])
     assert data["m1"].annotation("ann1").n_frames == N
     assert "end 9 frames before the signals; the rest is unobserved" in str(data["m2"].notes[0])
     assert data["m2"].annotation().to_codes()[-9:].tolist() == [-1] * 9
+
+
+def test_labels_far_longer_than_the_signals_are_refused(folder):
+    labels = Annotation.from_frames(np.zeros(N + N // 50, dtype=int), Ethogram(["rest", "run"]), 10)
+    write_annotation(labels, folder / "labels" / "m1_ann1.csv", "tidy", overwrite=True)
+    with pytest.raises(EthobenchError, match=rf"labels for {N + N // 50} frames, but signals for {N}: are they of another recording"):
+        load_dataset(folder)
 
 
 def test_ethogram_orders_describes_and_limits_behaviors(folder):

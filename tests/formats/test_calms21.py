@@ -231,6 +231,18 @@ def test_truncated_json_is_refused_with_its_place_wherever_it_is_cut(tmp_path: P
         assert "\n" not in str(caught.value)
 
 
+def test_labels_a_little_longer_than_the_poses_are_cut(tmp_path):
+    for longer, path in ((1, tmp_path / "a.json"), (9, tmp_path / "b.json")):
+        labels = [0] * (200 + longer)
+        record = {"annotations": labels, "features": [[1.0]] * 200, "metadata": {"vocab": {"attack": 0, "other": 1}}}
+        path.write_text(json.dumps({"g": {"s": record}}), encoding="utf-8")
+    (recording,) = read_quietly(tmp_path / "a.json")
+    assert recording.annotation().n_frames == recording.n_frames == 200
+    assert "labels end 1 frames after the signals; cut" in str(recording.notes[0])
+    with pytest.raises(FormatError, match="labels for 209 frames, but signals for 200"):
+        read_recordings(tmp_path / "b.json")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

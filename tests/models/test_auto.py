@@ -96,7 +96,7 @@ def test_a_budget_decides_how_long_the_network_learns(tag, monkeypatch):
 def test_one_individual_or_recording_will_do():
     data = eb.load_dataset("synthetic/tag", individuals=1, seconds=60)
     alone = eb.create_model("auto").fit(data)
-    assert "one recording only" in alone.account["notes"][0]
+    assert "one annotated recording only" in alone.account["notes"][0]
     assert alone.predict(data.recordings[0]).n_frames == data.recordings[0].n_frames
     same = Dataset(tuple(r.copy(individual="one") for r in eb.load_dataset("synthetic/tag", individuals=2, seconds=40)), data.ethogram)
     assert eb.create_model("auto", budget=0.001).fit(same).account["candidates"][0]["folds"] == 2
@@ -161,3 +161,72 @@ def test_decode_names_the_metric():
         eb.create_model("auto", unknown=1.5)
     with pytest.raises(EthobenchError, match="two folds"):
         eb.create_model("auto", folds=1)
+
+
+@pytest.mark.slow
+def test_behaviours_may_overlap_in_some_recordings_only(tag):
+    first = tag.recordings[0]
+    told = first.annotation()
+    other = (int(told.behavior[0]) + 1) % len(tag.ethogram)
+    both = (np.append(told.start, told.start[0]), np.append(told.stop, told.stop[0]), np.append(told.behavior, other))
+    overlapping = Annotation.from_bouts(*both, tag.ethogram, told.rate, told.n_frames)
+    data = dataclasses.replace(tag, recordings=(first.copy(annotations={"truth": overlapping}), *tag.recordings[1:]))
+    for model in (eb.create_model("auto", budget=0.001), eb.create_model("rf", trees=3, decode="f1")):
+        model.fit(data)
+        assert not model.exclusive
+        assert not model.predict(data.recordings[1]).exclusive
+
+
+@pytest.mark.slow
+def test_recordings_that_nobody_looked_at_are_never_judged(tag):
+    first, second, third = tag.recordings[:3]
+    unseen = second.copy(annotations={"truth": second.annotation().with_observed(np.zeros(second.n_frames, dtype=bool))})
+    one = dataclasses.replace(tag, recordings=(first, unseen), folds={})
+    assert "one annotated recording only" in eb.create_model("auto").fit(one).account["notes"][0]
+    two = dataclasses.replace(tag, recordings=(first, unseen, third), folds={})
+    assert eb.create_model("auto", budget=0.001).fit(two).account["candidates"][0]["folds"] == 2
+    assert eb.create_model("rf", trees=3, decode="f1").fit(two).decoder is not None
+
+
+def test_what_a_fold_alone_shows_is_not_held_against_those_that_never_saw_it(tag):
+    rare = tag.ethogram.names[0]
+    truths = {r.id: r.annotation() for r in tag}
+    keeper, *others = truths
+    for name in others:
+        truths[name] = truths[name].take(truths[name].behavior != tag.ethogram.code(rare))
+    found = _candidates.learnable(tag, truths, 3)
+    assert all(found[name] == truths[name] for name in others)
+    shown = truths[keeper].to_codes() == tag.ethogram.code(rare)
+    assert shown.any()
+    assert np.array_equal(found[keeper].to_codes() == -1, shown)
+
+
+def test_views_of_one_recording_stay_together():
+    from ethobench.core.folds import deal_folds, kept_together
+    from ethobench.models._styles import by_annotator
+
+    people = [eb.load_dataset("synthetic/tag", individuals=1, recordings=2, seconds=20).recordings for _ in range(2)]
+    recordings = tuple(a.copy(annotations={"ann": a.annotation(), "ben": b.annotation()}) for a, b in zip(*people, strict=True))
+    data = by_annotator(Dataset(recordings, Ethogram(recordings[0].annotation("ann").ethogram.names)))
+    assert len(data) == 4
+    together = kept_together(data)
+    assert len({*together.values()}) == 2
+    folds = deal_folds(data, 4, "recording")
+    assert all(folds[a] == folds[b] for a in folds for b in folds if together[a] == together[b])
+
+
+def test_short_bouts_are_still_seen_where_decoders_are_compared(tag, monkeypatch):
+    monkeypatch.setattr(auto, "DECODED", 100)
+    seen = []
+    monkeypatch.setattr(auto, "_thinned", lambda prediction, truth, every: seen.append(every) or (prediction, truth))
+    truths = {r.id: r.annotation() for r in tag}
+    said = {name: eb.Prediction(np.eye(len(tag.ethogram) + 1)[t.to_codes()], tag.ethogram, t.rate) for name, t in truths.items()}
+    auto.choose_decoder(said, truths, "f1", {name: name for name in truths}, {})
+    shortest = np.quantile(np.concatenate([t.stop - t.start for t in truths.values()]), 0.1)
+    assert 1 < seen[0] <= shortest / auto.FEWEST_FRAMES
+
+
+def test_one_metric_is_decoded_for():
+    with pytest.raises(EthobenchError, match="one metric: 'f1' .* or 'bout_f1'"):
+        eb.create_model("auto", decode="f1", metric="bout_f1")
+    assert eb.create_model("auto", decode="f1", metric="f1").params.metric == "f1"

@@ -121,3 +121,18 @@ def test_a_long_recording_is_decoded_piece_by_piece_as_if_it_were_whole(monkeypa
     pieces = model.annotate(long).to_codes()
     assert model.decoder.dynamics or model.decoder.smoothing != "none"
     assert (pieces == whole).mean() > 0.999
+
+
+@pytest.mark.slow
+def test_other_rates_are_decoded_at_the_rate_of_the_training():
+    from ethobench.learning.decoding import learn_dynamics
+
+    data = load_dataset("synthetic/tag", individuals=3, seconds=120.0)
+    model = create_model("rf", **SMALL).fit(data)
+    truths = [r.annotation() for r in data]
+    model.decoder = Decoder(dynamics=learn_dynamics(truths, exclusive=True), trust=0.03)
+    usual = len(model.predict(data.recordings[0]).annotation)
+    fast = load_dataset("synthetic/tag", individuals=3, seconds=120.0, rate=100.0).recordings[0]
+    with pytest.warns(UserWarning, match="resampled to 25 Hz"):
+        found = len(model.predict(fast).annotation)
+    assert 0.5 * usual <= found <= 2 * usual

@@ -149,3 +149,37 @@ def test_a_decoder_is_chosen_on_the_examples():
     model = eb.create_model("conv1d", decode="f1", **TINY).fit(few)
     assert model.decoder is not None
     assert model.predict(few.recordings[0]).annotation.n_frames == 200
+
+
+def test_another_labs_animals_keep_their_names(rats, tmp_path):
+    model = eb.create_model("rf", trees=3, seconds=0.5).fit(rats)
+    other = rats.recordings[0]
+    poses = dataclasses.replace(other.signals, individuals=("x", "y", "z"), keypoints=("snout", "tailbase"))
+    strange = Recording("s", signals=poses, rate=RATE)
+    known = model.adapt(strange)
+    assert known.signals.individuals == ("x", "y", "z")
+    assert {name for name in model.annotate(known).subjects} <= {"x", "y", "z"}
+    few = dataclasses.replace(poses, individuals=("x", "y"), positions=poses.positions[:, :2], confidence=poses.confidence[:, :2])
+    with pytest.raises(MismatchError, match="2 animals"):
+        model.adapt(Recording("t", signals=few, rate=RATE))
+
+
+def test_other_rates_keep_who_did_it(rats):
+    model = eb.create_model("rf", trees=5, seconds=0.5).fit(rats)
+    recording = rats.recordings[0]
+    fast = dataclasses.replace(
+        recording.signals,
+        positions=np.repeat(recording.signals.positions, 2, axis=0),
+        confidence=np.repeat(recording.signals.confidence, 2, axis=0),
+        rate=2 * RATE,
+    )
+    with pytest.warns(UserWarning, match="resampled to 10 Hz"):
+        found = model.predict(Recording("f", signals=fast, rate=2 * RATE, n_frames=len(fast)))
+    assert found.annotation.n_frames == len(fast) == found.n_frames
+    assert {*found.annotation.names(found.annotation.subject)} <= {*RATS}
+    assert all(part.n_frames == len(fast) for part in found.by_actors.values())
+
+
+def test_who_acts_cannot_be_swapped(rats):
+    with pytest.raises(eb.EthobenchError, match="cannot be swapped"):
+        eb.create_model("conv1d", augment=("swap",), **TINY).fit(rats)

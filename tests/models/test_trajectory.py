@@ -191,19 +191,20 @@ def test_given_features_are_taken_along(mice):
         model.predict(mice.recordings[0])
 
 
-def test_labels_a_little_longer_than_the_poses_are_cut(mice):
+@pytest.mark.parametrize("model", ["dense", "rf", "tcn", "boost"])
+def test_labels_a_little_longer_than_the_poses_are_cut(mice, model):
     first = mice.recordings[0]
     poses = first.signals
-    for lost, outcome in ((5, "5 frames at the end"), (60, "of another one")):
+    told = {"dense": {**SMALL["dense"], **QUICK}, "rf": {"trees": 3}, "tcn": {"updates": 1}, "boost": {"rounds": 2}}[model]
+    for lost, outcome in ((5, "labels end 5 frames after the signals; cut"), (60, "labels for 600 frames, but signals for 540")):
         short = first.copy(signals=poses[: 600 - lost], n_frames=600 - lost)
         data = dataclasses.replace(mice, recordings=(short, *mice.recordings[1:]))
-        model = eb.create_model("dense", **SMALL["dense"], **QUICK)
         if lost == 5:
             with pytest.warns(UserWarning, match=outcome):
-                model.fit(data)
+                eb.create_model(model, decode="f1", **told).fit(data)
         else:
             with pytest.raises(MismatchError, match=outcome):
-                model.fit(data)
+                eb.create_model(model, **told).fit(data)
 
 
 def test_a_killed_training_goes_on(mice, tmp_path):

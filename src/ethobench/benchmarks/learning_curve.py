@@ -44,26 +44,27 @@ def plans(
     options : mapping, optional
         What `load_dataset` takes besides.
     shares : sequence of float
-        Of the individuals of the training folds; each is part of the next larger one. Shares of less than one are left out.
+        Of the individuals of the training folds, about; each is part of the next larger one. Shares of less than one are left out.
     annotator, by, seed
         As for `own.plans`.
     """
     source = str(Path(dataset).resolve()) if Path(dataset).exists() else dataset
     data = with_folds(annotated(load_dataset(source, **(options or {})), annotator), by=by)
     groups = data.groups() if by == "individual" else {r.id: r.id for r in data}
-    jobs = []
+    orders = {}
     for fold in sorted(set(data.folds.values())):
         free = sorted({groups[r.id] for r in data if data.folds[r.id] != fold})
-        order = [free[k] for k in np.random.default_rng([seed, fold]).permutation(len(free))]
-        for share in sorted(shares):
-            count = round(share * len(order))
-            if not 0 < count < len(order):
-                continue
-            chosen = {*order[:count]}
+        orders[fold] = [free[k] for k in np.random.default_rng([seed, fold]).permutation(len(free))]
+    jobs = []
+    for share in sorted(shares):
+        counts = {fold: round(share * len(order)) for fold, order in orders.items() if 0 < round(share * len(order)) < len(order)}
+        real = float(np.mean([count / len(orders[fold]) for fold, count in counts.items()])) if counts else share
+        for fold, count in counts.items():
+            chosen = {*orders[fold][:count]}
             train = [r.id for r in data if groups[r.id] in chosen and data.folds[r.id] != fold]
             test = [r.id for r in data if data.folds[r.id] == fold]
             about = {"source": source, "options": options or {}, "annotator": annotator, "seed": seed + fold, "fold": fold}
-            jobs.append(make_job(NAME, data, model, train, test, params, setting=_setting(share), **about))
+            jobs.append(make_job(NAME, data, model, train, test, params, setting=_setting(real), **about))
     yield from _at_once(jobs)
 
 

@@ -13,6 +13,7 @@ import typer
 if TYPE_CHECKING:
     from ethobench.core import Recording
     from ethobench.core.signals import Keypoint
+    from ethobench.models import Model
 
 
 def run(
@@ -21,6 +22,13 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder for the annotations.")],
     to: Annotated[str, typer.Option(help="Their format; see: ethobench formats.")] = "tidy",
     rate: Annotated[float | None, typer.Option(help="Frames per second, where files do not tell.", metavar="HZ")] = None,
+    style: Annotated[
+        str, typer.Option(help="Whom to annotate like, for a model that learnt from several annotators (condition=annotator).")
+    ] = "",
+    unknown: Annotated[
+        float | None,
+        typer.Option(help="Model auto: leave frames open whose most probable behaviour is less probable than this.", min=0, max=0.999),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
     """Annotate recordings with a trained model; long ones are read and predicted a piece at a time.
@@ -36,7 +44,7 @@ def run(
     writer = formats[to]
     if not writer.can_write:
         raise EthobenchError(f"{writer.title} cannot be written; see: ethobench formats")
-    trained = load_model(model)
+    trained = _adjusted(load_model(model), style, unknown)
     notes = Notes()
     sources = [found for source in inputs for found in _sources(source, rate)]
     names = file_names(found.name for found in sources)
@@ -53,6 +61,27 @@ def run(
         notes.add(write_recordings([made], path, writer.name, overwrite=overwrite), path)
         typer.echo(f"{path}: {len(annotation)} bouts in {annotation.n_frames / annotation.rate:.1f} s")
     notes.tell()
+
+
+def _adjusted(trained: Model, style: str, unknown: float | None) -> Model:
+    """Tell a model how to predict."""
+    from dataclasses import replace
+
+    from ethobench.core.errors import EthobenchError
+
+    if style:
+        known = getattr(trained, "styles", ())
+        if style not in known:
+            told = (
+                f"it learnt the styles of {', '.join(known)}" if known else "it learnt no styles (train with --param condition=annotator)"
+            )
+            raise EthobenchError(f"this model cannot annotate like {style!r}: {told}")
+        trained.style = style
+    if unknown is not None:
+        if not hasattr(trained.params, "unknown"):
+            raise EthobenchError(f"model {trained.name!r} does not leave frames open; --unknown belongs to auto")
+        trained.params = replace(trained.params, unknown=unknown)
+    return trained
 
 
 @dataclass(frozen=True)

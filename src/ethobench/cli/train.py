@@ -33,7 +33,12 @@ def run(
         Path | None,
         typer.Option(help="Folder of corrections from `ethobench view`, where they are not beside your recordings.csv.", metavar="DIR"),
     ] = None,
-    budget: Annotated[str, typer.Option(help="Model auto: how long it may take in all, such as 10m, 90s or 2h.", metavar="TIME")] = "",
+    budget: Annotated[
+        str,
+        typer.Option(
+            help="Model auto: how long one training may take, such as 10m, 90s or 2h; cross-validation has several.", metavar="TIME"
+        ),
+    ] = "",
     evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first.")] = True,
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Also train on parts of the data, to tell whether more labels would help.")
@@ -58,7 +63,7 @@ def run(
     model = model or _usual_model()
     params = read_params(param or [], [model], decode)[model]
     if init is not None:
-        params[_place_for(init, model)] = str(init.resolve())
+        params = {**_shape_of(init, model), **params, _place_for(init, model): str(init.resolve())}
     if budget:
         params["budget"] = _seconds(budget)
     fresh = create_model(model, seed=seed, **params)
@@ -89,6 +94,22 @@ def _place_for(init: Path, model: str) -> str:
             return name
     able = [each for each in models.names() if {"init", "weights"} & {f.name for f in dataclasses.fields(models[each].Params)}]
     raise EthobenchError(f"model {model!r} cannot begin with {init}; these can: {', '.join(able)}")
+
+
+def _shape_of(init: Path, model: str) -> dict[str, Any]:
+    """Return the hyper-parameters that a network must have in common with the one it begins with, where there are such."""
+    import dataclasses
+
+    from ethobench.formats._text import read_json
+    from ethobench.learning.encoder_files import CARD as ENCODER
+    from ethobench.models import models
+    from ethobench.models._card import CARD
+    from ethobench.models._trajectory_params import SHAPE
+
+    known = {field.name for field in dataclasses.fields(models[model].Params)}
+    card: Any = next((read_json(path) for path in (init / CARD, init / ENCODER) if path.is_file()), {})
+    found: Any = card.get("params", {}) if isinstance(card, dict) else {}
+    return {name: found[name] for name in SHAPE if name in known and name in found}
 
 
 def _usual_model() -> str:

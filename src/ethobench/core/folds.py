@@ -10,11 +10,25 @@ from ethobench.core.errors import EthobenchError
 from ethobench.core.recording import Recording
 
 BY = ("individual", "recording")
+ORIGIN = "ethobench.origin"  # under this name, metadata of one of several views of a recording keep its id
 
 
 def usual_split(data: Dataset) -> str:
     """Return what to keep together: individuals, or recordings where all are of one individual."""
     return BY[len({*data.groups().values()}) < 2]
+
+
+def kept_together(data: Dataset, by: str | None = None) -> dict[str, str]:
+    """Map recording ids to what is never split: individuals, or recordings; several views of a recording are one.
+
+    Parameters
+    ----------
+    data : Dataset
+    by : {"individual", "recording"}, optional
+        As `usual_split` tells unless given.
+    """
+    by = by or usual_split(data)
+    return data.groups() if by == "individual" else {r.id: str(r.metadata.get(ORIGIN, r.id)) for r in data}
 
 
 def deal_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> dict[str, int]:
@@ -42,7 +56,7 @@ def deal_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> dict[
     """
     if by not in BY:
         raise EthobenchError(f"folds keep together what is of one {' or '.join(BY)}, not {by!r}")
-    group_of = data.groups() if by == "individual" else {recording.id: recording.id for recording in data}
+    group_of = kept_together(data, by)
     groups: dict[str, list[Recording]] = {}
     for recording in data:
         groups.setdefault(group_of[recording.id], []).append(recording)

@@ -11,7 +11,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Keypoint, Recording
-from ethobench.core.errors import EthobenchError, FormatError, Note, ReadWarning
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, ReadWarning
+from ethobench.core.lengths import fit_length
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets._signals import open_signals
 from ethobench.formats import detect, read_at
@@ -212,14 +213,12 @@ def _annotation(row: _Row, path: Path, rate: float | None, length: int | None) -
     notes = [Note(note.message, f"{row['annotations']}{', ' + note.place if note.place else ''}") for note in found[0].notes]
     if rate is not None and annotation.rate != rate:
         raise FormatError(path, f"its clock runs at {annotation.rate:g} Hz, the manifest says {rate:g} Hz")
-    if length is not None and annotation.n_frames > length:
-        notes.append(Note(f"labels end {annotation.n_frames - length} frames after the signals; cut", row["annotations"]))
-        annotation = annotation.crop(0, length)
-    elif length is not None and annotation.n_frames < length:
-        notes.append(
-            Note(f"labels end {length - annotation.n_frames} frames before the signals; the rest is unobserved", row["annotations"])
-        )
-        annotation = annotation.extend(length)
+    if length is not None:
+        try:
+            annotation, told = fit_length(annotation, length)
+        except MismatchError as error:
+            raise FormatError(path, str(error)) from None
+        notes += [Note(told, row["annotations"])] if told else []
     if row["subject"] and not annotation.subjects:
         annotation = annotation.with_subject(row["subject"])
     return annotator or DEFAULT_ANNOTATOR, annotation, notes

@@ -16,7 +16,8 @@ from ethobench.formats._cache import cached_arrays
 from ethobench.formats._json_arrays import JsonScanner
 from ethobench.formats._pickle import load_plain
 
-FIELDS = {"keypoints": 4, "scores": 3, "annotations": 1, "features": 2}
+LABELS = "annotations"
+FIELDS = {"keypoints": 4, "scores": 3, LABELS: 1, "features": 2}
 CACHED_AS = "calms21-1"
 NPY_MAGIC = b"\x93NUMPY"
 

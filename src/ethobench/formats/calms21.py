@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
 from ethobench.core.ethogram import guess_background
+from ethobench.core.lengths import fit_length
 from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._calms21_arrays import FIELDS, NPY_MAGIC, load, values_of
+from ethobench.formats._calms21_arrays import FIELDS, LABELS, NPY_MAGIC, load, values_of
 from ethobench.formats._text import Head
 
 RATE = 30.0
@@ -96,7 +97,7 @@ def _by_id(arrays: Mapping[str, NDArray[Any]], index: list[dict[str, Any]]) -> d
 
 def _agree(arrays: Mapping[str, NDArray[Any]], a: dict[str, Any], b: dict[str, Any]) -> bool:
     lengths = {part["shape"][0] for record in (a, b) for part in record["fields"].values()}
-    shared = [field for field in FIELDS if field != "annotations" and field in a["fields"] and field in b["fields"]]
+    shared = [field for field in FIELDS if field != LABELS and field in a["fields"] and field in b["fields"]]
     pairs = [(values_of(arrays, a, field), values_of(arrays, b, field)) for field in shared]
     return len(lengths) <= 1 and all(x is not None and y is not None and np.array_equal(x, y, equal_nan=True) for x, y in pairs)
 
@@ -105,18 +106,23 @@ def _recording(path: Path, name: str, records: list[dict[str, Any]], arrays: Map
     place = f"sequence {records[0]['id']!r}"
     values = {field: next((v for r in records if (v := values_of(arrays, r, field)) is not None), None) for field in FIELDS}
     lengths = {field: len(v) for field, v in values.items() if v is not None}
-    if len(set(lengths.values())) != 1:
+    frames = {n for field, n in lengths.items() if field != LABELS} or {*lengths.values()}
+    if len(frames) != 1 or lengths.get(LABELS, np.inf) < max(frames):
         told = ", ".join(f"{n} frames of {field}" for field, n in lengths.items()) or "no frames at all"
         raise FormatError(path, f"its parts do not fit: {told}", place)
-    n_frames = next(iter(lengths.values()))
+    (n_frames,) = frames
     notes = [Note(f"fields not understood and left out: {', '.join(r['strange'])}", place) for r in records if r["strange"]]
     poses = None if values["keypoints"] is None else _poses(path, place, values["keypoints"], values["scores"], rate)
     annotations = {}
     for record in records:
-        codes = values_of(arrays, record, "annotations")
+        codes = values_of(arrays, record, LABELS)
         if codes is not None:
-            annotations[record["group"]], more = _annotation(path, place, codes, record["metadata"], rate)
-            notes += more
+            annotation, more = _annotation(path, place, codes, record["metadata"], rate)
+            try:
+                annotations[record["group"]], told = fit_length(annotation, n_frames)
+            except MismatchError as error:
+                raise FormatError(path, str(error), place) from None
+            notes += [*more, *([Note(told, place)] if told else [])]
     mouse = re.search(r"mouse\d+", name)
     extra = values["features"]
     channels = () if extra is None else tuple(f"feature{i}" for i in range(extra.shape[1]))

@@ -238,6 +238,7 @@ def _check(data: Dataset, out: Path, inputs: str, tasks: Sequence[str]) -> None:
     unknown = [name for name in tasks if name not in TASKS]
     if unknown or not tasks:
         raise EthobenchError(f"tasks are some of {', '.join(TASKS)}, not {', '.join(unknown) or 'none'}")
+    fewest = 2 if "attributes" in tasks else 1  # programmed attributes are about two animals
     for recording in data:
-        if not isinstance(recording.signals, Poses) or len(recording.signals.individuals) < 2:
-            raise EthobenchError(f"recording {recording.id!r} has no poses of two animals to pre-train on")
+        if not isinstance(recording.signals, Poses) or len(recording.signals.individuals) < fewest:
+            raise EthobenchError(f"recording {recording.id!r} has no poses of {fewest} animals to pre-train on with {', '.join(tasks)}")

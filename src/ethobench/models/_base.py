@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from typing import Any, ClassVar
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.lengths import fit_length
 from ethobench.core.registry import Registry
 from ethobench.core.signals import Keypoint
 from ethobench.learning.decoding import Decoder, check_metric
@@ -73,6 +75,8 @@ class Model:
         The annotator to predict like, for models that learnt to tell them apart.
     account : dict
         What is worth keeping of how it went about it, in plain values; stored with every job.
+    exclusive : bool
+        Whether one behaviour goes on at a time in all that it learnt from.
     """
 
     name: ClassVar[str] = ""
@@ -82,6 +86,7 @@ class Model:
     revision: ClassVar[int] = 1
     needs_signals: ClassVar[bool] = True
     packages: ClassVar[Mapping[str, str]] = {}
+    exclusive: bool = True
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
         known = [f.name for f in dataclasses.fields(self.Params)]
@@ -133,9 +138,12 @@ class Model:
             same = tuple(r if is_rate(r, self.rate) else at_rate(r, float(self.rate or 1.0)) for r in data)
             data = dataclasses.replace(data, recordings=same)
         truths = {recording.id: truth_of(recording, annotator).with_ethogram(data.ethogram) for recording in data}
+        if self.needs_signals:
+            truths = {recording.id: _as_long_as_signals(recording, truths[recording.id]) for recording in data}
         self.directions = Directions.of(data, truths) if self.needs_signals else None
         if self.directions is not None:
             data, truths = self.directions.expand(data, truths)
+        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         self.inputs = input_names(data.recordings[0]) if self.needs_signals else ()
         for recording in data:
             self._check(recording)
@@ -149,9 +157,11 @@ class Model:
         """Predict one recording; one of another rate is resampled, predicted, and the prediction brought back to its clock."""
         if self.ethogram is None:
             raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
-        if self.directions is not None:
-            return self.directions.predict(recording, self._predict_at_rate, self._decode)
-        return self._decode(self._predict_at_rate(recording))
+        if self.directions is None:
+            self._check(recording)
+        if is_rate(recording, self.rate):
+            return self._predict_decoded(recording)
+        return back_at_rate(self._predict_decoded(at_rate(recording, float(self.rate or 1.0))), recording)
 
     def stream(self) -> Live:
         """Follow along frame by frame, where the model looks at nothing to come."""
@@ -168,7 +178,8 @@ class Model:
         """
         if not self.needs_signals or {*self.inputs} <= {*input_names(recording)}:
             return recording
-        return as_known(recording, self.inputs, getattr(self, "keypoints", {}), keypoints or {})
+        named = self.directions is not None  # whose names are those of the animals, to be told with what they do
+        return as_known(recording, self.inputs, getattr(self, "keypoints", {}), keypoints or {}, keep_names=named)
 
     def annotate(self, recording: Recording) -> Annotation:
         """Annotate one recording; a long one a piece at a time, so that memory does not grow with its length."""
@@ -192,11 +203,19 @@ class Model:
         """Return how many frames beside a stretch decide what is predicted in it; None if all of the recording do."""
         return None
 
-    def _predict_at_rate(self, recording: Recording) -> Prediction:
+    def _predict_decoded(self, recording: Recording) -> Prediction:
+        """Predict a recording of the model's own rate, for which its decoder was chosen."""
+        if self.directions is not None:
+            return self.directions.predict(recording, self._predict_noticed, self._decode)
+        return self._decode(self._predict_noticed(recording))
+
+    def _predict_noticed(self, recording: Recording) -> Prediction:
         self._check(recording)
-        if is_rate(recording, self.rate):
-            return self._predict(recording)
-        return back_at_rate(self._predict(at_rate(recording, float(self.rate or 1.0))), recording)
+        self._notice(recording)
+        return self._predict(recording)
+
+    def _notice(self, recording: Recording) -> None:
+        """Say what is strange about a recording, if anything."""
 
     def _decode(self, prediction: Prediction) -> Prediction:
         return prediction if self.decoder is None else self.decoder.apply(prediction)
@@ -327,6 +346,19 @@ def load_model(path: str | Path) -> Model:
 def truth_of(recording: Recording, annotator: str | None) -> Annotation:
     """Return what a model should learn of a recording."""
     return consensus(recording.annotations) if annotator == CONSENSUS else recording.annotation(annotator)
+
+
+def _as_long_as_signals(recording: Recording, truth: Annotation) -> Annotation:
+    """Cut labels that are a little longer than the signals, and say so; refuse what is far longer."""
+    if recording.signals is None:
+        return truth
+    try:
+        fitted, told = fit_length(truth, len(recording.signals))
+    except MismatchError as error:
+        raise MismatchError(f"recording {recording.id!r}: {error}") from None
+    if len(recording.signals) < truth.n_frames:
+        warnings.warn(f"recording {recording.id!r}: {told}", stacklevel=3)
+    return fitted
 
 
 def input_names(recording: Recording) -> tuple[str, ...]:

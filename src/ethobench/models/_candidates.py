@@ -6,19 +6,21 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any
+
+import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core import intervals as iv
-from ethobench.core.folds import deal_folds, usual_split
 from ethobench.learning.calibration import log_loss
 from ethobench.metrics import score
 from ethobench.models._base import Model
+from ethobench.models._out_of_fold import inner_folds, taking_after
 from ethobench.models.boost import Boost
 from ethobench.models.tcn import Tcn
 
-Kind = TypeVar("Kind", bound=Model)
 FIRST_SHARE = 0.4  # of the budget that boosted trees may take
 REFIT = 1.4  # how much longer learning from all takes than from all but one fold
 FEWEST_UPDATES, PROBE = 75, 25
@@ -100,16 +102,16 @@ class BoostCandidate(Candidate):
     def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model) -> None:
         super().__init__("boost")
         started = time.perf_counter()
-        self.first = _taking_after(like, Boost(seed=like.seed))
-        self.first.prepare(data, truths)
+        self.first = taking_after(like, Boost(seed=like.seed))
+        self.first.keypoints = dict(data.keypoints)
         self.rows = self.first.collect(data, truths)
         self.seconds = time.perf_counter() - started
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Grow trees from the rows of the other recordings."""
-        model = _taking_after(self.first, Boost(seed=self.first.seed))
-        model.exclusive, model.keypoints = self.first.exclusive, self.first.keypoints
-        model.learn({name: rows for name, rows in self.rows.items() if name not in held_out} or self.rows)
+        model = taking_after(self.first, Boost(seed=self.first.seed))
+        model.keypoints = self.first.keypoints
+        model.learn({name: rows for name, rows in self.rows.items() if name not in held_out})
         return model
 
 
@@ -123,7 +125,7 @@ class TcnCandidate(Candidate):
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Train on the other recordings."""
-        model = _taking_after(self.like, Tcn(seed=self.like.seed, **self.params))
+        model = taking_after(self.like, Tcn(seed=self.like.seed, **self.params))
         kept = self.data.select(recordings=[r.id for r in self.data if r.id not in held_out])
         model._fit(kept, {r.id: self.truths[r.id] for r in kept})
         return model
@@ -148,10 +150,10 @@ def run_candidates(data: Dataset, truths: Mapping[str, Annotation], like: Model,
     list of Candidate
         Boosted trees first.
     """
-    folds = _folds(data, n_folds)
+    folds = _folds(data, truths, n_folds)
     boost = BoostCandidate(data, truths, like)
     if not folds:
-        clock.notes.append("there is one recording only, so nothing could be compared: boosted trees, decoded frame by frame")
+        clock.notes.append("there is one annotated recording only, so nothing could be compared: boosted trees, decoded frame by frame")
         return [boost]
     taken = boost.judge(data, folds[0])
     used = folds
@@ -200,15 +202,21 @@ def _tcn(
     return TcnCandidate(data, truths, like, min(updates, usual))
 
 
-def _folds(data: Dataset, n_folds: int) -> list[list[str]]:
+def _folds(data: Dataset, truths: Mapping[str, Annotation], n_folds: int) -> list[list[str]]:
     """Deal individuals to folds; recordings, where there is one individual; none, where there is one recording."""
-    if len(data) < 2:
-        return []
-    dealt = deal_folds(data, n_folds, usual_split(data))
+    dealt = inner_folds(data, truths, n_folds)
     return [[name for name, own in dealt.items() if own == fold] for fold in sorted({*dealt.values()})]
 
 
-def _taking_after(like: Model, model: Kind) -> Kind:
-    """Give a model the behaviours, rate and inputs of another."""
-    model.ethogram, model.rate, model.inputs, model.trained_on = like.ethogram, like.rate, like.inputs, like.trained_on
-    return model
+def learnable(data: Dataset, truths: Mapping[str, Annotation], n_folds: int) -> dict[str, Annotation]:
+    """Leave out, as not looked at, what a model could not know that was judged on it: behaviours of its own fold alone."""
+    folds = _folds(data, truths, n_folds)
+    shown = {name: {*np.unique(truth.behavior).tolist()} for name, truth in truths.items()}
+    result = dict(truths)
+    for held_out in folds:
+        known = set().union(*(own for name, own in shown.items() if name not in held_out))
+        for name in held_out:
+            if strange := shown[name] - known:
+                hidden = iv.union_all([iv.union(truths[name].spans(code)) for code in sorted(strange)])
+                result[name] = truths[name].with_observed(truths[name].observed.apply(partial(iv.difference, b=hidden)))
+    return result

@@ -30,13 +30,18 @@ def in_words(card: Mapping[str, Any]) -> str:
         f"- model: `{card['model']}` ({params or 'no hyper-parameters'}), seed {card['seed']}, made by ethobench {card['ethobench']}",
         f"- trained on: {card['trained_on']}",
         f"- takes: {takes}",
-        f"- decoded for: {card['decode'] or 'nothing in particular; the most probable behaviour of each frame'}",
+        f"- decoded for: {_goal(card) or 'nothing in particular; the most probable behaviour of each frame'}",
         f"- licence of the training data: {card['licence'] or 'not told'}",
         f"- hash of its files: {card['digest']}",
         "",
         *_evaluation(card["evaluation"]),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _goal(card: Mapping[str, Any]) -> str:
+    """Return the metric for which bouts are decoded: asked for by the user, or part of the model."""
+    return str(card["decode"] or (card["params"].get("metric", "") if card["decoder"] else ""))
 
 
 def _evaluation(told: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,9 @@ import numpy as np
 
 from ethobench.core import Annotation, Poses, Prediction, Recording, Signals
 from ethobench.core.recording import Data
+from ethobench.features._gaps import known_positions, zeros_are_missing
 from ethobench.features.filters import resample
+from ethobench.models._directed import DirectedPrediction
 
 
 def is_rate(recording: Recording, rate: float | None) -> bool:
@@ -32,18 +34,30 @@ def back_at_rate(prediction: Prediction, recording: Recording) -> Prediction:
     places = ((np.arange(n) + 0.5) * prediction.rate / rate).astype(np.int64)
     chosen = np.minimum(places, max(prediction.n_frames - 1, 0))
     codes = prediction.annotation
-    if prediction.exclusive:
+    if codes.subjects:
+        annotation = _as_long(codes.resample(rate), n)
+    elif prediction.exclusive:
         annotation = Annotation.from_frames(codes.to_codes()[chosen], prediction.ethogram, rate, unobserved=-1)
     else:
         hidden = np.isnan(prediction.probabilities[chosen]).any(axis=1)
         annotation = Annotation.from_frames(codes.to_frames()[chosen], prediction.ethogram, rate, unobserved=hidden)
-    return Prediction(prediction.probabilities[chosen], prediction.ethogram, rate, annotation=annotation, exclusive=prediction.exclusive)
+    moved = type(prediction)(
+        prediction.probabilities[chosen], prediction.ethogram, rate, annotation=annotation, exclusive=prediction.exclusive
+    )
+    if isinstance(prediction, DirectedPrediction) and isinstance(moved, DirectedPrediction):
+        moved.by_actors = {actors: back_at_rate(part, recording) for actors, part in prediction.by_actors.items()}
+    return moved
+
+
+def _as_long(annotation: Annotation, n_frames: int) -> Annotation:
+    return annotation.crop(0, min(annotation.n_frames, n_frames)).extend(n_frames)
 
 
 def _resampled(data: Data, rate_from: float, rate_to: float) -> Data:
     if isinstance(data, Signals):
         return Signals(resample(data.values, rate_from, rate_to), data.channels, rate_to)
-    flat = resample(data.positions.reshape(len(data), -1), rate_from, rate_to)
+    known = known_positions(data, 0.0, zeros_are_missing(data.positions))  # else what was not found would be mixed into its neighbours
+    flat = resample(known.reshape(len(data), -1), rate_from, rate_to)
     sure = resample(data.confidence.reshape(len(data), -1), rate_from, rate_to)
     positions = flat.reshape(len(flat), *data.positions.shape[1:])
     return Poses(positions, sure.reshape(positions.shape[:3]), data.individuals, data.keypoints, rate_to)

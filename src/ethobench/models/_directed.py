@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Dataset, Observed, Poses, Prediction, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
+from ethobench.core.folds import ORIGIN
 from ethobench.core.observed import Track
 from ethobench.features.pose import as_seen_by
 
@@ -82,7 +83,8 @@ class Directions:
     def view(self, recording: Recording, actors: Actors) -> Recording:
         """Return a recording as one example sees it; poses are turned round when they are asked for."""
         name = ">".join(who for who in actors if who)
-        return recording.copy(id=f"{recording.id}|{name}", signals=partial(_seen_by, recording, *actors), annotations={}, subjects=())
+        seen = {"signals": partial(_seen_by, recording, *actors), "metadata": {ORIGIN: recording.id, **recording.metadata}}
+        return recording.copy(id=f"{recording.id}|{name}", annotations={}, subjects=(), **seen)
 
     def expand(self, data: Dataset, truths: Mapping[str, Annotation]) -> tuple[Dataset, dict[str, Annotation]]:
         """Return a dataset with one recording for each example, and what is to be learnt of each."""
@@ -167,12 +169,18 @@ def _join(found: Mapping[Actors, Prediction], bouts: list[tuple[Actors, Annotati
         some.n_frames,
         subject=[subject for (subject, _), part in bouts for _ in range(len(part))],
         target=[target for (_, target), part in bouts for _ in range(len(part))],
-        observed=iv.from_mask(np.all([~np.isnan(p.probabilities).any(axis=1) for p in found.values()], axis=0)),
+        observed=iv.from_mask(np.all([_looked_at(p) for p in found.values()], axis=0)),
         subjects=dict.fromkeys(subject for subject, _ in found),
     )
     joined = DirectedPrediction(_anybody(found), some.ethogram, some.rate, annotation=annotation, exclusive=False)
     joined.by_actors = dict(found)
     return joined
+
+
+def _looked_at(prediction: Prediction) -> NDArray[np.bool_]:
+    """Tell which frames are predicted, and not left open."""
+    looked = iv.to_mask(prediction.annotation.observed.anywhere(), prediction.n_frames)
+    return np.asarray(looked & ~np.isnan(prediction.probabilities).any(axis=1))
 
 
 def _anybody(found: Mapping[Actors, Prediction]) -> NDArray[np.floating]:

@@ -32,7 +32,6 @@ class FrameModel(Model):
     """
 
     estimator: Any
-    exclusive: bool
     keypoints: Mapping[str, Keypoint]
 
     def features_of(self, data: Signals | Poses, rate: float, usual: Any = None) -> Features:
@@ -54,7 +53,6 @@ class FrameModel(Model):
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = data.keypoints
         merged = {name: truth.without_subjects() for name, truth in truths.items()}
-        self.exclusive = all(truth.is_exclusive for truth in merged.values())
         rows, targets = [], []
         for recording in data:
             target, known = _targets(merged[recording.id], self.exclusive)

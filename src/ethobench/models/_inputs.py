@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.core import Annotation, Poses, Prediction, Recording, Signals
+from ethobench.core import Annotation, Poses, Recording, Signals
 from ethobench.core.errors import MismatchError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
@@ -26,12 +26,10 @@ class SignalModel(Model):
     keypoints: Mapping[str, Keypoint]
     familiar: Familiar | None = None
 
-    def predict(self, recording: Recording) -> Prediction:
-        """Predict one recording; say so where it looks unlike the training data."""
-        if self.familiar is not None and self.directions is None and USUAL not in recording.metadata and is_rate(recording, self.rate):
-            self._check(recording)
+    def _notice(self, recording: Recording) -> None:
+        """Say so where a recording looks unlike the training data; of a stretch of one, it was said before."""
+        if self.familiar is not None and USUAL not in recording.metadata:
             self._complain(recording, self._baseline(recording))
-        return super().predict(recording)
 
     def annotate(self, recording: Recording) -> Annotation:
         """Annotate one recording; a long one a piece at a time, each told relative to the whole."""

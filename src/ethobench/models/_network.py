@@ -86,7 +86,6 @@ class NetworkModel(Model):
     module: torch.nn.Module
     window: int
     n_inputs: int
-    exclusive: bool
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
         """Build the network: (batch, frames, inputs) to (batch, frames, outputs)."""
@@ -104,7 +103,6 @@ class NetworkModel(Model):
         return 2048
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         streams = {recording.id: self._stream(recording) for recording in data}
         usual = int(np.median([len(stream) for stream in streams.values()]))
         self.window = self.params.window or max(min(self._usual_window(), usual // 2), 1)

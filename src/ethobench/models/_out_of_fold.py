@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
-from ethobench.core.folds import deal_folds, usual_split
+from ethobench.core import intervals as iv
+from ethobench.core.folds import deal_folds, kept_together, usual_split
 from ethobench.learning.decoding import Decoder, Trial, fit_decoder
 
 if TYPE_CHECKING:
     from ethobench.models._base import Model
 
+Kind = TypeVar("Kind", bound="Model")
 N_FOLDS = 3
 TRUTH = "truth"
 
@@ -31,12 +33,31 @@ def out_of_fold(model: Model, data: Dataset, truths: Mapping[str, Annotation], n
         At most; no more than there are individuals.
     """
     told = replace(data, recordings=tuple(r.copy(annotations={_annotator(r): truths[r.id]}) for r in data))
-    folds = deal_folds(told, n_folds, usual_split(told))
+    folds = inner_folds(told, truths, n_folds)
     found: dict[str, Prediction] = {}
     for fold in sorted(set(folds.values())):
-        fresh = model.fresh().fit(told.select(recordings=[name for name, k in folds.items() if k != fold]))
-        found |= {name: fresh.predict(told[name]) for name, k in folds.items() if k == fold}
-    return {recording.id: found[recording.id] for recording in data}
+        fresh = taking_after(model, model.fresh())
+        others = [recording.id for recording in told if folds.get(recording.id) != fold]
+        fresh._fit(told.select(recordings=others), {name: truths[name] for name in others})
+        found |= {name: fresh._predict(told[name]) for name, k in folds.items() if k == fold}
+    return {recording.id: found[recording.id] for recording in data if recording.id in found}
+
+
+def inner_folds(data: Dataset, truths: Mapping[str, Annotation], n_folds: int = N_FOLDS) -> dict[str, int]:
+    """Deal the recordings that somebody looked at to folds; none of them, where that leaves nothing to learn from or to compare with."""
+    looked = [r.id for r in data if iv.total(truths[r.id].observed.anywhere())]
+    seen = data.select(recordings=looked)
+    together = usual_split(seen) if looked else "recording"
+    if len({*kept_together(seen, together).values()}) < 2:
+        return {}
+    return deal_folds(seen, n_folds, together)
+
+
+def taking_after(like: Model, model: Kind) -> Kind:
+    """Give a model the behaviours, rate and inputs of another, and whether behaviours overlap: a part of the data may not show it."""
+    model.ethogram, model.rate, model.inputs, model.exclusive = like.ethogram, like.rate, like.inputs, like.exclusive
+    model.trained_on, model.licence = like.trained_on, like.licence
+    return model
 
 
 def _annotator(recording: Recording) -> str:
@@ -46,6 +67,7 @@ def _annotator(recording: Recording) -> str:
 
 def choose_decoder(model: Model, data: Dataset, truths: Mapping[str, Annotation], metric: str) -> tuple[Decoder, list[Trial]]:
     """Choose a decoder for a model by what it says of individuals, or recordings of the only one, that it did not learn from."""
-    if len(data) < 2:
+    told = out_of_fold(model, data, truths)
+    if not told:
         return Decoder(), []
-    return fit_decoder(out_of_fold(model, data, truths), truths, metric=metric, groups=data.groups())
+    return fit_decoder(told, truths, metric=metric, groups=kept_together(data))

@@ -11,7 +11,14 @@ from ethobench.core.signals import Keypoint
 from ethobench.features.pose import match_keypoints
 
 
-def as_known(recording: Recording, inputs: Sequence[str], roles: Mapping[str, Keypoint], found_roles: Mapping[str, Keypoint]) -> Recording:
+def as_known(
+    recording: Recording,
+    inputs: Sequence[str],
+    roles: Mapping[str, Keypoint],
+    found_roles: Mapping[str, Keypoint],
+    *,
+    keep_names: bool = False,
+) -> Recording:
     """Return a recording with the animals and keypoints that a model learnt from, where others stand for them.
 
     Keypoints are matched by their roles and names, animals of other names by their order. What was done is told in the notes.
@@ -24,6 +31,8 @@ def as_known(recording: Recording, inputs: Sequence[str], roles: Mapping[str, Ke
         What the model knows, as ``animal/keypoint``.
     roles, found_roles : mapping of name to Keypoint
         Stated roles of the model's keypoints and of the recording's.
+    keep_names : bool
+        Leave the animals their names, whatever those are in `inputs`.
     """
     poses = recording.signals
     if not isinstance(poses, Poses):
@@ -37,8 +46,9 @@ def as_known(recording: Recording, inputs: Sequence[str], roles: Mapping[str, Ke
                 f"recording {recording.id!r} has {len(poses.individuals)} animals ({', '.join(poses.individuals)}), "
                 f"the model learnt from {len(animals)} ({', '.join(animals)})"
             )
-        notes.append(Note(f"animals read: {', '.join(f'{a} as {b}' for a, b in zip(poses.individuals, animals, strict=True))}"))
-        poses = replace(poses, individuals=animals)
+        if not keep_names:
+            notes.append(Note(f"animals read: {', '.join(f'{a} as {b}' for a, b in zip(poses.individuals, animals, strict=True))}"))
+            poses = replace(poses, individuals=animals)
     if not {*keypoints} <= {*poses.keypoints}:
         matched = match_keypoints(keypoints, poses.keypoints, trained_roles=roles, found_roles=found_roles)
         notes += matched.notes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.signals import Keypoint
 from ethobench.learning.augmentation import check_layout
 from ethobench.learning.clips import exclusive_targets, overlapping_targets
 from ethobench.learning.device import PACKAGES, choose_device, own_random_state
@@ -29,7 +29,7 @@ from ethobench.learning.trajectories import Reach, Trajectories, lay_out, shares
 from ethobench.learning.trajectory_inputs import Preparation, learn_preparation
 from ethobench.models._base import Model, load_model
 from ethobench.models._live import Live, LiveFrames, LiveNetwork
-from ethobench.models._trajectory_params import TrajectoryParams
+from ethobench.models._trajectory_params import SHAPE, TrajectoryParams
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ethobench.learning.trajectory_networks import TrajectoryNetwork
 
 WEIGHTS, CHECKPOINT, ENTRY = "weights.safetensors", "training{}.safetensors", "network"
-MOST_LONGER = 0.01  # of the labels against the poses: a few frames are usual, more are another recording
 
 
 class TrajectoryModel(Model):
@@ -63,7 +62,6 @@ class TrajectoryModel(Model):
     style: str | None = None
     module: TrajectoryNetwork
     preparation: Preparation
-    exclusive: bool
     styles: tuple[str, ...] = ()
 
     def build(self, n_inputs: int, n_outputs: int, styles: int = 0) -> TrajectoryNetwork:
@@ -93,7 +91,8 @@ class TrajectoryModel(Model):
         return LiveNetwork(live_scorer(self._network(self.style), self.reach), frames, exclusive=self.exclusive)
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
+        if self.directions is not None and "swap" in self.params.augment:
+            raise EthobenchError("animals whose roles are learnt (who does it to whom) cannot be swapped: leave augment=swap out")
         before = self._before()
         self.preparation = self._prepare(data) if before is None else before.preparation
         check_layout(self.params.augment, self.preparation.layout())
@@ -122,6 +121,11 @@ class TrajectoryModel(Model):
         self.module.freeze(False)
         self.module.to(choose_device()).eval()
 
+    @property
+    def keypoints(self) -> Mapping[str, Keypoint]:
+        """The stated roles of the keypoints that it learnt from."""
+        return self.preparation.stated
+
     def _prepare(self, data: Dataset) -> Preparation:
         return learn_preparation(
             data.recordings,
@@ -136,9 +140,7 @@ class TrajectoryModel(Model):
         """Lay out the recordings, and take every frame that was observed for an example."""
         opened = [self.preparation.open(recording) for recording in data]
         targets_of = exclusive_targets if self.exclusive else overlapping_targets
-        targets = [targets_of(truths[r.id])[: len(each)] for r, each in zip(data, opened, strict=True)]
-        for recording, each in zip(data, opened, strict=True):
-            _check_length(recording, truths[recording.id].n_frames, len(each))
+        targets = [targets_of(truths[recording.id]) for recording in data]
         values, centers, known, owners = lay_out(opened, targets, self.reach)
         styles = None
         if self.params.condition == "annotator":
@@ -177,8 +179,8 @@ class TrajectoryModel(Model):
         before = self._pretrained(folder) if (folder / ENCODER).is_file() else load_model(folder)
         if before.name != self.name or not isinstance(before, TrajectoryModel):
             raise MismatchError(f"{self.params.init} is a saved {before.name!r}; model {self.name!r} begins only with its own kind")
-        for name in ("past", "future", "gap", "inputs", "layers"):
-            mine, theirs = getattr(self.params, name), getattr(before.params, name)
+        for name in SHAPE:
+            mine, theirs = getattr(self.params, name, None), getattr(before.params, name, None)
             if mine != theirs:
                 raise MismatchError(f"the model in {self.params.init} has {name}={theirs!r}, this one {mine!r}: give {name}={theirs!r}")
         if before.inputs != self.inputs:
@@ -268,13 +270,3 @@ def annotator_of(recording: Recording) -> str:
             f"recording {recording.id!r} has several annotators: to learn from each in their own style, fit with annotator='all'"
         )
     return next(iter(recording.annotations))
-
-
-def _check_length(recording: Recording, labels: int, frames: int) -> None:
-    """Cut labels that are a little longer than the poses, and say so; refuse what is far longer."""
-    if labels > frames * (1 + MOST_LONGER):
-        raise MismatchError(
-            f"recording {recording.id!r} has labels for {labels} frames, but signals for {frames}: are they of another one?"
-        )
-    if labels > frames:
-        warnings.warn(f"recording {recording.id!r}: {labels - frames} frames at the end of its labels have no signals: cut", stacklevel=5)

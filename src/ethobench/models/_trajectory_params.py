@@ -11,6 +11,8 @@ from ethobench.learning.trajectories import Reach, check_weight
 from ethobench.learning.trajectory_inputs import KINDS
 
 CONDITIONS = ("none", "annotator")
+SHAPE = ("past", "future", "gap", "inputs", "layers", "kernel")
+"""What a network has in common with the one that it begins with."""
 
 
 @dataclass(frozen=True)

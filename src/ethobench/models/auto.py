@@ -13,17 +13,19 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.folds import kept_together
 from ethobench.learning.blending import Blend, fit_blend, weighted_mean
 from ethobench.learning.calibration import calibration_error, coverage_curve, with_probabilities
 from ethobench.learning.decoding import Decoder, Trial, check_metric, fit_decoder
 from ethobench.models._base import Model, load_model, register_model
-from ethobench.models._candidates import Clock, run_candidates
+from ethobench.models._candidates import Clock, learnable, run_candidates
 from ethobench.models._familiar import Familiar
 from ethobench.models._inputs import SignalModel, plain_keypoints, stated_keypoints
 from ethobench.models.boost import Boost
 
 FACTS = "auto.json"
 DECODED = 300_000  # frames on which decoders are compared
+FEWEST_FRAMES = 4  # that are left of a short bout
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,14 @@ class Auto(SignalModel):
     blend: Blend
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
-        super().__init__(seed=seed, **({"metric": decode} if decode else {}), **params)
+        if decode and params.get("metric", decode) != decode:
+            raise EthobenchError(f"auto decodes for one metric: {decode!r} (decode) or {params['metric']!r} (metric)?")
+        super().__init__(seed=seed, **{**params, **({"metric": decode} if decode else {})})
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
-        merged = {name: truth.without_subjects() for name, truth in truths.items()}
-        groups = {recording.id: recording.individual for recording in data}
+        merged = learnable(data, {name: truth.without_subjects() for name, truth in truths.items()}, self.params.folds)
+        groups = kept_together(data)
         clock = Clock(self.params.budget)
         candidates = run_candidates(data, truths, self, clock, self.params.folds)
         judged = {name: truth for name, truth in merged.items() if all(name in c.predictions for c in candidates)}
@@ -151,6 +155,9 @@ def choose_decoder(
 ) -> tuple[Decoder, list[Trial]]:
     """Choose how probabilities become bouts; where there are very many frames, on every n-th of them."""
     every = max(1, round(sum(p.n_frames for p in predictions.values()) / DECODED))
+    lengths = np.concatenate([truth.stop - truth.start for truth in truths.values()])
+    if len(lengths):  # short bouts must still be seen
+        every = min(every, max(1, int(np.quantile(lengths, 0.1)) // FEWEST_FRAMES))
     thin = {name: _thinned(prediction, truths[name], every) for name, prediction in predictions.items()}
     said, true = {name: pair[0] for name, pair in thin.items()}, {name: pair[1] for name, pair in thin.items()}
     decoder, trials = fit_decoder(said, true, metric=metric, groups=groups, priors=priors)

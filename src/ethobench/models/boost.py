@@ -24,6 +24,7 @@ from ethobench.models._thinned import choose_rows, row_weights
 FACTS, TREES = "boost.json", "trees-{}.txt"
 Features = NDArray[np.float32]
 FEWEST_ROWS = 20  # of a leaf; fewer where there are few rows altogether
+PIECE = 100_000  # rows whose features are in memory at a time
 
 
 @dataclass(frozen=True)
@@ -87,19 +88,13 @@ class Boost(SignalModel):
     grid = {"rounds": (75, 150, 300), "leaves": (7, 15, 31), "temper": (0.25, 0.5, 1.0)}  # noqa: RUF012
     revision = 2
 
-    exclusive: bool
     classes: list[list[int]]
     boosters: list[Any]
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        self.prepare(data, truths)
+        self.keypoints = dict(data.keypoints)
         self.familiar = Familiar.of([self._baseline(recording) for recording in data])
         self.learn(self.collect(data, truths))
-
-    def prepare(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        """Take from the data what is no feature: whether behaviours overlap, and what the keypoints are."""
-        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
-        self.keypoints = dict(data.keypoints)
 
     def collect(self, data: Dataset, truths: Mapping[str, Annotation]) -> dict[str, Rows]:
         """Compute what is to be learnt of each recording."""
@@ -170,8 +165,11 @@ class Boost(SignalModel):
         ethogram, rate = self.ethogram, self._rate(recording)
         if ethogram is None:
             raise EthobenchError("this model has not learnt anything yet")
-        found = self.probabilities(self._features(recording))
         n = len(self._data(recording))
+        places = np.arange(-(-n // self._every(rate)))
+        pieces = [places[start : start + PIECE] for start in range(0, len(places), PIECE)]
+        parts = [self.probabilities(self._features(recording, piece)) for piece in pieces]
+        found = np.concatenate([np.zeros((0, self._size), dtype=np.float32), *parts])
         return Prediction(between(found, self._every(rate), n), ethogram, rate, exclusive=self.exclusive)
 
     def probabilities(self, features: Features) -> Features:

@@ -97,7 +97,6 @@ class Tcn(SignalModel):
     Params = Params
     grid = {"learning_rate": (0.01, 0.003, 0.001), "temper": (0.0, 0.5, 1.0)}  # noqa: RUF012
 
-    exclusive: bool
     module: torch.nn.Module
     scaling: Scaling | Preparation
     history: History
@@ -111,7 +110,6 @@ class Tcn(SignalModel):
         return TemporalNetwork(n_inputs, self._size, stride=self._step(), levels=chosen.levels, width=chosen.width, causal=chosen.causal)
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         self.keypoints = dict(data.keypoints)
         layout, inputs = self._learn_inputs(data)
         streams = [Stream(own, range(own.shape[1]), layout.channels, self._rate(data[key])) for key, own in inputs.items()]
