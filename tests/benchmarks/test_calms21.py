@@ -11,7 +11,7 @@ import pytest
 
 from ethobench.benchmarks import calms21, results_table
 from ethobench.benchmarks.behaviors import behaviors_table
-from ethobench.benchmarks.calms21_summary import difficulty, laid_out, summary
+from ethobench.benchmarks.calms21_summary import _mean, difficulty, laid_out, summary
 from ethobench.benchmarks.published import published_figures
 from ethobench.benchmarks.styles import styles_table
 from ethobench.core.errors import EthobenchError, NotFoundError
@@ -19,12 +19,13 @@ from ethobench.datasets._annotators import Annotator
 from ethobench.datasets.synthetic import make_dataset
 from ethobench.formats import write_recordings
 from ethobench.models import create_model, models
-from ethobench.runs import Engine, Store
+from ethobench.runs import Engine, Result, Store
 from ethobench.runs.perform import _load
 
 PEOPLE = (Annotator("annotator-id_1", delay=0.0, jitter=0.0, missed=0.0), Annotator("annotator-id_2", delay=0.6, jitter=0.05, missed=0.1))
 TINY = {"past": 8, "future": 8, "gap": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 64}
 SEEDS = (42, 43)
+WAYS_OF_TASK3 = ("fine-tuned", "fine-tuned, undecoded")
 
 
 def write_task(folder: Path, task: int, seed: int, groups) -> None:
@@ -44,7 +45,8 @@ def write_task(folder: Path, task: int, seed: int, groups) -> None:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
+def written(tmp_path_factory):
+    """Return a folder with small files of all tasks, where `load_dataset` finds them."""
     folder = tmp_path_factory.mktemp("data")
     place = folder / "calms21"
     place.mkdir()
@@ -57,18 +59,23 @@ def store(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ETHOBENCH_DATA", str(folder))
         _load.cache_clear()
-        found = Store(folder / "store")
-        protocol = calms21.Protocol(SEEDS, params={"conv1d": TINY})
-        planned = [
-            *calms21.plans((1,), ("conv1d", "chance"), protocol),
-            *calms21.plans((2, 3), ("conv1d",), replace(protocol, seeds=SEEDS[:1])),
-        ]
-        outcome = Engine(found, lambda: ThreadPoolExecutor(1), 1).run(planned)
-        assert outcome.failed == {}
-        assert outcome.broken == []
-        # task 1: three variants and chance; task 2: three ways for each annotator, and what one begins with; task 3: each behaviour
-        assert outcome.done == 2 * 4 + 3 * 2 + 1 + 2
-        yield found
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def store(written):
+    found = Store(written / "store")
+    protocol = calms21.Protocol(SEEDS, params={"conv1d": TINY})
+    planned = [
+        *calms21.plans((1,), ("conv1d", "chance"), protocol),
+        *calms21.plans((2, 3), ("conv1d",), replace(protocol, seeds=SEEDS[:1])),
+    ]
+    outcome = Engine(found, lambda: ThreadPoolExecutor(1), 1).run(planned)
+    assert outcome.failed == {}
+    assert outcome.broken == []
+    # task 1: three variants and chance; task 2: three ways for each annotator, and what one begins with; task 3: each behaviour
+    assert outcome.done == 2 * 4 + 3 * 2 + 1 + 2
+    return found
 
 
 @pytest.mark.slow
@@ -91,9 +98,13 @@ def test_annotators_and_behaviours_are_averaged(store):
     for way in ("zero-shot", "fine-tuned", "conditioned"):
         each = [rows["calms21/task2", "conv1d", f"{p.name}, {way}", "macro_f1"]["mean"] for p in PEOPLE]
         assert rows["calms21/task2", "conv1d", f"all annotators, {way}", "macro_f1"]["mean"] == pytest.approx(np.mean(each))
-    new = [r["mean"] for (d, _, s, m), r in rows.items() if d == "calms21/task3" and m == "macro_f1" and not s.startswith("all")]
-    assert len(new) == 2
-    assert rows["calms21/task3", "conv1d", "all behaviours, fine-tuned", "macro_f1"]["mean"] == pytest.approx(np.mean(new))
+    for end in ("fine-tuned", "fine-tuned, undecoded"):
+        each = [s for d, _, s, m in rows if d == "calms21/task3" and m == "macro_f1" and s.endswith(f", {end}") and not s.startswith("all")]
+        assert len(each) == 2
+        mean = np.mean([rows["calms21/task3", "conv1d", s, "macro_f1"]["mean"] for s in each])
+        assert rows["calms21/task3", "conv1d", f"all behaviours, {end}", "macro_f1"]["mean"] == pytest.approx(mean)
+    published = {end: rows["calms21/task3", "conv1d", f"all behaviours, {end}", "macro_f1"]["published"] for end in WAYS_OF_TASK3}
+    assert published == {"fine-tuned": None, "fine-tuned, undecoded": 0.3378}  # theirs are of the most probable behaviour of each frame
     head, lines = laid_out(list(rows.values()))
     assert head[:4] == ["dataset", "model", "setting", "macro_f1"]
     assert "published 0.793" in next(line for line in lines if line[1:3] == ["conv1d", "baseline"])[3]
@@ -161,3 +172,40 @@ def test_a_share_keeps_what_is_rare():
     assert len(kept) == 8
     assert kept == calms21._share(data, [r.id for r in data], 0.8, 42)
     assert kept != calms21._share(data, [r.id for r in data], 0.8, 43)
+
+
+def first_jobs(task: int, recipe: str):
+    """Return the jobs with which a task begins, and those that go on from them."""
+    protocol = calms21.Protocol((42,), recipe=recipe)
+    (plan,) = calms21.plans((task,), ("conv1d",), protocol)
+    begun = next(plan)
+    return begun, plan.send([Result(job, {}, "") for job in begun])
+
+
+def test_the_paper_and_its_code_are_told_apart(written):
+    (coded,), behaviors = first_jobs(3, "code")
+    assert (coded.setting, coded.params["past"], coded.params["gap"], coded.params["augment"]) == ("augmented", 50, 1, ["published"])
+    assert {job.params["recipe"] for job in behaviors} == {"code"}
+    (told,), weighed = first_jobs(3, "paper")
+    assert told.setting == "augmented, as the paper tells"
+    assert "past" not in told.params  # 100 of them, 2 frames apart, are the default
+    assert told.params["augment"] == ["rotation", "translation", "reflection"]
+    assert {job.params["class_weight"] for job in weighed} == {"balanced"}
+    assert {job.params["decode"] for job in (*behaviors, *weighed)} == {"f1"}
+    assert calms21._weight("behavior-4") == calms21._weight("mount_attempt") == 100.0
+
+
+def test_somebody_without_test_videos_is_left_out(written, monkeypatch):
+    data = calms21.load_dataset("calms21/task2")
+    last = data.annotators[-1]
+    kept = [r.id for r in data if not (last in r.annotations and data.splits[r.id] == "test")]
+    with pytest.warns(UserWarning, match=f"{last}' of calms21/task2 has no test videos: left out"):
+        assert calms21._with_both(data.select(recordings=kept)) == [name for name in data.annotators if name != last]
+
+
+def test_the_best_come_first_and_ties_go_to_precision():
+    figures = {
+        ("d", "m", s): {42: {"macro_f1": f, "macro_precision": p}} for s, f, p in (("a", 0.5, 0.1), ("b", 0.5, 0.9), ("c", np.nan, 1))
+    }
+    ranked = sorted(figures, key=lambda name: tuple(-_mean(figures[name], m) for m in ("macro_f1", "macro_precision")))
+    assert [name[2] for name in ranked] == ["b", "a", "c"]

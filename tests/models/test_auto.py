@@ -227,6 +227,6 @@ def test_short_bouts_are_still_seen_where_decoders_are_compared(tag, monkeypatch
 
 
 def test_one_metric_is_decoded_for():
-    with pytest.raises(EthobenchError, match="one metric: 'f1' .* or 'bout_f1'"):
+    with pytest.raises(EthobenchError, match=r"one metric: 'f1' .* or 'bout_f1'"):
         eb.create_model("auto", decode="f1", metric="bout_f1")
     assert eb.create_model("auto", decode="f1", metric="f1").params.metric == "f1"

@@ -158,7 +158,7 @@ def test_another_labs_animals_keep_their_names(rats, tmp_path):
     strange = Recording("s", signals=poses, rate=RATE)
     known = model.adapt(strange)
     assert known.signals.individuals == ("x", "y", "z")
-    assert {name for name in model.annotate(known).subjects} <= {"x", "y", "z"}
+    assert set(model.annotate(known).subjects) <= {"x", "y", "z"}
     few = dataclasses.replace(poses, individuals=("x", "y"), positions=poses.positions[:, :2], confidence=poses.confidence[:, :2])
     with pytest.raises(MismatchError, match="2 animals"):
         model.adapt(Recording("t", signals=few, rate=RATE))

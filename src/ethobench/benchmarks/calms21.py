@@ -7,6 +7,8 @@ data; figures are means over seeds.
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -57,6 +59,8 @@ VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "attention": {"baseline": {**_short, "epochs": 20}},
 }
 """Published configurations of the networks, by model and setting."""
+PAPER = {"past": 100, "future": 100, "gap": 2, "augment": ["rotation", "translation", "reflection"]}
+"""What the paper tells of the network that tasks 2 and 3 begin with, where its code did otherwise."""
 TUNED = {
     2: {"head_epochs": 5, "epochs": 10, "learning_rate": 1e-4},
     3: {"head_epochs": 30, "head_learning_rate": 1e-3, "epochs": 20, "learning_rate": 5e-5},
@@ -74,14 +78,15 @@ class Protocol:
     share : float
         Share of the training recordings of task 1 to learn from: 1, or 0.8 as in the published validation runs.
     recipe : {"paper", "code"}
-        How to fine-tune; see `learning.fine_tuning.plan_phases`.
+        Tasks 2 and 3 as the code did them, on which the published figures rest, or as the paper tells: other windows and augmentation
+        of the network to begin with, behaviours weighed by how rare they are, and other fine-tuning (`plan_phases`).
     params : mapping
         Hyper-parameters that come before the published ones, by model.
     """
 
     seeds: Sequence[int] = SEEDS
     share: float = 1.0
-    recipe: str = "paper"
+    recipe: str = "code"
     params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -125,7 +130,9 @@ def _task1(data: Dataset, chosen: Sequence[str], told: Protocol) -> Plan:
     yield jobs
 
 
-def _task1_job(data: Dataset, model: str, setting: str, params: Mapping[str, Any], seed: int, told: Protocol) -> Job:
+def _task1_job(
+    data: Dataset, model: str, setting: str, params: Mapping[str, Any], seed: int, told: Protocol, keep: tuple[str, ...] = ()
+) -> Job:
     train = _of(data, "train")
     if told.share < 1:
         train = _share(data, train, told.share, seed)
@@ -140,7 +147,7 @@ def _task1_job(data: Dataset, model: str, setting: str, params: Mapping[str, Any
         seed=seed,
         suites=SUITES,
         setting=setting,
-        keep=("model",) if setting == AUGMENTED else (),
+        keep=("model",) if setting == AUGMENTED else keep,
     )
 
 
@@ -148,26 +155,29 @@ def _fine_tuning(task: int, first: Dataset, data: Dataset, model: str, told: Pro
     """Train the network of task 1, then go on from it for every annotator (task 2) or behaviour (task 3)."""
     known = VARIANTS.get(model, {})
     params = known.get(AUGMENTED) or {**known.get("baseline", {}), "augment": ["published"]}
-    begun = [_task1_job(first, model, AUGMENTED, params, seed, replace(told, share=1.0)) for seed in told.seeds]
+    if told.recipe == "paper":
+        params = {**params, **PAPER}
+    setting = AUGMENTED if told.recipe == "code" else f"{AUGMENTED}, as the paper tells"
+    begun = [_task1_job(first, model, setting, params, seed, replace(told, share=1.0), keep=("model",)) for seed in told.seeds]
     results = yield begun
     if failed := [result.error for result in results if result.error]:
         raise EthobenchError(f"task {task} cannot begin: its network of task 1 failed ({failed[0]})")
     shaped = {name: value for name, value in params.items() if name in ("past", "future", "gap", "augment")}
     before = {**shaped, **told.params.get(model, {}), "recipe": told.recipe}
     if task == 3:
-        yield [_new_behavior(data, model, group, job, before) for group in data.annotators for job in begun]
+        yield [_new_behavior(data, model, group, job, before) for group in _with_both(data) for job in begun]
         return
     conditioned = {}
     jobs = []
     for job in begun:
-        for group in data.annotators:
+        for group in _with_both(data):
             jobs += [_style(data, model, group, job, before, "zero-shot"), _style(data, model, group, job, before, "fine-tuned")]
         conditioned[job.seed] = _together(data, model, job, before)
     yield [*jobs, *conditioned.values()]
     yield [
         _style(data, model, group, conditioned[seed], {**before, "condition": "annotator"}, "conditioned")
         for seed in told.seeds
-        for group in data.annotators
+        for group in _with_both(data)
     ]
 
 
@@ -193,7 +203,7 @@ def _style(data: Dataset, model: str, group: str, begin: Job, before: Mapping[st
 
 def _together(data: Dataset, model: str, begin: Job, before: Mapping[str, Any]) -> Job:
     """Learn from all annotators at once, each with a style of their own."""
-    job = _style(data, model, data.annotators[0], begin, {**before, "condition": "annotator"}, "fine-tuned")
+    job = _style(data, model, _with_both(data)[0], begin, {**before, "condition": "annotator"}, "fine-tuned")
     return replace(job, train=tuple(_of(data, "train")), teacher="all", stage="beginning", setting="conditioned", keep=("model",))
 
 
@@ -208,7 +218,7 @@ def _new_behavior(data: Dataset, model: str, group: str, begin: Job, before: Map
         model,
         (r.id for r in recordings),
         _of(data, "test", group),
-        {**TUNED[3], "class_weight": CLASS_WEIGHTS.get(group, "balanced"), **before},
+        {**TUNED[3], "class_weight": _weight(group) if before["recipe"] == "code" else "balanced", "decode": "f1", **before},
         seed=begin.seed,
         suites=SUITES,
         annotator=group,
@@ -216,6 +226,27 @@ def _new_behavior(data: Dataset, model: str, group: str, begin: Job, before: Map
         setting=f"{behavior}, fine-tuned",
         begin_with=begin.key,
     )
+
+
+def _weight(group: str) -> float | str:
+    """Return what the published code weighs a behaviour with, by its name or by its number in the challenge."""
+    number = re.fullmatch(r"behavior-(\d)", group)
+    name = list(CLASS_WEIGHTS)[int(number[1])] if number and int(number[1]) < len(CLASS_WEIGHTS) else group
+    return CLASS_WEIGHTS.get(name, "balanced")
+
+
+def _with_both(data: Dataset) -> list[str]:
+    """List the annotators (or behaviours) with videos to learn from and videos to test on; says so where one lacks some."""
+    found = []
+    for group in data.annotators:
+        splits = {data.splits.get(r.id) for r in data if group in r.annotations}
+        if {"train", "test"} <= splits:
+            found.append(group)
+        else:
+            warnings.warn(f"{group!r} of {data.name} has no {'test' if 'train' in splits else 'training'} videos: left out", stacklevel=2)
+    if not found:
+        raise NotFoundError(f"nobody in {data.name} has both training and test videos")
+    return found
 
 
 def _of(data: Dataset, split: str, group: str | None = None) -> list[str]:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ethobench.benchmarks.calms21 import NAME
-from ethobench.benchmarks.published import published_figures
-from ethobench.benchmarks.results import Row, final_jobs
+from ethobench.benchmarks.results import UNDECODED, Row, final_jobs, published_of
 from ethobench.core import Annotation
 from ethobench.core import intervals as iv
 from ethobench.datasets import load_dataset
@@ -34,19 +33,24 @@ def summary(store: Store) -> list[Row]:
         mean over all of them, task 3 for each behaviour and for their mean.
     """
     figures: dict[tuple[str, str, str], dict[int, dict[str, float]]] = {}
+    decoded = set()
     for found in final_jobs(store):
-        job = found["job"]
+        job, scores = found["job"], found["scores"]
         if job["benchmark"] == NAME:
             name = (job["dataset"], job["model"], job["setting"])
-            figures.setdefault(name, {})[job["seed"]] = dict(_figures(found["scores"]["suites"][SUITE]))
+            figures.setdefault(name, {})[job["seed"]] = dict(_figures(scores["suites"][SUITE]["state"]))
+            if UNDECODED in scores:
+                decoded |= {name, (*name[:2], _everyone(job["dataset"], name[2].rpartition(", ")[2]))}
+                plain = (*name[:2], f"{name[2]}, {UNDECODED}")
+                figures.setdefault(plain, {})[job["seed"]] = dict(_figures(scores[UNDECODED][SUITE]["state"]))
     for (dataset, model, way), parts in _together(figures).items():
         seeds = sorted({seed for part in parts for seed in part})
         whole = [seed for seed in seeds if all(seed in part for part in parts)]
         mean = {seed: {m: float(np.mean([part[seed][m] for part in parts])) for m in HEADLINE} for seed in whole}
         if mean:
-            figures[dataset, model, f"{EVERYONE[int(dataset[-1])]}, {way}"] = mean
+            figures[dataset, model, _everyone(dataset, way)] = mean
     ranked = sorted(figures, key=lambda name: (name[0], *(-_mean(figures[name], m) for m in HEADLINE[:2]), name))
-    return [row for name in ranked for row in _rows(name, figures[name])]
+    return [row for name in ranked for row in _rows(name, figures[name], decoded=name in decoded)]
 
 
 def laid_out(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
@@ -92,31 +96,36 @@ def _bouts(truth: Annotation, behavior: str) -> iv.Intervals:
     return iv.intervals(truth.start[chosen], truth.stop[chosen])
 
 
-def _figures(suite: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    overall = suite["overall"]
-    yield from ((m, float("nan") if overall[m] is None else float(overall[m])) for m in HEADLINE)
-    behaviors = Scores.from_states([suite["state"]], resamples=0).behaviors
-    background = suite["state"]["background"]
-    yield from ((f"f1 of {name}", figures["macro_f1"]) for name, figures in behaviors.items() if name != background)
+def _everyone(dataset: str, way: str) -> str:
+    return f"{EVERYONE.get(int(dataset[-1]), 'all')}, {way}"
+
+
+def _figures(state: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    scores = Scores.from_states([state], resamples=0)
+    yield from ((m, float(scores.overall[m])) for m in HEADLINE)
+    yield from ((f"f1 of {name}", part["macro_f1"]) for name, part in scores.behaviors.items() if name != state["background"])
 
 
 def _together(figures: dict[tuple[str, str, str], dict[int, dict[str, float]]]) -> dict[tuple[str, str, str], list[Any]]:
     """Collect the annotators, or behaviours, that are averaged."""
     found: dict[tuple[str, str, str], list[Any]] = {}
     for (dataset, model, setting), seeds in figures.items():
-        way = setting.rpartition(", ")[2]
+        plain = setting.removesuffix(f", {UNDECODED}")
+        way = plain.rpartition(", ")[2]
         if way in WAYS:
-            found.setdefault((dataset, model, way), []).append(seeds)
+            found.setdefault((dataset, model, way + setting.removeprefix(plain)), []).append(seeds)
     return found
 
 
 def _mean(seeds: dict[int, dict[str, float]], metric: str) -> float:
-    return float(np.mean([part[metric] for part in seeds.values()]))
+    """Return the mean over seeds; the lowest where there is none, so that it is ranked last."""
+    mean = float(np.mean([part[metric] for part in seeds.values()]))
+    return mean if np.isfinite(mean) else -1.0
 
 
-def _rows(name: tuple[str, str, str], seeds: dict[int, dict[str, float]]) -> Iterator[Row]:
+def _rows(name: tuple[str, str, str], seeds: dict[int, dict[str, float]], *, decoded: bool) -> Iterator[Row]:
     for metric in dict.fromkeys(m for part in seeds.values() for m in part):
         values = [part[metric] for part in seeds.values() if metric in part]
-        theirs = published_figures().get((NAME, *name, SUITE, metric))
+        theirs = published_of((NAME, *name, SUITE, metric), decoded=decoded)
         told = (*name, metric, float(np.mean(values)), float(np.std(values)), len(values), theirs.value if theirs else None)
         yield dict(zip(COLUMNS, told, strict=True))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.benchmarks.published import published_figures
+from ethobench.benchmarks.published import Published, published_figures
 from ethobench.metrics import Scores
 from ethobench.runs import Store
 
@@ -58,11 +58,25 @@ def results_table(store: Store, *, timings: bool = False, only: Collection[str] 
             known = parts[measure][np.isfinite(parts[measure])]
             mean = value if np.isfinite(value) else None
             spread = float(known.std()) if len(known) else None
-            theirs = published_figures().get((*name, measure))
+            theirs = published_of((*name, measure), decoded=UNDECODED in jobs[0]["scores"])
             beside = (theirs.value, None if mean is None else mean - theirs.value) if theirs else (None, None)
             row = dict(zip(COLUMNS, (*name, measure, mean, spread, len(known), over, *beside), strict=True))
             rows.append({**row, **more})
     return rows
+
+
+def published_of(name: tuple[str, ...], *, decoded: bool) -> Published | None:
+    """Return the published figure of a row: all are of the most probable behaviour of each frame, so not of decoded ones.
+
+    Parameters
+    ----------
+    name : tuple of str
+        Benchmark, dataset, model, setting, suite and metric.
+    decoded : bool
+        Whether the row is of jobs that decode.
+    """
+    plain = name[3].removesuffix(f", {UNDECODED}")
+    return published_figures().get((*name[:3], plain, *name[4:])) if not decoded or plain != name[3] else None
 
 
 def final_jobs(store: Store, only: Collection[str] | None = None) -> Iterator[dict[str, Any]]:

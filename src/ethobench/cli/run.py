@@ -69,8 +69,9 @@ def run(
     seeds: Annotated[str, typer.Option(help="calms21: seeds, separated by commas.", rich_help_panel=SCHOOL)] = "42,43,44,45,46",
     share: Annotated[float, typer.Option(help="calms21: share of task 1's training videos to use.", rich_help_panel=SCHOOL)] = 1.0,
     recipe: Annotated[
-        str, typer.Option(help="calms21: fine-tune as the paper says, or as its code did (code).", rich_help_panel=SCHOOL)
-    ] = "paper",
+        str,
+        typer.Option(help="calms21: tasks 2 and 3 as the published code did them (code), or as the paper says.", rich_help_panel=SCHOOL),
+    ] = "code",
     annotator: Annotated[
         str | None, typer.Option(help="Whom to learn from, where your data have several; or 'consensus'.", rich_help_panel=SCHOOL)
     ] = None,

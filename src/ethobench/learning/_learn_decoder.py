@@ -15,6 +15,7 @@ from ethobench.learning._viterbi import NOTHING, Dynamics
 
 Codes = NDArray[np.int64]
 MOST_FRAMES = 20_000  # thresholds tuned on more are hardly better
+ENOUGH = 200  # frames of the rarest behaviour; up to ten times as many frames are looked at for its sake
 OFFSETS = np.linspace(-2.5, 2.5, 21)  # tried for the logarithm of a behaviour's weight
 GRID = 1 / (1 + np.exp(-np.linspace(-4, 4, 81)))
 UNSEEN = 0.5  # how often any behaviour is taken to have followed any other beyond what was seen
@@ -127,7 +128,7 @@ def learn_thresholds(
     """
     first = next(iter(predictions.values()))
     ethogram, exclusive = first.ethogram, first.exclusive
-    every = max(1, sum(p.n_frames for p in predictions.values()) // MOST_FRAMES)
+    every = _every(predictions, truths)
     scores, labels = [], []
     for name, prediction in predictions.items():
         columns, names = (decoder or Decoder()).prepare(prediction)
@@ -143,6 +144,14 @@ def learn_thresholds(
         for code, name in enumerate(names)
         if code != ethogram.background
     }
+
+
+def _every(predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation]) -> int:
+    """Return which frames to tune on: every n-th, so that there are not too many, but enough of the rarest behaviour."""
+    total = sum(p.n_frames for p in predictions.values())
+    shown = sum((np.bincount(t.behavior, t.stop - t.start, len(t.ethogram)) for t in (truths[name] for name in predictions)), np.zeros(1))
+    rarest = float(shown[shown > 0].min(initial=total))
+    return max(1, min(total // MOST_FRAMES, max(int(rarest) // ENOUGH, total // (10 * MOST_FRAMES))))
 
 
 def _codes(truth: Annotation) -> Codes:
