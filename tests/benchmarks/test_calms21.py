@@ -188,7 +188,7 @@ def test_the_paper_and_its_code_are_told_apart(written):
     assert {job.params["recipe"] for job in behaviors} == {"code"}
     (told,), weighed = first_jobs(3, "paper")
     assert told.setting == "augmented, as the paper tells"
-    assert "past" not in told.params  # 100 of them, 2 frames apart, are the default
+    assert [told.params[name] for name in ("past", "future", "gap")] == [100, 100, 2]
     assert told.params["augment"] == ["rotation", "translation", "reflection"]
     assert {job.params["class_weight"] for job in weighed} == {"balanced"}
     assert {job.params["decode"] for job in (*behaviors, *weighed)} == {"f1"}
