@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ethobench.benchmarks.few_shot import BEGUN, SCRATCH, Curve, plans
+from ethobench.benchmarks import results_table
+from ethobench.benchmarks.few_shot import BEGUN, SCRATCH, Curve, curves_table, plans
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
 from ethobench.formats import write_recordings
@@ -51,6 +52,12 @@ def test_curves_begin_from_scratch_and_with_what_is_known(study, tmp_path):
     assert not {*jobs[begin]["train"]} & {*jobs[begin]["test"]}
     one, two = (next(j["train"] for j in final if f" {n} recordings, {SCRATCH}" in j["setting"]) for n in (1, 2))
     assert two[:1] == one
+    rows = curves_table(store)
+    assert [(row["way"], row["metric"]) for row in rows] == [(way, m) for way in (BEGUN, SCRATCH) for m in ("macro_f1", "map")]
+    assert all({"1", "2"} < {*row} for row in rows)
+    figures = results_table(store)
+    value = next(r["mean"] for r in figures if (r["setting"], r["metric"]) == (f"{rare}, 2 recordings, {SCRATCH}", "macro_f1"))
+    assert rows[2]["2"] == value
 
 
 def test_unknown_behaviours_are_refused(study):

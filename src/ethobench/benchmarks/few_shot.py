@@ -12,11 +12,12 @@ import numpy as np
 
 from ethobench.benchmarks._jobs import make_job
 from ethobench.benchmarks.own import annotated, with_folds
+from ethobench.benchmarks.results import UNDECODED, Row, results_table
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
 from ethobench.models import truth_of
-from ethobench.runs import Job, Plan
+from ethobench.runs import Job, Plan, Store
 
 COUNTS = (1, 2, 4, 8, 16)
 NAME = "few-shot"
@@ -136,6 +137,28 @@ def _curve(place: _Fold, behavior: str, shows: Sequence[str], curve: Curve, begi
                 setting = f"{behavior}, {count} recordings, {way}"
                 told = {name: value for name, value in params.items() if key or name not in ("head_epochs", "head_learning_rate")}
                 yield place.job(order[:count], told, curve.suites, behaviors=names, setting=setting, begin_with=key)
+
+
+def curves_table(store: Store, metrics: Sequence[str] = ()) -> list[Row]:
+    """Lay curves out: one row for each behaviour, way to begin and metric, one column for each number of training recordings.
+
+    Parameters
+    ----------
+    store : Store
+    metrics : sequence of str
+        Of suite ``calms21``: ``macro_f1`` and ``map`` unless given, here of the behaviour alone.
+    """
+    wanted = tuple(metrics) or ("macro_f1", "map")
+    curves: dict[tuple[str, ...], dict[int, float | None]] = {}
+    for row in results_table(store):
+        if row["benchmark"] == NAME and row["suite"] == "calms21" and row["metric"] in wanted:
+            behavior, count, way = str(row["setting"]).removesuffix(f", {UNDECODED}").rsplit(", ", 2)
+            decoded = f", {UNDECODED}" if str(row["setting"]).endswith(UNDECODED) else ""
+            name = (row["dataset"], row["model"], behavior, way + decoded, row["metric"])
+            curves.setdefault(name, {})[int(count.split()[0])] = row["mean"]
+    counts = sorted({count for curve in curves.values() for count in curve})
+    names = ("dataset", "model", "behavior", "way", "metric")
+    return [{**dict(zip(names, name, strict=True)), **{str(n): curve.get(n) for n in counts}} for name, curve in sorted(curves.items())]
 
 
 def _showing(data: Dataset, behavior: str, annotator: str | None) -> list[str]:

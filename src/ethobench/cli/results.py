@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from ethobench.benchmarks.results import Row
     from ethobench.runs import Store
 
-TABLES = ("results", "comparison", "behaviors", "settings", "claims", "rodentbench", "calms21", "difficulty", "styles", "curve")
+TABLES = (
+    "results", "comparison", "behaviors", "settings", "claims", "rodentbench", "calms21", "difficulty", "styles", "curve", "few-shot"
+)  # fmt: skip
 
 
 def run(
@@ -36,7 +38,7 @@ def run(
     [bold]claims[/bold], what papers say beside what this store shows; [bold]rodentbench[/bold], with failures, repairs and people;
     [bold]calms21[/bold], over seeds, annotators and behaviours; [bold]difficulty[/bold], its new behaviours by frequency and length;
     [bold]styles[/bold], where its annotators differ;
-    [bold]curve[/bold], whether more labels would help.
+    [bold]curve[/bold], whether more labels would help; [bold]few-shot[/bold], new behaviours from few recordings.
 
     For example:
 
@@ -103,6 +105,7 @@ def _other_table(store: Store, table: str, metrics: Sequence[str], against: str)
         calms21_summary,
         claims,
         comparison,
+        few_shot,
         learning_curve,
         rodentbench_summary,
         styles,
@@ -118,6 +121,7 @@ def _other_table(store: Store, table: str, metrics: Sequence[str], against: str)
         "difficulty": lambda: calms21_summary.difficulty(store),
         "styles": lambda: styles.styles_table(store),
         "curve": lambda: learning_curve.curve_table(store),
+        "few-shot": lambda: few_shot.curves_table(store, metrics),
     }
     return tables[table]()
 
