@@ -1,11 +1,12 @@
 """What decoding gains: models by grouped cross-validation, each decoded frame by frame, by tuned smoothing, and by all there is.
 
-    python benchmarks/decoding.py rats --models rf,boost,tcn --folds 0,1,2,3,4 --cache DIR --out rats.csv
+    python benchmarks/decoding.py rats --models rf,boost,tcn --blend boost,tcn --cache DIR --out rats.csv
     python benchmarks/decoding.py rats --models conv1d --param samples=60000 --param together=20 --param batch=64 ...
 
 Of each model and fold, the probabilities of the test recordings, and out-of-fold ones of the training recordings, are kept in the
-cache, so that a run that is started again does what is missing. Decoders are chosen on training recordings alone. One row for each
-recording, way of decoding, suite and figure; means and spreads over recordings are printed.
+cache, so that a run that is started again does what is missing. Decoders are chosen on training recordings alone; so is the blend of
+models, as the model `auto` does it. Printed are figures of all recordings together (each tested once), and differences to the best
+smoothed baseline, with intervals over individuals; the CSV file has one row for each recording, way of decoding and figure.
 """
 
 from __future__ import annotations
@@ -24,95 +25,139 @@ from ethobench.benchmarks.own import annotated, with_folds
 from ethobench.cli._params import read_params
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.folds import deal_folds
+from ethobench.learning.blending import fit_blend
 from ethobench.learning.decoding import fit_decoder
 from ethobench.models import truth_of
+from ethobench.models.auto import choose_decoder
 
 WAYS = {"frame by frame": None, "smoothed": False, "decoded": True}
-FIGURES = {"calms21": ("macro_f1",), "banos": ("f1_score",), "ethobench": ("f1", "bout_f1", "segment_f1_50")}
+FIGURES = {"calms21": ("macro_f1",), "banos": ("f1_score",), "ethobench": ("bout_f1", "segment_f1_50")}
+RESAMPLES = 2000
 Predictions = dict[str, Prediction]
 
 
-def learn(name: str, params: dict[str, Any], train: Dataset, test: Dataset, seed: int, thirds: int) -> tuple[Predictions, Predictions]:
-    """Return what a model says of training recordings that it did not see, and of test recordings."""
-    model, told = eb.create_model(name, seed=seed, **params), {}
-    dealt = deal_folds(train, 3)
-    for third in range(thirds):
-        fresh = model.fresh().fit(train.select(recordings=[name for name, own in dealt.items() if own != third]))
-        told |= {name: fresh.predict(train[name]) for name, own in dealt.items() if own == third}
-    model.fit(train)
-    return told, {recording.id: model.predict(recording) for recording in test}
+class Study:
+    """A dataset, its folds and truths."""
 
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.data: Dataset = with_folds(annotated(eb.load_dataset(args.dataset)))
+        self.truths = {r.id: truth_of(r, None).with_ethogram(self.data.ethogram) for r in self.data}
+        self.groups = {r.id: r.individual or r.id for r in self.data}
+        self.folds = [int(part) for part in args.folds.split(",")]
 
-def kept(path: Path, data: Dataset, make: Any) -> tuple[Predictions, Predictions]:
-    """Read both sides from the cache, or make and keep them."""
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        started = time.perf_counter()
-        sides = make()
-        values = {f"{side}/{name}": p.probabilities.astype(np.float16) for side, part in enumerate(sides) for name, p in part.items()}
-        with path.with_suffix(".part").open("wb") as file:
-            np.savez_compressed(file, seconds=time.perf_counter() - started, **values)
-        path.with_suffix(".part").replace(path)
-    found: tuple[Predictions, Predictions] = ({}, {})
-    with np.load(path) as stored:
-        for key in stored.files:
-            side, _, name = key.partition("/")
-            if name:
-                values = stored[key].astype(np.float32)
-                found[int(side)][name] = Prediction(values, data.ethogram, data[name].rate or 1.0, exclusive=True)
-    return found
+    def sides(self, model: str, params: dict[str, Any], fold: int) -> tuple[Predictions, Predictions]:
+        """Return what a model says of training recordings that it did not see, and of test recordings."""
+        path = self.args.cache / f"{self.data.name or 'data'}-{model}-{fold}.npz"
+        if not path.is_file():
+            started = time.perf_counter()
+            sides = self._learn(model, params, fold)
+            values = {f"{side}/{name}": p.probabilities.astype(np.float16) for side, part in enumerate(sides) for name, p in part.items()}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.with_suffix(".part").open("wb") as file:
+                np.savez_compressed(file, seconds=time.perf_counter() - started, **values)
+            path.with_suffix(".part").replace(path)
+        found: tuple[Predictions, Predictions] = ({}, {})
+        with np.load(path) as stored:
+            for key in stored.files:
+                side, _, name = key.partition("/")
+                if name:
+                    values = stored[key].astype(np.float32)
+                    found[int(side)][name] = Prediction(values, self.data.ethogram, self.data[name].rate or 1.0, exclusive=True)
+        return found
 
-
-def decode(way: bool | None, told: Predictions, said: Predictions, truths: dict[str, Annotation], data: Dataset) -> dict[str, Annotation]:
-    """Turn the probabilities of test recordings into bouts, as out-of-fold ones of the training recordings teach it."""
-    if way is None:
-        return {name: prediction.annotation for name, prediction in said.items()}
-    groups = {name: data[name].individual or name for name in told}
-    decoder, trials = fit_decoder(told, {name: truths[name] for name in told}, groups=groups, sequences=way)
-    print("   ", next(dataclasses.asdict(trial.recipe) for trial in trials if trial.chosen), flush=True)
-    return {name: decoder.apply(prediction).annotation for name, prediction in said.items()}
-
-
-def measure(args: argparse.Namespace, name: str, params: dict[str, Any], data: Dataset) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    truths = {recording.id: truth_of(recording, None).with_ethogram(data.ethogram) for recording in data}
-    for fold in [int(part) for part in args.folds.split(",")]:
+    def _learn(self, name: str, params: dict[str, Any], fold: int) -> tuple[Predictions, Predictions]:
+        data = self.data
         train = data.select(recordings=[r.id for r in data if data.folds[r.id] != fold])
-        test = data.select(recordings=[r.id for r in data if data.folds[r.id] == fold])
-        path = args.cache / f"{data.name or 'data'}-{name}-{fold}.npz"
-        told, said = kept(path, data, lambda train=train, test=test, fold=fold: learn(name, params, train, test, fold, args.thirds))
-        for way, sequences in WAYS.items():
-            found = decode(sequences, told, said, truths, data)
-            for suite, figures in FIGURES.items():
-                scores = eb.score(found, test, suite=suite, resamples=0)
-                own = scores.to_dict()["recordings"]
-                rows += [
-                    {"model": name, "fold": fold, "way": way, "suite": suite, "metric": m, "recording": r, "value": own[r]["overall"][m]}
-                    for r in own
-                    for m in figures
-                ]
-    return rows
+        model, told = eb.create_model(name, seed=fold, **params), {}
+        dealt = deal_folds(train, 3)
+        for third in range(self.args.thirds):
+            fresh = model.fresh().fit(train.select(recordings=[r for r, own in dealt.items() if own != third]))
+            told |= {r: fresh.predict(train[r]) for r, own in dealt.items() if own == third}
+        model.fit(train)
+        return told, {r.id: model.predict(r) for r in data if data.folds[r.id] == fold}
+
+    def decode(self, way: bool | None, told: Predictions, said: Predictions, priors: dict[str, float]) -> dict[str, Annotation]:
+        """Turn the probabilities of test recordings into bouts, as out-of-fold ones of the training recordings teach it."""
+        if way is None:
+            return {name: prediction.annotation for name, prediction in said.items()}
+        truths, groups = ({name: part[name] for name in told} for part in (self.truths, self.groups))
+        if priors and way:
+            decoder, trials = choose_decoder(told, truths, "balanced", groups, priors)
+        else:
+            decoder, trials = fit_decoder(told, truths, groups=groups, sequences=way)
+        print("   ", next(dataclasses.asdict(trial.recipe) for trial in trials if trial.chosen), flush=True)
+        return {name: decoder.apply(prediction).annotation for name, prediction in said.items()}
+
+    def model(self, name: str, params: dict[str, Any]) -> dict[str, dict[str, Annotation]]:
+        """Return the annotations of all test recordings by each way to decode."""
+        found: dict[str, dict[str, Annotation]] = {way: {} for way in WAYS}
+        for fold in self.folds:
+            told, said = self.sides(name, params, fold)
+            for way, sequences in WAYS.items():
+                found[way] |= self.decode(sequences, told, said, {})
+        return found
+
+    def blend(self, names: list[str]) -> dict[str, dict[str, Annotation]]:
+        """Do the same for the blend of some models."""
+        found: dict[str, dict[str, Annotation]] = {way: {} for way in WAYS}
+        for fold in self.folds:
+            sides = {name: self.sides(name, {}, fold) for name in names}
+            told = {name: part[0] for name, part in sides.items()}
+            some = told[names[0]]
+            blend, joined = fit_blend(told, {r: self.truths[r] for r in some}, {r: self.groups[r] for r in some})
+            print("   ", blend.weights, flush=True)
+            said = {r: blend.apply({name: part[1][r] for name, part in sides.items()}) for r in sides[names[0]][1]}
+            for way, sequences in WAYS.items():
+                found[way] |= self.decode(sequences, joined, said, blend.priors(self.data.ethogram))
+        return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset")
     parser.add_argument("--models", default="chance,rf")
+    parser.add_argument("--blend", default="", help="models to blend, as auto does")
     parser.add_argument("--param", action="append", default=[])
     parser.add_argument("--folds", default="0,1,2,3,4")
     parser.add_argument("--thirds", type=int, default=3, help="of the training recordings on which decoders are chosen")
+    parser.add_argument("--against", default="", help="baselines, with the best of which, smoothed, all are compared")
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    data = with_folds(annotated(eb.load_dataset(args.dataset)))
-    names = args.models.split(",")
+    study, names = Study(args), args.models.split(",")
     params = read_params(args.param, names, "")
-    rows = [row for name in names for row in measure(args, name, params.get(name, {}), data)]
-    table = pd.DataFrame(rows)
+    found = {(name, way): part for name in names for way, part in study.model(name, params.get(name, {})).items()}
+    if args.blend:
+        parts = args.blend.split(",")
+        found |= {("+".join(parts), way): part for way, part in study.blend(parts).items()}
+    report(study, found, args)
+
+
+def report(study: Study, found: dict[tuple[str, str], dict[str, Annotation]], args: argparse.Namespace) -> None:
+    """Print figures of all recordings together and what they gain on the best smoothed baseline; write those of each recording."""
+    rows, table, gains = [], [], []
+    baselines = [name for name in args.against.split(",") if (name, "smoothed") in found]
+    for suite, figures in FIGURES.items():
+        test = study.data.select(recordings=list(next(iter(found.values()))))
+        scored = {place: eb.score(part, test, suite=suite, resamples=RESAMPLES) for place, part in found.items()}
+        for (name, way), scores in scored.items():
+            for metric in figures:
+                own = {r: part["overall"][metric] for r, part in scores.to_dict()["recordings"].items()}
+                spread = float(np.nanstd([value for value in own.values() if value is not None]))
+                table.append((name, way, metric, scores.overall[metric], spread))
+                rows += [(name, way, suite, metric, r, study.data.folds[r], value) for r, value in own.items()]
+                if baselines:
+                    best = max(baselines, key=lambda each: scored[each, "smoothed"].overall[metric])
+                    told = scores.compare(scored[best, "smoothed"], [metric])[metric]
+                    gains.append((name, way, metric, best, told["difference"], told["low"], told["high"]))
     if args.out:
-        table.to_csv(args.out, index=False)
-    spread = table.groupby(["model", "way", "metric"], sort=False)["value"].agg(["mean", lambda v: v.std(ddof=0), "count"])
-    print(spread.round(3).to_string())
+        columns = ["model", "way", "suite", "metric", "recording", "fold", "value"]
+        pd.DataFrame(rows, columns=columns).to_csv(args.out, index=False, float_format="%.4f")
+    wide = pd.DataFrame(table, columns=["model", "way", "metric", "value", "std"]).set_index(["model", "way", "metric"]).unstack()  # noqa: PD010
+    print(wide.round(3).to_string())
+    if gains:
+        print(pd.DataFrame(gains, columns=["model", "way", "metric", "smoothed baseline", "gain", "low", "high"]).round(3).to_string())
 
 
 if __name__ == "__main__":
