@@ -111,3 +111,37 @@ def test_a_recording_without_labels_does_not_stop_training(study, tmp_path):
     assert made.returncode == 0, made.stderr
     assert f"1 recordings without annotations to learn from are left out: {cells[0]}" in " ".join(made.stderr.split())
     assert "learning from all 3 recordings" in made.stderr
+
+
+def test_auto_tells_what_it_tried_and_leaves_frames_open(study, tmp_path):
+    made = ethobench("train", study, "--no-evaluate", "--budget", "1s", "--out", tmp_path / "model")
+    assert made.returncode == 0, made.stderr
+    assert "tried boost, 2 times" in made.stderr
+    assert "note: 240 s of annotated recordings are too few to train a network on" in made.stderr
+    assert "decoded for: balanced" in (tmp_path / "model" / "CARD.md").read_text(encoding="utf-8")
+    first = load_dataset(study).recordings[0]
+    told = ("predict", tmp_path / "model", study / f"{first.id}.csv")
+    shares = []
+    for level, out in (("0", "all"), ("0.999", "sure")):
+        done = ethobench(*told, "--unknown", level, "--out", tmp_path / out)
+        assert done.returncode == 0, done.stderr
+        (found,) = read_recordings(tmp_path / out / f"{first.id}.csv", rate=first.rate)
+        annotation = next(iter(found.annotations.values()))
+        shares.append(float((annotation.to_codes() >= 0).mean()))
+    assert shares[1] < shares[0] == 1
+    refused = ethobench(*told, "--style", "anna", "--out", tmp_path / "z")
+    assert refused.returncode == 1
+    assert "cannot annotate like 'anna': it learnt no styles" in refused.stderr
+
+
+def test_poses_without_labels_are_learnt_from_first(tmp_path):
+    done = ethobench("pretrain", "synthetic/pose", "--tasks", "masked", "--epochs", "1", "--out", tmp_path / "first")
+    assert done.returncode == 0, done.stderr
+    command = done.stdout.partition("use it with: ethobench ")[2].split()
+    assert command[:4] == ["train", "DATASET", "--model", "conv1d"]
+    quick = ("--param", "epochs=1", "--param", "samples=256", "--no-evaluate")
+    asked = [{"DATASET": "synthetic/pose", "MODEL_DIR": str(tmp_path / "m")}.get(part, part) for part in command]
+    made = ethobench(*asked, *quick)
+    assert made.returncode == 0, made.stderr
+    card = json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))
+    assert [card["params"][name] for name in ("past", "future", "gap")] == [50, 50, 1]  # as what it began with

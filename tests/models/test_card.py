@@ -8,7 +8,7 @@ import pytest
 
 from ethobench import create_model, load_dataset, load_model
 from ethobench.core.errors import FormatError
-from ethobench.models._card import in_words
+from ethobench.models._card import in_words, tried_in_words
 
 pytestmark = pytest.mark.slow
 
@@ -52,3 +52,16 @@ def test_files_that_were_changed_are_refused(saved, tmp_path):
         file.write(b"0")
     with pytest.raises(FormatError, match="not the ones that were saved"):
         load_model(copy)
+
+
+def test_a_card_tells_what_was_tried():
+    account = {
+        "candidates": [{"candidate": "boost", "folds": 3, "seconds": 12.3, "f1": 0.9, "log_loss": 0.1, "weight": 0.5}],
+        "decoded": {"f1": 0.91, "bout_f1": 0.8, "tried": 20},
+        "notes": ["no time was left for a network"],
+    }
+    told = "\n".join(tried_in_words(account))
+    assert "tried boost, 3 times in 12 s; on individuals it had not seen: f1 0.900, log_loss 0.100 (weight 0.5)" in told
+    assert "decoded by the best of 20 ways: f1 0.910, bout_f1 0.800" in told
+    assert "note: no time was left" in told
+    assert tried_in_words({}) == []

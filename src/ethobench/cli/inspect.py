@@ -10,7 +10,6 @@ import typer
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation, Recording
-    from ethobench.core.errors import Note
 
 
 def run(
@@ -89,6 +88,8 @@ def _describe_manifest(path: Path) -> dict[str, Any]:
 
 def describe_recording(recording: Recording) -> dict[str, Any]:
     """Tell what is known of a recording."""
+    from ethobench.features.pose import swaps_of
+
     length, rate = recording.n_frames, recording.rate
     return {
         "id": recording.id,
@@ -98,19 +99,8 @@ def describe_recording(recording: Recording) -> dict[str, Any]:
         "seconds": None if length is None or not rate else length / rate,
         "signals": None if recording.signals is None else repr(recording.signals),
         "annotators": {name: describe_annotation(a) for name, a in recording.annotations.items()},
-        "notes": [str(note) for note in (*recording.notes, *_swaps(recording))],
+        "notes": [str(note) for note in (*recording.notes, *swaps_of(recording))],
     }
-
-
-def _swaps(recording: Recording) -> tuple[Note, ...]:
-    """Tell where animals seem to have been confused."""
-    from ethobench.core import Poses
-    from ethobench.features.pose import find_swaps, swap_notes
-
-    poses = recording.signals
-    if not isinstance(poses, Poses) or len(poses.individuals) < 2 or not (poses.rate or recording.rate):
-        return ()
-    return swap_notes(find_swaps(poses, rate=poses.rate or recording.rate))
 
 
 def describe_annotation(a: Annotation) -> dict[str, Any]:

@@ -38,6 +38,7 @@ def run(
     from ethobench.cli._files import Notes
     from ethobench.cli.convert import file_names
     from ethobench.core.errors import EthobenchError
+    from ethobench.features.pose import swaps_of
     from ethobench.formats import formats, write_recordings
     from ethobench.models import load_model
 
@@ -55,7 +56,7 @@ def run(
     for source, path in zip(sources, paths, strict=True):
         found = source.read()
         recording = trained.adapt(found, source.keypoints)
-        notes.add(recording.notes, path)
+        notes.add((*recording.notes, *swaps_of(found)), path)
         annotation = trained.annotate(recording)
         made = recording.copy(annotations={trained.name: annotation}, signals=None, features=None)
         notes.add(write_recordings([made], path, writer.name, overwrite=overwrite), path)

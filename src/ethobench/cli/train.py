@@ -55,6 +55,7 @@ def run(
     from ethobench.core.errors import EthobenchError, ReadWarning
     from ethobench.datasets import load_dataset
     from ethobench.models import create_model
+    from ethobench.models._card import tried_in_words
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
@@ -76,6 +77,8 @@ def run(
         data = annotated(load_dataset(dataset, **options), annotator)
     typer.echo(f"learning from all {len(data)} recordings", err=True)
     fresh.fit(data, annotator=annotator)
+    for line in tried_in_words(fresh.account):
+        typer.echo(line, err=True)
     fresh.save(out)
     typer.echo(f"{out}: {fresh!r}")
     typer.echo(f"next: ethobench predict {out} RECORDING... --out annotations/")

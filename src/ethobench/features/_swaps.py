@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ethobench.core.errors import Note
+from ethobench.core.recording import Recording
 from ethobench.core.signals import Keypoint, Poses
 from ethobench.features._body import Skeleton, place_bodies
 from ethobench.features._gaps import MIN_CONFIDENCE, MOST_SECONDS, gap_frames, known_positions, rate_of
@@ -85,3 +86,11 @@ def swap_notes(swaps: Sequence[Swap], few: int = 5) -> tuple[Note, ...]:
         rest = ", ..." if len(frames) > few else ""
         notes.append(Note(f"{one} and {other} seem to change places {len(frames)} times: frames {', '.join(map(str, frames[:few]))}{rest}"))
     return tuple(notes)
+
+
+def swaps_of(recording: Recording) -> tuple[Note, ...]:
+    """Tell where animals of a recording seem to have been confused; nothing where there are no two of them, or no rate."""
+    poses, rate = recording.signals, recording.rate
+    if not isinstance(poses, Poses) or len(poses.individuals) < 2 or not (poses.rate or rate):
+        return ()
+    return swap_notes(find_swaps(poses, rate=poses.rate or rate))

@@ -38,7 +38,7 @@ from ethobench.features._pose_columns import (
 )
 from ethobench.features._pose_roles import ROLES, guess_mirrors, guess_roles, roles_of
 from ethobench.features._scene import Scene, scene_of
-from ethobench.features._swaps import Swap, find_swaps, swap_notes
+from ethobench.features._swaps import Swap, find_swaps, swap_notes, swaps_of
 from ethobench.features._viewpoints import as_seen_by, egocentric, normalized_coordinates
 from ethobench.features.windows import window_features, window_frames
 
@@ -63,6 +63,7 @@ __all__ = [
     "roles_of",
     "scene_of",
     "swap_notes",
+    "swaps_of",
     "windowed_pose_features",
 ]
 

@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.lengths import fit_length
@@ -143,6 +145,8 @@ class Model:
         self.directions = Directions.of(data, truths) if self.needs_signals else None
         if self.directions is not None:
             data, truths = self.directions.expand(data, truths)
+        if self.needs_signals:
+            _tell_of_points(data.ethogram, truths)
         self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         self.inputs = input_names(data.recordings[0]) if self.needs_signals else ()
         for recording in data:
@@ -346,6 +350,13 @@ def load_model(path: str | Path) -> Model:
 def truth_of(recording: Recording, annotator: str | None) -> Annotation:
     """Return what a model should learn of a recording."""
     return consensus(recording.annotations) if annotator == CONSENSUS else recording.annotation(annotator)
+
+
+def _tell_of_points(ethogram: Ethogram, truths: Mapping[str, Annotation]) -> None:
+    """Say which behaviours are not learnt, since they have no frames."""
+    shown = {int(code) for truth in truths.values() for code in np.unique(truth.behavior)}
+    if points := [b.name for code, b in enumerate(ethogram) if b.point and code in shown]:
+        warnings.warn(f"events without a duration are not learnt, and not predicted: {', '.join(points)}", stacklevel=4)
 
 
 def _as_long_as_signals(recording: Recording, truth: Annotation) -> Annotation:

@@ -34,9 +34,25 @@ def in_words(card: Mapping[str, Any]) -> str:
         f"- licence of the training data: {card['licence'] or 'not told'}",
         f"- hash of its files: {card['digest']}",
         "",
+        *tried_in_words(card.get("account", {})),
         *_evaluation(card["evaluation"]),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def tried_in_words(account: Mapping[str, Any]) -> list[str]:
+    """Tell which candidates were compared, by what, and what came of it; nothing for models that compare none."""
+    rows = account.get("candidates", [])
+    lines = []
+    for row in rows:
+        figures = ", ".join(f"{name} {row[name]:.3f}" for name in ("f1", "bout_f1", "log_loss") if name in row)
+        judged = f" on individuals it had not seen: {figures}" if figures else ""
+        lines.append(f"- tried {row['candidate']}, {row['folds']} times in {row['seconds']:.0f} s;{judged} (weight {row['weight']:g})")
+    if rows and "decoded" in account:
+        best = account["decoded"]
+        lines.append(f"- decoded by the best of {best['tried']} ways: f1 {best['f1']:.3f}, bout_f1 {best['bout_f1']:.3f}")
+    lines += [f"- note: {note}" for note in account.get("notes", [])]
+    return [*lines, ""] if lines else []
 
 
 def _goal(card: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -99,3 +100,8 @@ class LiveNetwork:
         scores = self.scorer.push(self.frames.prepare(frame, confidence))
         powers = np.exp(scores - scores.max()) if self.exclusive else np.exp(-np.maximum(scores, -80.0))
         return np.asarray(powers / powers.sum() if self.exclusive else 1 / (1 + powers), dtype=np.float32)
+
+
+def corners_of(arena: Sequence[float] | None) -> tuple[float, float, float, float] | None:
+    """Return the corners of an arena of some width and height."""
+    return None if arena is None else (0.0, 0.0, float(arena[0]), float(arena[1]))

@@ -28,7 +28,7 @@ from ethobench.learning.tensors import read_tensors, write_tensors
 from ethobench.learning.trajectories import Reach, Trajectories, lay_out, shares_of, weigh_classes, weighted_loss
 from ethobench.learning.trajectory_inputs import Preparation, learn_preparation
 from ethobench.models._base import Model, load_model
-from ethobench.models._live import Live, LiveFrames, LiveNetwork
+from ethobench.models._live import Live, LiveFrames, LiveNetwork, corners_of
 from ethobench.models._trajectory_params import SHAPE, TrajectoryParams
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ class TrajectoryModel(Model):
         if self.params.future or not self.preparation.is_causal:
             what = "future=0" if self.params.future else "inputs='coordinates' or 'egocentric'"
             raise EthobenchError(f"model {self.name!r} looks at frames to come, and cannot follow along; train it with {what}")
-        corners = None if arena is None else (0.0, 0.0, float(arena[0]), float(arena[1]))
-        frames = LiveFrames(self.preparation, self.preparation.known_scene(corners))
+        frames = LiveFrames(self.preparation, self.preparation.known_scene(corners_of(arena)))
         return LiveNetwork(live_scorer(self._network(self.style), self.reach), frames, exclusive=self.exclusive)
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
@@ -183,6 +182,9 @@ class TrajectoryModel(Model):
             mine, theirs = getattr(self.params, name, None), getattr(before.params, name, None)
             if mine != theirs:
                 raise MismatchError(f"the model in {self.params.init} has {name}={theirs!r}, this one {mine!r}: give {name}={theirs!r}")
+        if self.rate and abs(before.preparation.rate - self.rate) > 1e-6 * self.rate:
+            rates = f"{before.preparation.rate:g} Hz, these recordings run at {self.rate:g} Hz"
+            raise MismatchError(f"the model in {self.params.init} learnt at {rates}: its windows would have another length")
         if before.inputs != self.inputs:
             raise MismatchError(f"the model in {self.params.init} learnt from other animals, keypoints or channels than these")
         return before

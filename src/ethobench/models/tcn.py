@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from ethobench.learning.trajectory_inputs import Preparation, learn_preparation
 from ethobench.models._base import register_model
 from ethobench.models._familiar import Familiar
 from ethobench.models._inputs import SignalModel, between, held, plain_keypoints, stated_keypoints
-from ethobench.models._live import Live, LiveFrames, LiveNetwork
+from ethobench.models._live import Live, LiveFrames, LiveNetwork, corners_of
 from ethobench.models._scaled import Scaling, read_inputs
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ class Tcn(SignalModel):
     def _learn_inputs(self, data: Dataset) -> tuple[Layout, dict[str, NDArray[np.float32]]]:
         """Learn how inputs are scaled; return what they stand for, and those of each recording."""
         if self.params.causal:
-            how = self.scaling = learn_preparation(data.recordings, CAUSAL_POSES, float(self.rate or 1.0), causal=True)
+            how = self.scaling = learn_preparation(
+                data.recordings, CAUSAL_POSES, float(self.rate or 1.0), causal=True, keypoints=data.keypoints
+            )
             opened = {recording.id: how.open(recording) for recording in data}
             return how.layout(), {name: own.read(0, len(own)) for name, own in opened.items()}
         usual = {recording.id: self._baseline(recording) for recording in data}
@@ -178,8 +180,14 @@ class Tcn(SignalModel):
 
         return read
 
-    def stream(self) -> Live:
-        """Follow along frame by frame; only for causal models."""
+    def stream(self, arena: Sequence[float] | None = None) -> Live:
+        """Follow along frame by frame; only for causal models.
+
+        Parameters
+        ----------
+        arena : (width, height), optional
+            In the tracker's units; that of the training unless given.
+        """
         from ethobench.learning.temporal import TemporalNetwork
         from ethobench.learning.temporal_live import LiveSteps
 
@@ -187,7 +195,8 @@ class Tcn(SignalModel):
             raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
         if not isinstance(self.scaling, Preparation) or not isinstance(self.module, TemporalNetwork):
             raise EthobenchError(f"model {self.name!r} looks at frames to come, and cannot follow along; train it with causal=True")
-        return LiveNetwork(LiveSteps(self.module), LiveFrames(self.scaling, self.scaling.known_scene()), exclusive=self.exclusive)
+        frames = LiveFrames(self.scaling, self.scaling.known_scene(corners_of(arena)))
+        return LiveNetwork(LiveSteps(self.module), frames, exclusive=self.exclusive)
 
     @property
     def _reach(self) -> int:
