@@ -165,6 +165,16 @@ def test_published_configurations_are_ones_that_the_models_take():
     assert {key[3] for key in known if key[1] == "calms21/task1"} >= {s for v in calms21.VARIANTS.values() for s in v}
 
 
+def test_the_first_versions_tables_are_there_with_what_they_call_precision():
+    known = {key[1:]: told for key, told in published_figures().items() if key[0] == "calms21"}
+    place = ("calms21/task1", "conv1d", "baseline, first version", "calms21")
+    f1 = [known[(*place, f"f1 of {name}")].value for name in ("attack", "investigation", "mount")]
+    assert np.mean(f1) == pytest.approx(0.7248, abs=5e-5)  # as the text says
+    assert "printed as precision" in known[(*place, "recall of attack")].source
+    annotators = {key[2].partition(",")[0] for key in known if key[0] == "calms21/task2" and key[2].endswith("first version")}
+    assert annotators == {f"annotator-id_{number}" for number in range(1, 6)}
+
+
 def test_a_share_keeps_what_is_rare():
     data = make_dataset("pose", individuals=10, seconds=30.0)
     data = replace(data, splits={r.id: "train" for r in data})
