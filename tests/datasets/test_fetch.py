@@ -171,6 +171,10 @@ def test_calms21_is_fetched(server, empty, monkeypatch):
         )
         for split, mouse in (("train", "mouse001"), ("test", "mouse071"))
     }
+    programmed = {"features": [[float(i)] * 32 for i in range(6)], "metadata": record["metadata"]}
+    files["task1_classic_classification/taskprog_features_task1_train.json"] = json.dumps(
+        {"annotator-id_0": {"task1/train/mouse001_task1_annotator1": programmed}}
+    )
     publish(server, archive(files), name="task1_classic_classification.zip")
     monkeypatch.setattr(calms21, "RECORD", server.url)
     monkeypatch.setattr(calms21, "ARCHIVES", {**calms21.ARCHIVES, "task1": ("task1_classic_classification.zip", None)})
@@ -179,3 +183,6 @@ def test_calms21_is_fetched(server, empty, monkeypatch):
     assert data.ethogram.background_name == "other"
     assert data.select(split="train").recordings[0].annotation().to_codes().tolist() == [3, 3, 0, 0, 1, 3]
     assert data.recordings[0].signals.positions.shape == (6, 2, 7, 2)
+    train, test = (data.select(split=split).recordings[0] for split in ("train", "test"))
+    assert train.features.values.shape == (6, 32)
+    assert test.features is None

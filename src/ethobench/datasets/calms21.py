@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ethobench.core import Dataset, Ethogram
+from ethobench.core import Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import MissingDataError
 from ethobench.datasets._base import Family, register_dataset
 from ethobench.datasets._fetch import data_folder, fetch_from_record
@@ -21,6 +22,7 @@ ARCHIVES = {
     "unlabeled": ("unlabeled_videos.zip|unlabeled*.zip", "md5:35ab3acdeb231a3fe1536e38ad223b2e"),
 }
 SPLITS = ("train", "test")
+FEATURES = "taskprog_features_"
 
 
 @register_dataset
@@ -46,6 +48,14 @@ class Calms21(Family):
                 found[path.name.removesuffix(suffix)] = path
         return [found[name] for name in sorted(found, key=lambda n: ("test" in n, n))]
 
+    def _features(self, variant: str, split: str, digest: Any) -> dict[str, Recording]:
+        """Read the task-programmed features that lie beside the poses, if any, by sequence."""
+        found: dict[str, Recording] = {}
+        for path in sorted(self.folder(variant).rglob(f"{FEATURES}{variant}*{split}*.json")):
+            digest.update(content_hash(path, cache_folder() / "arrays").encode())
+            found |= {recording.id: recording for recording in read_quietly(path, "calms21")}
+        return found
+
     def fetch(self, variant: str) -> None:
         if self.is_here(variant):
             return
@@ -53,7 +63,7 @@ class Calms21(Family):
 
         def accept(name: str) -> bool:
             plain = PurePosixPath(name).name
-            return plain.startswith("calms21_") and plain.endswith(".json")
+            return plain.startswith(("calms21_", FEATURES)) and plain.endswith(".json")
 
         fetch_from_record(RECORD, pattern, self.folder(variant), accept, pinned)
         if not self.is_here(variant):
@@ -68,8 +78,10 @@ class Calms21(Family):
         for path in self.files(variant):
             digest.update(content_hash(path, cache_folder() / "arrays").encode())
             split = next((s for s in SPLITS if s in path.name), "unlabeled")
+            given = self._features(variant, split, digest)
             for recording in read_quietly(path, "calms21"):
-                recordings.append(recording)
+                more = given.get(recording.id)
+                recordings.append(recording if more is None else recording.copy(features=partial(_features_of, more)))
                 splits[recording.id] = split
                 for annotation in recording.annotations.values():
                     ethogram = ethogram.join(annotation.ethogram)
@@ -83,3 +95,7 @@ class Calms21(Family):
             citation=self.citation,
             version=digest.hexdigest(),
         )
+
+
+def _features_of(recording: Recording) -> Signals | None:
+    return recording.features
