@@ -1,6 +1,6 @@
 """What decoding gains: models by grouped cross-validation, each decoded frame by frame, by tuned smoothing, and by all there is.
 
-    python benchmarks/decoding.py rats --models rf,boost,tcn --blend boost,tcn --cache DIR --out rats.csv
+    python benchmarks/decoding.py rats --models rf,boost,tcn,boost+tcn --against rf --cache DIR --out rats.csv
     python benchmarks/decoding.py rats --models conv1d --param samples=60000 --param together=20 --param batch=64 ...
 
 Of each model and fold, the probabilities of the test recordings, and out-of-fold ones of the training recordings, are kept in the
@@ -93,31 +93,33 @@ class Study:
         """Return the annotations of all test recordings by each way to decode."""
         found: dict[str, dict[str, Annotation]] = {way: {} for way in WAYS}
         for fold in self.folds:
-            told, said = self.sides(name, params, fold)
-            for way, sequences in WAYS.items():
-                found[way] |= self.decode(sequences, told, said, {})
+            path = self.args.cache / f"{self.data.name or 'data'}-{name}-{fold}-decoded.npz"
+            if not path.is_file():
+                told, said, priors = self.blended(name.split("+"), fold) if "+" in name else (*self.sides(name, params, fold), {})
+                made = {way: self.decode(sequences, told, said, priors) for way, sequences in WAYS.items()}
+                codes = {f"{way}/{r}": a.to_codes().astype(np.int16) for way, part in made.items() for r, a in part.items()}
+                np.savez_compressed(path, **codes)
+            with np.load(path) as stored:
+                for key in stored.files:
+                    way, _, r = key.partition("/")
+                    found[way][r] = Annotation.from_frames(stored[key], self.data.ethogram, self.data[r].rate or 1.0, unobserved=-1)
         return found
 
-    def blend(self, names: list[str]) -> dict[str, dict[str, Annotation]]:
-        """Do the same for the blend of some models."""
-        found: dict[str, dict[str, Annotation]] = {way: {} for way in WAYS}
-        for fold in self.folds:
-            sides = {name: self.sides(name, {}, fold) for name in names}
-            told = {name: part[0] for name, part in sides.items()}
-            some = told[names[0]]
-            blend, joined = fit_blend(told, {r: self.truths[r] for r in some}, {r: self.groups[r] for r in some})
-            print("   ", blend.weights, flush=True)
-            said = {r: blend.apply({name: part[1][r] for name, part in sides.items()}) for r in sides[names[0]][1]}
-            for way, sequences in WAYS.items():
-                found[way] |= self.decode(sequences, joined, said, blend.priors(self.data.ethogram))
-        return found
+    def blended(self, names: list[str], fold: int) -> tuple[Predictions, Predictions, dict[str, float]]:
+        """Return what the blend of some models says, as `sides` does, and the priors of its decoder."""
+        sides = {name: self.sides(name, {}, fold) for name in names}
+        told = {name: part[0] for name, part in sides.items()}
+        some = told[names[0]]
+        blend, joined = fit_blend(told, {r: self.truths[r] for r in some}, {r: self.groups[r] for r in some})
+        print("   ", blend.weights, flush=True)
+        said = {r: blend.apply({name: part[1][r] for name, part in sides.items()}) for r in sides[names[0]][1]}
+        return joined, said, blend.priors(self.data.ethogram)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset")
-    parser.add_argument("--models", default="chance,rf")
-    parser.add_argument("--blend", default="", help="models to blend, as auto does")
+    parser.add_argument("--models", default="chance,rf", help="separated by commas; boost+tcn is their blend, as auto makes it")
     parser.add_argument("--param", action="append", default=[])
     parser.add_argument("--folds", default="0,1,2,3,4")
     parser.add_argument("--thirds", type=int, default=3, help="of the training recordings on which decoders are chosen")
@@ -126,11 +128,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     study, names = Study(args), args.models.split(",")
-    params = read_params(args.param, names, "")
+    params = read_params(args.param, [name for name in names if "+" not in name], "")
     found = {(name, way): part for name in names for way, part in study.model(name, params.get(name, {})).items()}
-    if args.blend:
-        parts = args.blend.split(",")
-        found |= {("+".join(parts), way): part for way, part in study.blend(parts).items()}
     report(study, found, args)
 
 
