@@ -23,7 +23,7 @@ from ethobench.runs import Engine, Result, Store
 from ethobench.runs.perform import _load
 
 PEOPLE = (Annotator("annotator-id_1", delay=0.0, jitter=0.0, missed=0.0), Annotator("annotator-id_2", delay=0.6, jitter=0.05, missed=0.1))
-TINY = {"past": 8, "future": 8, "gap": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 64}
+TINY = {"past": 8, "future": 8, "gap": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 512}
 SEEDS = (42, 43)
 WAYS_OF_TASK3 = ("fine-tuned", "fine-tuned, undecoded")
 

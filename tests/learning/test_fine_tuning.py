@@ -135,3 +135,6 @@ def test_models_that_do_not_fit_are_refused(mice, saved, tmp_path):
     tags = eb.load_dataset("synthetic/tag", individuals=2, seconds=20)
     with pytest.raises(MismatchError, match="other animals, keypoints or channels"):
         eb.create_model("conv1d", **TINY, init=str(saved)).fit(tags)
+    slow = eb.load_dataset("synthetic/pose", individuals=2, seconds=10, rate=20.0)
+    with pytest.raises(MismatchError, match="learnt at 30 Hz, these recordings run at 20 Hz"):
+        eb.create_model("conv1d", **TINY, init=str(saved)).fit(slow)

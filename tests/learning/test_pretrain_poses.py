@@ -93,7 +93,7 @@ def test_what_cannot_be_is_refused(mice, learnt, tmp_path):
         pretrain_poses(mice, tmp_path / "x", tasks=["guess"])
     with pytest.raises(EthobenchError, match="not 'features'"):
         pretrain_poses(mice, tmp_path / "x", inputs="features")
-    with pytest.raises(EthobenchError, match="no poses of two animals"):
+    with pytest.raises(EthobenchError, match="no poses of 2 animals"):
         pretrain_poses(eb.load_dataset("synthetic/tag", individuals=2, seconds=5), tmp_path / "x")
     data = eb.load_dataset("synthetic/pose", individuals=2, seconds=5)
     with pytest.raises(MismatchError, match="holds layers for model 'conv1d', not for 'dense'"):

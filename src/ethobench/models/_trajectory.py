@@ -182,11 +182,11 @@ class TrajectoryModel(Model):
             mine, theirs = getattr(self.params, name, None), getattr(before.params, name, None)
             if mine != theirs:
                 raise MismatchError(f"the model in {self.params.init} has {name}={theirs!r}, this one {mine!r}: give {name}={theirs!r}")
+        if before.inputs != self.inputs:
+            raise MismatchError(f"the model in {self.params.init} learnt from other animals, keypoints or channels than these")
         if self.rate and abs(before.preparation.rate - self.rate) > 1e-6 * self.rate:
             rates = f"{before.preparation.rate:g} Hz, these recordings run at {self.rate:g} Hz"
             raise MismatchError(f"the model in {self.params.init} learnt at {rates}: its windows would have another length")
-        if before.inputs != self.inputs:
-            raise MismatchError(f"the model in {self.params.init} learnt from other animals, keypoints or channels than these")
         return before
 
     def _pretrained(self, folder: Path) -> TrajectoryModel:
