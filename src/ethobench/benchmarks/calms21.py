@@ -59,6 +59,8 @@ VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "attention": {"baseline": {**_short, "epochs": 20}},
 }
 """Published configurations of the networks, by model and setting."""
+CONDITIONED = {"condition": "annotator", "together": 1}
+"""One network for all annotators; frames in a row are learnt for one of them only."""
 PAPER = {"past": 100, "future": 100, "gap": 2, "augment": ["rotation", "translation", "reflection"]}
 """What the paper tells of the network that tasks 2 and 3 begin with, where its code did otherwise."""
 TUNED = {
@@ -175,7 +177,7 @@ def _fine_tuning(task: int, first: Dataset, data: Dataset, model: str, told: Pro
         conditioned[job.seed] = _together(data, model, job, before)
     yield [*jobs, *conditioned.values()]
     yield [
-        _style(data, model, group, conditioned[seed], {**before, "condition": "annotator"}, "conditioned")
+        _style(data, model, group, conditioned[seed], {**before, **CONDITIONED}, "conditioned")
         for seed in told.seeds
         for group in _with_both(data)
     ]
@@ -203,7 +205,7 @@ def _style(data: Dataset, model: str, group: str, begin: Job, before: Mapping[st
 
 def _together(data: Dataset, model: str, begin: Job, before: Mapping[str, Any]) -> Job:
     """Learn from all annotators at once, each with a style of their own."""
-    job = _style(data, model, _with_both(data)[0], begin, {**before, "condition": "annotator"}, "fine-tuned")
+    job = _style(data, model, _with_both(data)[0], begin, {**before, **CONDITIONED}, "fine-tuned")
     return replace(job, train=tuple(_of(data, "train")), teacher="all", stage="beginning", setting="conditioned", keep=("model",))
 
 
