@@ -3,7 +3,8 @@
     python benchmarks/styles.py [--minutes 10] [--seeds 42,43,44] [--folder DIR]
 
 Poses, and people who are late, thorough or generous in different ways, are made on the spot and written in CalMS21's own format; then
-`ethobench run calms21 --tasks 2` does the rest, with the published steps of fine-tuning and shorter windows and trainings.
+`ethobench run calms21 --tasks 2` does the rest, with the published steps of fine-tuning, poses as the first animal sees them, and
+shorter windows and trainings.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PEOPLE = (
     Annotator("annotator-id_3", delay=0.2, jitter=0.1, missed=0.1, shortest=1.5, generous=0.4),
 )
 FIRST = Annotator("annotator-id_0", delay=0.2, jitter=0.05, missed=0.02)
-NETWORK = ("past=25", "future=25", "gap=1", "together=20", "batch=64", "conv1d.samples=40000")
+NETWORK = ("past=25", "future=25", "gap=1", "inputs=egocentric", "augment=reflection", "together=20", "batch=64", "samples=15000")
 
 
 def write_task(folder: Path, task: int, people: tuple[Annotator, ...], train: int, minutes: float) -> None:
