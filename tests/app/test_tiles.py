@@ -65,6 +65,7 @@ def test_a_single_frame_leaves_a_trace_in_a_million():
     assert found[777_777 >> level, 1] == 1
 
 
+@example(spans=[(724, 300), (725, 0)], index=2)
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 300)), max_size=30), st.integers(0, 3))
 def test_few_bouts_are_told_as_they_are(spans, index):
     """Those that reach into the tile, long or nested ones included, and no others."""

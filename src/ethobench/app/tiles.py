@@ -57,7 +57,7 @@ class TrackTiles:
         a, first, last = self.annotation, int(edges[0]), int(edges[-1])
         begin, end = np.searchsorted(self._reach, first, side="left"), np.searchsorted(a.start, last, side="right")
         inside = np.arange(begin, end)
-        inside = inside[(a.stop[inside] > first) | (a.start[inside] == a.stop[inside])]
+        inside = inside[(a.stop[inside] > first) | ((a.start[inside] == a.stop[inside]) & (a.start[inside] >= first))]
         hidden = iv.clip(self._hidden, first, last)
         if len(inside) + len(hidden.start) > BOUTS:
             return {"shares": encode(self._shares(edges)), "points": self._points(inside, edges)}
