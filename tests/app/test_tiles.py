@@ -6,7 +6,7 @@ import base64
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ethobench import Annotation, Behavior, Ethogram, Prediction
