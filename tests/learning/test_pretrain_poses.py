@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -73,11 +74,41 @@ def test_conv1d_begins_with_it(learnt):
     assert model.predict(data.recordings[0]).probabilities.shape == (600, 4)
 
 
-@pytest.mark.parametrize("task", ["masked", "attributes"])
+@pytest.mark.parametrize("task", ["masked", "arrow", "attributes"])
 def test_either_task_alone(task, mice, tmp_path):
     card = pretrain_poses(mice, tmp_path / "out", **SHAPE, tasks=[task], augment=["rotation"], inputs="egocentric", epochs=1, samples=100)
     assert card["tasks"] == [task]
     assert np.isfinite(card["losses"]).all()
+
+
+def test_time_is_turned_in_half_of_the_windows(mice):
+    from ethobench.learning.pretrain_poses import PosePretexts, _windows
+    from ethobench.learning.trajectories import Reach
+    from ethobench.learning.trajectory_inputs import learn_preparation
+
+    how = learn_preparation(mice.recordings, "coordinates", 30.0, causal=False)
+    windows = _windows(mice.recordings, how, Reach(10, 10, 1), 64, None, ())
+    plan = windows.draw(np.random.default_rng(0))[0]
+    seen, targets = PosePretexts(windows, ("arrow", "attributes")).gather(plan)
+    whole, levels = windows.gather(plan)
+    turned = targets[:, 0] == 1
+    assert 0.2 < turned.mean() < 0.8
+    assert np.array_equal(seen[turned], whole[turned][:, ::-1])
+    assert np.array_equal(seen[~turned], whole[~turned])
+    assert np.array_equal(targets[:, 1:], levels)
+
+
+def test_one_animal_will_do_where_no_attributes_are_told(mice, tmp_path):
+    alone = tuple(r.copy(signals=dataclasses.replace(r.signals, **_first(r.signals))) for r in mice)
+    data = dataclasses.replace(mice, recordings=alone)
+    card = pretrain_poses(data, tmp_path / "one", **SHAPE, epochs=1, batch=32, tasks=["arrow", "masked"])
+    assert card["tasks"] == ["masked", "arrow"]
+    with pytest.raises(EthobenchError, match="reach as far ahead as back"):
+        pretrain_poses(data, tmp_path / "two", **{**SHAPE, "past": SHAPE["past"] + 1}, tasks=["arrow"])
+
+
+def _first(poses):
+    return {"positions": poses.positions[:, :1], "confidence": poses.confidence[:, :1], "individuals": poses.individuals[:1]}
 
 
 def test_the_same_seed_gives_the_same(mice, tmp_path):
@@ -89,7 +120,7 @@ def test_what_cannot_be_is_refused(mice, learnt, tmp_path):
     out, _ = learnt
     with pytest.raises(EthobenchError, match="left alone"):
         pretrain_poses(mice, out)
-    with pytest.raises(EthobenchError, match="tasks are some of masked, attributes, not guess"):
+    with pytest.raises(EthobenchError, match="tasks are some of masked, arrow, attributes, not guess"):
         pretrain_poses(mice, tmp_path / "x", tasks=["guess"])
     with pytest.raises(EthobenchError, match="not 'features'"):
         pretrain_poses(mice, tmp_path / "x", inputs="features")

@@ -13,7 +13,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder for what was learnt.")],
     config: Annotated[str, typer.Option(help="Tags: size of the encoder: small, or harnet5, harnet10, harnet30.")] = "small",
     tasks: Annotated[
-        str, typer.Option(help="Poses: what is learnt: masked (tell what was hidden), attributes (tell programmed ones), or both.")
+        str, typer.Option(help="Poses: some of masked (tell what was hidden), arrow (which way time runs), attributes (programmed ones).")
     ] = "masked,attributes",
     epochs: Annotated[int, typer.Option(help="At most; it stops when held-out individuals gain nothing.", min=1)] = 50,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,

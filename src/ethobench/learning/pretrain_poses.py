@@ -28,7 +28,7 @@ from ethobench.learning.trajectory_inputs import Preparation, learn_preparation
 if TYPE_CHECKING:
     from torch import Tensor
 
-TASKS = ("masked", "attributes")
+TASKS = ("masked", "arrow", "attributes")
 INPUTS = ("coordinates", "egocentric")
 LEVELS, ATTRIBUTES = 3, 10
 BODY_PIXELS = 95.0  # how long a mouse of CalMS21 is, whose pixels the attributes' thresholds are told in
@@ -57,10 +57,13 @@ class PosePretexts:
     def gather(self, plan: Plan, /) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return windows in which something is hidden; what was hidden (NaN elsewhere), then the attributes' levels."""
         whole, levels = self.windows.gather(plan)
-        hidden = hide(whole.shape, np.random.default_rng(plan.seed)) & (whole != 0)
+        random = np.random.default_rng(plan.seed)
+        turned = random.random(len(whole)) < 0.5 if "arrow" in self.tasks else np.zeros(len(whole), dtype=bool)
+        whole = np.where(turned[:, None, None], whole[:, ::-1], whole)
+        hidden = hide(whole.shape, random) & (whole != 0)
         wanted = np.where(hidden, whole, np.float32(np.nan))[:, ::EVERY].reshape(len(whole), -1)
         seen = np.where(hidden, np.float32(0), whole) if "masked" in self.tasks else whole
-        parts = {"masked": wanted, "attributes": levels.astype(np.float32)}
+        parts = {"masked": wanted, "arrow": turned[:, None].astype(np.float32), "attributes": levels.astype(np.float32)}
         return seen, np.concatenate([parts[task] for task in self.tasks], axis=1)
 
 
@@ -86,7 +89,7 @@ def pretrain_poses(
     inputs: str = "coordinates",
     layers: Sequence[int] = (128, 64, 32),
     kernel: int = 5,
-    tasks: Sequence[str] = TASKS,
+    tasks: Sequence[str] = ("masked", "attributes"),
     augment: Sequence[str] = (),
     epochs: int = 20,
     patience: int = 5,
@@ -109,9 +112,9 @@ def pretrain_poses(
         A folder that is not there yet; it appears whole or not at all.
     past, future, gap, inputs, layers, kernel
         As for the model that is to begin with it.
-    tasks : sequence of {"masked", "attributes"}
-        Tell where keypoints were that are hidden; tell the programmed attributes of the current frame (speeds, distances, angles of
-        two animals, each in three levels).
+    tasks : sequence of {"masked", "arrow", "attributes"}
+        Tell where keypoints were that are hidden; tell whether time runs backwards; tell the programmed attributes of the current
+        frame (speeds, distances, angles of two animals, each in three levels).
     augment : sequence of str
         See `learning.augmentation`.
     epochs, patience : int
@@ -134,9 +137,11 @@ def pretrain_poses(
     require_torch("pre-training")
     from ethobench.learning.trajectory_networks import convolutional
 
-    out, tasks = Path(out), tuple(dict.fromkeys(tasks))
+    out, tasks = Path(out), tuple(task for task in TASKS if task in tasks) if {*tasks} <= {*TASKS} else tuple(tasks)
     _check(data, out, inputs, tasks)
     check_augmentations(augment)
+    if "arrow" in tasks and past != future:
+        raise EthobenchError("whether time runs backwards is told of windows that reach as far ahead as back: give past and future alike")
     reach, rate = Reach(past, future, gap), float(data.recordings[0].rate or 1.0)
     how = learn_preparation(data.recordings, inputs, rate, causal=future == 0, keypoints=data.keypoints)
     check_layout(augment, how.layout())
@@ -147,7 +152,7 @@ def pretrain_poses(
         windows = _windows(own, how, reach, batch, samples, () if held else tuple(augment))
         parts.append(PosePretexts(windows, tasks))
     told = len(range(0, reach.frames, EVERY)) * how.n_inputs
-    sizes = {"masked": told, "attributes": ATTRIBUTES * LEVELS}
+    sizes = {"masked": told, "arrow": 1, "attributes": ATTRIBUTES * LEVELS}
     with own_random_state(seed):
         network = convolutional(reach.frames, how.n_inputs, sum(sizes[task] for task in tasks), tuple(layers), kernel, 0.0)
     settings = Training(epochs, learning_rate, amsgrad=False, schedule="none", patience=patience, seed=seed)
@@ -173,7 +178,7 @@ def pretrain_poses(
 
 
 def pretext_loss(tasks: Sequence[str], told: int, variances: NDArray[np.float32]) -> Loss:
-    """Make the sum of what the tasks cost: the squared error of what was hidden, as a share of its variance; the cross-entropy of levels.
+    """Make the sum of what the tasks cost: the squared error of what was hidden, as a share of its variance; cross-entropies of the others.
 
     Parameters
     ----------
@@ -195,6 +200,9 @@ def pretext_loss(tasks: Sequence[str], told: int, variances: NDArray[np.float32]
             hidden = ~wanted.isnan()
             errors = (outputs[:, :told] - wanted.nan_to_num()).square() / variance.to(outputs.device).repeat(told // len(variance))
             total = total + (errors * hidden).sum() / hidden.sum().clamp(min=1)
+        if "arrow" in tasks:
+            place = told if "masked" in tasks else 0
+            total = total + torch.nn.functional.binary_cross_entropy_with_logits(outputs[:, place], targets[:, place])
         if "attributes" in tasks:
             scores = outputs[:, -ATTRIBUTES * LEVELS :].reshape(-1, LEVELS)
             total = total + torch.nn.functional.cross_entropy(scores, targets[:, -ATTRIBUTES:].reshape(-1).long(), ignore_index=-1)
@@ -217,6 +225,9 @@ def _levels(recording: Recording, how: Preparation) -> NDArray[np.int16]:
     poses = recording.signals
     if not isinstance(poses, Poses):
         raise EthobenchError(f"recording {recording.id!r} has no poses")
+    if len(poses.individuals) < 2:  # there are none; every frame in which the animal is seen is an example
+        seen = np.isfinite(poses.positions[..., 0]).any(axis=(1, 2))
+        return np.where(seen, 0, -1).astype(np.int16)[:, None].repeat(ATTRIBUTES, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         found = programmed_attributes(bridge(poses, rate=how.rate), how.rate, pixels=BODY_PIXELS / how.unit, keypoints=how.stated)
     return found.levels.astype(np.int16)
