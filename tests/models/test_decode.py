@@ -136,3 +136,16 @@ def test_other_rates_are_decoded_at_the_rate_of_the_training():
     with pytest.warns(UserWarning, match="resampled to 25 Hz"):
         found = len(model.predict(fast).annotation)
     assert 0.5 * usual <= found <= 2 * usual
+
+
+def test_events_without_a_duration_are_said_not_to_be_learnt(data):
+    from ethobench import Annotation, Behavior, Ethogram
+
+    ethogram = Ethogram([*data.ethogram, Behavior("bite", point=True)], data.ethogram.background_name)
+    first = data.recordings[0]
+    told = first.annotation()
+    columns = (np.append(told.start, 30), np.append(told.stop, 30), np.append(told.behavior, len(ethogram) - 1))
+    bitten = Annotation.from_bouts(*columns, ethogram, told.rate, told.n_frames)
+    study = dataclasses.replace(data, recordings=(first.copy(annotations={"truth": bitten}),), ethogram=ethogram)
+    with pytest.warns(UserWarning, match="not learnt, and not predicted: bite"):
+        create_model("rf", **SMALL).fit(study)
