@@ -5,7 +5,7 @@
 
 Of each model and fold, the probabilities of the test recordings, and out-of-fold ones of the training recordings, are kept in the
 cache, so that a run that is started again does what is missing. Decoders are chosen on training recordings alone; so is the blend of
-models, as the model `auto` does it. Printed are figures of all recordings together (each tested once), and differences to the best
+models, as the model `auto` does it; `auto` itself is trained once a fold, since it does all of this within. Printed are figures of all recordings together (each tested once), and differences to the best
 smoothed baseline, with intervals over individuals; the CSV file has one row for each recording, way of decoding and figure.
 """
 
@@ -91,13 +91,17 @@ class Study:
 
     def model(self, name: str, params: dict[str, Any]) -> dict[str, dict[str, Annotation]]:
         """Return the annotations of all test recordings by each way to decode."""
-        ways = dict(list(WAYS.items())[:1]) if name == "chance" else WAYS  # of noise there is nothing to decode
+        wanted = {"chance": ("frame by frame",), "auto": ("frame by frame", "decoded")}  # of noise there is nothing to decode
+        ways = {way: sequences for way, sequences in WAYS.items() if way in wanted.get(name, WAYS)}
         found: dict[str, dict[str, Annotation]] = {way: {} for way in ways}
         for fold in self.folds:
             path = self.args.cache / f"{self.data.name or 'data'}-{name}-{fold}-decoded.npz"
             if not path.is_file():
-                told, said, priors = self.blended(name.split("+"), fold) if "+" in name else (*self.sides(name, params, fold), {})
-                made = {way: self.decode(sequences, told, said, priors) for way, sequences in ways.items()}
+                if name == "auto":
+                    made = self.automatic(params, fold)
+                else:
+                    told, said, priors = self.blended(name.split("+"), fold) if "+" in name else (*self.sides(name, params, fold), {})
+                    made = {way: self.decode(sequences, told, said, priors) for way, sequences in ways.items()}
                 codes = {f"{way}/{r}": a.to_codes().astype(np.int16) for way, part in made.items() for r, a in part.items()}
                 np.savez_compressed(path, **codes)
             with np.load(path) as stored:
@@ -106,6 +110,15 @@ class Study:
                     if way in found:
                         found[way][r] = Annotation.from_frames(stored[key], self.data.ethogram, self.data[r].rate or 1.0, unobserved=-1)
         return found
+
+    def automatic(self, params: dict[str, Any], fold: int) -> dict[str, dict[str, Annotation]]:
+        """Return what a model says that chooses its own decoder, before and after decoding."""
+        started, data = time.perf_counter(), self.data
+        model = eb.create_model("auto", seed=fold, **params).fit(data.select(recordings=[r.id for r in data if data.folds[r.id] != fold]))
+        print("   ", f"{time.perf_counter() - started:.0f} s,", *(row["weight"] for row in model.account["candidates"]), flush=True)
+        said = {r.id: model.predict(r) for r in data if data.folds[r.id] == fold}
+        plain = {name: Prediction(p.probabilities, p.ethogram, p.rate, exclusive=p.exclusive).annotation for name, p in said.items()}
+        return {"frame by frame": plain, "decoded": {name: p.annotation for name, p in said.items()}}
 
     def blended(self, names: list[str], fold: int) -> tuple[Predictions, Predictions, dict[str, float]]:
         """Return what the blend of some models says, as `sides` does, and the priors of its decoder."""

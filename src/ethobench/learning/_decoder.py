@@ -1,4 +1,4 @@
-"""From probabilities to bouts: thresholds, smoothing, the most probable sequence, shortest bouts and gaps."""
+"""From probabilities to bouts: thresholds, smoothing, the most probable sequence or the best division, shortest bouts and gaps."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError
 from ethobench.core.intervals import Intervals
+from ethobench.learning._judge import Judge
 from ethobench.learning._smoothing import HIDDEN, majority, smooth, without_short_bouts, without_short_gaps
 from ethobench.learning._viterbi import NOTHING, Dynamics, most_probable
 
@@ -25,7 +26,7 @@ LEAST = 1e-6  # probabilities below it say no more than it does
 class Decoder:
     """How probabilities become bouts; without any setting, the most probable behaviour or all above a half.
 
-    The steps, in this order: priors, smoothing, thresholds, the most probable sequence, short gaps, short bouts.
+    The steps, in this order: priors, smoothing, thresholds, the most probable sequence or the best division, short gaps, short bouts.
 
     Attributes
     ----------
@@ -42,6 +43,8 @@ class Decoder:
     dynamics : mapping of str to Dynamics
         For the most probable sequence: of all behaviours together under ``""`` where they are exclusive, else of each
         behaviour and its absence; none for frame by frame.
+    judges : mapping of str to Judge
+        In place of dynamics, and under the same names: for the division into those bouts that are worth most as wholes.
     trust : float
         How much a frame's probabilities count against the dynamics. Neighbouring frames tell much the same, so well below 1.
     min_gap, min_bout : mapping of str to float
@@ -61,6 +64,7 @@ class Decoder:
     smoothing: str = "none"
     smooth_seconds: float = 0.0
     dynamics: Mapping[str, Dynamics] = field(default_factory=dict)
+    judges: Mapping[str, Judge] = field(default_factory=dict)
     trust: float = 1.0
     min_gap: Mapping[str, float] = field(default_factory=dict)
     min_bout: Mapping[str, float] = field(default_factory=dict)
@@ -79,7 +83,7 @@ class Decoder:
         """Return plain values that JSON can hold."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in plain.items()}
-        return {**plain, "dynamics": {name: part.to_dict() for name, part in self.dynamics.items()}}
+        return plain | {kind: {name: part.to_dict() for name, part in plain[kind].items()} for kind in ("dynamics", "judges")}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
@@ -92,7 +96,8 @@ class Decoder:
             values |= {name: float(plain[name]) for name in ("smooth_seconds", "trust") if name in plain}
             for name in ("priors", "thresholds", "min_gap", "min_bout"):
                 values[name] = {str(key): float(value) for key, value in plain.get(name, {}).items()}
-            values["dynamics"] = {str(key): Dynamics.from_dict(part) for key, part in plain.get("dynamics", {}).items()}
+            for name, kind in (("dynamics", Dynamics), ("judges", Judge)):
+                values[name] = {str(key): kind.from_dict(part) for key, part in plain.get(name, {}).items()}
         except (TypeError, ValueError, AttributeError) as error:
             raise EthobenchError(f"this is no decoder: {error}") from None
         return cls(**values)
@@ -169,7 +174,9 @@ class Decoder:
         self, columns: Array, names: tuple[str, ...], ethogram: Ethogram, rate: float, hidden: NDArray[np.bool_]
     ) -> list[Intervals]:
         nothing = len(ethogram) if ethogram.background is None else ethogram.background
-        if NOTHING in self.dynamics:
+        if NOTHING in self.judges:
+            codes = self.judges[NOTHING].divide(columns, names, rate)
+        elif NOTHING in self.dynamics:
             evidence = self.trust * np.log(np.where(hidden[:, None], 1.0, np.maximum(columns, LEAST)))
             codes = most_probable(evidence, self.dynamics[NOTHING].in_order(names), rate)
         else:
@@ -191,7 +198,9 @@ class Decoder:
                 spans.append(iv.empty())
                 continue
             yes = np.where(hidden, 0.0, columns[:, code])
-            if name in self.dynamics:
+            if name in self.judges:
+                on = self.judges[name].divide(on_or_off(columns[:, code]), (NOTHING, name), rate) == 1
+            elif name in self.dynamics:
                 both = np.stack([np.where(hidden, 1.0, 1 - yes), np.where(hidden, 1.0, yes)], axis=1)
                 on = most_probable(self.trust * np.log(np.maximum(both, LEAST)), self.dynamics[name].in_order((NOTHING, name)), rate) == 1
             else:
@@ -229,6 +238,11 @@ def prior_factors(trained: Mapping[str, float], true: Mapping[str, float], *, ex
     if exclusive:
         return {name: float(true[name] / trained[name]) for name in trained}
     return {name: float(true[name] * (1 - trained[name]) / (trained[name] * (1 - true[name]))) for name in trained}
+
+
+def on_or_off(probability: Array) -> Array:
+    """Return the columns of a behaviour's absence and of the behaviour."""
+    return np.stack([1 - probability, probability], axis=1)
 
 
 def _frames(seconds: float, rate: float) -> int:

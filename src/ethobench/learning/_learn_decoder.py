@@ -1,4 +1,4 @@
-"""What a decoder learns from training recordings: thresholds, durations, and what follows what."""
+"""What a decoder learns from training recordings: thresholds, durations, what follows what, and what bouts look like."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core import intervals as iv
-from ethobench.learning._decoder import Array, Decoder
+from ethobench.learning._decoder import Array, Decoder, on_or_off
+from ethobench.learning._judge import Judge, learn_judge
 from ethobench.learning._viterbi import NOTHING, Dynamics
 
 Codes = NDArray[np.int64]
@@ -55,6 +56,23 @@ class Lessons:
         if most_stages not in self._dynamics:
             self._dynamics[most_stages] = learn_dynamics(self.truths.values(), exclusive=self.exclusive, most_stages=most_stages)
         return self._dynamics[most_stages]
+
+    @cached_property
+    def judges(self) -> dict[str, Judge]:
+        """Judges of bouts, as `Decoder.judges` takes them; none of behaviours of which there is too little to learn from."""
+        prepared = {name: Decoder(priors=self.priors).prepare(prediction) for name, prediction in self.predictions.items()}
+        learnt: dict[str, Judge | None] = {}
+        if self.exclusive:
+            states = next(iter(prepared.values()))[1]
+            tracks = [(prepared[name][0], _codes(truth), truth.rate) for name, truth in self.truths.items()]
+            learnt[NOTHING] = learn_judge(tracks, states, self.typical_seconds)
+        else:
+            for code, behavior in enumerate(self.ethogram):
+                if code != self.ethogram.background and not behavior.point:
+                    own = {name: columns[:, code] for name, (columns, _) in prepared.items()}
+                    tracks = [(on_or_off(own[name]), _track_codes(truth, code), truth.rate) for name, truth in self.truths.items()]
+                    learnt[behavior.name] = learn_judge(tracks, (NOTHING, behavior.name), self.typical_seconds)
+        return {name: judge for name, judge in learnt.items() if judge is not None}
 
     @cached_property
     def durations(self) -> tuple[dict[str, Array], dict[str, Array]]:

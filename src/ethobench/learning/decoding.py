@@ -25,6 +25,7 @@ BALANCED = "balanced"
 BOTH = ("f1", "bout_f1")
 WINDOWS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # of the typical duration of a bout
 TRUSTS = (1.0, 0.3, 0.1, 0.03)
+WORTHS = ((0.15, 0.25), (0.15, 0.5), (0.25, 0.5), (0.25, 1.0), (0.4, 1.0))  # a price, and what frames are worth
 STAGES = 4  # at most; more cost time and gain little
 SHORTEST = (0.02, 0.05, 0.1)  # quantiles of the true durations below which bouts and gaps are not believed
 WORSE = 0.005  # further down the same way no better recipe is expected
@@ -47,6 +48,8 @@ class Recipe:
         The most stages of a behaviour in the most probable sequence; 0 for frame by frame, 1 for plain Viterbi.
     trust : float
         As for `Decoder`.
+    worth : tuple of float
+        The price and filling of bouts that are judged as wholes (`Judge`); none for other decoders.
     shortest : float
         The quantile of true durations that bounds bouts and gaps from below.
     """
@@ -56,18 +59,23 @@ class Recipe:
     window: float = 0.0
     stages: int = 0
     trust: float = 1.0
+    worth: tuple[float, float] | None = None
     shortest: float = 0.0
 
     def learn(self, lessons: Lessons) -> Decoder:
         """Make a decoder from training recordings."""
         gaps, bouts = lessons.shortest(self.shortest) if self.shortest else ({}, {})
         seconds = self.window * lessons.typical_seconds if self.window else 0.0
+        judges = lessons.judges if self.worth else {}
+        if self.worth:
+            judges = {name: replace(judge, price=self.worth[0], filling=self.worth[1]) for name, judge in judges.items()}
         return Decoder(
             priors=lessons.priors,
             thresholds=lessons.thresholds(self.smoothing, seconds) if self.thresholds else {},
             smoothing=self.smoothing,
             smooth_seconds=seconds,
             dynamics=lessons.dynamics(self.stages) if self.stages else {},
+            judges=judges,
             trust=self.trust,
             min_gap=gaps,
             min_bout=bouts,
@@ -108,8 +116,8 @@ def fit_decoder(
     """Choose a decoder for out-of-fold predictions of training recordings.
 
     Recipes are tried from simple to complicated: thresholds, smoothing, the most probable sequence with plain and with more
-    regular durations, shortest bouts and gaps. What a recipe learns comes from some groups, how good it is from the others; the
-    best one learns from all.
+    regular durations, the best division into bouts that are judged as wholes, shortest bouts and gaps. What a recipe learns comes
+    from some groups, how good it is from the others; the best one learns from all.
 
     Parameters
     ----------
@@ -127,7 +135,8 @@ def fit_decoder(
     priors : mapping of str to float, optional
         Of the decoder (`prior_factors`).
     sequences : bool
-        Whether to try the most probable sequence of behaviours too; without, frames are smoothed at most.
+        Whether to try the most probable sequence of behaviours and the best division into bouts too; without, frames are smoothed
+        at most.
 
     Returns
     -------
@@ -149,7 +158,9 @@ def fit_decoder(
     for stages in _stages(everything) if sequences else ():
         for tuned in (False, True):
             search.climb([Recipe(thresholds=tuned, stages=stages, trust=trust) for trust in TRUSTS])
-    search.climb([replace(search.best.recipe, shortest=quantile) for quantile in SHORTEST])
+    search.climb([Recipe(worth=worth) for worth in WORTHS] if sequences else [])
+    if search.best.recipe.worth is None:  # whoever judges bouts has seen how short they are
+        search.climb([replace(search.best.recipe, shortest=quantile) for quantile in SHORTEST])
     best = search.best
     return best.recipe.learn(everything), [replace(trial, chosen=trial is best) for trial in search.trials]
 

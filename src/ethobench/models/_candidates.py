@@ -14,6 +14,8 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core import intervals as iv
+from ethobench.core.folds import kept_together
+from ethobench.learning.blending import fit_blend
 from ethobench.learning.calibration import log_loss
 from ethobench.metrics import score
 from ethobench.models._base import Model
@@ -58,12 +60,15 @@ class Candidate:
     folds : int
         How many models that took.
     seconds : float
+    dropped : bool
+        Whether it was left after the first fold.
     """
 
     name: str
     predictions: dict[str, Prediction] = field(default_factory=dict)
     folds: int = 0
     seconds: float = 0.0
+    dropped: bool = False
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Learn from the recordings that are not held out."""
@@ -87,12 +92,13 @@ class Candidate:
         return taken
 
     def row(self, truths: Mapping[str, Annotation]) -> dict[str, Any]:
-        """Return what to tell of it."""
+        """Return what to tell of it, from the recordings that it was judged on."""
         told: dict[str, Any] = {"candidate": self.name, "folds": self.folds, "seconds": round(self.seconds, 1)}
-        if truths:
-            found = score({n: self.predictions[n].annotation for n in truths}, truths, resamples=0, behaviors="all").overall
+        known = {name: truth for name, truth in truths.items() if name in self.predictions}
+        if known:
+            found = score({n: self.predictions[n].annotation for n in known}, known, resamples=0, behaviors="all").overall
             told |= {name: round(float(found[name]), 4) for name in ("f1", "bout_f1") if found.get(name) is not None}
-            told["log_loss"] = round(log_loss({n: self.predictions[n] for n in truths}, truths), 4)
+            told["log_loss"] = round(log_loss({n: self.predictions[n] for n in known}, known), 4)
         return told
 
 
@@ -131,14 +137,16 @@ class TcnCandidate(Candidate):
         return model
 
 
-def run_candidates(data: Dataset, truths: Mapping[str, Annotation], like: Model, clock: Clock, n_folds: int) -> list[Candidate]:
-    """Judge the candidates that there is time for.
+def run_candidates(
+    data: Dataset, truths: Mapping[str, Annotation], known: Mapping[str, Annotation], like: Model, clock: Clock, n_folds: int
+) -> list[Candidate]:
+    """Judge the candidates that there is time for, and drop the network after one fold if it adds nothing to the trees there.
 
     Parameters
     ----------
     data : Dataset
-    truths : mapping of recording to Annotation
-        What is to be learnt.
+    truths, known : mapping of recording to Annotation
+        What is to be learnt, and what of it can be judged (`learnable`).
     like : Model
         Whose seed, inputs and rate the candidates share.
     clock : Clock
@@ -167,9 +175,24 @@ def run_candidates(data: Dataset, truths: Mapping[str, Annotation], like: Model,
     tcn = _tcn(data, truths, like, clock, used, REFIT * taken)
     if tcn is None:
         return [boost]
-    for held_out in used:
+    tcn.judge(data, used[0])
+    if len(used) > 1 and not _helps(tcn, boost, known, kept_together(data)):
+        tcn.dropped = True
+        clock.notes.append("on the first fold the network added nothing to the trees, so it was left at that")
+        return [boost, tcn]
+    for held_out in used[1:]:
         tcn.judge(data, held_out)
     return [boost, tcn]
+
+
+def _helps(candidate: Candidate, first: Candidate, known: Mapping[str, Annotation], groups: Mapping[str, str]) -> bool:
+    """Tell whether the blend of both gives the candidate a weight, by the recordings that it was judged on so far."""
+    names = [name for name in candidate.predictions if name in known and iv.total(known[name].observed.anywhere())]
+    if not names:
+        return True
+    said = {each.name: {name: each.predictions[name] for name in names} for each in (first, candidate)}
+    blend, _ = fit_blend(said, {name: known[name] for name in names}, groups)
+    return blend.weights[candidate.name] > 0
 
 
 def _tcn(

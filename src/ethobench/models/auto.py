@@ -67,7 +67,7 @@ class Auto(SignalModel):
     packages = Boost.packages
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
-    revision = 2
+    revision = 3
 
     parts: dict[str, Model]
     blend: Blend
@@ -82,7 +82,8 @@ class Auto(SignalModel):
         merged = learnable(data, {name: truth.without_subjects() for name, truth in truths.items()}, self.params.folds)
         groups = kept_together(data)
         clock = Clock(self.params.budget)
-        candidates = run_candidates(data, truths, self, clock, self.params.folds)
+        tried = run_candidates(data, truths, merged, self, clock, self.params.folds)
+        candidates = [candidate for candidate in tried if not candidate.dropped]
         judged = {name: truth for name, truth in merged.items() if all(name in c.predictions for c in candidates)}
         said = {c.name: {name: c.predictions[name] for name in judged} for c in candidates}
         self.blend, self.decoder = Blend({candidates[0].name: 1.0}, {}), Decoder()
@@ -93,7 +94,7 @@ class Auto(SignalModel):
             self.decoder, trials = choose_decoder(joined, judged, self.params.metric, groups, priors)
         self.familiar = Familiar.of([self._baseline(recording) for recording in data])
         self.parts = {c.name: c.learn_all() for c in candidates if self.blend.weights[c.name] > 0}
-        rows = [{**c.row(judged), "weight": self.blend.weights[c.name]} for c in candidates]
+        rows = [{**c.row(judged), "weight": self.blend.weights.get(c.name, 0.0)} for c in tried]
         self.account = {"candidates": rows, "budget": clock.budget, "seconds": round(clock.elapsed, 1), "notes": clock.notes}
         if judged:
             plain = {name: weighted_mean({c: own[name] for c, own in said.items()}, self.blend.weights) for name in judged}
