@@ -5,8 +5,9 @@
 
 Of each model and fold, the probabilities of the test recordings, and out-of-fold ones of the training recordings, are kept in the
 cache, so that a run that is started again does what is missing. Decoders are chosen on training recordings alone; so is the blend of
-models, as the model `auto` does it; `auto` itself is trained once a fold, since it does all of this within. Printed are figures of all recordings together (each tested once), and differences to the best
-smoothed baseline, with intervals over individuals; the CSV file has one row for each recording, way of decoding and figure.
+models, as the model `auto` does it; `auto` itself is trained once a fold, since it does all of this within. Printed are figures of
+all recordings together (each tested once), and differences to the best smoothed baseline, with intervals over individuals; the CSV
+file has one row for each recording, way of decoding and figure.
 """
 
 from __future__ import annotations

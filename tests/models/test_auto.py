@@ -58,6 +58,17 @@ def test_it_compares_blends_decodes_and_comes_back(tag, tmp_path):
     assert again.account == model.account
 
 
+def test_a_network_that_adds_nothing_is_left_after_one_fold(tag, monkeypatch):
+    tcn = _candidates.Tcn
+    monkeypatch.setattr(_candidates, "Tcn", lambda seed=0, **told: tcn(seed=seed, updates=1, learning_rate=1e-9, **told))
+    model = eb.create_model("auto").fit(tag)
+    trees, network = model.account["candidates"]
+    assert (trees["folds"], trees["weight"], network["folds"], network["weight"]) == (3, 1.0, 1, 0.0)
+    assert trees["f1"] > network["f1"]
+    assert {*model.parts} == {"boost"}
+    assert model.account["notes"] == ["on the first fold the network added nothing to the trees, so it was left at that"]
+
+
 @pytest.mark.slow
 def test_a_short_budget_leaves_boosted_trees(tag):
     model = eb.create_model("auto", budget=0.001).fit(tag)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from ethobench import load_dataset
 from ethobench.benchmarks import results_table
+from ethobench.benchmarks.learning_curve import curve_table
 from ethobench.cli import report as command
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.reports import datasets_at_hand, render_report, summarize_store
@@ -121,6 +122,24 @@ def test_learning_curves_take_three_sizes(data, store, tmp_path):
     points = [row for row in rows_of(found) if row["measure"] == "f1"]
     assert [row["recordings"] for row in points] == [1, 2, 3]
     assert "learning-curves" not in figures_of(summarize_store(store))
+
+
+def test_the_report_tells_of_each_behaviour_whether_more_labels_would_help(data, store, tmp_path):
+    place = Store(tmp_path / "store")
+    for train, setting in ((1, "33.3% of the training data"), (3, "full")):
+        fields = {"train": tuple(r.id for r in data)[:train], "test": (data.recordings[3].id,), "model": "chance", "setting": setting}
+        plain = Job("own", "synthetic/tag", data.version, options=OPTIONS, **fields).to_dict()
+        assert perform(plain, str(place.root)) == ("done", "")
+    report = summarize_store(place)
+    rows = {row["behavior"]: row for row in rows_of(figures_of(report)["more-labels"])}
+    told = {row["behavior"]: row for row in curve_table(place)}
+    assert {*rows} == {name for name, row in told.items() if row["more_labels"]} != set()
+    for name, row in rows.items():
+        assert row["F1 at 33.3%"] == pytest.approx(told[name]["f1_33.3%"], abs=5e-4)
+        assert row["F1 at 100%"] == pytest.approx(told[name]["f1_100%"], abs=5e-4)
+        assert row["more labels"] == ("would help" if told[name]["gained"] >= 0.02 else "would hardly help")
+    assert "Would more labels help?" in render_report(report)
+    assert "more-labels" not in figures_of(summarize_store(store))
 
 
 def test_published_figures_stand_below_ours():

@@ -114,6 +114,32 @@ def learning_curves(rows: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> F
     )
 
 
+def more_labels(rows: Sequence[Mapping[str, Any]]) -> Figure | None:
+    """Tell behaviour by behaviour whether more labels would help; `rows` are those of `curve_table`, None where it has no curve."""
+    curved = [row for row in rows if row["more_labels"]]
+    if not curved:
+        return None
+    shares = sorted({name for row in curved for name in row if name.startswith("f1_")}, key=lambda name: float(name[3:-1]))
+    cells = [
+        (
+            *(row[name] for name in ("dataset", "model", "behavior")),
+            *(None if row.get(name) is None else round(row[name], 3) for name in shares),
+            round(row["gained"], 3),
+            row["more_labels"],
+        )
+        for row in curved
+    ]
+    return make_figure(
+        "more-labels",
+        "table",
+        "Would more labels help?",
+        "F1 of each behaviour after learning from a share of the training individuals, what twice as many brought of late, and whether "
+        "that is worth the work.",
+        ["dataset", "model", "behavior", *(f"F1 at {name[3:]}" for name in shares), "gained by twice as many", "more labels"],
+        cells,
+    )
+
+
 def coverage(accounts: Sequence[tuple[Job, Mapping[str, Any]]]) -> Figure | None:
     """Draw how much is left, and how good it is, where models abstain below a confidence; None where no model tells."""
     points: dict[tuple[str, str, float], list[tuple[float, float]]] = {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ethobench
+from ethobench.benchmarks.learning_curve import curve_table
 from ethobench.benchmarks.results import final_jobs, results_table
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError
@@ -17,7 +18,7 @@ from ethobench.formats import read_quietly
 from ethobench.metrics import Scores, score
 from ethobench.metrics._cases import Case
 from ethobench.reports._shape import Fact, Figure, Report
-from ethobench.reports.benchmarks import STEPS, coverage, failures, learning_curves, results, settings, timings
+from ethobench.reports.benchmarks import STEPS, coverage, failures, learning_curves, more_labels, results, settings, timings
 from ethobench.reports.summarize import in_words, score_group
 from ethobench.runs import Job, Store
 
@@ -65,6 +66,7 @@ def summarize_store(
         results(rows),
         settings(rows),
         learning_curves(rows, jobs),
+        more_labels(curve_table(store)),
         coverage([(d.job, d.account) for d in done]),
         timings([(d.job, d.timing) for d in done]),
         failures(failed),
