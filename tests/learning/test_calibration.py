@@ -114,6 +114,24 @@ def test_abstaining_leaves_less_and_better():
     assert curve[0].accuracy == pytest.approx((codes == said).mean())
 
 
+def test_abstaining_where_behaviours_overlap():
+    random = np.random.default_rng(0)
+    chances = random.beta(0.5, 0.5, (3000, 2))
+    frames = (random.random((3000, 2)) < chances).astype(np.int64)
+    ethogram = Ethogram(["groom", "rear"])
+    prediction, truth = Prediction(chances, ethogram, 10.0, exclusive=False), Annotation.from_frames(frames, ethogram, 10.0)
+    chances = prediction.probabilities  # in single precision
+    whole, sure = coverage_curve({"r": prediction}, {"r": truth}, [0.0, 0.9])
+    kept = (np.maximum(chances, 1 - chances) >= 0.9).all(axis=1)
+    right = ((chances >= 0.5) == frames).all(axis=1)
+    assert (whole.coverage, sure.coverage) == (1.0, pytest.approx(kept.mean()))
+    assert (whole.accuracy, sure.accuracy) == (pytest.approx(right.mean()), pytest.approx(right[kept].mean()))
+    said = chances[kept] >= 0.5
+    f1 = 2 * (said & (frames[kept] == 1)).sum(axis=0) / (said.sum(axis=0) + frames[kept].sum(axis=0))
+    assert sure.f1 == pytest.approx(f1.mean())
+    assert sure.accuracy > whole.accuracy + 0.05
+
+
 def test_unobserved_frames_teach_nothing():
     chances, codes = world(0)
     hidden = np.arange(len(codes)) % 3 == 0

@@ -180,31 +180,40 @@ def coverage_curve(
     Parameters
     ----------
     predictions, truths
-        As for `fit_calibration`; of behaviours that exclude each other.
+        As for `fit_calibration`.
     confidences : sequence of float
         Levels to abstain below.
 
     Returns
     -------
     list of Coverage
-        ``coverage``: share of the known frames; ``accuracy`` and ``f1`` (mean over behaviours without background) on those; NaN
-        where none is left.
+        ``coverage``: share of the known frames; ``accuracy`` (all of a frame is right) and ``f1`` (mean over behaviours without
+        background) on those; NaN where none is left.
     """
     sample = _sample(predictions, truths, {})
-    if not sample.exclusive:
-        raise EthobenchError("a coverage curve is drawn for behaviours that exclude each other")
     ethogram = next(iter(predictions.values())).ethogram
-    confidence, said, true = sample.probabilities.max(axis=1), sample.probabilities.argmax(axis=1), sample.targets.argmax(axis=1)
     scored = [code for code in range(len(ethogram)) if code != ethogram.background]
+    known = (sample.weights > 0).all(axis=1)
+    chances, true = sample.probabilities[known], sample.targets[known] > 0.5
+    said = np.eye(chances.shape[1], dtype=bool)[chances.argmax(axis=1)] if sample.exclusive else chances >= 0.5
+    confidence = frame_confidence(chances, exclusive=sample.exclusive)
     result = []
     for level in confidences:
         kept = confidence >= level
-        hits = [((said == c) & (true == c) & kept).sum() for c in scored]
-        both = [((said == c) & kept).sum() + ((true == c) & kept).sum() for c in scored]
-        f1 = [2 * h / b for h, b in zip(hits, both, strict=True) if b]
-        right = float((said[kept] == true[kept]).mean()) if kept.any() else float("nan")
-        result.append(Coverage(float(level), float(kept.mean()) if len(kept) else 0.0, right, float(np.mean(f1)) if f1 else float("nan")))
+        hits, both = (said & true)[kept][:, scored].sum(axis=0), said[kept][:, scored].sum(axis=0) + true[kept][:, scored].sum(axis=0)
+        f1 = 2 * hits[both > 0] / both[both > 0]
+        right = float((said == true).all(axis=1)[kept].mean()) if kept.any() else float("nan")
+        result.append(
+            Coverage(float(level), float(kept.mean()) if len(kept) else 0.0, right, float(f1.mean()) if len(f1) else float("nan"))
+        )
     return result
+
+
+def frame_confidence(probabilities: NDArray[np.floating], *, exclusive: bool) -> NDArray[np.floating]:
+    """Return how sure each frame is: of the most probable behaviour, or of the least sure one where behaviours overlap."""
+    if exclusive:
+        return np.asarray(probabilities.max(axis=1))
+    return np.asarray(np.maximum(probabilities, 1 - probabilities).min(axis=1))
 
 
 def with_probabilities(prediction: Prediction, probabilities: NDArray[np.floating]) -> Prediction:

@@ -15,7 +15,7 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.folds import kept_together
 from ethobench.learning.blending import Blend, fit_blend, weighted_mean
-from ethobench.learning.calibration import calibration_error, coverage_curve, with_probabilities
+from ethobench.learning.calibration import calibration_error, coverage_curve, frame_confidence, with_probabilities
 from ethobench.learning.decoding import Decoder, Trial, check_metric, fit_decoder
 from ethobench.models._base import Model, load_model, register_model
 from ethobench.models._candidates import Clock, learnable, run_candidates
@@ -109,7 +109,7 @@ class Auto(SignalModel):
         """Turn probabilities into bouts; what is not sure enough is left unobserved."""
         if not self.params.unknown:
             return super()._decode(prediction)
-        unsure = _confidence(prediction)[:, None] < self.params.unknown
+        unsure = frame_confidence(prediction.probabilities, exclusive=prediction.exclusive)[:, None] < self.params.unknown
         told = with_probabilities(prediction, np.where(unsure, np.float32(np.nan), prediction.probabilities))
         annotation = super()._decode(told).annotation
         return Prediction(
@@ -171,20 +171,12 @@ def _figures(
     """Return what out-of-fold predictions tell of the blend: before calibration, after it, decoded, and with frames left out."""
     before, after = (round(calibration_error(side, truths), 4) for side in (plain, joined))
     told: dict[str, Any] = {"calibration_error": {"before": before, "after": after}}
-    if next(iter(joined.values())).exclusive:
-        curve = [point._asdict() for point in coverage_curve(joined, truths) if point.coverage > 0]
-        told["coverage"] = [{key: round(value, 4) for key, value in point.items()} for point in curve]
+    curve = [point._asdict() for point in coverage_curve(joined, truths) if point.coverage > 0]
+    told["coverage"] = [{key: round(value, 4) for key, value in point.items()} for point in curve]
     for trial in trials:
         if trial.chosen:
             told["decoded"] = {"f1": round(trial.f1, 4), "bout_f1": round(trial.bout_f1, 4), "tried": len(trials)}
     return told
-
-
-def _confidence(prediction: Prediction) -> np.ndarray:
-    """Return how sure a prediction is of each frame."""
-    if prediction.exclusive:
-        return np.asarray(prediction.probabilities.max(axis=1))
-    return np.asarray(np.maximum(prediction.probabilities, 1 - prediction.probabilities).min(axis=1))
 
 
 def _thinned(prediction: Prediction, truth: Annotation, every: int) -> tuple[Prediction, Annotation]:
