@@ -1,4 +1,4 @@
-"""How fast pose features and decoding are, and what they hold in memory.
+"""How fast pose features, the network of `tcn` and decoding are, and what features hold in memory.
 
     python benchmarks/pose.py [--minutes 60] [--animals 2] [--keypoints 7] [--decode 1000000]
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from ethobench.core import Ethogram, Poses
 from ethobench.features.pose import bridge, context_frames, find_swaps, pose_feature_blocks, pose_features, windowed_pose_features
+from ethobench.learning._judge import learn_judge
 from ethobench.learning.decoding import NOTHING, Decoder, Dynamics
 
 RATE = 30.0
@@ -87,6 +88,7 @@ def measure_decoding(frames: int, behaviors: int = 5) -> None:
         return {NOTHING: Dynamics(tuple(names), (1.7,) * behaviors, (stages,) * behaviors, tuple(map(tuple, follow)))}
 
     lengths = dict.fromkeys(names[:-1], 0.2)
+    judge = learn_judge([(values[:50_000], truth[:50_000], RATE)], tuple(names), 1.7)
     decoders = {
         "frame by frame": Decoder(),
         "mean over 1 s": Decoder(smoothing="mean", smooth_seconds=1.0),
@@ -94,6 +96,7 @@ def measure_decoding(frames: int, behaviors: int = 5) -> None:
         "shortest bouts and gaps": Decoder(smoothing="mean", smooth_seconds=0.2, min_bout=lengths, min_gap=lengths),
         "Viterbi": Decoder(dynamics=dynamics(1), trust=0.3),
         "Viterbi, 4 stages": Decoder(dynamics=dynamics(4), trust=0.3),
+        "bouts judged as wholes": Decoder(judges={NOTHING: judge} if judge else {}),
     }
     print(f"\n{frames} frames of {behaviors} behaviours")
     print(f"{'':32}{'seconds':>12}{'right':>9}{'bouts':>9}")
@@ -101,6 +104,18 @@ def measure_decoding(frames: int, behaviors: int = 5) -> None:
         seconds = best_time(lambda decoder=decoder: decoder.decode(values, ethogram, RATE))
         found = decoder.decode(values, ethogram, RATE)
         print(f"{name:32}{seconds:12.2f}{(found.to_codes() == truth).mean():9.3f}{len(found):9}")
+
+
+def measure_network(inputs: int = 127, behaviors: int = 4, frames: int = 16_384) -> None:
+    import torch
+
+    from ethobench.learning.temporal import TemporalNetwork
+
+    network = TemporalNetwork(inputs, behaviors, stride=round(RATE / 12.5)).eval()
+    windows = torch.randn(1, frames, inputs)
+    with torch.inference_mode():
+        seconds = best_time(lambda: network(windows), 5)
+    print(f"\nthe network of tcn alone, {inputs} inputs at {RATE:g} Hz: {frames / seconds:,.0f} frames/s of processor time")
 
 
 def main() -> None:
@@ -111,6 +126,7 @@ def main() -> None:
     parser.add_argument("--decode", type=int, default=1_000_000, metavar="FRAMES")
     given = parser.parse_args()
     measure_features(given.minutes, given.animals, given.keypoints)
+    measure_network()
     measure_decoding(given.decode)
 
 

@@ -31,7 +31,8 @@ AROUND = (1 / 16, 1 / 4, 1, 2)  # typical bouts before and after a stretch that 
 DIPS = (1 / 8, 1 / 2)  # smoothed so, how low probability falls inside
 LOW, LEAST = 0.3, 1e-3
 RIGHT = 0.5  # overlap (intersection over union) with a true bout from which on a stretch is one
-MOST_ROWS = 100_000
+MOST_ROWS = 100_000  # that are learnt from
+AT_ONCE = 20_000  # stretches, so that long recordings fit into memory
 TIGHT = 0.01  # inverse of how strongly large weights are punished
 FAR = 5.0  # standard deviations beyond which values are not told apart
 PRICE, FILLING = 0.2, 0.5
@@ -56,13 +57,10 @@ class Stretches(NamedTuple):
         """Frames after the last."""
         return self.cuts[self.last]
 
-    def means(self) -> Array:
-        """Mean probabilities of all behaviours."""
-        return _means(self.sums, self.start, self.stop)
-
     def own(self) -> Array:
         """Mean probability of the stretch's behaviour."""
-        return self.means()[np.arange(len(self.behavior)), self.behavior]
+        start, stop = self.start, self.stop
+        return np.asarray((self.sums[stop, self.behavior] - self.sums[start, self.behavior]) / (stop - start))
 
 
 @dataclass(frozen=True)
@@ -137,9 +135,10 @@ class Judge:
             return np.zeros(0, dtype=np.int64)
         values, typical = _filled(columns[:, places]), self.seconds * rate
         found = stretches(values, typical)
-        length = (found.stop - found.start) / typical
-        worth = self.probability(traits(values, found, typical), found.behavior) - self.price + self.filling * length * found.own()
-        return places[_best_division(found, worth)]
+        told, parts = Traits(values, found, typical), range(0, len(found.behavior), AT_ONCE)
+        chances = [self.probability(told.rows(slice(k, k + AT_ONCE)), found.behavior[k : k + AT_ONCE]) for k in parts]
+        frames = (found.stop - found.start) / typical * found.own()
+        return places[_best_division(found, np.concatenate(chances) - self.price + self.filling * frames)]
 
     def probability(self, rows: Array, behavior: Codes) -> Array:
         """Return how likely stretches with these traits are to be bouts."""
@@ -194,8 +193,8 @@ def stretches(values: Array, typical: float) -> Stretches:
     pairs = []
     for least in STRENGTHS:
         strong = np.flatnonzero(strength >= least)
-        pairs += [np.stack([strong[:-ahead], strong[ahead:]]) for ahead in range(1, min(NEXT, len(strong) - 1) + 1)]
-    first, last = np.unique(np.concatenate(pairs, axis=1), axis=1)
+        pairs += [strong[:-ahead] * len(cuts) + strong[ahead:] for ahead in range(1, min(NEXT, len(strong) - 1) + 1)]
+    first, last = np.divmod(np.unique(np.concatenate(pairs)), len(cuts))
     sums = _sums(values)
     means = _means(sums, cuts[first], cuts[last])
     likely = np.asarray(means >= PROBABLE)
@@ -204,37 +203,53 @@ def stretches(values: Array, typical: float) -> Stretches:
     return Stretches(first[place], last[place], behavior, cuts, sums)
 
 
+class Traits:
+    """What can be told of each stretch: its length, probabilities in it, at its ends, and around it."""
+
+    def __init__(self, values: Array, found: Stretches, typical: float) -> None:
+        self.found, self.typical, self.n = found, typical, len(values)
+        named = values.argmax(axis=1)[:, None] == np.arange(values.shape[1])
+        self.marks = [_sums(mark.astype(np.float64)) for mark in (values**2, named, values < LOW, np.log(np.maximum(values, LEAST)))]
+        self.dips = [_lowest(smooth(values, self._frames(part), "mean"), found) for part in DIPS]
+
+    def rows(self, part: slice) -> Array:
+        """Return the traits of some stretches."""
+        found, n, typical = self.found, self.n, self.typical
+        first, last, own = found.first[part], found.last[part], found.behavior[part]
+        start, stop = found.cuts[first], found.cuts[last]
+        each, others = np.arange(len(own)), np.arange(found.sums.shape[1]) != own[:, None]
+
+        def both(begin: Codes, end: Codes) -> list[Array]:
+            """Mean probability of the own behaviour, and of the most probable other, of some frames; 0 of none."""
+            means = _means(found.sums, begin, end)
+            return [means[each, own], np.where(others, means, 0).max(axis=1)]
+
+        def single(begin: Codes, end: Codes) -> Array:
+            return np.asarray((found.sums[end, own] - found.sums[begin, own]) / np.maximum(end - begin, 1))
+
+        mean, rival = both(start, stop)
+        squares, *shares = ((sums[stop, own] - sums[start, own]) / (stop - start) for sums in self.marks)
+        told = [np.log((stop - start) / typical), mean, rival, np.sqrt(np.maximum(squares - mean**2, 0)), *shares]
+        told += [(last - first).astype(np.float64), (start == 0).astype(np.float64), (stop == n).astype(np.float64)]
+        for width in AROUND:
+            reach = self._frames(width)
+            told += both(np.maximum(start - reach, 0), start) + both(stop, np.minimum(stop + reach, n))
+            if width < 1:
+                told += [single(start, np.minimum(start + reach, stop)), single(np.maximum(stop - reach, start), stop)]
+        told += [dip[part] for dip in self.dips]
+        for beyond in (1, 2):
+            before, after = found.cuts[np.maximum(first - beyond, 0)], found.cuts[np.minimum(last + beyond, len(found.cuts) - 1)]
+            told += [single(before, start), single(stop, after)]
+            told += [np.log((start - before + 1) / typical), np.log((after - stop + 1) / typical)]
+        return np.stack(told, axis=1)
+
+    def _frames(self, part: float) -> int:
+        return max(int(part * self.typical), 1)
+
+
 def traits(values: Array, found: Stretches, typical: float) -> Array:
-    """Return what can be told of each stretch: its length, probabilities in it, at its ends, and around it."""
-    n, n_states = values.shape
-    start, stop, own = found.start, found.stop, found.behavior
-    each = np.arange(len(own))
-    others = np.arange(n_states) != own[:, None]
-
-    def both(begin: Codes, end: Codes) -> list[Array]:
-        """Mean probability of the own behaviour, and of the most probable other, of some frames; 0 of none."""
-        means = _means(found.sums, begin, end)
-        return [means[each, own], np.where(others, means, 0).max(axis=1)]
-
-    def share(marked: NDArray[Any]) -> Array:
-        sums = _sums(marked.astype(np.float64))
-        return np.asarray((sums[stop, own] - sums[start, own]) / (stop - start))
-
-    mean, rival = both(start, stop)
-    told = [np.log((stop - start) / typical), mean, rival, np.sqrt(np.maximum(share(values**2) - mean**2, 0))]
-    told += [share(values.argmax(axis=1)[:, None] == np.arange(n_states)), share(values < LOW), share(np.log(np.maximum(values, LEAST)))]
-    told += [(found.last - found.first).astype(np.float64), (start == 0).astype(np.float64), (stop == n).astype(np.float64)]
-    for part in AROUND:
-        reach = max(int(part * typical), 1)
-        told += both(np.maximum(start - reach, 0), start) + both(stop, np.minimum(stop + reach, n))
-        if part < 1:
-            told += [both(start, np.minimum(start + reach, stop))[0], both(np.maximum(stop - reach, start), stop)[0]]
-    told += [_lowest(smooth(values, max(int(part * typical), 1), "mean"), found) for part in DIPS]
-    for beyond in (1, 2):
-        before, after = found.cuts[np.maximum(found.first - beyond, 0)], found.cuts[np.minimum(found.last + beyond, len(found.cuts) - 1)]
-        told += [both(before, start)[0], both(stop, after)[0]]
-        told += [np.log((start - before + 1) / typical), np.log((after - stop + 1) / typical)]
-    return np.stack(told, axis=1)
+    """Return the traits of all stretches."""
+    return Traits(values, found, typical).rows(slice(None))
 
 
 def _terms(rows: Array, behavior: Codes, center: Array, scale: Array, n_states: int) -> Array:
