@@ -195,6 +195,13 @@ def test_the_rate_hardly_matters():
     assert (np.repeat(slow, 2) == fast).mean() > 0.9
 
 
+def test_parts_make_no_difference(monkeypatch):
+    judge, (values, _) = learnt(range(1)), noisy(34)
+    whole = judge.divide(values, STATES, RATE)
+    monkeypatch.setattr(_judge, "AT_ONCE", 77)
+    np.testing.assert_array_equal(judge.divide(values, STATES, RATE), whole)
+
+
 def test_frames_without_predictions():
     judge, (values, _) = learnt(), noisy(33)
     hidden = values.copy()

@@ -48,8 +48,8 @@ class Recipe:
         The most stages of a behaviour in the most probable sequence; 0 for frame by frame, 1 for plain Viterbi.
     trust : float
         As for `Decoder`.
-    worth : tuple of float
-        The price and filling of bouts that are judged as wholes (`Judge`); none for other decoders.
+    worth : (float, float), optional
+        The price and filling of bouts that are judged as wholes (`Judge`); without, they are not.
     shortest : float
         The quantile of true durations that bounds bouts and gaps from below.
     """
@@ -66,9 +66,10 @@ class Recipe:
         """Make a decoder from training recordings."""
         gaps, bouts = lessons.shortest(self.shortest) if self.shortest else ({}, {})
         seconds = self.window * lessons.typical_seconds if self.window else 0.0
-        judges = lessons.judges if self.worth else {}
-        if self.worth:
-            judges = {name: replace(judge, price=self.worth[0], filling=self.worth[1]) for name, judge in judges.items()}
+        judges = {}
+        if self.worth is not None:
+            price, filling = self.worth
+            judges = {name: replace(judge, price=price, filling=filling) for name, judge in lessons.judges.items()}
         return Decoder(
             priors=lessons.priors,
             thresholds=lessons.thresholds(self.smoothing, seconds) if self.thresholds else {},
