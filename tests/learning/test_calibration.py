@@ -132,6 +132,16 @@ def test_abstaining_where_behaviours_overlap():
     assert sure.accuracy > whole.accuracy + 0.05
 
 
+def test_background_that_overlaps_nothing_is_left_aside():
+    ethogram = Ethogram(["groom", "rear", "other"], background="other")
+    frames = np.random.default_rng(0).integers(0, 2, (200, 2))
+    chances = np.column_stack([np.where(frames == 1, 0.99, 0.01), np.full(200, 0.3)])
+    prediction = Prediction(chances, ethogram, 10.0, exclusive=False)
+    truth = Annotation.from_frames(np.column_stack([frames, (frames.sum(axis=1) == 0)]).astype(np.int64), ethogram, 10.0)
+    whole, sure = coverage_curve({"r": prediction}, {"r": truth}, [0.0, 0.9])
+    assert (whole.accuracy, sure.coverage, sure.accuracy, sure.f1) == (1.0, 1.0, 1.0, 1.0)
+
+
 def test_unobserved_frames_teach_nothing():
     chances, codes = world(0)
     hidden = np.arange(len(codes)) % 3 == 0

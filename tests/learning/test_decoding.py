@@ -440,6 +440,14 @@ def test_smoothing_alone_looks_for_no_sequences():
     assert f1s(predictions, truths, decoder)[1] > f1s(predictions, truths, Decoder())[1]
 
 
+def test_where_there_is_nothing_to_compare_the_simplest_decoder_is_taken():
+    prediction = Prediction(np.tile([0.1, 0.1, 0.8], (100, 1)), WITH_OTHER, 10.0)
+    truths = {name: Annotation.from_frames(np.full(100, 2), WITH_OTHER, 10.0) for name in "xy"}
+    decoder, trials = fit_decoder(dict.fromkeys("xy", prediction), truths)
+    assert all(math.isnan(trial.value) for trial in trials)
+    assert decoder == Decoder()
+
+
 @pytest.mark.slow
 def test_the_choice_is_the_same_each_time():
     made = {str(seed): noisy(seed, n=600) for seed in range(2)}

@@ -56,13 +56,12 @@ def test_cuts_are_apart_and_every_frame_can_be_reached(seed, n, typical):
     found = stretches(values, typical)
     assert found.cuts[0] == 0
     assert found.cuts[-1] == n
-    near = max(int(_judge.NEAR * typical), 1)
-    assert (np.diff(found.cuts)[1:-1] > near).all()
+    assert (np.diff(found.cuts)[1:-1] > int(_judge.NEAR * typical)).all()
     assert (np.diff(found.cuts) >= 1).all()
     steps = {(int(i), int(j)) for i, j in zip(found.first, found.last, strict=True)}
     assert all((i, i + 1) in steps for i in range(len(found.cuts) - 1))
     rows = traits(values, found, typical)
-    assert rows.shape[0] == len(found.behavior)
+    assert rows.shape == (len(found.behavior), _judge.N_TRAITS)
     assert np.isfinite(rows).all()
 
 
@@ -83,6 +82,29 @@ def test_over_weak_cuts_stretches_lead_far():
     found = stretches(np.stack([own, 1 - own], axis=1), 40.0)
     assert ((found.cuts > 1010) & (found.cuts < 2990)).sum() > 5 * _judge.NEXT
     assert ((abs(found.start - 1000) < 3) & (abs(found.stop - 3000) < 3) & (found.behavior == 0)).any()
+
+
+def test_single_frames_can_be_bouts():
+    codes = np.array([0, 0, 0, 1, 0, 0, 2, 0, 1, 0, 0, 0, 1, 1, 0, 0])
+    found = stretches(np.where(np.eye(3)[codes] == 1, 0.98, 0.01), 2.0)
+    assert {*(np.flatnonzero(np.diff(codes)) + 1).tolist()} <= {*found.cuts.tolist()}
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 60), typical=st.floats(0.5, 400))
+@settings(max_examples=40, deadline=None)
+def test_votes_nearby_are_counted(seed, n, typical):
+    values = np.random.default_rng(seed).dirichlet(np.ones(3), n)
+    cuts, strength = _judge._cuts(values, typical)
+    votes = np.zeros(n + 1)
+    for part in _judge.SMOOTHED:
+        smoothed = _judge.smooth(values, max(int(part * typical), 1), "mean")
+        for t in range(1, n):
+            votes[t] += smoothed[t].argmax() != smoothed[t - 1].argmax()
+            votes[t] += sum(any((smoothed[t] >= level) != (smoothed[t - 1] >= level)) for level in _judge.LEVELS)
+    near = int(_judge.NEAR * typical)
+    expected = [votes[max(cut - near, 0) : cut + near + 1].sum() for cut in cuts]
+    assert strength[1:-1].tolist() == expected[1:-1]
+    assert np.isinf(strength[[0, -1]]).all()
 
 
 @given(seed=st.integers(0, 10_000))
@@ -189,10 +211,12 @@ def test_the_order_and_names_of_behaviours():
         judge.divide(values, ("x", "b", "other"), RATE)
 
 
-def test_the_rate_hardly_matters():
+def test_faster_recordings_are_judged_at_the_rate_that_was_learnt():
     judge, (values, _) = learnt(), noisy(32)
-    slow, fast = (judge.divide(np.repeat(values, times, axis=0), STATES, times * RATE) for times in (4, 8))
-    assert (np.repeat(slow, 2) == fast).mean() > 0.9
+    assert judge.rate == RATE
+    slow = judge.divide(values, STATES, RATE)
+    np.testing.assert_array_equal(judge.divide(np.repeat(values, 3, axis=0)[:-1], STATES, 3 * RATE), np.repeat(slow, 3)[:-1])
+    assert len(judge.divide(values[::2], STATES, RATE / 2)) == len(values[::2])
 
 
 def test_parts_make_no_difference(monkeypatch):
@@ -229,6 +253,7 @@ def test_nothing_to_learn_from():
     assert learn_judge([(values, np.full_like(codes, -1), RATE)], STATES, 2.5) is None
     assert learn_judge([], STATES, 2.5) is None
     assert learn_judge([(values[:0], codes[:0], RATE)], STATES, 2.5) is None
+    assert learn_judge([(np.ones((9, 1)), np.zeros(9, dtype=np.int64), RATE)], ("other",), 2.5) is None
 
 
 def test_judges_survive_json_and_damaged_ones_are_refused():
@@ -243,6 +268,8 @@ def test_judges_survive_json_and_damaged_ones_are_refused():
         ({"scale": [0.0, *plain["scale"][1:]]}, "above 0"),
         ({"bias": float("nan")}, "finite"),
         ({"seconds": "long"}, "no judge"),
+        ({"rate": 0}, "above 0"),
+        ({"center": [], "scale": [], "weights": [0.0, 0.0, 0.0]}, "a weight for each trait"),
         ({"center": None}, "no judge"),
     ):
         with pytest.raises(EthobenchError, match=match):
@@ -263,6 +290,40 @@ def test_decoders_learn_judges(exclusive):
     decoded = [{k: d.apply(p).annotation for k, p in predictions.items()} for d in (Decoder(), decoder)]
     before, after = (score(part, truths, resamples=0).overall["bout_f1"] for part in decoded)
     assert after > before + 0.2
+
+
+def test_short_behaviours_beside_long_ones():
+    """Overlapping ones have their own typical bout each; of exclusive ones, the typical bout lies between the short and the long."""
+    random, n = np.random.default_rng(0), 6000
+    short, long = (np.repeat(random.integers(0, 2, n // step + 1), step)[:n] for step in (5, 900))
+    frames = np.stack([short, long], axis=1)
+    ethogram = Ethogram(["twitch", "sleep"])
+    values = np.clip(frames * 0.7 + 0.15 + random.normal(0, 0.1, frames.shape), 0.01, 0.99)
+    lessons = Lessons({"r": Prediction(values, ethogram, RATE, exclusive=False)}, {"r": Annotation.from_frames(frames, ethogram, RATE)}, {})
+    assert lessons.judges["twitch"].seconds < 2
+    assert lessons.judges["sleep"].seconds > 60
+    decoded = Recipe(worth=(0.25, 0.5)).learn(lessons).decode(values, ethogram, RATE, exclusive=False)
+    assert score(decoded, lessons.truths["r"], resamples=0).behaviors["twitch"]["bout_f1"] > 0.9
+    codes = np.where(short == 1, 0, np.where(long == 1, 1, 2))
+    one = Lessons(
+        {"r": Prediction(np.eye(3)[codes] * 0.7 + 0.1, WITH_OTHER, RATE)}, {"r": Annotation.from_frames(codes, WITH_OTHER, RATE)}, {}
+    )
+    a, b = (np.median(one.durations[1][name]) for name in ("a", "b"))
+    assert one.judges[NOTHING].seconds == pytest.approx(np.sqrt(a * b))
+
+
+def test_few_rows_of_many_are_learnt_from(monkeypatch):
+    monkeypatch.setattr(_judge, "MOST_ROWS", 700)
+    taken = []
+    rows = _judge.Traits.rows
+    monkeypatch.setattr(_judge.Traits, "rows", lambda self, part: taken.append(len(part)) or rows(self, part))
+    assert learnt(range(2)).states == STATES
+    assert 350 < sum(taken) <= 702
+
+
+def test_long_bouts_are_decoded_with_more_around_them():
+    assert Decoder().context_seconds == 120.0
+    assert Decoder(judges={NOTHING: replace(learnt(range(1)), seconds=250.0)}).context_seconds == 1000.0
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import torch
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import EthobenchError
+from ethobench.learning import _decoder
 from ethobench.learning.decoding import Decoder
 from ethobench.models import _base, _candidates, auto
 from ethobench.models.auto import Auto
@@ -67,6 +68,18 @@ def test_a_network_that_adds_nothing_is_left_after_one_fold(tag, monkeypatch):
     assert trees["f1"] > network["f1"]
     assert {*model.parts} == {"boost"}
     assert model.account["notes"] == ["on the first fold the network added nothing to the trees, so it was left at that"]
+
+
+def test_recordings_of_one_behaviour_each(tag):
+    """No behaviour is shown by two individuals, so nothing can be judged."""
+    recordings = []
+    for name, recording in zip("ab", tag.recordings[:2], strict=True):
+        codes = np.full(recording.n_frames, "ab".index(name))
+        recordings.append(recording.copy(annotations={"x": Annotation.from_frames(codes, Ethogram(["a", "b"]), recording.rate)}))
+    model = eb.create_model("auto").fit(Dataset(tuple(recordings), Ethogram(["a", "b"])))
+    assert model.decoder == Decoder()
+    assert "no behaviour was shown by two" in model.account["notes"][-1]
+    assert (model.predict(recordings[0]).annotation.to_codes() == 0).mean() > 0.9
 
 
 @pytest.mark.slow
@@ -134,7 +147,7 @@ def test_pieces_do_not_show(tag, monkeypatch):
     recording = eb.load_dataset("synthetic/tag", individuals=1, seconds=300, seed=5).recordings[0]
     whole = model.predict(recording).annotation
     monkeypatch.setattr(_base, "PIECE", 2500)
-    monkeypatch.setattr(_base, "DECODING_CONTEXT", 30.0)
+    monkeypatch.setattr(_decoder, "CONTEXT", 30.0)
     pieces = model.annotate(recording)
     assert (pieces.to_codes() == whole.to_codes()).mean() > 0.995
 

@@ -19,6 +19,8 @@ from ethobench.learning._viterbi import NOTHING, Dynamics, most_probable
 
 Array = NDArray[np.float64]
 SMOOTHINGS = ("none", "mean", "median", "majority")
+CONTEXT = 120.0  # seconds to each side; what lies further away hardly decides how a stretch is decoded
+SURROUNDINGS = 4  # typical bouts, where they are longer
 LEAST = 1e-6  # probabilities below it say no more than it does
 
 
@@ -135,7 +137,7 @@ class Decoder:
         prediction = Prediction(probabilities, ethogram, rate, exclusive=exclusive)
         hidden = np.isnan(prediction.probabilities).any(axis=1)
         columns, names = self.prepare(prediction)
-        columns = self._thresholded(columns, names, prediction.exclusive)
+        columns = self.thresholded(columns, names, prediction.exclusive)
         on = self._exclusive if prediction.exclusive else self._overlapping
         spans = on(columns, names, ethogram, float(rate), hidden)
         return _annotation(spans, prediction.probabilities, ethogram, float(rate), hidden, subject, target)
@@ -146,6 +148,11 @@ class Decoder:
         return Prediction(
             prediction.probabilities, prediction.ethogram, prediction.rate, annotation=annotation, exclusive=prediction.exclusive
         )
+
+    @property
+    def context_seconds(self) -> float:
+        """How far to each side bouts depend on what is predicted, about."""
+        return max([CONTEXT, *(SURROUNDINGS * judge.seconds for judge in self.judges.values())])
 
     def prepare(self, prediction: Prediction) -> tuple[Array, tuple[str, ...]]:
         """Return probabilities after priors and smoothing, and what the columns are; rows that were not predicted are NaN."""
@@ -162,7 +169,7 @@ class Decoder:
             columns[hidden] = np.nan
         return columns, names
 
-    def _thresholded(self, columns: Array, names: tuple[str, ...], exclusive: bool) -> Array:
+    def thresholded(self, columns: Array, names: tuple[str, ...], exclusive: bool) -> Array:
         """Weigh probabilities so that the largest, or a half, decides."""
         threshold = np.array([self.thresholds.get(name, 0.5) for name in names])
         if exclusive:

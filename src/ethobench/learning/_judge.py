@@ -3,7 +3,8 @@
 Frame by frame, a model says what goes on; whether a stretch is one bout, several, or a part of one shows in the stretch and its
 surroundings. Stretches lie between cuts: places where probabilities, smoothed more or less, cross one of some levels. A cut that
 many of these agree on is strong. From one cut stretches lead to the next few, and over weak cuts to the next few stronger ones, so
-that short bouts and long ones are among them. All lengths are told relative to the typical bout, so a judge serves any frame rate.
+that short bouts and long ones are among them. All lengths are told relative to the typical bout; a faster recording than those that
+were learnt from is judged by every n-th frame.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ Codes = NDArray[np.int64]
 SMOOTHED = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # over these parts of the typical bout, for cuts
 LEVELS = (0.2, 0.35, 0.5, 0.65, 0.8)  # of probability that make a cut where they are crossed
 NEAR = 1 / 32  # of the typical bout, within which two cuts are one
+N_TRAITS = 40
 STRENGTHS = (1, 2, 4, 8, 16)
 NEXT = 8  # cuts, of each strength, to which stretches lead
 PROBABLE = 0.2  # mean probability below which a behaviour is not considered, unless it is the most probable one
@@ -73,6 +75,8 @@ class Judge:
         Behaviours; an empty name stands for none of them.
     seconds : float
         The typical duration of a bout.
+    rate : float
+        Frames per second, about, at which it learnt and judges.
     center, scale, weights : tuple of float
         Of logistic regression: what is usual of each trait of a stretch, and how much traits, their squares, their products with the
         stretch's length, and behaviours speak for a bout.
@@ -85,6 +89,7 @@ class Judge:
 
     states: tuple[str, ...]
     seconds: float
+    rate: float
     center: tuple[float, ...] = field(repr=False)
     scale: tuple[float, ...] = field(repr=False)
     weights: tuple[float, ...] = field(repr=False)
@@ -93,12 +98,12 @@ class Judge:
     filling: float = FILLING
 
     def __post_init__(self) -> None:
-        n = len(self.center)
-        if len({*self.states}) < max(len(self.states), 2) or len(self.scale) != n or len(self.weights) != 3 * n + len(self.states):
+        sizes = len(self.center), len(self.scale), len(self.weights)
+        if len({*self.states}) < max(len(self.states), 2) or sizes != (N_TRAITS, N_TRAITS, 3 * N_TRAITS + len(self.states)):
             raise EthobenchError("a judge has two different behaviours or more, and a weight for each trait of a stretch")
-        numbers = (self.seconds, *self.scale, *self.center, *self.weights, self.bias, self.price, self.filling)
-        if not np.isfinite(numbers).all() or self.seconds <= 0 or min(self.scale) <= 0:
-            raise EthobenchError("a judge's numbers are finite, durations and scales above 0")
+        numbers = (self.seconds, self.rate, *self.scale, *self.center, *self.weights, self.bias, self.price, self.filling)
+        if not np.isfinite(numbers).all() or min(self.seconds, self.rate, *self.scale) <= 0:
+            raise EthobenchError("a judge's numbers are finite; durations, rates and scales above 0")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -110,8 +115,8 @@ class Judge:
         """Make what `to_dict` returned."""
         try:
             center, scale, weights = (tuple(map(float, plain[name])) for name in ("center", "scale", "weights"))
-            seconds, bias, price, filling = (float(plain[name]) for name in ("seconds", "bias", "price", "filling"))
-            return cls(tuple(map(str, plain["states"])), seconds, center, scale, weights, bias, price, filling)
+            seconds, rate, bias, price, filling = (float(plain[name]) for name in ("seconds", "rate", "bias", "price", "filling"))
+            return cls(tuple(map(str, plain["states"])), seconds, rate, center, scale, weights, bias, price, filling)
         except (KeyError, TypeError, ValueError) as error:
             raise EthobenchError(f"this is no judge of bouts: {error!r}") from None
 
@@ -133,12 +138,14 @@ class Judge:
         places = np.array([names.index(state) for state in self.states])
         if not len(columns):
             return np.zeros(0, dtype=np.int64)
-        values, typical = _filled(columns[:, places]), self.seconds * rate
+        every = max(1, round(rate / self.rate))
+        values, typical = _filled(columns[::every, places]), self.seconds * rate / every
         found = stretches(values, typical)
         told, parts = Traits(values, found, typical), range(0, len(found.behavior), AT_ONCE)
         chances = [self.probability(told.rows(slice(k, k + AT_ONCE)), found.behavior[k : k + AT_ONCE]) for k in parts]
         frames = (found.stop - found.start) / typical * found.own()
-        return places[_best_division(found, np.concatenate(chances) - self.price + self.filling * frames)]
+        codes = _best_division(found, np.concatenate(chances) - self.price + self.filling * frames)
+        return np.repeat(places[codes], every)[: len(columns)]
 
     def probability(self, rows: Array, behavior: Codes) -> Array:
         """Return how likely stretches with these traits are to be bouts."""
@@ -164,27 +171,28 @@ def learn_judge(tracks: Iterable[tuple[Array, Codes, float]], states: tuple[str,
     """
     from sklearn.linear_model import LogisticRegression
 
-    rows, behaviors, right = [], [], []
+    looked, rates = [], []
     for columns, codes, rate in tracks:
-        if not len(codes):
-            continue
-        values, typical = _filled(columns), seconds * rate
-        found = stretches(values, typical)
-        unknown = np.concatenate([[0], np.cumsum((codes < 0) | np.isnan(columns).any(axis=1))])
-        seen = unknown[found.stop] == unknown[found.start]
-        rows.append(traits(values, found, typical)[seen])
-        behaviors.append(found.behavior[seen])
-        right.append(_is_bout(found, codes)[seen])
-    if not rows:
-        return None
-    every = max(1, sum(map(len, rows)) // MOST_ROWS)
-    x, behavior, y = (np.concatenate(parts)[::every] for parts in (rows, behaviors, right))
+        if len(codes) and len(states) > 1:
+            values = _filled(columns)
+            found = stretches(values, seconds * rate)
+            unknown = np.concatenate([[0], np.cumsum((codes < 0) | np.isnan(columns).any(axis=1))])
+            looked.append((values, found, codes, seconds * rate, np.flatnonzero(unknown[found.stop] == unknown[found.start])))
+            rates.append(rate)
+    every = max(1, -(-sum(len(seen) for *_, seen in looked) // MOST_ROWS))
+    rows, behaviors, right = [np.zeros((0, N_TRAITS))], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
+    for values, found, codes, typical, seen in looked:
+        chosen = seen[::every]
+        rows.append(Traits(values, found, typical).rows(chosen))
+        behaviors.append(found.behavior[chosen])
+        right.append(_is_bout(found, codes)[chosen])
+    x, behavior, y = (np.concatenate(parts) for parts in (rows, behaviors, right))
     if len({*y.tolist()}) < 2:
         return None
     center, scale = x.mean(axis=0), np.maximum(x.std(axis=0), LEAST)
     learnt = LogisticRegression(C=TIGHT, solver="newton-cholesky").fit(_terms(x, behavior, center, scale, len(states)), y)
     usual, spread, weights = (tuple(map(float, part)) for part in (center, scale, learnt.coef_[0]))
-    return Judge(states, seconds, usual, spread, weights, float(learnt.intercept_[0]))
+    return Judge(states, seconds, float(np.median(rates)), usual, spread, weights, float(learnt.intercept_[0]))
 
 
 def stretches(values: Array, typical: float) -> Stretches:
@@ -212,7 +220,7 @@ class Traits:
         self.marks = [_sums(mark.astype(np.float64)) for mark in (values**2, named, values < LOW, np.log(np.maximum(values, LEAST)))]
         self.dips = [_lowest(smooth(values, self._frames(part), "mean"), found) for part in DIPS]
 
-    def rows(self, part: slice) -> Array:
+    def rows(self, part: slice | Codes) -> Array:
         """Return the traits of some stretches."""
         found, n, typical = self.found, self.n, self.typical
         first, last, own = found.first[part], found.last[part], found.behavior[part]
@@ -274,8 +282,9 @@ def _cuts(values: Array, typical: float) -> tuple[Codes, Array]:
         for level in LEVELS:
             above = np.asarray(smoothed >= level)
             votes[1:n] += (above[1:] != above[:-1]).any(axis=1)
-    near = max(int(NEAR * typical), 1)
-    around = np.convolve(votes, np.ones(2 * near + 1))[near : near + n + 1]
+    near = int(NEAR * typical)
+    total = np.concatenate([np.zeros(near + 1), np.cumsum(votes), np.full(near, votes.sum())])
+    around = total[2 * near + 1 :] - total[: n + 1]
     places = np.flatnonzero(votes)
     taken = np.zeros(n + 2 * near + 1, dtype=bool)
     kept = []
@@ -325,7 +334,10 @@ def _is_bout(found: Stretches, codes: Codes) -> NDArray[np.bool_]:
 
 
 def _best_division(found: Stretches, worth: Array) -> Codes:
-    """Return the code of each frame where the stretches that follow each other from end to end are worth most."""
+    """Return the code of each frame where the stretches that follow each other from end to end are worth most.
+
+    Two of one behaviour may follow each other: as one bout they may be longer than any single stretch.
+    """
     order = np.argsort(found.last, kind="stable")
     ends = np.searchsorted(found.last[order], np.arange(len(found.cuts) + 1))
     first, worth = found.first[order], worth[order]

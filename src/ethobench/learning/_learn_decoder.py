@@ -60,18 +60,22 @@ class Lessons:
     @cached_property
     def judges(self) -> dict[str, Judge]:
         """Judges of bouts, as `Decoder.judges` takes them; none of behaviours of which there is too little to learn from."""
-        prepared = {name: Decoder(priors=self.priors).prepare(prediction) for name, prediction in self.predictions.items()}
+        decoder = Decoder(priors=self.priors)
+        prepared = {name: decoder.prepare(prediction) for name, prediction in self.predictions.items()}
+        columns = {name: decoder.thresholded(*own, self.exclusive) for name, own in prepared.items()}
+        medians = {name: float(np.median(bouts)) for name, bouts in self.durations[1].items() if len(bouts)}
         learnt: dict[str, Judge | None] = {}
         if self.exclusive:
             states = next(iter(prepared.values()))[1]
-            tracks = [(prepared[name][0], _codes(truth), truth.rate) for name, truth in self.truths.items()]
-            learnt[NOTHING] = learn_judge(tracks, states, self.typical_seconds)
+            seconds = float(np.exp(np.mean(np.log([*medians.values()])))) if medians else 1.0  # so that the short ones count as well
+            tracks = [(columns[name], _codes(truth), truth.rate) for name, truth in self.truths.items()]
+            learnt[NOTHING] = learn_judge(tracks, states, seconds)
         else:
             for code, behavior in enumerate(self.ethogram):
                 if code != self.ethogram.background and not behavior.point:
-                    own = {name: columns[:, code] for name, (columns, _) in prepared.items()}
-                    tracks = [(on_or_off(own[name]), _track_codes(truth, code), truth.rate) for name, truth in self.truths.items()]
-                    learnt[behavior.name] = learn_judge(tracks, (NOTHING, behavior.name), self.typical_seconds)
+                    own = {name: on_or_off(values[:, code]) for name, values in columns.items()}
+                    tracks = [(own[name], _track_codes(truth, code), truth.rate) for name, truth in self.truths.items()]
+                    learnt[behavior.name] = learn_judge(tracks, (NOTHING, behavior.name), medians.get(behavior.name, self.typical_seconds))
         return {name: judge for name, judge in learnt.items() if judge is not None}
 
     @cached_property

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.folds import deal_folds
 from ethobench.learning.clips import UNKNOWN, exclusive_targets, overlapping_targets
@@ -193,10 +193,13 @@ def coverage_curve(
     sample = _sample(predictions, truths, {})
     ethogram = next(iter(predictions.values())).ethogram
     scored = [code for code in range(len(ethogram)) if code != ethogram.background]
-    known = (sample.weights > 0).all(axis=1)
+    known = (sample.weights if sample.exclusive else sample.weights[:, scored]).all(axis=1)
     chances, true = sample.probabilities[known], sample.targets[known] > 0.5
-    said = np.eye(chances.shape[1], dtype=bool)[chances.argmax(axis=1)] if sample.exclusive else chances >= 0.5
-    confidence = frame_confidence(chances, exclusive=sample.exclusive)
+    confidence = frame_confidence(chances, ethogram, exclusive=sample.exclusive)
+    if sample.exclusive:
+        said = np.eye(chances.shape[1], dtype=bool)[chances.argmax(axis=1)]
+    else:
+        said, true, scored = chances[:, scored] >= 0.5, true[:, scored], list(range(len(scored)))
     result = []
     for level in confidences:
         kept = confidence >= level
@@ -209,11 +212,12 @@ def coverage_curve(
     return result
 
 
-def frame_confidence(probabilities: NDArray[np.floating], *, exclusive: bool) -> NDArray[np.floating]:
+def frame_confidence(probabilities: NDArray[np.floating], ethogram: Ethogram, *, exclusive: bool) -> NDArray[np.floating]:
     """Return how sure each frame is: of the most probable behaviour, or of the least sure one where behaviours overlap."""
     if exclusive:
         return np.asarray(probabilities.max(axis=1))
-    return np.asarray(np.maximum(probabilities, 1 - probabilities).min(axis=1))
+    own = probabilities[:, [code for code in range(len(ethogram)) if code != ethogram.background]]
+    return np.asarray(np.maximum(own, 1 - own).min(axis=1, initial=1.0))
 
 
 def with_probabilities(prediction: Prediction, probabilities: NDArray[np.floating]) -> Prediction:

@@ -25,7 +25,7 @@ BALANCED = "balanced"
 BOTH = ("f1", "bout_f1")
 WINDOWS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # of the typical duration of a bout
 TRUSTS = (1.0, 0.3, 0.1, 0.03)
-WORTHS = ((0.15, 0.25), (0.15, 0.5), (0.25, 0.5), (0.25, 1.0), (0.4, 1.0))  # a price, and what frames are worth
+WORTHS = ((0.15, 0.25), (0.15, 0.5), (0.25, 0.5), (0.25, 1.0), (0.4, 1.0), (0.4, 2.0))  # a price, and what frames are worth
 STAGES = 4  # at most; more cost time and gain little
 SHORTEST = (0.02, 0.05, 0.1)  # quantiles of the true durations below which bouts and gaps are not believed
 WORSE = 0.005  # further down the same way no better recipe is expected
@@ -192,7 +192,7 @@ class _Search:
         """The first trial than which no later one is noticeably better."""
         best = self.trials[0]
         for trial in self.trials[1:]:
-            if trial.value > best.value + NOTICEABLE or np.isnan(best.value):
+            if trial.value > best.value + NOTICEABLE or (np.isnan(best.value) and not np.isnan(trial.value)):
                 best = trial
         return best
 

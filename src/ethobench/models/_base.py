@@ -35,7 +35,6 @@ from ethobench.models._skeleton import as_known
 from ethobench.models._styles import by_annotator
 
 PIECE = 1_000_000
-DECODING_CONTEXT = 120.0  # seconds beside a stretch; what lies further away hardly decides how it is decoded
 CONSENSUS, ALL = "consensus", "all"
 
 
@@ -193,7 +192,7 @@ class Model:
         context = self.context(self.rate)
         if context is None:
             return self.predict(recording).annotation
-        context += 0 if self.decoder is None else int(DECODING_CONTEXT * self.rate)
+        context += 0 if self.decoder is None else int(self.decoder.context_seconds * self.rate)
         context = -(-context // self._step()) * self._step()
         parts = []
         for start in range(0, len(data), step):

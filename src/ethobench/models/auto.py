@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.folds import kept_together
 from ethobench.learning.blending import Blend, fit_blend, weighted_mean
@@ -41,7 +42,8 @@ class Params:
         Seconds that training may take, about: if it runs short, there are fewer folds, the network learns for a shorter time, or
         there are boosted trees only. Then what comes out depends on the speed of the machine; without a budget it does not.
     unknown : float
-        Frames whose most probable behaviour has a lower probability are left unobserved; 0 for none.
+        Frames whose most probable behaviour has a lower probability are left unobserved; 0 for none. Where behaviours overlap, frames
+        that are less sure than this of any of them, of its presence or its absence.
     folds : int
         Parts of the training data on which candidates are judged, at most.
     """
@@ -84,7 +86,8 @@ class Auto(SignalModel):
         clock = Clock(self.params.budget)
         tried = run_candidates(data, truths, merged, self, clock, self.params.folds)
         candidates = [candidate for candidate in tried if not candidate.dropped]
-        judged = {name: truth for name, truth in merged.items() if all(name in c.predictions for c in candidates)}
+        seen = {name: truth for name, truth in merged.items() if iv.total(truth.observed.anywhere())}
+        judged = {name: truth for name, truth in seen.items() if all(name in c.predictions for c in candidates)}
         said = {c.name: {name: c.predictions[name] for name in judged} for c in candidates}
         self.blend, self.decoder = Blend({candidates[0].name: 1.0}, {}), Decoder()
         trials: list[Trial] = []
@@ -92,8 +95,10 @@ class Auto(SignalModel):
             self.blend, joined = fit_blend(said, judged, groups)
             priors = self.blend.priors(data.ethogram)
             self.decoder, trials = choose_decoder(joined, judged, self.params.metric, groups, priors)
+        elif candidates[0].predictions:
+            clock.notes.append("no behaviour was shown by two that could be compared: boosted trees, decoded frame by frame")
         self.familiar = Familiar.of([self._baseline(recording) for recording in data])
-        self.parts = {c.name: c.learn_all() for c in candidates if self.blend.weights[c.name] > 0}
+        self.parts = {c.name: c.learn_all() for c in candidates if self.blend.weights.get(c.name, 0) > 0}
         rows = [{**c.row(judged), "weight": self.blend.weights.get(c.name, 0.0)} for c in tried]
         self.account = {"candidates": rows, "budget": clock.budget, "seconds": round(clock.elapsed, 1), "notes": clock.notes}
         if judged:
@@ -109,7 +114,9 @@ class Auto(SignalModel):
         """Turn probabilities into bouts; what is not sure enough is left unobserved."""
         if not self.params.unknown:
             return super()._decode(prediction)
-        unsure = frame_confidence(prediction.probabilities, exclusive=prediction.exclusive)[:, None] < self.params.unknown
+        unsure = (
+            frame_confidence(prediction.probabilities, prediction.ethogram, exclusive=prediction.exclusive)[:, None] < self.params.unknown
+        )
         told = with_probabilities(prediction, np.where(unsure, np.float32(np.nan), prediction.probabilities))
         annotation = super()._decode(told).annotation
         return Prediction(
@@ -157,6 +164,7 @@ def choose_decoder(
     """Choose how probabilities become bouts; where there are very many frames, on every n-th of them."""
     every = max(1, round(sum(p.n_frames for p in predictions.values()) / DECODED))
     lengths = np.concatenate([truth.stop - truth.start for truth in truths.values()])
+    lengths = lengths[lengths > 0]  # but for point events
     if len(lengths):  # short bouts must still be seen
         every = min(every, max(1, int(np.quantile(lengths, 0.1)) // FEWEST_FRAMES))
     thin = {name: _thinned(prediction, truths[name], every) for name, prediction in predictions.items()}
@@ -172,7 +180,7 @@ def _figures(
     before, after = (round(calibration_error(side, truths), 4) for side in (plain, joined))
     told: dict[str, Any] = {"calibration_error": {"before": before, "after": after}}
     curve = [point._asdict() for point in coverage_curve(joined, truths) if point.coverage > 0]
-    told["coverage"] = [{key: round(value, 4) for key, value in point.items()} for point in curve]
+    told["coverage"] = [{key: round(value, 4) if np.isfinite(value) else None for key, value in point.items()} for point in curve]
     for trial in trials:
         if trial.chosen:
             told["decoded"] = {"f1": round(trial.f1, 4), "bout_f1": round(trial.bout_f1, 4), "tried": len(trials)}

@@ -145,7 +145,7 @@ def coverage(accounts: Sequence[tuple[Job, Mapping[str, Any]]]) -> Figure | None
     points: dict[tuple[str, str, float], list[tuple[float, float]]] = {}
     for job, account in accounts:
         for point in account.get("coverage", []):
-            if point["accuracy"] == point["accuracy"]:  # not NaN
+            if point["accuracy"] is not None and point["accuracy"] == point["accuracy"]:  # nor NaN
                 place = (job.dataset, job.model, float(point["confidence"]))
                 points.setdefault(place, []).append((float(point["coverage"]), float(point["accuracy"])))
     if not points:
