@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -40,8 +41,9 @@ def noisy(seed, n=1500, strength=2.0, slowness=0.9):
     return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True), codes
 
 
-def learnt(seeds=range(4), seconds=2.5, **kwargs):
-    judge = learn_judge(((*noisy(seed, **kwargs), RATE) for seed in seeds), STATES, seconds)
+@cache
+def learnt(recordings=3):
+    judge = learn_judge(((*noisy(seed), RATE) for seed in range(recordings)), STATES, 2.5)
     assert judge is not None
     return judge
 
@@ -173,6 +175,7 @@ def test_the_division_is_the_best_of_all(seed, n_cuts):
 # -- judges -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_sure_is_left_as_it_is():
     codes = true_codes(50)
     values = np.where(np.eye(3)[codes] == 1, 0.9, 0.05)
@@ -180,6 +183,7 @@ def test_what_is_sure_is_left_as_it_is():
     np.testing.assert_array_equal(judge.divide(values, STATES, RATE), codes)
 
 
+@pytest.mark.slow
 def test_judges_find_more_bouts_of_new_recordings_than_smoothing():
     judge = learnt()
     new = {str(seed): noisy(seed) for seed in range(20, 24)}
@@ -220,7 +224,7 @@ def test_faster_recordings_are_judged_at_the_rate_that_was_learnt():
 
 
 def test_parts_make_no_difference(monkeypatch):
-    judge, (values, _) = learnt(range(1)), noisy(34)
+    judge, (values, _) = learnt(1), noisy(34)
     whole = judge.divide(values, STATES, RATE)
     monkeypatch.setattr(_judge, "AT_ONCE", 77)
     np.testing.assert_array_equal(judge.divide(values, STATES, RATE), whole)
@@ -257,7 +261,7 @@ def test_nothing_to_learn_from():
 
 
 def test_judges_survive_json_and_damaged_ones_are_refused():
-    judge = learnt(range(1))
+    judge = learnt(1)
     plain = json.loads(json.dumps(judge.to_dict()))
     assert Judge.from_dict(plain) == judge
     decoder = Decoder(judges={NOTHING: judge})
@@ -278,6 +282,7 @@ def test_judges_survive_json_and_damaged_ones_are_refused():
         Decoder.from_dict({"judges": {"": {"states": ["a", "b"]}}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exclusive", [True, False])
 def test_decoders_learn_judges(exclusive):
     ethogram = WITH_OTHER if exclusive else Ethogram(["a", "b"])
@@ -292,6 +297,7 @@ def test_decoders_learn_judges(exclusive):
     assert after > before + 0.2
 
 
+@pytest.mark.slow
 def test_short_behaviours_beside_long_ones():
     """Overlapping ones have their own typical bout each; of exclusive ones, the typical bout lies between the short and the long."""
     random, n = np.random.default_rng(0), 6000
@@ -317,13 +323,13 @@ def test_few_rows_of_many_are_learnt_from(monkeypatch):
     taken = []
     rows = _judge.Traits.rows
     monkeypatch.setattr(_judge.Traits, "rows", lambda self, part: taken.append(len(part)) or rows(self, part))
-    assert learnt(range(2)).states == STATES
+    assert learnt.__wrapped__(2).states == STATES
     assert 350 < sum(taken) <= 702
 
 
 def test_long_bouts_are_decoded_with_more_around_them():
     assert Decoder().context_seconds == 120.0
-    assert Decoder(judges={NOTHING: replace(learnt(range(1)), seconds=250.0)}).context_seconds == 1000.0
+    assert Decoder(judges={NOTHING: replace(learnt(1), seconds=250.0)}).context_seconds == 1000.0
 
 
 @pytest.mark.slow
