@@ -289,7 +289,7 @@ def test_decoders_learn_judges(exclusive):
     made = {str(seed): noisy(seed) for seed in range(3)}
     predictions = {k: Prediction(v[:, : len(ethogram)], ethogram, RATE, exclusive=exclusive) for k, (v, _) in made.items()}
     truths = {k: Annotation.from_frames(c, ethogram, RATE) for k, (_, c) in made.items()}  # 2 is other, or none of these
-    decoder = Recipe(worth=(0.3, 0.7)).learn(Lessons(predictions, truths, {}))
+    decoder = Recipe(price=0.3, filling=0.7).learn(Lessons(predictions, truths, {}))
     assert {*decoder.judges} == ({NOTHING} if exclusive else {"a", "b"})
     assert {(judge.price, judge.filling) for judge in decoder.judges.values()} == {(0.3, 0.7)}
     decoded = [{k: d.apply(p).annotation for k, p in predictions.items()} for d in (Decoder(), decoder)]
@@ -308,7 +308,7 @@ def test_short_behaviours_beside_long_ones():
     lessons = Lessons({"r": Prediction(values, ethogram, RATE, exclusive=False)}, {"r": Annotation.from_frames(frames, ethogram, RATE)}, {})
     assert lessons.judges["twitch"].seconds < 2
     assert lessons.judges["sleep"].seconds > 60
-    decoded = Recipe(worth=(0.25, 0.5)).learn(lessons).decode(values, ethogram, RATE, exclusive=False)
+    decoded = Recipe(price=0.25, filling=0.5).learn(lessons).decode(values, ethogram, RATE, exclusive=False)
     assert score(decoded, lessons.truths["r"], resamples=0).behaviors["twitch"]["bout_f1"] > 0.9
     codes = np.where(short == 1, 0, np.where(long == 1, 1, 2))
     one = Lessons(
@@ -338,6 +338,6 @@ def test_the_best_decoder_may_be_a_judge():
     predictions = {k: Prediction(v, WITH_OTHER, RATE, exclusive=True) for k, (v, _) in made.items()}
     truths = {k: Annotation.from_frames(c, WITH_OTHER, RATE) for k, (_, c) in made.items()}
     decoder, trials = fit_decoder(predictions, truths, metric="segment_f1_50")
-    best = {worth: max(t.value for t in trials if (t.recipe.worth is not None) == worth) for worth in (False, True)}
-    assert (next(t for t in trials if t.chosen).recipe.worth is not None) == bool(decoder.judges) == (best[True] > best[False])
+    best = {worth: max(t.value for t in trials if (t.recipe.price is not None) == worth) for worth in (False, True)}
+    assert (next(t for t in trials if t.chosen).recipe.price is not None) == bool(decoder.judges) == (best[True] > best[False])
     assert fit_decoder(predictions, truths, sequences=False)[0].judges == {}

@@ -25,7 +25,14 @@ BALANCED = "balanced"
 BOTH = ("f1", "bout_f1")
 WINDOWS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # of the typical duration of a bout
 TRUSTS = (1.0, 0.3, 0.1, 0.03)
-WORTHS = ((0.15, 0.25), (0.15, 0.5), (0.25, 0.5), (0.25, 1.0), (0.4, 1.0), (0.4, 2.0))  # a price, and what frames are worth
+WORTHS = (
+    (0.15, 0.25),
+    (0.15, 0.5),
+    (0.25, 0.5),
+    (0.25, 1.0),
+    (0.4, 1.0),
+    (0.4, 2.0),
+)  # prices and fillings of bouts that are judged as wholes
 STAGES = 4  # at most; more cost time and gain little
 SHORTEST = (0.02, 0.05, 0.1)  # quantiles of the true durations below which bouts and gaps are not believed
 WORSE = 0.005  # further down the same way no better recipe is expected
@@ -48,8 +55,8 @@ class Recipe:
         The most stages of a behaviour in the most probable sequence; 0 for frame by frame, 1 for plain Viterbi.
     trust : float
         As for `Decoder`.
-    worth : (float, float), optional
-        The price and filling of bouts that are judged as wholes (`Judge`); without, they are not.
+    price, filling : float
+        As for `Judge`, where bouts are judged as wholes; without a price, they are not.
     shortest : float
         The quantile of true durations that bounds bouts and gaps from below.
     """
@@ -59,7 +66,8 @@ class Recipe:
     window: float = 0.0
     stages: int = 0
     trust: float = 1.0
-    worth: tuple[float, float] | None = None
+    price: float | None = None
+    filling: float = 0.0
     shortest: float = 0.0
 
     def learn(self, lessons: Lessons) -> Decoder:
@@ -67,9 +75,8 @@ class Recipe:
         gaps, bouts = lessons.shortest(self.shortest) if self.shortest else ({}, {})
         seconds = self.window * lessons.typical_seconds if self.window else 0.0
         judges = {}
-        if self.worth is not None:
-            price, filling = self.worth
-            judges = {name: replace(judge, price=price, filling=filling) for name, judge in lessons.judges.items()}
+        if self.price is not None:
+            judges = {name: replace(judge, price=self.price, filling=self.filling) for name, judge in lessons.judges.items()}
         return Decoder(
             priors=lessons.priors,
             thresholds=lessons.thresholds(self.smoothing, seconds) if self.thresholds else {},
@@ -159,8 +166,8 @@ def fit_decoder(
     for stages in _stages(everything) if sequences else ():
         for tuned in (False, True):
             search.climb([Recipe(thresholds=tuned, stages=stages, trust=trust) for trust in TRUSTS])
-    search.climb([Recipe(worth=worth) for worth in WORTHS] if sequences else [])
-    if search.best.recipe.worth is None:  # whoever judges bouts has seen how short they are
+    search.climb([Recipe(price=price, filling=filling) for price, filling in WORTHS] if sequences else [])
+    if search.best.recipe.price is None:  # whoever judges bouts has seen how short they are
         search.climb([replace(search.best.recipe, shortest=quantile) for quantile in SHORTEST])
     best = search.best
     return best.recipe.learn(everything), [replace(trial, chosen=trial is best) for trial in search.trials]
