@@ -17,7 +17,7 @@ from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.datasets._semi_markov import State, sample_codes
 from ethobench.learning import _judge
-from ethobench.learning._judge import Judge, Stretches, learn_judge, stretches, traits
+from ethobench.learning._judge import Judge, Stretches, Traits, learn_judge, stretches
 from ethobench.learning._learn_decoder import Lessons
 from ethobench.learning.decoding import NOTHING, Decoder, Recipe, fit_decoder
 
@@ -62,7 +62,7 @@ def test_cuts_are_apart_and_every_frame_can_be_reached(seed, n, typical):
     assert (np.diff(found.cuts) >= 1).all()
     steps = {(int(i), int(j)) for i, j in zip(found.first, found.last, strict=True)}
     assert all((i, i + 1) in steps for i in range(len(found.cuts) - 1))
-    rows = traits(values, found, typical)
+    rows = Traits(values, found, typical).rows(slice(None))
     assert rows.shape == (len(found.behavior), _judge.N_TRAITS)
     assert np.isfinite(rows).all()
 
@@ -116,7 +116,7 @@ def test_traits_are_what_they_say(seed):
     n = int(random.integers(5, 90))
     values, typical = random.dirichlet(np.ones(3), n), float(random.uniform(1, 40))
     found = stretches(values, typical)
-    rows = traits(values, found, typical)
+    rows = Traits(values, found, typical).rows(slice(None))
     dip = _judge._lowest(values, found)
     for k in random.integers(0, len(rows), 5):
         start, stop, own = int(found.start[k]), int(found.stop[k]), int(found.behavior[k])

@@ -255,11 +255,6 @@ class Traits:
         return max(int(part * self.typical), 1)
 
 
-def traits(values: Array, found: Stretches, typical: float) -> Array:
-    """Return the traits of all stretches."""
-    return Traits(values, found, typical).rows(slice(None))
-
-
 def _terms(rows: Array, behavior: Codes, center: Array, scale: Array, n_states: int) -> Array:
     """Return traits, their squares, their products with the length (the first of them), and the behaviour, as regression takes them."""
     usual = np.clip((rows - center) / scale, -FAR, FAR)
