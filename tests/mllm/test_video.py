@@ -8,7 +8,8 @@ import pytest
 
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.mllm._digits import glyph_rows
-from ethobench.mllm.video import cut, jpeg, pictures, probe
+from ethobench.core.video import probe
+from ethobench.mllm.video import cut, jpeg, pictures
 
 pytestmark = pytest.mark.slow
 

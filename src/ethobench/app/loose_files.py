@@ -10,6 +10,7 @@ from ethobench.app.project import VIDEO_TYPES
 from ethobench.core import Annotation, Observed, Recording
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.core.video import probe
 from ethobench.formats import detect, read_at
 
 SECONDS_RATE = 1000.0
@@ -114,16 +115,6 @@ def _same_length(recording: Recording) -> Recording:
 
 def _of_video(path: Path, rate: float | None) -> Recording:
     """Make a recording of a video alone; its clock is the video's own."""
-    try:
-        import av
-    except ImportError:
-        raise EthobenchError(f"{path}: to label a video from scratch, its clock must be read; pip install 'ethobench[mllm]'") from None
-    with av.open(str(path)) as container:
-        stream = container.streams.video[0]
-        own = float(stream.average_rate or 0)
-        told = stream.duration * stream.time_base if stream.duration and stream.time_base else (container.duration or 0) / 1e6
-    seconds = float(told)
-    clock = rate or own
-    if not clock or not seconds:
-        raise FormatError(path, "the video does not tell its frame rate and length; give --rate")
-    return Recording(path.stem, rate=clock, n_frames=round(seconds * clock), video=path)
+    video = probe(path)
+    n_frames = video.n_frames if rate is None else round(video.duration * rate)
+    return Recording(path.stem, rate=rate or video.rate, n_frames=n_frames, video=path)

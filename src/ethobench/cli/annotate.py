@@ -156,7 +156,7 @@ def _assignments(
     from ethobench.core import Recording
     from ethobench.core.errors import EthobenchError
     from ethobench.mllm.annotate import assign
-    from ethobench.mllm.video import probe
+    from ethobench.core.video import probe
 
     stems = [video.stem for video in videos]
     twice = sorted({stem for stem in stems if stems.count(stem) > 1})

@@ -217,14 +217,14 @@ def _length(recording: Recording, task: Task, provider: Provider, seconds: float
     """Return the seconds of the video file, those to annotate, and the rate."""
     known = None if recording.n_frames is None or recording.rate is None else recording.n_frames / recording.rate
     if provider.needs_video:
-        from ethobench.mllm.video import probe
+        from ethobench.core.video import probe
 
         if recording.video is None:
             raise MismatchError(f"recording {recording.id!r} has no video, and {provider.name} looks at one")
         info = probe(recording.video)
         length, rate = info.duration, recording.rate or info.rate
     elif known is None and recording.video is not None:
-        from ethobench.mllm.video import probe
+        from ethobench.core.video import probe
 
         info = probe(recording.video)
         length, rate = info.duration, recording.rate or info.rate

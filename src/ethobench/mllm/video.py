@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.errors import FormatError
+from ethobench.core.video import open_video, probe
 from ethobench.formats._verbs import appearing
 from ethobench.mllm._digits import draw_time
 
@@ -28,50 +27,6 @@ MIME = {
 }
 JPEG_QUALITY = 4  # quantiser: 2 is best, 31 worst
 SPEEDS = {"libx264": {"preset": "veryfast", "crf": "23"}, "mpeg4": {"qscale": "4"}}
-
-
-@dataclass(frozen=True)
-class VideoInfo:
-    """What is known of a video file.
-
-    Attributes
-    ----------
-    path : Path
-    duration : float
-        Seconds.
-    rate : float
-        Frames per second.
-    width, height : int
-    size : int
-        Bytes.
-    has_audio : bool
-    """
-
-    path: Path
-    duration: float
-    rate: float
-    width: int
-    height: int
-    size: int
-    has_audio: bool
-
-
-def probe(path: str | Path) -> VideoInfo:
-    """Look at a video file.
-
-    Raises
-    ------
-    FormatError
-        If it is missing, damaged, empty, or has no pictures (as audio files have none).
-    """
-    path = Path(path)
-    with _opened(path) as (container, stream):
-        duration = _duration(path, container, stream)
-        rate = stream.average_rate or stream.guessed_rate
-        if not rate or duration <= 0:
-            raise FormatError(path, "the video tells neither its length nor its frame rate; is it complete?")
-        audio = bool(container.streams.audio)
-        return VideoInfo(path, duration, float(rate), stream.width, stream.height, path.stat().st_size, audio)
 
 
 def pictures(
@@ -98,7 +53,7 @@ def pictures(
         Write the time since `start` into the upper left corner.
     """
     path = Path(path)
-    with _opened(path) as (container, stream):
+    with open_video(path) as (container, stream):
         size = _size(stream, height)
         for at, frame in _timed(_decoded(path, container, stream, start), start, stop, fps):
             shown = frame.reformat(width=size[0], height=size[1], format="rgb24").to_ndarray()
@@ -145,41 +100,6 @@ def jpeg(picture: NDArray[np.uint8]) -> bytes:
     encoder.options = {"qmin": str(JPEG_QUALITY), "qmax": str(JPEG_QUALITY)}
     packets = [*encoder.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")), *encoder.encode(None)]
     return b"".join(bytes(packet) for packet in packets)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """Open a file and its first video stream; whatever is wrong with it becomes an error that names the file."""
-    try:
-        import av
-    except ImportError:
-        raise EthobenchError("videos need PyAV; install it with: pip install 'ethobench[mllm]'") from None
-    if not path.is_file():
-        raise FormatError(path, "there is no such video file")
-    try:
-        with av.open(str(path)) as container:
-            moving = [s for s in container.streams.video if not s.disposition & av.stream.Disposition.attached_pic]
-            if not moving:
-                sound = "only sound" if container.streams.audio else "neither pictures nor sound"
-                raise FormatError(path, f"this is no video: it holds {sound}")
-            moving[0].thread_type = "AUTO"
-            yield container, moving[0]
-    except av.error.FFmpegError as error:
-        raise FormatError(path, f"the video is damaged or of an unknown kind ({error.strerror})") from None
-
-
-def _duration(path: Path, container: Any, stream: Any) -> float:
-    """Return the length in seconds: as stated, or found by reading the packets."""
-    import av
-
-    if stream.duration:
-        return float(stream.duration * stream.time_base)
-    if container.duration:
-        return float(container.duration / av.time_base)
-    ends = [p.pts + (p.duration or 0) for p in container.demux(stream) if p.pts is not None]
-    if not ends:
-        raise FormatError(path, "the video has no pictures")
-    return float((max(ends) - (stream.start_time or 0)) * stream.time_base)
 
 
 def _decoded(path: Path, container: Any, stream: Any, start: float) -> Iterator[tuple[float, Any]]:
