@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,7 +102,7 @@ class Prediction:
     def _inferred(self) -> tuple[bool, Note]:
         """Infer from the sums of rows whether behaviors exclude each other, with a tolerance that rounding cannot cross."""
         values = self.probabilities[self.predictable].astype(np.float64)
-        step, sums = _rounding_step(values), values.sum(axis=1)
+        step, sums = _rounding_step(values, self.probabilities.dtype), values.sum(axis=1)
         above = sums - 1 - TOLERANCE - (values > 0).sum(axis=1) * step / 2
         exclusive = not (above > 0).any()
         complete = self.ethogram.background is not None or values.shape[1] > len(self.ethogram)  # then rows sum to 1
@@ -147,10 +148,11 @@ class Prediction:
         return Annotation.from_frames(filled.argmax(axis=1), self.ethogram, self.rate, unobserved=hidden)
 
 
-def _rounding_step(values: NDArray[np.float64]) -> float:
+def _rounding_step(values: NDArray[np.float64], dtype: np.dtype[Any]) -> float:
     """Return the step that probabilities were rounded to, such as 0.01 or 1/255; 0 if they were not rounded."""
     sample = values[:: max(1, len(values) // 10_000)]
+    precision = max(1e-7, float(np.finfo(dtype).eps)) if dtype.kind == "f" else 1e-7
     for steps in ROUNDED_TO:
-        if np.abs(sample * steps - np.rint(sample * steps)).max(initial=0) < 1e-7 * steps:
+        if np.abs(sample * steps - np.rint(sample * steps)).max(initial=0) < precision * steps:
             return 1 / steps
     return 0.0
