@@ -23,7 +23,7 @@ from ethobench.features._gaps import MIN_CONFIDENCE, gap_frames, zeros_are_missi
 Mask = NDArray[np.bool_]
 MAX_GAP_SECONDS = 0.5
 MIN_SHARE = 0.01  # of the training frames that a combination of tracked animals needs to count as learnt
-CHUNK = 100_000  # frames examined at a time, so that long recordings need little memory
+CHUNK = 1 << 14  # frames examined at a time, so that long recordings need little memory
 
 
 def input_present(data: Data, rate: float) -> Mask:
