@@ -138,16 +138,19 @@ def _place(name: str, manifest: Path | None, wanted: Path | None, tell: Callable
 
 
 def _entry(part: _Part, behaviors: Sequence[str], stated: float | None) -> Entry:
-    recording, notes = part.recording, []
+    recording, notes, missing = part.recording, [], []
     rate = recording.rate or stated
     if rate is None:
         rate = ASSUMED_RATE
-        notes.append(f"no frame rate is told; shown at {rate:g} Hz (give --rate)")
+        missing.append("frame rate")
+        notes.append(f"the frame rate is unknown; shown at {rate:g} Hz (state it in column 'rate' of recordings.csv, or with --rate)")
     said = [*recording.annotations.values(), *part.said.values()]
     length = max([recording.n_frames or 0, *(round(a.n_frames / a.rate * rate) for a in said)])
     if not length and recording.signals is not None:
         length = len(recording.signals)
-    return Entry(recording, part.ethogram.join(Ethogram(behaviors)), part.said, rate, length, notes)
+    if not length:
+        missing.append("length")
+    return Entry(recording, part.ethogram.join(Ethogram(behaviors)), part.said, rate, length, notes, missing)
 
 
 def _add_predictions(path: Path, parts: Sequence[_Part], tell: Callable[[str], None]) -> None:

@@ -25,7 +25,7 @@ class Panel extends HTMLElement {
       make("section", {}, make("h2", {}, "Label next", refresh), this.next),
       this.noted,
     );
-    state.watch(["frame", "recording", "hidden", "active"], () => this.#soon());
+    state.watch(["frame", "recording", "hidden", "active", "observed"], () => this.#soon());
     state.addEventListener("recording", () => this.#showNotes());
     state.addEventListener("project", () => setTimeout(() => this.suggest(), LATER));
   }
@@ -109,7 +109,7 @@ const key = ({ recording, start }) => `${recording} ${start}`;
 function row(track, bouts) {
   const name = make("span", { className: "track", title: `${track.name}: ${track.bouts} bouts` }, track.name);
   const said = make("span", { className: "said" });
-  if (!bouts) said.append(make("em", {}, "not looked at"));
+  if (!bouts) said.append(make("em", {}, "not observed"));
   else if (!bouts.length) said.append(make("em", {}, state.behaviors.find((b) => b.background)?.name ?? "nothing"));
   for (const { behavior, subject, start, stop } of bouts ?? []) {
     const dot = make("span", { className: "dot" });

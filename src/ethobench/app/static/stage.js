@@ -34,9 +34,10 @@ class Stage extends HTMLElement {
       this.#chunks.clear();
       this.#setVideo(recording.video ? address(`recordings/${recording.place}/video`) : null);
     }
-    this.note.textContent = recording.video_note;
-    this.note.hidden = !recording.video_note;
-    this.hidden = !recording.video && !state.signals?.poses && !recording.video_note;
+    const note = recording.unlabelable || recording.video_note;
+    this.note.textContent = note;
+    this.note.hidden = !note;
+    this.hidden = !recording.video && !state.signals?.poses && !note;
     this.#redraw();
   }
 
