@@ -87,12 +87,14 @@ class Entry:
         """Why this recording cannot be labelled, and what to do; empty where it can."""
         if not self.missing:
             return ""
-        remedies = {"frame rate": "state it in column 'rate' of recordings.csv or with --rate", "length": "add signals or a video"}
-        if self.recording.video is not None:
-            remedies["length"] = "its video cannot be read (see the notes)"
-        what = " and ".join(self.missing)
+        if "length" not in self.missing:
+            remedy = "state it in column 'rate' of recordings.csv or with --rate"
+        elif self.recording.video is None:
+            remedy = "give it signals or a video"
+        else:
+            remedy = "its video gives none (see the notes)"
         verb = "are" if len(self.missing) > 1 else "is"
-        return f"{self.recording.id!r} cannot be labelled, as its {what} {verb} unknown: {'; '.join(remedies[name] for name in self.missing)}"
+        return f"{self.recording.id!r} cannot be labelled, as its {' and '.join(self.missing)} {verb} unknown: {remedy}"
 
     @property
     def subjects(self) -> tuple[str, ...]:

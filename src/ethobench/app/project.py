@@ -130,6 +130,17 @@ class Project:
                 history.redo()
             return entry.track(name)
 
+    def progress(self) -> list[str]:
+        """Tell of each correction that this session changed how many bouts it has and how much of the recording was observed."""
+        lines = []
+        for entry in self.entries:
+            for name, history in entry.corrections.items():
+                if history.revision or history.watches:
+                    a = history.annotation
+                    share = iv.total(a.observed.everywhere(a.ethogram.names)) / entry.n_frames
+                    lines.append(f"{entry.recording.id}, {name}: bouts: {len(a)}, observed: {int(share * 1000) / 10:g} %")
+        return lines
+
     def video(self, place: int) -> Path | None:
         """Return a recording's video if it lies in one of the folders that are open, links followed."""
         path = self.entry(place).recording.video

@@ -58,7 +58,7 @@ class Behaviors extends HTMLElement {
 
   #tellSelection() {
     const [what, long] = state.selection ? ["selection", "the selection"] : ["all", "the whole recording"];
-    this.watched.textContent = `mark ${what} watched`;
+    this.watched.textContent = `${what} watched`;
     this.watched.title = `Mark ${long} as watched (W)`;
     this.unwatched.textContent = "not watched";
     this.unwatched.title = `Mark ${long} as not watched; bouts stay as they are (Shift-W)`;

@@ -76,7 +76,7 @@ customElements.define("eb-recordings", Recordings);
 
 function item(recording, most) {
   const { id, individual, n_frames: length, rate, disagreement, corrected, observed, place } = recording;
-  const facts = [clockTime(length, rate, 0)];
+  const facts = [length ? clockTime(length, rate, 0) : "unknown length"];
   if (individual !== id) facts.unshift(individual);
   if (corrected) facts.push(observed < 1 ? `${percent(observed)} observed` : "✓ corrected");
   const name = make("span", { className: "id", title: id }, id);
