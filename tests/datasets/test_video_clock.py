@@ -6,10 +6,10 @@ import shutil
 import sys
 
 import pytest
+from tests.video_files import write_video
 
 from ethobench import load_dataset, read_recordings
 from ethobench.core.errors import ReadWarning
-from tests.video_files import write_video
 
 
 @pytest.fixture
@@ -100,7 +100,9 @@ def test_a_real_video(data, tmp_path):
     name = "EGS8X2MN4SSUGFWAV976"
     for suffix in (".mp4", ".h5"):
         shutil.copy(data / "video" / f"{name}{suffix}", tmp_path)
-    (tmp_path / "recordings.csv").write_text(f"recording,signals,video\nfilmed,,{name}.mp4\ntracked,{name}.h5,{name}.mp4\n", encoding="utf-8")
+    (tmp_path / "recordings.csv").write_text(
+        f"recording,signals,video\nfilmed,,{name}.mp4\ntracked,{name}.h5,{name}.mp4\n", encoding="utf-8"
+    )
     with pytest.warns(ReadWarning, match=rf"using 30 Hz, the rate of {name}.mp4"):
         recordings = load_dataset(tmp_path)
     assert [(r.rate, r.n_frames) for r in recordings] == [(30, 1801), (30, 1800)]

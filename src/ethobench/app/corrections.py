@@ -73,7 +73,9 @@ class Corrections:
             If somebody else changed the file since it was last read or written here.
         """
         if annotation.n_frames < 1:
-            raise EthobenchError(f"nothing is saved for {recording.id!r}: its length is unknown (no signals, and no video that can be read)")
+            raise EthobenchError(
+                f"nothing is saved for {recording.id!r}: its length is unknown (no signals, and no video that can be read)"
+            )
         key = (recording.id, annotator)
         known = self._saved.get(key)
         if known is None:
