@@ -16,6 +16,7 @@ from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
+from ethobench.datasets._video_clock import with_video_clock
 from ethobench.datasets.manifest import CORRECTIONS, MANIFEST
 from ethobench.formats import detect
 
@@ -102,7 +103,7 @@ def _open(sources: Sequence[str], rate: float | None, tell: Callable[[str], None
     recordings = gather_files(paths, rate, tell)
     roots = tuple(p if p.is_dir() else p.parent for p in paths)
     name = path.stem if len(paths) == 1 else Path(os.path.commonpath([root.resolve() for root in roots])).name or path.stem
-    return _Opened(name, _parts(Dataset(tuple(recordings), Ethogram([]))), roots)
+    return _Opened(name, _parts(Dataset(tuple(map(with_video_clock, recordings)), Ethogram([]))), roots)
 
 
 def _parts(data: Dataset) -> list[_Part]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethobench.core import Annotation, Observed
+from ethobench.core import Annotation, Observed, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, Note
 from ethobench.core.lengths import MOST_LONGER
@@ -39,6 +39,10 @@ class VideoClock:
         """Return the length in frames of a recording that counts `rate` frames per second."""
         return self.n_frames if _same_rate(rate, self.rate) else max(1, round(self.duration * rate))
 
+    def is_as_long_as(self, n_frames: int | None) -> bool:
+        """Whether the video has so many frames, give or take 1 %."""
+        return n_frames is not None and abs(self.n_frames - n_frames) <= max(1, MOST_LONGER * n_frames)
+
     def note_on_rate(self, rate: float) -> list[Note]:
         """Return a note where a recording counts frames at another rate than the video has."""
         if _same_rate(rate, self.rate):
@@ -61,6 +65,23 @@ def read_video_clock(path: Path, name: str) -> tuple[VideoClock | None, list[Not
     except EthobenchError as error:
         return None, [Note(f"{error}; so the video gives neither frame rate nor length")]
     return VideoClock(name, video.rate, video.n_frames, video.duration), []
+
+
+def with_video_clock(recording: Recording) -> Recording:
+    """Give a recording the rate of its video where none is known and, where there are no signals, the length of its video."""
+    if recording.video is None or (recording.signals is not None and recording.rate is not None):
+        return recording
+    clock, notes = read_video_clock(recording.video, recording.video.name)
+    if clock is None:
+        return recording.copy(notes=(*recording.notes, *notes))
+    if recording.signals is not None:
+        return recording.copy(rate=clock.rate) if clock.is_as_long_as(recording.n_frames) else recording
+    rate, annotations = recording.rate or clock.rate, {}
+    for name, annotation in recording.annotations.items():
+        annotations[name], more = fit_to_video(annotation, clock, name)
+        notes += more
+    length = max([clock.frames_at(rate), *(a.n_frames for a in annotations.values() if a.rate == rate)])
+    return recording.copy(rate=rate, n_frames=length, annotations=annotations, notes=(*recording.notes, *notes))
 
 
 def fit_to_video(annotation: Annotation, clock: VideoClock, name: str) -> tuple[Annotation, list[Note]]:

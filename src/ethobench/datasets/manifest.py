@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Keypoint, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, ReadWarning
-from ethobench.core.lengths import MOST_LONGER, fit_length
+from ethobench.core.lengths import fit_length
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets._signals import open_signals, stated_rate
 from ethobench.datasets._video_clock import VideoClock, fit_to_video, read_video_clock
@@ -217,7 +217,7 @@ def _rate_of_signals(signals: Path, recording: str, length: int | None, row: _Ro
     if (rate := stated_rate(signals, recording)) is not None:
         return rate, []
     clock, notes = _video_clock(row)
-    if clock is None or length is None or abs(clock.n_frames - length) > max(1, MOST_LONGER * length):
+    if clock is None or not clock.is_as_long_as(length):
         return None, notes
     return clock.rate, [Note(f"no frame rate is stated; using {clock.rate:g} Hz, the rate of {clock.name}", signals.name)]
 
