@@ -10,6 +10,7 @@ from tests.video_files import write_video
 
 from ethobench import load_dataset, read_recordings
 from ethobench.core.errors import ReadWarning
+from ethobench.core.video import probe
 
 
 @pytest.fixture
@@ -72,6 +73,17 @@ def test_a_video_of_another_length_is_another_version(filmed):
     assert filmed("recording,video", "m1,m1.webm").version == first
     write_video(filmed.folder / "m1.webm", 40, 20)
     assert filmed("recording,video", "m1,m1.webm").version != first
+
+
+def test_the_clock_of_a_video_is_cached_until_the_video_changes(filmed, monkeypatch):
+    probed = []
+    monkeypatch.setattr("ethobench.datasets._video_clock.probe", lambda path: probed.append(path) or probe(path))
+    rows = "m1,m1.webm\nm2,m1.webm\nm3,m1.webm"
+    assert [(r.rate, r.n_frames) for r in filmed("recording,video", rows)] == [(20, 60)] * 3
+    assert len(probed) == 1
+    write_video(filmed.folder / "m1.webm", 45, 15)
+    assert [(r.rate, r.n_frames) for r in filmed("recording,video", rows)] == [(15, 45)] * 3
+    assert len(probed) == 2
 
 
 def test_without_pyav_the_clock_is_unknown_and_the_remedy_is_named(filmed, monkeypatch):

@@ -1,15 +1,23 @@
-"""The clock of a recording's video: frame rate and length where no other file states them."""
+"""The clock of a recording's video: frame rate and length where no other file states them.
+
+Clocks are cached by the video's path, size and time of change, so that a manifest of hundreds of videos is slow to load once only.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from ethobench.core import Annotation, Observed, Recording
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, Note
+from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.lengths import MOST_LONGER
 from ethobench.core.video import probe
+from ethobench.formats._cache import cache_folder
+from ethobench.formats._verbs import appearing
 
 SAME_RATE = 1e-4  # relative difference below which two frame rates are the same: 29.97 and 30000/1001
 
@@ -61,15 +69,31 @@ def read_video_clock(path: Path, name: str) -> tuple[VideoClock | None, list[Not
         What to call the video in notes.
     """
     try:
-        video = probe(path)
+        return VideoClock(name, *_cached_clock(path)), []
     except EthobenchError as error:
         return None, [Note(f"{error}; so the video gives neither frame rate nor length")]
-    return VideoClock(name, video.rate, video.n_frames, video.duration), []
+
+
+def _cached_clock(path: Path) -> tuple[float, int, float]:
+    """Return rate, length in frames and duration of a video file, from the cache where they have been read before."""
+    if not path.is_file():
+        raise FormatError(path, "there is no such video file")
+    status = path.stat()
+    identity = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}"
+    cached = cache_folder() / "videos" / f"{hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()}.json"
+    with contextlib.suppress(OSError, ValueError):
+        rate, n_frames, duration = json.loads(cached.read_text(encoding="ascii"))
+        return float(rate), int(n_frames), float(duration)
+    video = probe(path)
+    clock = (video.rate, video.n_frames, video.duration)
+    with contextlib.suppress(OSError), appearing(cached) as temporary:  # a cache that cannot be written is no reason to fail
+        temporary.write_text(json.dumps(clock), encoding="ascii")
+    return clock
 
 
 def with_video_clock(recording: Recording) -> Recording:
     """Give a recording the rate of its video where none is known and, where there are no signals, the length of its video."""
-    if recording.video is None or (recording.signals is not None and recording.rate is not None):
+    if recording.video is None or not recording.video.is_file() or (recording.signals is not None and recording.rate is not None):
         return recording
     clock, notes = read_video_clock(recording.video, recording.video.name)
     if clock is None:
