@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ethobench import create_model, load_dataset
+from ethobench.core.errors import ReadWarning
 from tests.app.browsing import begin_correction, go_to, in_browser, keys, saved, settle
 from tests.app.conftest import SERVE
 from tests.video_files import write_video
@@ -80,7 +81,7 @@ def test_a_video_played_and_labelled_from_scratch_gives_true_budgets_and_negativ
     begin_correction(page, "zoe", SCRATCH)
     assert page.text_content("output.observed") == "observed 0 %"
     page.wait_for_function("() => document.querySelector('video').readyState >= 2")
-    keys(page, "ArrowUp", "ArrowUp", "ArrowUp", " ")
+    keys(page, *["ArrowUp"] * 4, " ")
     page.wait_for_function(f"() => document.querySelector('output.frame').textContent.startsWith('frame {N - 1} ')", timeout=20_000)
     reported(page, "observed 100 %")
     assert band(page, 0.05)
@@ -194,12 +195,23 @@ def test_what_was_watched_survives_a_reload_and_a_killed_server(film, visit, tmp
     assert observed(film, "m2") == [[0, 101]]
 
 
-def test_a_recording_of_unknown_length_says_what_is_missing_and_takes_no_edit(tmp_path, serve, visit):
+def test_a_video_of_unknown_length_takes_no_edit_and_one_that_cannot_be_shown_is_not_watched(tmp_path, serve, visit):
+    """MPEG-4 part 2 has a clock that PyAV reads, but browsers do not play it."""
     (tmp_path / "m1.mp4").write_bytes(b"not a video")
-    (tmp_path / "recordings.csv").write_text("recording,video\nm1,m1.mp4\n", encoding="utf-8")
+    write_video(tmp_path / "m2.avi", 60, RATE, codec="mpeg4")
+    (tmp_path / "ethogram.csv").write_text("behavior\ngroom\n", encoding="utf-8")
+    (tmp_path / "recordings.csv").write_text("recording,video\nm1,m1.mp4\nm2,m2.avi\n", encoding="utf-8")
     page = visit(serve(tmp_path))
     assert "frame rate and length are unknown" in page.text_content("eb-stage .note")
+    assert "unknown length" in page.text_content("eb-recordings [aria-current]")
     keys(page, "e", " ", "ArrowRight", "w")
     assert page.locator("dialog").count() == 0
     assert page.locator("#correct").is_disabled()
     assert not (tmp_path / "corrections").exists()
+    keys(page, "m")
+    page.wait_for_function("() => document.querySelector('#message').textContent.includes('cannot play this video')")
+    begin_correction(page, "zoe", SCRATCH)
+    keys(page, *["Shift+ArrowRight"] * 3, "i", "Shift+ArrowRight", "o", "1")
+    saved(page, 1)
+    with pytest.warns(ReadWarning, match="neither frame rate nor length"):
+        assert observed(tmp_path, "m2") == [[30, 41]]

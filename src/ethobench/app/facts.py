@@ -89,8 +89,8 @@ def track_facts(entry: Entry, track: Track) -> dict[str, Any]:
         "probabilities": track.prediction is not None,
         "certain": track.prediction is not None or annotation.confidence is not None,
         "overlapping": track.prediction is not None and not track.prediction.exclusive,
-        "undo": history is not None and history.previous is not None,
-        "redo": history is not None and history.following is not None,
+        "undo": history is not None and history.can_undo,
+        "redo": history is not None and history.can_redo,
     }
 
 

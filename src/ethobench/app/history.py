@@ -51,6 +51,16 @@ class History:
         self._included = 0  # reports that some step includes, so that they cannot be extended
 
     @property
+    def can_undo(self) -> bool:
+        """Whether there is a step to go back."""
+        return bool(self._before)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether a step was taken back."""
+        return bool(self._after)
+
+    @property
     def previous(self) -> Annotation | None:
         """What `undo` goes back to, if there is something."""
         return self._with_watched(self._before[-1]) if self._before else None

@@ -68,13 +68,11 @@ export function markWatched(watched = true) {
   say(`${what} is marked as ${watched ? "watched" : "not watched; frames with bouts stay observed"}.`);
 }
 
-/** Report frames that were watched, in turn with the edits; tells whether they were saved. */
+/** Report frames that were watched, in turn with the edits or, when the page may be left, at once; tells whether they were saved. */
 export function reportWatched({ place, name, subject, spans }, leaving) {
-  const send = () => change(`recordings/${place}/watch`, { track: name, subject, spans }, { keepalive: leaving });
-  if (leaving) return send().then(() => true, () => false); // there is no time to wait for others
-  const report = queue.then(async () => {
+  const report = async () => {
     try {
-      const { track, disagreement } = await send();
+      const { track, disagreement } = await change(`recordings/${place}/watch`, { track: name, subject, spans }, { keepalive: true });
       if (state.recording.place === place) state.updateObserved(track, disagreement);
       tellSaved();
       return true;
@@ -83,9 +81,10 @@ export function reportWatched({ place, name, subject, spans }, leaving) {
       say(error.message, true);
       return false;
     }
-  });
-  queue = report;
-  return report;
+  };
+  if (leaving) return report();
+  queue = queue.then(report);
+  return queue;
 }
 
 /** Move a border of a bout of the correction to a frame; a bout that it touches there gives way, or follows. */

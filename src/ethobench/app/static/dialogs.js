@@ -25,6 +25,7 @@ export function askToCorrect() {
   const dialog = show(
     "Correct this recording",
     make("p", {}, "Corrections are saved as a new annotator with every change; what others annotated is never touched."),
+    make("p", {}, "What you play or step through while you label counts as observed; what you jump over does not."),
     resume.length ? make("p", { className: "resume" }, ...resume) : null,
     make("label", {}, "Save as annotator", name),
     make("label", {}, "Begin with", from),

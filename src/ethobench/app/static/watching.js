@@ -1,6 +1,7 @@
 // What is watched while labelling, by playing or stepping, counts as observed. It is reported to the server about once a second.
 
 import { reportWatched } from "./corrections.js";
+import { player } from "./player.js";
 import { state } from "./state.js";
 
 const EVERY = 1000; // milliseconds between reports
@@ -30,7 +31,7 @@ class Watching {
     }
     document.addEventListener("visibilitychange", () => {
       this.#last = null;
-      if (document.hidden) this.flush();
+      if (document.hidden) this.flush({ leaving: true });
     });
     addEventListener("pagehide", () => this.flush({ leaving: true }));
   }
@@ -73,7 +74,7 @@ class Watching {
   #move() {
     const [before, now] = [this.#last, state.frame];
     this.#last = now;
-    if (before === null || document.hidden || !state.activeTrack) return;
+    if (before === null || document.hidden || !state.activeTrack || !isInSight()) return;
     const played = state.byPlayer && now > before && now - before <= Math.max(LONGEST_STALL * state.rate * state.speed, 1);
     const stepped = state.byStep && Math.abs(now - before) <= Math.max(Math.round(state.rate), 1);
     if (played || stepped) this.#add(Math.min(before, now), Math.max(before, now) + 1);
@@ -89,6 +90,12 @@ class Watching {
     else this.#timer ??= setTimeout(() => this.flush(), EVERY);
     state.dispatchEvent(new Event("watched"));
   }
+}
+
+/** Whether there is something to see: a video that the browser does not show is not watched as the clock runs on. */
+function isInSight() {
+  const { recording, signals } = state;
+  return Boolean(player.video || signals?.poses || signals?.lanes.length) || !(recording.video || recording.video_note);
 }
 
 function isActive({ place, name, subject }) {
