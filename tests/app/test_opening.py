@@ -230,7 +230,7 @@ def test_loose_files_have_the_clock_and_length_of_their_video(tmp_path, monkeypa
     head = "scorer,net,net,net\nbodyparts,nose,nose,nose\ncoords,x,y,likelihood\n"
     (tmp_path / "m1.csv").write_text(head + "".join(f"{i},{i},{i},0.9\n" for i in range(60)), encoding="utf-8")
     (entry,) = open_project(["m1.csv", "m1.webm"]).entries
-    assert (entry.rate, entry.n_frames, entry.unlabelable) == (20, 60, "")
+    assert (entry.rate, entry.n_frames, entry.locked) == (20, 60, "")
 
 
 def test_a_video_alone_can_be_labelled(tmp_path, monkeypatch):

@@ -162,6 +162,7 @@ def test_watching_counts_for_the_subject_that_is_labelled():
     assert both.observed == Observed(iv.intervals([0], [20])), "alike for all, so no exceptions are left"
     less = remove_observed(mark(both, 5, 10, "run", subject="ann"), iv.intervals([0], [N]), "ann")
     assert (observed(less, "ann"), observed(less, "bob")) == ([(5, 10)], [(0, 20)])
+    assert remove_observed(less, iv.intervals([20], [N]), "ann") is less
     scored = a.with_observed(Observed(iv.empty(), {Track("run"): iv.intervals([25], [30])}))
     some = add_observed(scored, iv.intervals([0], [20]), "bob").observed
     assert [some.of("run", who).stop.tolist() for who in ("ann", "bob")] == [[30], [20, 30]]
@@ -224,7 +225,7 @@ def unreadable(tmp_path):
 
 def test_a_recording_of_unknown_length_is_never_labelled(unreadable):
     (entry,) = unreadable.entries
-    assert "cannot be labelled, as its frame rate and length are unknown" in entry.unlabelable
+    assert "cannot be labelled, as its frame rate and length are unknown" in entry.locked
     with pytest.raises(EthobenchError, match="length are unknown"):
         unreadable.start(0, "zoe")
     with pytest.raises(EthobenchError, match="length are unknown"):
@@ -270,5 +271,5 @@ def test_reports_over_the_wire(client, lab):
 @pytest.mark.slow
 def test_unknown_length_over_the_wire(unreadable, serving):
     client = serving(unreadable)
-    assert "cannot be labelled" in client.get("recordings/0")["unlabelable"]
+    assert "cannot be labelled" in client.get("recordings/0")["locked"]
     assert "cannot be labelled" in client.post("recordings/0/start", {"name": "zoe"}, 400)["error"]

@@ -138,9 +138,7 @@ def add_observed(annotation: Annotation, frames: Intervals, subject: str | None 
     Intervals(start=array([ 0, 20]), stop=array([10, 60]))
     """
     frames = iv.union(iv.clip(frames, 0, annotation.n_frames))
-    observed = annotation.observed
-    known = [observed.frames, *observed.tracks.values()] if subject is None else [observed.everywhere(annotation.ethogram.names, subject)]
-    if all(iv.shared(frames, where) == iv.total(frames) for where in known):
+    if all(iv.shared(frames, where) == iv.total(frames) for where in _observed_sets(annotation, subject)):
         return annotation
     return _change_observed(annotation, lambda observed: iv.union_all([observed, frames]), subject)
 
@@ -150,7 +148,17 @@ def remove_observed(annotation: Annotation, frames: Intervals, subject: str | No
     chosen = np.ones(len(annotation), dtype=bool) if subject is None else annotation.subject == _place(annotation, subject)
     start, stop = annotation.start[chosen], np.maximum(annotation.stop, annotation.start + 1)[chosen]
     removed = iv.difference(iv.union(frames), iv.union(iv.Intervals(start, stop)))
+    if not any(iv.shared(removed, where) for where in _observed_sets(annotation, subject)):
+        return annotation
     return _change_observed(annotation, lambda observed: iv.difference(observed, removed), subject)
+
+
+def _observed_sets(annotation: Annotation, subject: str | None) -> list[Intervals]:
+    """Return what was observed of each behavior of one subject; of everything without a subject."""
+    observed = annotation.observed
+    if subject is None or not observed.tracks:
+        return [observed.frames, *observed.tracks.values()]
+    return [observed.of(behavior.name, subject) for behavior in annotation.ethogram] or [observed.frames]
 
 
 def _change_observed(annotation: Annotation, change: Callable[[Intervals], Intervals], subject: str | None) -> Annotation:

@@ -83,7 +83,7 @@ class Entry:
         self._differences: dict[tuple[tuple[str, tuple[int, int]], ...], Intervals] = {}
 
     @property
-    def unlabelable(self) -> str:
+    def locked(self) -> str:
         """Why this recording cannot be labelled, and what to do; empty where it can."""
         if not self.missing:
             return ""

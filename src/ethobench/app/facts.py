@@ -65,7 +65,7 @@ def recording_facts(project: Project, place: int) -> dict[str, Any]:
         "video": shown,
         "video_note": "" if video is None or shown else f"{video.name} is missing, no video, or outside the opened folders (see --videos)",
         "disagreement": entry.disagreement,
-        "unlabelable": entry.unlabelable,
+        "locked": entry.locked,
         "notes": entry.notes[:50],
     }
 

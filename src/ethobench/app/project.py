@@ -137,8 +137,10 @@ class Project:
             for name, history in entry.corrections.items():
                 if history.revision or history.watches:
                     a = history.annotation
-                    share = iv.total(a.observed.everywhere(a.ethogram.names)) / entry.n_frames
-                    lines.append(f"{entry.recording.id}, {name}: bouts: {len(a)}, observed: {int(share * 1000) / 10:g} %")
+                    named = entry.subjects if any(track.subject is not None for track in a.observed.tracks) else (None,)
+                    observed = [(who, iv.total(a.observed.everywhere(a.ethogram.names, who)) / entry.n_frames) for who in named]
+                    shares = ", ".join(f"{f'{who} ' if who else ''}{int(share * 1000) / 10:g} %" for who, share in observed)
+                    lines.append(f"{entry.recording.id}, {name}: bouts: {len(a)}, observed: {shares}")
         return lines
 
     def video(self, place: int) -> Path | None:
@@ -158,8 +160,8 @@ class Project:
 
 
 def _labelable(entry: Entry) -> Entry:
-    if entry.unlabelable:
-        raise EthobenchError(entry.unlabelable)
+    if entry.locked:
+        raise EthobenchError(entry.locked)
     return entry
 
 

@@ -8,7 +8,7 @@ import { state } from "./state.js";
 
 /** Ask for a name and a beginning, then start to correct; a correction that is there is taken up again. */
 export function askToCorrect() {
-  if (state.recording.unlabelable) return say(state.recording.unlabelable, true);
+  if (state.recording.locked) return say(state.recording.locked, true);
   const there = state.tracks.filter((track) => track.kind === "correction");
   const name = make("input", { name: "annotator", required: true, maxLength: 60, placeholder: "e.g. your name", autocomplete: "off" });
   name.value = localStorage.getItem("annotator") ?? "";

@@ -38,8 +38,8 @@ async function open({ place, done, asked = ask(`recordings/${place}`) }) {
     state.set({ recording });
     state.activate(active ?? null);
     document.querySelector("main").classList.toggle("no-frames", !recording.n_frames);
-    document.getElementById("correct").disabled = Boolean(recording.unlabelable);
-    if (recording.unlabelable) say(recording.unlabelable, true);
+    document.getElementById("correct").disabled = Boolean(recording.locked);
+    if (recording.locked) say(recording.locked, true);
     history.replaceState(null, "", `${location.pathname}${location.search}#${place}`);
     done?.();
     const signals = await ask(`recordings/${place}/signals`);

@@ -34,7 +34,7 @@ class Stage extends HTMLElement {
       this.#chunks.clear();
       this.#setVideo(recording.video ? address(`recordings/${recording.place}/video`) : null);
     }
-    const note = recording.unlabelable || recording.video_note;
+    const note = recording.locked || recording.video_note;
     this.note.textContent = note;
     this.note.hidden = !note;
     this.hidden = !recording.video && !state.signals?.poses && !note;
