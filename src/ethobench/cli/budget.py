@@ -37,6 +37,8 @@ def run(
     for path in paths:
         for name, individual, who, annotation in _annotations(path, rate):
             rows += [{"recording": name, "individual": individual, "annotator": who, **row} for row in budget_rows(annotation, matrices)]
+    if not rows:
+        raise EthobenchError(f"{', '.join(map(str, paths))}: no behavior is annotated here, so there is no time budget")
     if csv is not None:
         if csv.exists():
             raise EthobenchError(f"{csv} exists and is left alone; choose another name")
