@@ -137,8 +137,9 @@ def _seconds(text: str) -> float:
 def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any], workers: int, curve: bool) -> dict[str, Any]:
     """Score the model on individuals it has not seen, and show it."""
     from ethobench.benchmarks import learning_curve, own, results_table
+    from ethobench.cli._occurrence import print_never_annotated
     from ethobench.cli._progress import shown_progress
-    from ethobench.cli.results import print_table
+    from ethobench.cli.results import print_behaviors, print_table
     from ethobench.core.errors import EthobenchError
     from ethobench.metrics import suites
     from ethobench.runs import Engine, Store
@@ -158,5 +159,8 @@ def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any
     if curve:
         told = learning_curve.curve_table(store, outcome.keys)
         columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
-        print_table(columns, [[row.get(c) for c in columns] for row in told])
-    return own.evaluation(store, model, outcome.keys)
+        print_behaviors(store, columns, told, outcome.keys)
+    evaluation = own.evaluation(store, model, outcome.keys)
+    if not curve:
+        print_never_annotated(evaluation["never_annotated"])
+    return evaluation

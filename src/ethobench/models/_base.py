@@ -20,6 +20,7 @@ import numpy as np
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.lengths import fit_length
+from ethobench.core.occurrence import Occurrence
 from ethobench.core.registry import Registry
 from ethobench.core.signals import Keypoint
 from ethobench.learning.decoding import Decoder, check_metric
@@ -62,6 +63,8 @@ class Model:
         Whether recordings must have signals.
     packages : mapping of str to str
         What must be installed, and which extra of ethobench brings it.
+    never_annotated : tuple of str
+        The behaviours of the ethogram that the training data never show, so that the model cannot predict them.
     evaluation : dict
         How it did in cross-validation, where that was asked: figures by suite.
     decode : str
@@ -106,6 +109,7 @@ class Model:
         self.rate: float | None = None
         self.inputs: tuple[str, ...] = ()
         self.trained_on, self.licence = "", ""
+        self.never_annotated: tuple[str, ...] = ()
         self.evaluation: dict[str, Any] = {}
         self.account: dict[str, Any] = {}
         self.checkpoint: Path | None = None  # where a long training may keep what it has, to go on after it was killed
@@ -139,6 +143,7 @@ class Model:
             same = tuple(r if is_rate(r, self.rate) else at_rate(r, float(self.rate or 1.0)) for r in data)
             data = dataclasses.replace(data, recordings=same)
         truths = {recording.id: truth_of(recording, annotator).with_ethogram(data.ethogram) for recording in data}
+        self.never_annotated = Occurrence.count(data.ethogram, truths.values()).never_annotated
         if self.needs_signals:
             truths = {recording.id: _as_long_as_signals(recording, truths[recording.id]) for recording in data}
         self.directions = Directions.of(data, truths) if self.needs_signals else None
@@ -264,6 +269,7 @@ class Model:
             "seed": self.seed,
             "behaviors": [dataclasses.asdict(b) for b in ethogram],
             "background": ethogram.background_name,
+            "never_annotated": list(self.never_annotated),
             "rate": self.rate,
             "inputs": list(self.inputs),
             "trained_on": self.trained_on,
@@ -330,7 +336,7 @@ def load_model(path: str | Path) -> Model:
         model = create_model(card["model"], seed=card["seed"], decode=card.get("decode", ""), **params)
         model.ethogram = Ethogram([Behavior(**b) for b in card["behaviors"]], card["background"])
         model.rate, model.inputs, model.trained_on = card["rate"], tuple(card["inputs"]), card["trained_on"]
-        model.licence = card.get("licence", "")
+        model.licence, model.never_annotated = card.get("licence", ""), tuple(card.get("never_annotated", ()))
         model.evaluation, model.account = dict(card.get("evaluation", {})), dict(card.get("account", {}))
         model.decoder = Decoder.from_dict(card["decoder"]) if card.get("decoder") else None
         model.directions = Directions(tuple(card["directions"]["towards"])) if card.get("directions") else None

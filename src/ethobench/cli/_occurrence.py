@@ -1,0 +1,44 @@
+"""The lines below a table that name behaviors which never occur; such behaviors have no rows of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ethobench.core.occurrence import Occurrence
+
+Row = Mapping[str, Any]
+
+
+def print_occurrence(occurrence: Occurrence | None, prefix: str = "") -> None:
+    """Print which behaviors were never annotated, and which were predicted but never annotated."""
+    for line in occurrence.lines() if occurrence is not None else ():
+        typer.echo(f"  {prefix}{line}")
+
+
+def print_never_annotated(names: Collection[str]) -> None:
+    """Print which behaviors were never annotated, if there are any."""
+    if names:
+        typer.echo(f"  never annotated: {', '.join(names)}")
+
+
+def without_empty_rows(rows: Sequence[Row], is_empty: Callable[[Row], bool]) -> tuple[list[Row], list[str]]:
+    """Leave out the behaviors whose rows are all empty.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        Each with a ``behavior``.
+    is_empty : callable
+        Whether a row has nothing to show.
+
+    Returns
+    -------
+    list of mappings, list of str
+        The rows of the other behaviors, and the names of those left out, in order.
+    """
+    used = {row["behavior"] for row in rows if not is_empty(row)}
+    return [row for row in rows if row["behavior"] in used], list(dict.fromkeys(r["behavior"] for r in rows if r["behavior"] not in used))
