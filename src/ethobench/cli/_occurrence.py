@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import typer
-
-if TYPE_CHECKING:
-    from ethobench.core.occurrence import Occurrence
 
 Row = Mapping[str, Any]
 
 
-def print_occurrence(occurrence: Occurrence | None, prefix: str = "") -> None:
-    """Print which behaviors were never annotated, and which were predicted but never annotated."""
-    for line in occurrence.lines() if occurrence is not None else ():
-        typer.echo(f"  {prefix}{line}")
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines below a table, aligned with its cells."""
+    for line in lines:
+        typer.echo(f"  {line}")
 
 
 def print_never_annotated(names: Collection[str]) -> None:
     """Print which behaviors were never annotated, if there are any."""
-    if names:
-        typer.echo(f"  never annotated: {', '.join(names)}")
+    print_lines([f"never annotated: {', '.join(names)}"] if names else [])
 
 
 def without_empty_rows(rows: Sequence[Row], is_empty: Callable[[Row], bool]) -> tuple[list[Row], list[str]]:

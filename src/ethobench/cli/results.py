@@ -104,7 +104,7 @@ def run(
 def print_behaviors(store: Store, columns: Sequence[str], rows: Sequence[Row], only: Collection[str] | None = None) -> None:
     """Print a table of behaviors; those that never occur in a dataset, and have no value, share one line below it."""
     from ethobench.benchmarks.behaviors import occurrences
-    from ethobench.cli._occurrence import print_occurrence
+    from ethobench.cli._occurrence import print_lines
 
     found = occurrences(store, only)
     never = {(dataset, name) for dataset, occurrence in found.items() for name in occurrence.never_annotated}
@@ -116,7 +116,7 @@ def print_behaviors(store: Store, columns: Sequence[str], rows: Sequence[Row], o
     datasets = {row["dataset"] for row in rows}
     for dataset, occurrence in found.items():
         if dataset in datasets:
-            print_occurrence(occurrence, f"{dataset}: " if len(datasets) > 1 else "")
+            print_lines(f"{dataset}: {line}" if len(datasets) > 1 else line for line in occurrence.lines())
 
 
 def _other_table(store: Store, table: str, metrics: Sequence[str], against: str) -> list[Row]:

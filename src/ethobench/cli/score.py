@@ -110,7 +110,7 @@ def _print(scores: Scores, per: str | None, shown: list[str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ethobench.cli._occurrence import print_occurrence
+    from ethobench.cli._occurrence import print_lines
 
     title = f"{scores.suite.title}; {len(scores.recordings)} recordings of {len(scores.individuals)} individuals"
     console = Console(markup=False, width=None if Console().is_terminal else 210)
@@ -130,7 +130,7 @@ def _print(scores: Scores, per: str | None, shown: list[str]) -> None:
             table.add_row(name, *(_cell(figures, between, measure) for measure in shown))
     console.print(table)
     if per in (None, "behavior"):
-        print_occurrence(scores.occurrence)
+        print_lines(scores.occurrence_lines())
 
 
 def _cell(figures: dict[str, float], between: dict[str, Any], measure: str) -> str:

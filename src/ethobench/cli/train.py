@@ -17,7 +17,7 @@ def run(
     ],
     out: Annotated[Path, typer.Option(help="Folder for the model; its cross-validation goes beside it, into OUT-cv.")],
     model: Annotated[
-        str, typer.Option(help="Which model; see: ethobench models. The best choice without tuning unless told.", show_default=False)
+        str, typer.Option(help="Model to train; the default, auto, needs no tuning. All: ethobench models.", show_default="auto")
     ] = "",
     param: Annotated[list[str] | None, typer.Option(help="A hyper-parameter, such as trees=200; may be repeated.")] = None,
     decode: Annotated[str, typer.Option(help="Choose how probabilities become bouts, for: f1, bout_f1, balanced, ...")] = "",
@@ -56,12 +56,17 @@ def run(
     from ethobench.datasets import load_dataset
     from ethobench.models import create_model
     from ethobench.models._card import tried_in_words
+    from ethobench.models._default import default_model
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
     if out.exists():
         raise EthobenchError(f"{out} exists and is left alone; choose another name")
-    model = model or _usual_model()
+    default = default_model()
+    if default.note and model in ("", default.name):
+        typer.secho(f"note: {default.note}", err=True, fg=typer.colors.YELLOW)
+    if not model:
+        model, decode = default.name, decode or default.decode
     params = read_params(param or [], [model], decode)[model]
     if init is not None:
         params = {**_shape_of(init, model), **params, _place_for(init, model): str(init.resolve())}
@@ -113,16 +118,6 @@ def _shape_of(init: Path, model: str) -> dict[str, Any]:
     card: Any = next((read_json(path) for path in (init / CARD, init / ENCODER) if path.is_file()), {})
     found: Any = card.get("params", {}) if isinstance(card, dict) else {}
     return {name: found[name] for name in SHAPE if name in known and name in found}
-
-
-def _usual_model() -> str:
-    """Return the model that is best without tuning; the forest where its packages are not installed."""
-    from importlib.util import find_spec
-
-    if find_spec("lightgbm") is not None:
-        return "auto"
-    typer.secho('note: model rf, since auto needs more: pip install "ethobench[boost,nn]"', err=True, fg=typer.colors.YELLOW)
-    return "rf"
 
 
 def _seconds(text: str) -> float:

@@ -84,10 +84,17 @@ class Occurrence:
         """Return the amount of a behavior in all annotations and predictions."""
         return self.annotated.get(name, Amount()) + self.predicted.get(name, Amount())
 
-    def lines(self) -> list[str]:
-        """Name the behaviors that have no row in a table, and those that are false alarms only: one line each."""
+    def lines(self, remark: str = "") -> list[str]:
+        """Name the behaviors that never occur, and those that are false alarms only: one line each, none where there are none.
+
+        Parameters
+        ----------
+        remark : str
+            What to add about the behaviors that never occur.
+        """
         groups = {"never annotated": self.never_annotated, "predicted but never annotated": self.only_predicted}
-        return [f"{text}: {', '.join(names)}" for text, names in groups.items() if names]
+        lines = {text: f"{text}: {', '.join(names)}" for text, names in groups.items() if names}
+        return [line + (f" ({remark})" if remark and text == "never annotated" else "") for text, line in lines.items()]
 
     def color_indices(self) -> dict[str, int | None]:
         """Assign a place in the color palette to each behavior; the background has none, it is gray.

@@ -139,6 +139,20 @@ class Scores:
         never = () if self.occurrence is None else self.occurrence.never_annotated
         return [name for name in never if self._sample.scored[self.ethogram.code(name)] and not self.ethogram[name].point]
 
+    def occurrence_lines(self, occurrence: Occurrence | None = None) -> list[str]:
+        """Name the behaviours that were never annotated, and those that were only predicted: one line each.
+
+        Parameters
+        ----------
+        occurrence : Occurrence, optional
+            Of more than these scores, where other annotators or predictions are shown beside them.
+        """
+        occurrence = occurrence or self.occurrence
+        if occurrence is None:
+            return []
+        counted = any(name not in self.undefined_behaviors for name in occurrence.never_annotated if name in self.behaviors)
+        return occurrence.lines(f"the means of suite {self.suite.name} include them" if counted else "")
+
     @property
     def undefined_behaviors(self) -> list[str]:
         """Behaviours that tables leave out: they never occur, and the suite defines none of its headline scores for them."""
@@ -298,7 +312,7 @@ class Scores:
                 "confusion": self.confusion(),
                 "coverage": self.coverage,
                 "absent": self.absent,
-                "notes": [*(str(note) for note in self.notes), *(self.occurrence.lines() if self.occurrence else ())],
+                "notes": [*(str(note) for note in self.notes), *self.occurrence_lines()],
             }
         )
         return plain

@@ -28,6 +28,7 @@ from ethobench.metrics import consensus
 from ethobench.models._card import CARD, WORDS, digest_files, in_words
 from ethobench.models._checked import checked
 from ethobench.models._clock import at_rate, back_at_rate, is_rate
+from ethobench.models._default import install_command
 from ethobench.models._directed import Directions
 from ethobench.models._live import Live
 from ethobench.models._out_of_fold import choose_decoder
@@ -304,7 +305,7 @@ def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -
     Parameters
     ----------
     name : str
-        ``"chance"``, ``"rf"``, ...
+        ``"auto"`` (the default of `ethobench train`), ``"boost"``, ``"rf"``, ...
     seed : int
     decode : str
         The metric for which probabilities become bouts: ``"f1"``, ``"bout_f1"``, ``"balanced"``, ...; none unless given.
@@ -313,13 +314,12 @@ def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -
 
     Examples
     --------
-    >>> create_model("rf", trees=50)
-    rf(seconds=2.0, ..., trees=50, ...)
+    >>> create_model("auto", metric="bout_f1")
+    auto(metric='bout_f1', ...)
     """
     kind = models[name]
     if missing := [package for package in kind.packages if find_spec(package) is None]:
-        extra = kind.packages[missing[0]]
-        raise EthobenchError(f"model {name!r} needs {' and '.join(missing)} (pip install ethobench[{extra}])")
+        raise EthobenchError(f"model {name!r} needs {' and '.join(missing)}: {install_command(kind.packages)}")
     return kind(seed=seed, decode=decode, **params)
 
 

@@ -133,7 +133,7 @@ def score_group(
         "title": title,
         "behaviors": describe_behaviors(first.ethogram, occurrence),
         "figures": [figure for figure in kept if figure["rows"] or figure["kind"] == "raster"],
-        "absent": occurrence.lines() if occurrence is not None else [],
+        "absent": first.occurrence_lines(occurrence),
     }
 
 
