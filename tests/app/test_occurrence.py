@@ -25,7 +25,9 @@ def study(tmp_path):
         for who, codes in (("anna", anna), ("ben", np.where(np.arange(200) < 10, 2, anna))):
             write_annotation(Annotation.from_frames(codes, ETHOGRAM, 10), root / f"{name}_{who}.csv", "tidy")
             rows.append(f"{name},{name},10,{name}_{who}.csv,{who}")
-    (root / "ethogram.csv").write_text("behavior,background\n" + "".join(f"{n},{'yes' if n == 'other' else 'no'}\n" for n in ETHOGRAM.names))
+    (root / "ethogram.csv").write_text(
+        "behavior,background\n" + "".join(f"{n},{'yes' if n == 'other' else 'no'}\n" for n in ETHOGRAM.names)
+    )
     (root / "recordings.csv").write_text("\n".join(rows) + "\n")
     return root
 
@@ -41,7 +43,9 @@ def test_report_and_viewer_give_a_behavior_the_same_color(study):
     (shown,) = project_facts(open_project([str(study)]))["ethograms"]
     assert colors_of(shown) == colors_of(group["behaviors"])
     assert colors_of(shown) == {"other": None, "run": 0, "rest": 1, "bite": 2, "chase": 3, "clinch": 4}
-    assert [b["name"] for b in shown if not b["occurs"]] == [b["name"] for b in group["behaviors"] if not b["occurs"]] == ["chase", "clinch"]
+    assert (
+        [b["name"] for b in shown if not b["occurs"]] == [b["name"] for b in group["behaviors"] if not b["occurs"]] == ["chase", "clinch"]
+    )
 
 
 def test_colors_are_the_same_in_all_recordings_though_their_ethograms_differ(study, tmp_path):

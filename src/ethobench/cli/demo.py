@@ -50,7 +50,7 @@ def run(
     typer.echo(f"  ethobench convert {out / 'rf.csv'} {out / 'segments'} --to segments")
     typer.echo("  ethobench train my_study/ --out models/first      # your own recordings: see docs/guides/train.md")
     default = default_model()
-    typer.echo("\nThe demo always uses rf, a random forest, so that it runs on the core installation and in a minute.")
+    typer.echo("\nThe demo always uses rf, a random forest, so that it runs on the core installation.")
     typer.echo(fill(f"Note: {default.note}" if default.note else USES_AUTO, 100, break_long_words=False, break_on_hyphens=False))
 
 
