@@ -149,7 +149,7 @@ def _ethogram_facts(ethogram: Ethogram, occurrence: Occurrence) -> list[dict[str
             "point": b.point,
             "background": code == ethogram.background,
             "color": None if code == ethogram.background else colors[b.name],
-            "occurs": b.name not in never,
+            "occurs": code == ethogram.background or b.name not in never,
         }
         for code, b in enumerate(ethogram)
     ]

@@ -16,9 +16,10 @@ def print_lines(lines: Iterable[str]) -> None:
         typer.echo(f"  {line}")
 
 
-def print_never_annotated(names: Collection[str]) -> None:
-    """Print which behaviors were never annotated, if there are any."""
-    print_lines([f"never annotated: {', '.join(names)}"] if names else [])
+def print_never_annotated(names: Collection[str], only_predicted: Collection[str] = ()) -> None:
+    """Print which behaviors were never annotated, and which were predicted but never annotated, if there are any."""
+    groups = {"never annotated": names, "predicted but never annotated": only_predicted}
+    print_lines(f"{text}: {', '.join(group)}" for text, group in groups.items() if group)
 
 
 def without_empty_rows(rows: Sequence[Row], is_empty: Callable[[Row], bool]) -> tuple[list[Row], list[str]]:

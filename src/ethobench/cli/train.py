@@ -157,5 +157,5 @@ def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any
         print_behaviors(store, columns, told, outcome.keys)
     evaluation = own.evaluation(store, model, outcome.keys)
     if not curve:
-        print_never_annotated(evaluation["never_annotated"])
+        print_never_annotated(evaluation["never_annotated"], evaluation["only_predicted"])
     return evaluation

@@ -25,7 +25,7 @@ def occurrence_of(scores: Scores) -> Occurrence | None:
     if budgets.sums in measures and bouts.counts in measures:  # durations from the one, point events from the other
         seconds, counts = (scores.statistics(measures[function]).sum(axis=0) for function in (budgets.sums, bouts.counts))
         return _from_columns(scores, seconds[:, 1], counts[:, 0], seconds[:, 2], counts[:, 1])
-    for function in (frames.counts, bebe.counts):  # true positives, false positives, false negatives
+    for function in (frames.counts, bebe.counts):  # true positives, false positives, false negatives; frames, which rank as seconds do
         if function in measures:
             table = scores.statistics(measures[function]).sum(axis=0)
             true, predicted = table[:, 0] + table[:, 2], table[:, 0] + table[:, 1]
@@ -36,6 +36,6 @@ def occurrence_of(scores: Scores) -> Occurrence | None:
 def _from_columns(scores: Scores, true: Array, true_bouts: Array, predicted: Array, predicted_bouts: Array) -> Occurrence:
     def amounts(seconds: Array, counts: Array) -> dict[str, Amount]:
         rows = zip(scores.ethogram.names, seconds, counts, strict=True)
-        return {name: Amount(float(length), int(count)) for name, length, count in rows if count}
+        return {name: Amount(float(length), int(count)) for name, length, count in rows if count > 0}
 
     return Occurrence(scores.ethogram, amounts(true, true_bouts), amounts(predicted, predicted_bouts))
