@@ -144,15 +144,6 @@ def test_datasets(tmp_path):
     assert "already here" in ethobench("datasets", "fetch", "synthetic/tag").stdout
 
 
-@pytest.mark.slow
-def test_demo(tmp_path):
-    done = ethobench("demo", "--out", tmp_path / "demo")
-    assert done.returncode == 0, done.stderr
-    assert "rf against ann1" in done.stdout
-    assert len(read_recordings(tmp_path / "demo" / "rf.csv")) == 8
-    assert {".csv", ".boris", ".annot", ".html"} == {path.suffix for path in (tmp_path / "demo").iterdir()}
-
-
 def test_completion_completes():
     done = ethobench(_ETHOBENCH_COMPLETE="complete_bash", COMP_WORDS="ethobench in", COMP_CWORD="1", _TYPER_COMPLETE_ARGS="ethobench in")
     assert done.stdout.split() == ["inspect"]

@@ -316,3 +316,17 @@ def test_everything_is_named_for_those_who_do_not_see_it(opened, scores):
         page.keyboard.press("Tab")
     else:
         pytest.fail("the ethograms cannot be reached with the keyboard")
+
+
+def test_the_legend_shows_behaviors_that_occur_in_their_colors(opened):
+    from tests.reports.test_occurrence import make_scores as with_absent
+
+    page = opened(summarize_scores({"model": with_absent()}))
+    legend = page.locator(".drawing > .legend").first
+    assert legend.locator("li").all_text_contents() == ["other", "bite", "rest", "run"]
+    shown = legend.locator("li", has_text="run").locator(".swatch").evaluate("(s) => getComputedStyle(s).backgroundColor")
+    assert [float(part) for part in re.findall(r"[\d.]+", shown)] == page.evaluate(COLOR, "--behavior-0")
+    assert page.locator(".absent").all_text_contents() == [
+        "Never annotated: chase, clinch",
+        "Predicted but never annotated: bite",
+    ]

@@ -78,3 +78,27 @@ def test_behaviours_stay_apart_for_all_eyes(theme, eyes):
 def test_kinds_of_errors_stay_apart_for_all_eyes(theme, eyes):
     for first, second in combinations([f"part-{k}" for k in range(5)], 2):
         assert distance(first, second, theme, EYES[eyes]) >= 0.06, (first, second)
+
+
+def least_distance(names) -> float:
+    """Return the smallest distance between two of these colours, for the theme and eyes for which it is smallest."""
+    scale = {"no blue": 0.6}  # where all colours are closer together
+    return min(
+        distance(first, second, theme, matrix) / scale.get(eyes, 1)
+        for first, second in combinations(names, 2)
+        for theme in (0, 1)
+        for eyes, matrix in EYES.items()
+    )
+
+
+@pytest.mark.parametrize("count", [3, 4, 5])
+def test_the_first_colours_are_those_that_differ_most(count):
+    """They go to the behaviours that take the most time (`Occurrence.color_indices`)."""
+    assert least_distance(BEHAVIORS[:count]) == max(map(least_distance, combinations(BEHAVIORS, count)))
+
+
+@THEMES
+def test_the_viewer_has_the_same_colours(theme):
+    script = (files("ethobench.app") / "static" / "palette.js").read_text(encoding="utf-8")
+    (listed,) = re.findall(rf"^  {('light', 'dark')[theme]}: \[(.*)\],$", script, re.MULTILINE)
+    assert re.findall(r"#\w{6}", listed) == [PAIRS[name].split(", ")[theme] for name in BEHAVIORS]

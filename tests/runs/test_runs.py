@@ -36,7 +36,7 @@ def run(store: Store, *plans, workers: int = 2):
 def test_keys_follow_everything_that_matters():
     job = some_job()
     assert Job.from_dict(json.loads(json.dumps(job.to_dict()))).key == job.key
-    others = [some_job(seed=9), some_job(model="rf"), some_job(version="2"), some_job(params={"kind": "random"}), some_job(revision=2)]
+    others = [some_job(seed=9), some_job(model="rf"), some_job(version="2"), some_job(params={"kind": "random"}), some_job(revision=99)]
     assert len({job.key, *(other.key for other in others)}) == 6
 
 

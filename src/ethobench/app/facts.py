@@ -13,6 +13,7 @@ from ethobench.app.traces import pose_facts
 from ethobench.core import Annotation, Ethogram, Poses
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import Intervals
+from ethobench.core.occurrence import Occurrence
 from ethobench.formats import formats
 
 LEAST_CERTAIN = 100
@@ -25,7 +26,7 @@ def project_facts(project: Project) -> dict[str, Any]:
     return {
         "name": project.name,
         "corrections": str(project.corrections.folder.resolve()),
-        "ethograms": [_ethogram_facts(ethogram) for ethogram in ethograms],
+        "ethograms": [_ethogram_facts(ethogram, project.occurrence) for ethogram in ethograms],
         "recordings": [
             {
                 "id": entry.recording.id,
@@ -84,6 +85,7 @@ def track_facts(entry: Entry, track: Track) -> dict[str, Any]:
         "bouts": len(annotation),
         "exclusive": annotation.is_exclusive,
         "used": sorted(used),
+        "occurring": sorted({int(code) for code in annotation.behavior}),
         "subjects": [name for name in annotation.subjects if (annotation.subject == annotation.subjects.index(name)).any()],
         "unnamed": bool((annotation.subject < 0).any()) or not len(annotation),
         "probabilities": track.prediction is not None,
@@ -165,8 +167,18 @@ def uncertain_facts(entry: Entry) -> list[dict[str, Any]]:
     return sorted(found, key=lambda bout: (bout["certainty"], bout["start"]))[:LEAST_CERTAIN]
 
 
-def _ethogram_facts(ethogram: Ethogram) -> list[dict[str, Any]]:
+def _ethogram_facts(ethogram: Ethogram, occurrence: Occurrence) -> list[dict[str, Any]]:
+    """Describe behaviors; ``color`` is the place in the palette, ``occurs`` whether any track of any recording had it at opening."""
+    colors, never = occurrence.color_indices(), occurrence.never_annotated
     return [
-        {"name": b.name, "definition": b.definition, "key": b.key, "point": b.point, "background": code == ethogram.background}
+        {
+            "name": b.name,
+            "definition": b.definition,
+            "key": b.key,
+            "point": b.point,
+            "background": code == ethogram.background,
+            "color": None if code == ethogram.background else colors[b.name],
+            "occurs": code == ethogram.background or b.name not in never,
+        }
         for code, b in enumerate(ethogram)
     ]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 from ethobench.app.corrections import Corrections, check_annotator
 from ethobench.app.editing import Edit, add_observed, apply_edits
-from ethobench.app.entries import Entry, Track
+from ethobench.app.entries import MODEL, Entry, Track
 from ethobench.app.history import History
+from ethobench.core import Ethogram
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.core.intervals import Intervals
+from ethobench.core.occurrence import Occurrence
 
 VIDEO_TYPES = {
     ".mp4": "video/mp4",
@@ -39,6 +42,8 @@ class Project:
     corrections : Corrections
     roots : tuple of Path
         Videos are shown only from inside these folders.
+    occurrence : Occurrence
+        How often each behavior occurred in all tracks when the project was opened.
     """
 
     name: str
@@ -59,6 +64,14 @@ class Project:
             else:
                 entry.adopt(annotator, annotation)
         self.notes += self.corrections.notes
+        self.occurrence = self._count_behaviors()
+
+    def _count_behaviors(self) -> Occurrence:
+        """Count behaviors in all tracks when the project opens; colors follow from it, and stay as they are while labelling."""
+        ethogram = reduce(Ethogram.join, (entry.ethogram for entry in self.entries), Ethogram([]))
+        tracks = [track for entry in self.entries for track in entry.tracks]
+        models = [track.annotation for track in tracks if track.kind == MODEL]
+        return Occurrence.count(ethogram, (track.annotation for track in tracks if track.kind != MODEL), models)
 
     def entry(self, place: int) -> Entry:
         """Return a recording by its place."""

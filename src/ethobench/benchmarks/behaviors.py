@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from ethobench.benchmarks.results import Row, grouped_scores
 from ethobench.core.errors import NotFoundError
+from ethobench.core.occurrence import Occurrence
 from ethobench.runs import Store
 
 COLUMNS = ("benchmark", "dataset", "model", "setting", "suite", "behavior", "metric", "value")
@@ -40,6 +41,27 @@ def behaviors_table(store: Store, metrics: Sequence[str] = ()) -> list[Row]:
                     value = float(figures[metric])
                     rows.append(dict(zip(COLUMNS, (*name, behavior, metric, value if np.isfinite(value) else None), strict=True)))
     return rows
+
+
+def occurrences(store: Store, only: Collection[str] | None = None) -> dict[str, Occurrence]:
+    """Count how often each behavior occurs in the test recordings, in annotations and in the predictions of all models.
+
+    Parameters
+    ----------
+    store : Store
+    only : collection of str, optional
+        Keys of the jobs to look at.
+
+    Returns
+    -------
+    dict of str to Occurrence
+        By dataset; without datasets whose suites store no counts.
+    """
+    found: dict[str, Occurrence] = {}
+    for (_, dataset, *_), _, scores in grouped_scores(store, only):
+        if scores.occurrence is not None:
+            found[dataset] = found[dataset].join(scores.occurrence) if dataset in found else scores.occurrence
+    return found
 
 
 def compare_settings(store: Store, settings: Sequence[str] = SETTINGS, metric: str = "f1") -> list[Row]:

@@ -140,7 +140,7 @@ def evaluation(store: Store, model: str, only: Collection[str] | None = None) ->
     if not states:
         raise EthobenchError(f"{store.root} holds no cross-validation of {model!r}")
     scores = Scores.from_states(states, resamples=CARD_RESAMPLES)
-    between = scores.intervals
+    between, occurrence = scores.intervals, scores.occurrence
     return {
         "suite": CARD_SUITE,
         "split": "recording" if done[0]["job"]["setting"] == WHOLE[1] else "individual",
@@ -148,6 +148,8 @@ def evaluation(store: Store, model: str, only: Collection[str] | None = None) ->
         "intervals": between["overall"],
         "behaviors": {name: _known(figures) for name, figures in scores.behaviors.items()},
         "behavior_intervals": between["behaviors"],
+        "never_annotated": list(occurrence.never_annotated) if occurrence is not None else [],
+        "only_predicted": list(occurrence.only_predicted) if occurrence is not None else [],
     }
 
 

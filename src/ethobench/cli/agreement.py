@@ -26,6 +26,7 @@ def run(
 
     [bold]ethobench agreement anna/ ben/ carla/[/bold]
     """
+    from ethobench.cli._occurrence import print_never_annotated
     from ethobench.metrics import agreement
 
     result = agreement(collect(paths, rate), tolerance=tolerance)
@@ -38,15 +39,16 @@ def run(
 
     console = Console(markup=False, width=None if Console().is_terminal else 160)
     pairs = Table("annotators", "behavior", "kappa", "f1", "agreement", "frames", title="Each two", box=SIMPLE_HEAD, title_justify="left")
-    for row in result.pairs:
+    for row in (row for row in result.pairs if row["behavior"] not in result.never_annotated):
         names = f"{row['annotator_1']}, {row['annotator_2']}"
         pairs.add_row(names, row["behavior"] or "(all)", *(_figure(row[k]) for k in ("kappa", "f1", "agreement")), f"{row['frames']:,}")
     together = Table("behavior", "Fleiss", "alpha", "ICC counts", "ICC durations", title="Together", box=SIMPLE_HEAD, title_justify="left")
-    for name, value in result.fleiss.items():
+    for name, value in ((name, value) for name, value in result.fleiss.items() if name not in result.never_annotated):
         others = (result.alpha.get(name), result.icc_count.get(name), result.icc_duration.get(name))
         together.add_row(name or "(all)", _figure(value), *(_figure(v) for v in others))
     console.print(pairs)
     console.print(together)
+    print_never_annotated(result.never_annotated)
 
 
 def collect(paths: list[Path], rate: float | None) -> dict[str, dict[str, Annotation]]:

@@ -30,6 +30,7 @@ def run(
 
     Example: [bold]ethobench budget annotations/ --csv budget.csv[/bold]
     """
+    from ethobench.cli._occurrence import print_never_annotated, without_empty_rows
     from ethobench.core.errors import EthobenchError
 
     matrices = _read_confusion(confusion) if confusion else None
@@ -55,9 +56,11 @@ def run(
     header = [c for c in COLUMNS if c not in ("individual", "subject") or any(row[c] for row in rows)]
     header += CORRECTED if matrices else ()
     table = Table(*header, box=SIMPLE_HEAD)
-    for row in rows:
+    shown, never = without_empty_rows(rows, lambda row: not row["bouts"] and not row.get("corrected"))
+    for row in shown:
         table.add_row(*(_cell(name, row[name]) for name in header))
     Console(markup=False, width=None if Console().is_terminal else 160).print(table)
+    print_never_annotated(never)
 
 
 def _annotations(path: Path, rate: float | None) -> Iterator[tuple[str, str, str, Annotation]]:

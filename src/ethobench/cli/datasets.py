@@ -43,6 +43,7 @@ def show(
 
     Example: [bold]ethobench datasets show bebe/HAR[/bold]
     """
+    from ethobench.cli._occurrence import print_never_annotated
     from ethobench.datasets import load_dataset
 
     facts = summarize(load_dataset(name))
@@ -60,7 +61,9 @@ def show(
     for annotator, share in facts["shares"].items():
         typer.echo(f"  {annotator}: {facts['observed'][annotator]:.1%} of the time observed; of that")
         for behavior, part in share.items():
-            typer.echo(f"    {behavior:24} {part:7.2%}")
+            if behavior not in facts["never_annotated"]:
+                typer.echo(f"    {behavior:24} {part:7.2%}")
+    print_never_annotated(facts["never_annotated"])
 
 
 @app.command()
@@ -83,6 +86,7 @@ def fetch(names: Annotated[list[str], typer.Argument(help="Names of datasets.", 
 def summarize(data: Dataset) -> dict[str, Any]:
     """Collect the figures of a dataset."""
     from ethobench.core import intervals as iv
+    from ethobench.core.occurrence import Occurrence
 
     seconds: dict[str, dict[str, float]] = {}
     seen: dict[str, float] = {}
@@ -105,6 +109,7 @@ def summarize(data: Dataset) -> dict[str, Any]:
         "frames": data.n_frames,
         "hours": sum((r.n_frames or 0) / (r.rate or 1) for r in data) / 3600,
         "behaviors": list(data.ethogram.names),
+        "never_annotated": list(Occurrence.count(data.ethogram, (a for r in data for a in r.annotations.values())).never_annotated),
         "folds": len(set(data.folds.values())),
         "splits": ", ".join(dict.fromkeys(data.splits.values())),
         "observed": {name: seen[name] / length[name] if length[name] else 0.0 for name in seen},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 N_FOLDS = 4
 SECONDS = 150.0
 TREES = 40
+USES_AUTO = "ethobench train uses the better model auto, whose packages are installed: bout F1 .67 against .64 of rf on the rats."
 
 
 def run(
@@ -26,6 +28,7 @@ def run(
     """
     from ethobench.datasets.synthetic import ANNOTATORS, make_dataset
     from ethobench.metrics import ceiling, score
+    from ethobench.models._default import default_model
 
     data = make_dataset("pose", individuals=8, seconds=SECONDS, seed=seed, folds=N_FOLDS, annotators=ANNOTATORS)
     first, second = (a.name for a in ANNOTATORS)
@@ -45,6 +48,10 @@ def run(
     typer.echo(f"  open {out / 'report.html'} in a browser")
     typer.echo(f"  ethobench score {out / 'rf.csv'} {out / f'{first}.csv'}")
     typer.echo(f"  ethobench convert {out / 'rf.csv'} {out / 'segments'} --to segments")
+    typer.echo("  ethobench train my_study/ --out models/first      # your own recordings: see docs/guides/train.md")
+    default = default_model()
+    typer.echo("\nThe demo always uses rf, a random forest, so that it runs on the core installation.")
+    typer.echo(fill(f"Note: {default.note}" if default.note else USES_AUTO, 100, break_long_words=False, break_on_hyphens=False))
 
 
 def _cross_validated(data: Dataset, annotator: str, seed: int) -> dict[str, Prediction]:

@@ -16,13 +16,19 @@ def run(
 ) -> None:
     """List the models, or the hyper-parameters of one.
 
-    Example: [bold]ethobench models rf[/bold]
+    Example: [bold]ethobench models auto[/bold]
     """
     from ethobench.models import models
+    from ethobench.models._default import DEFAULT, default_model, install_command
 
     if name is None:
         for each in models.names():
-            typer.echo(f"{each:<14} {models[each].title}")
+            needed = install_command(models[each].packages)
+            typer.echo(f"{each:<14} {models[each].title}{' (default)' if each == DEFAULT else ''}{f' [{needed}]' if needed else ''}")
+        default = default_model()
+        typer.echo(f"\nWithout --model, ethobench train uses {default.name}.")
+        if default.note:
+            typer.echo(fill(f"Note: {default.note}", 100, break_long_words=False, break_on_hyphens=False))
         return
     chosen = models[name]
     typer.echo(f"{name}: {chosen.title}")

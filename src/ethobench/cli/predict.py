@@ -33,7 +33,7 @@ def run(
 ) -> None:
     """Annotate recordings with a trained model; long ones are read and predicted a piece at a time.
 
-    Example: [bold]ethobench predict models/rf new/*.csv --rate 30 --out annotations --to boris[/bold]
+    Example: [bold]ethobench predict models/first new/*.csv --rate 30 --out annotations --to boris[/bold]
     """
     from ethobench.cli._files import Notes
     from ethobench.cli.convert import file_names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,6 +82,9 @@ def run(
 
         print_table(*(rodentbench_summary if table == "rodentbench" else calms21_summary).laid_out(rows))
         return
+    if table in ("behaviors", "curve"):
+        print_behaviors(place, columns, rows)
+        return
     if table != "results":
         print_table(columns, [[row.get(c) for c in columns] for row in rows])
         if table == "settings":
@@ -96,6 +99,24 @@ def run(
         return
     told = [c for c in columns if c != "over" and any(row[c] is not None for row in shown)]
     print_table(told, [[row[c] for c in told] for row in shown])
+
+
+def print_behaviors(store: Store, columns: Sequence[str], rows: Sequence[Row], only: Collection[str] | None = None) -> None:
+    """Print a table of behaviors; those that never occur in a dataset, and have no value, share one line below it."""
+    from ethobench.benchmarks.behaviors import occurrences
+    from ethobench.cli._occurrence import print_lines
+
+    found = occurrences(store, only)
+    never = {(dataset, name) for dataset, occurrence in found.items() for name in occurrence.never_annotated}
+
+    def empty(row: Row) -> bool:
+        return (row["dataset"], row["behavior"]) in never and not any(isinstance(value, float) for value in row.values())
+
+    print_table(columns, [[row.get(c) for c in columns] for row in rows if not empty(row)])
+    datasets = {row["dataset"] for row in rows}
+    for dataset, occurrence in found.items():
+        if dataset in datasets:
+            print_lines(f"{dataset}: {line}" if len(datasets) > 1 else line for line in occurrence.lines())
 
 
 def _other_table(store: Store, table: str, metrics: Sequence[str], against: str) -> list[Row]:

@@ -129,7 +129,7 @@ def run(
 
     [bold]ethobench run calms21 --tasks 1,2,3 --store runs/calms21[/bold]
 
-    [bold]ethobench run my_study/ --models rf --search optuna --trials 30 --store runs/mine[/bold]
+    [bold]ethobench run my_study/ --models boost --search optuna --trials 30 --store runs/mine[/bold]
 
     [bold]ethobench run my_study/ --models conv1d --vary past+future=25,50,100 --vary gap=1,2 --store runs/windows[/bold]
 

@@ -110,11 +110,14 @@ def _print(scores: Scores, per: str | None, shown: list[str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from ethobench.cli._occurrence import print_lines
+
     title = f"{scores.suite.title}; {len(scores.recordings)} recordings of {len(scores.individuals)} individuals"
     console = Console(markup=False, width=None if Console().is_terminal else 210)
     rows: list[tuple[str, dict[str, float], dict[str, Any]]] = [("all", scores.overall, scores.intervals["overall"])]
     if per in (None, "behavior"):
-        rows += [(name, figures, scores.intervals["behaviors"].get(name, {})) for name, figures in scores.behaviors.items()]
+        shown_behaviors = {name: figures for name, figures in scores.behaviors.items() if name not in scores.undefined_behaviors}
+        rows += [(name, figures, scores.intervals["behaviors"].get(name, {})) for name, figures in shown_behaviors.items()]
     else:
         rows += [(name, part["overall"], {}) for name, part in scores.per(per).items()]
     if len(shown) > 9:
@@ -126,6 +129,8 @@ def _print(scores: Scores, per: str | None, shown: list[str]) -> None:
         for name, figures, between in rows:
             table.add_row(name, *(_cell(figures, between, measure) for measure in shown))
     console.print(table)
+    if per in (None, "behavior"):
+        print_lines(scores.occurrence_lines())
 
 
 def _cell(figures: dict[str, float], between: dict[str, Any], measure: str) -> str:

@@ -17,7 +17,7 @@ def run(
     ],
     out: Annotated[Path, typer.Option(help="Folder for the model; its cross-validation goes beside it, into OUT-cv.")],
     model: Annotated[
-        str, typer.Option(help="Which model; see: ethobench models. The best choice without tuning unless told.", show_default=False)
+        str, typer.Option(help="Model to train; the default, auto, needs no tuning. All: ethobench models.", show_default="auto")
     ] = "",
     param: Annotated[list[str] | None, typer.Option(help="A hyper-parameter, such as trees=200; may be repeated.")] = None,
     decode: Annotated[str, typer.Option(help="Choose how probabilities become bouts, for: f1, bout_f1, balanced, ...")] = "",
@@ -56,12 +56,17 @@ def run(
     from ethobench.datasets import load_dataset
     from ethobench.models import create_model
     from ethobench.models._card import tried_in_words
+    from ethobench.models._default import default_model
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
     if out.exists():
         raise EthobenchError(f"{out} exists and is left alone; choose another name")
-    model = model or _usual_model()
+    default = default_model()
+    if default.note and model in ("", default.name):
+        typer.secho(f"note: {default.note}", err=True, fg=typer.colors.YELLOW)
+    if not model:
+        model, decode = default.name, decode or default.decode
     params = read_params(param or [], [model], decode)[model]
     if init is not None:
         params = {**_shape_of(init, model), **params, _place_for(init, model): str(init.resolve())}
@@ -115,16 +120,6 @@ def _shape_of(init: Path, model: str) -> dict[str, Any]:
     return {name: found[name] for name in SHAPE if name in known and name in found}
 
 
-def _usual_model() -> str:
-    """Return the model that is best without tuning; the forest where its packages are not installed."""
-    from importlib.util import find_spec
-
-    if find_spec("lightgbm") is not None:
-        return "auto"
-    typer.secho('note: model rf, since auto needs more: pip install "ethobench[boost,nn]"', err=True, fg=typer.colors.YELLOW)
-    return "rf"
-
-
 def _seconds(text: str) -> float:
     """Read a time such as 10m."""
     number, unit = text.strip()[:-1], text.strip()[-1:]
@@ -137,8 +132,9 @@ def _seconds(text: str) -> float:
 def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any], workers: int, curve: bool) -> dict[str, Any]:
     """Score the model on individuals it has not seen, and show it."""
     from ethobench.benchmarks import learning_curve, own, results_table
+    from ethobench.cli._occurrence import print_never_annotated
     from ethobench.cli._progress import shown_progress
-    from ethobench.cli.results import print_table
+    from ethobench.cli.results import print_behaviors, print_table
     from ethobench.core.errors import EthobenchError
     from ethobench.metrics import suites
     from ethobench.runs import Engine, Store
@@ -158,5 +154,8 @@ def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any
     if curve:
         told = learning_curve.curve_table(store, outcome.keys)
         columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
-        print_table(columns, [[row.get(c) for c in columns] for row in told])
-    return own.evaluation(store, model, outcome.keys)
+        print_behaviors(store, columns, told, outcome.keys)
+    evaluation = own.evaluation(store, model, outcome.keys)
+    if not curve:
+        print_never_annotated(evaluation["never_annotated"], evaluation["only_predicted"])
+    return evaluation

@@ -22,6 +22,7 @@ from ethobench.core import Annotation, Dataset, Ethogram
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.intervals import Intervals
+from ethobench.core.occurrence import Occurrence
 from ethobench.metrics._base import Array, ratio
 from ethobench.metrics.frames import f1, kappa, kappa_all
 
@@ -45,6 +46,8 @@ class Agreement:
         Fleiss' kappa and Krippendorff's alpha by behaviour (empty name: all together).
     icc_count, icc_duration : dict of str to float
         Intraclass correlation of bout counts and of total durations over recordings; NaN with fewer than two.
+    never_annotated : tuple of str
+        The behaviours of `behaviors` that no annotator marked.
     """
 
     annotators: tuple[str, ...]
@@ -54,6 +57,7 @@ class Agreement:
     alpha: dict[str, float]
     icc_count: dict[str, float]
     icc_duration: dict[str, float]
+    never_annotated: tuple[str, ...] = ()
 
     def table(self) -> pd.DataFrame:
         """Return the pairwise figures as a table."""
@@ -77,6 +81,7 @@ class Agreement:
             "behaviors": list(self.behaviors),
             "pairs": [{k: _plain(v) for k, v in row.items()} for row in self.pairs],
             **{name: {behavior or "all": _plain(value) for behavior, value in figures.items()} for name, figures in many.items()},
+            "never_annotated": list(self.never_annotated),
         }
 
 
@@ -130,6 +135,7 @@ def agreement(annotations: Mapping[str, Annotation] | Recordings | Dataset, *, t
         alpha_of,
         {ethogram[code].name: icc(_matrix(groups, names, code, durations=False)) for code in scored},
         {ethogram[code].name: icc(_matrix(groups, names, code, durations=True)) for code in scored},
+        tuple(n for n in Occurrence.count(ethogram, (a for g in groups for a in g.values())).never_annotated if not ethogram[n].point),
     )
 
 

@@ -12,9 +12,11 @@ import numpy as np
 from ethobench.core import Behavior, Ethogram
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError, Note, NotFoundError
+from ethobench.core.occurrence import Occurrence
 from ethobench.metrics._base import Array, Statistics
 from ethobench.metrics._cases import Case
 from ethobench.metrics._measures import Measure, Resampler, Sample, nanmean
+from ethobench.metrics._occurrence import occurrence_of
 from ethobench.metrics._state import pack, statistics_name, unpack
 from ethobench.metrics.bootstrap import HISTOGRAM_RESAMPLES, LEVEL, RESAMPLES, interval, resampling_weights
 from ethobench.metrics.suites import Suite, suites
@@ -119,8 +121,6 @@ class Scores:
             notes.append(Note(f"subjects were pooled in {len(pooled)} of {len(self.cases)} recordings"))
         if self.coverage < 1:
             notes.append(Note(f"the prediction covers {self.coverage:.1%} of the frames looked at; the rest counts as without behaviour"))
-        if self.absent:
-            notes.append(Note(f"neither there nor predicted, so left out of means: {', '.join(self.absent)}"))
         points = [b.name for b in self.ethogram if b.point]
         if points:
             notes.append(Note(f"point events count in the figures of bouts only: {', '.join(points)}"))
@@ -129,14 +129,36 @@ class Scores:
         return notes
 
     @cached_property
+    def occurrence(self) -> Occurrence | None:
+        """How often each behaviour was annotated and predicted; None where stored scores do not tell."""
+        return occurrence_of(self)
+
+    @cached_property
     def absent(self) -> list[str]:
         """Behaviours that neither side shows in any recording."""
-        names = []
-        for code, behavior in enumerate(self.ethogram):
-            used = any((side.behavior == code).any() for case in self.cases for side in (case.truth, case.pred))
-            if not used and self._sample.scored[code] and not behavior.point and code != self.ethogram.background:
-                names.append(behavior.name)
-        return names
+        never = () if self.occurrence is None else self.occurrence.never_annotated
+        return [name for name in never if self._sample.scored[self.ethogram.code(name)] and not self.ethogram[name].point]
+
+    def occurrence_lines(self, occurrence: Occurrence | None = None) -> list[str]:
+        """Name the behaviours that were never annotated, and those that were only predicted: one line each.
+
+        Parameters
+        ----------
+        occurrence : Occurrence, optional
+            Of more than these scores, where other annotators or predictions are shown beside them.
+        """
+        occurrence = occurrence or self.occurrence
+        if occurrence is None:
+            return []
+        counted = any(name not in self.undefined_behaviors for name in occurrence.never_annotated if name in self.behaviors)
+        return occurrence.lines(f"the means of suite {self.suite.name} include them" if counted else "")
+
+    @property
+    def undefined_behaviors(self) -> list[str]:
+        """Behaviours that tables leave out: they never occur, and the suite defines none of its headline scores for them."""
+        never = () if self.occurrence is None else self.occurrence.never_annotated
+        figures = {name: [self.behaviors.get(name, {}).get(m, np.nan) for m in self.suite.headline] for name in never}
+        return [name for name, values in figures.items() if np.isnan(values).all()]
 
     def confusion(self) -> dict[str, Any] | None:
         """Return frames by true (row) and predicted (column) behaviour for each individual; None where behaviours overlap.
@@ -290,7 +312,7 @@ class Scores:
                 "confusion": self.confusion(),
                 "coverage": self.coverage,
                 "absent": self.absent,
-                "notes": [str(note) for note in self.notes],
+                "notes": [*(str(note) for note in self.notes), *self.occurrence_lines()],
             }
         )
         return plain

@@ -22,6 +22,7 @@ from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Predi
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.lengths import fit_length
+from ethobench.core.occurrence import Occurrence
 from ethobench.core.registry import Registry
 from ethobench.core.signals import Keypoint
 from ethobench.features._gaps import gap_frames
@@ -30,6 +31,7 @@ from ethobench.metrics import consensus
 from ethobench.models._card import CARD, WORDS, digest_files, in_words
 from ethobench.models._checked import checked
 from ethobench.models._clock import at_rate, back_at_rate, is_rate
+from ethobench.models._default import install_command
 from ethobench.models._directed import Directions
 from ethobench.models._live import Live
 from ethobench.models._out_of_fold import choose_decoder
@@ -66,6 +68,8 @@ class Model:
         Whether recordings must have signals.
     packages : mapping of str to str
         What must be installed, and which extra of ethobench brings it.
+    never_annotated : tuple of str
+        The behaviours of the ethogram that the training data never show, so that the model cannot predict them.
     evaluation : dict
         How it did in cross-validation, where that was asked: figures by suite.
     decode : str
@@ -113,6 +117,7 @@ class Model:
         self.rate: float | None = None
         self.inputs: tuple[str, ...] = ()
         self.trained_on, self.licence = "", ""
+        self.never_annotated: tuple[str, ...] = ()
         self.evaluation: dict[str, Any] = {}
         self.account: dict[str, Any] = {}
         self.checkpoint: Path | None = None  # where a long training may keep what it has, to go on after it was killed
@@ -146,6 +151,7 @@ class Model:
             same = tuple(r if is_rate(r, self.rate) else at_rate(r, float(self.rate or 1.0)) for r in data)
             data = dataclasses.replace(data, recordings=same)
         truths = {recording.id: truth_of(recording, annotator).with_ethogram(data.ethogram) for recording in data}
+        self.never_annotated = Occurrence.count(data.ethogram, truths.values()).never_annotated
         if self.needs_signals:
             truths = {recording.id: _as_long_as_signals(recording, truths[recording.id]) for recording in data}
         self.directions = Directions.of(data, truths) if self.needs_signals else None
@@ -311,6 +317,7 @@ class Model:
             "seed": self.seed,
             "behaviors": [dataclasses.asdict(b) for b in ethogram],
             "background": ethogram.background_name,
+            "never_annotated": list(self.never_annotated),
             "rate": self.rate,
             "inputs": list(self.inputs),
             "trained_on": self.trained_on,
@@ -346,7 +353,7 @@ def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -
     Parameters
     ----------
     name : str
-        ``"chance"``, ``"rf"``, ...
+        ``"auto"`` (the default of `ethobench train`), ``"boost"``, ``"rf"``, ...
     seed : int
     decode : str
         The metric for which probabilities become bouts: ``"f1"``, ``"bout_f1"``, ``"balanced"``, ...; none unless given.
@@ -355,13 +362,12 @@ def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -
 
     Examples
     --------
-    >>> create_model("rf", trees=50)
-    rf(seconds=2.0, ..., trees=50, ...)
+    >>> create_model("auto", metric="bout_f1")
+    auto(metric='bout_f1', ...)
     """
     kind = models[name]
     if missing := [package for package in kind.packages if find_spec(package) is None]:
-        extra = kind.packages[missing[0]]
-        raise EthobenchError(f"model {name!r} needs {' and '.join(missing)} (pip install ethobench[{extra}])")
+        raise EthobenchError(f"model {name!r} needs {' and '.join(missing)}: {install_command(kind.packages)}")
     return kind(seed=seed, decode=decode, **params)
 
 
@@ -378,7 +384,7 @@ def load_model(path: str | Path) -> Model:
         model = create_model(card["model"], seed=card["seed"], decode=card.get("decode", ""), **params)
         model.ethogram = Ethogram([Behavior(**b) for b in card["behaviors"]], card["background"])
         model.rate, model.inputs, model.trained_on = card["rate"], tuple(card["inputs"]), card["trained_on"]
-        model.licence = card.get("licence", "")
+        model.licence, model.never_annotated = card.get("licence", ""), tuple(card.get("never_annotated", ()))
         model.evaluation, model.account = dict(card.get("evaluation", {})), dict(card.get("account", {}))
         model.decoder = Decoder.from_dict(card["decoder"]) if card.get("decoder") else None
         model.required_input = RequiredInput.from_dict(card["required_input"])

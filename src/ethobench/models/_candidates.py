@@ -19,6 +19,7 @@ from ethobench.learning.blending import fit_blend
 from ethobench.learning.calibration import log_loss
 from ethobench.metrics import score
 from ethobench.models._base import Model
+from ethobench.models._default import NO_NETWORK
 from ethobench.models._out_of_fold import inner_folds, taking_after
 from ethobench.models.boost import Boost
 from ethobench.models.tcn import Tcn
@@ -200,7 +201,7 @@ def _tcn(
 ) -> TcnCandidate | None:
     """Return the network with the updates that there is time for; None if they are too few to learn anything."""
     if find_spec("torch") is None:
-        clock.notes.append("torch is not installed, so there is no network (pip install ethobench[nn])")
+        clock.notes.append(NO_NETWORK)
         return None
     length = sum(iv.total(truth.observed.anywhere()) / truth.rate for truth in truths.values())
     if length < FEWEST_SECONDS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,20 @@ def in_words(card: Mapping[str, Any]) -> str:
     takes = (
         f"{', '.join(card['inputs']) or 'nothing'} at {card['rate'] or 'any'} Hz; other rates are resampled, further inputs are left aside"
     )
+    never = card.get("never_annotated", [])
     lines = [
-        f"# A model that tells {', '.join(b['name'] for b in card['behaviors'])}",
+        f"# A model that tells {', '.join(b['name'] for b in card['behaviors'] if b['name'] not in never)}",
         "",
         f"- model: `{card['model']}` ({params or 'no hyper-parameters'}), seed {card['seed']}, made by ethobench {card['ethobench']}",
         f"- trained on: {card['trained_on']}",
+        *([f"- never annotated in the training data, so never predicted: {', '.join(never)}"] if never else []),
         f"- takes: {takes}",
         f"- decoded for: {_goal(card) or 'nothing in particular; the most probable behaviour of each frame'}",
         f"- licence of the training data: {card['licence'] or 'not told'}",
         f"- hash of its files: {card['digest']}",
         "",
         *tried_in_words(card.get("account", {})),
-        *_evaluation(card["evaluation"]),
+        *_evaluation(card["evaluation"], never),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -60,7 +62,7 @@ def _goal(card: Mapping[str, Any]) -> str:
     return str(card["decode"] or (card["params"].get("metric", "") if card["decoder"] else ""))
 
 
-def _evaluation(told: Mapping[str, Any]) -> list[str]:
+def _evaluation(told: Mapping[str, Any], untrained: Sequence[str] = ()) -> list[str]:
     if not told:
         return ["It was not evaluated: `ethobench train` does so unless told not to."]
     head = [
@@ -68,14 +70,20 @@ def _evaluation(told: Mapping[str, Any]) -> list[str]:
         "with 95 % intervals over individuals:",
         "",
     ]
-    rows = {"all": told["figures"], **told.get("behaviors", {})}
+    never = told.get("never_annotated", [])
     between = {"all": told.get("intervals", {}), **told.get("behavior_intervals", {})}
     names = [name for name in ("f1", "bout_f1", "precision", "recall") if name in told["figures"]]
+    behaviors = {b: figures for b, figures in told.get("behaviors", {}).items() if b not in never or any(n in figures for n in names)}
     table = [f"| behaviour | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    for behavior, figures in rows.items():
+    for behavior, figures in {"all": told["figures"], **behaviors}.items():
         cells = [_cell(figures.get(name), between.get(behavior, {}).get(name)) for name in names]
         table.append(f"| {_plain(behavior)} | {' | '.join(cells)} |")
-    return [*head, *table]
+    lines = {
+        "never annotated": [name for name in never if name not in untrained],
+        "predicted but never annotated": told.get("only_predicted", []),
+    }
+    foot = [f"{text.capitalize()}: {', '.join(map(_plain, names))}." for text, names in lines.items() if names]
+    return [*head, *table, *(["", *foot] if foot else [])]
 
 
 def _cell(value: float | None, between: tuple[float, float] | None) -> str:

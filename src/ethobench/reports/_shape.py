@@ -6,11 +6,12 @@ downloaded are the same rows; `encode` says which column plays which part in the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from math import isfinite
 from typing import Any, NotRequired, TypeAlias, TypedDict
 
 from ethobench.core import Ethogram
+from ethobench.core.occurrence import Occurrence
 
 MOST_PANELS = 4
 Cell: TypeAlias = str | float | int | bool | None
@@ -36,12 +37,13 @@ class Figure(TypedDict):
 
 
 class Group(TypedDict):
-    """Figures that belong together and share their behaviours."""
+    """Figures that belong together and share their behaviours; ``absent`` are lines that name behaviours which never occur."""
 
     id: str
     title: str
     behaviors: list[dict[str, Any]]
     figures: list[Figure]
+    absent: NotRequired[list[str]]
 
 
 class Fact(TypedDict):
@@ -96,12 +98,35 @@ def per_model(models: Sized, *choose: str) -> dict[str, Any]:
     return {"choose": [*choose, "model"]} if crowded(models) else {"choose": list(choose), "facet": "model"}
 
 
-def describe_behaviors(ethogram: Ethogram) -> list[dict[str, Any]]:
-    """List the behaviours in their order, which is the order of their colours."""
+def describe_behaviors(ethogram: Ethogram, occurrence: Occurrence | None = None) -> list[dict[str, Any]]:
+    """List the behaviours in their order, each with its place in the palette (``color``) and whether it occurs (``occurs``).
+
+    Parameters
+    ----------
+    ethogram : Ethogram
+    occurrence : Occurrence, optional
+        How often they occur; unless given, all are taken to occur equally often.
+    """
+    colors = (occurrence or Occurrence(ethogram, {})).color_indices()
+    never = () if occurrence is None else occurrence.never_annotated
     return [
-        {"name": b.name, "definition": b.definition, "background": code == ethogram.background, "point": b.point}
+        {
+            "name": b.name,
+            "definition": b.definition,
+            "background": code == ethogram.background,
+            "point": b.point,
+            "color": colors[b.name],
+            "occurs": b.name not in never,
+        }
         for code, b in enumerate(ethogram)
     ]
+
+
+def without_behaviors(figure: Figure, names: Collection[str]) -> Figure:
+    """Leave out the rows of some behaviours, of a confusion matrix also the columns."""
+    columns = ("truth", "prediction") if figure["kind"] == "matrix" else ("behavior",)
+    places = [place for place, column in enumerate(figure["columns"]) if column in columns]
+    return {**figure, "rows": [row for row in figure["rows"] if not any(row[place] in names for place in places)]}
 
 
 def plain(value: Any) -> Cell:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 
 import ethobench
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.occurrence import Occurrence
 from ethobench.metrics import Ceiling, Scores, ceiling
 from ethobench.metrics._cases import Case
 from ethobench.metrics.agreement import Recordings, as_recordings
-from ethobench.reports._shape import Fact, Figure, Group, Report, describe_behaviors
+from ethobench.reports._shape import Fact, Figure, Group, Report, describe_behaviors, without_behaviors
 from ethobench.reports.comparisons import budgets, ceiling_figure, confusion, error_kinds
 from ethobench.reports.distributions import borders, durations, precision_recall, reliabilities
 from ethobench.reports.measures import every_measure, headline, label, spread
@@ -21,6 +23,7 @@ from ethobench.reports.tables import DASH, number
 
 MOST_RECORDINGS = 20
 MOST_FACTS = 4
+SCORE_FIGURES = ("scores", "individuals", "measures")  # some suites define scores of behaviours that never occur
 
 
 def summarize_scores(
@@ -106,10 +109,11 @@ def score_group(
         Of the group.
     """
     first = next(iter(scores.values()))
-    ceilings = ceilings or {}
+    ceilings, others = ceilings or {}, others or {}
+    occurrence = _occurrence(scores, cases, others)
     figures: list[Figure | None] = [
         headline(scores, ceilings),
-        raster(cases, truth, others or {}, recordings) if cases and recordings > 0 else None,
+        raster(cases, truth, others, recordings) if cases and recordings > 0 else None,
         ceiling_figure(ceilings),
         error_kinds(cases) if cases else None,
         confusion(scores),
@@ -121,12 +125,31 @@ def score_group(
         reliabilities(scores),
         every_measure(scores),
     ]
+    never = occurrence.never_annotated if occurrence is not None else ()
+    undefined = [name for name in never if all(name in scored.undefined_behaviors for scored in scores.values())]
+    kept = [without_behaviors(f, undefined if f["id"] in SCORE_FIGURES else never) for f in figures if f is not None]
     return {
         "id": id,
         "title": title,
-        "behaviors": describe_behaviors(first.ethogram),
-        "figures": [figure for figure in figures if figure is not None and (figure["rows"] or figure["kind"] == "raster")],
+        "behaviors": describe_behaviors(first.ethogram, occurrence),
+        "figures": [figure for figure in kept if figure["rows"] or figure["kind"] == "raster"],
+        "absent": first.occurrence_lines(occurrence),
     }
+
+
+def _occurrence(
+    scores: Mapping[str, Scores], cases: Mapping[str, Sequence[Case]], others: Mapping[str, Mapping[str, Annotation]]
+) -> Occurrence | None:
+    """Count the behaviours in all that is shown: the truth once, the other annotators, every prediction; None where nothing tells."""
+    first = next(iter(scores.values()))
+    if cases:
+        by_id = {case.id: case for several in cases.values() for case in several}
+        annotated = [*(case.truth for case in by_id.values()), *(a for group in others.values() for a in group.values())]
+        return Occurrence.count(first.ethogram, annotated, (case.pred for several in cases.values() for case in several))
+    found = [scored.occurrence for scored in scores.values()]
+    known = [each for each in found if each is not None]
+    predicted = [Occurrence(each.ethogram, {}, each.predicted) for each in known[1:]]
+    return reduce(Occurrence.join, predicted, known[0]) if known else None
 
 
 def _checked(scores: Mapping[str, Scores]) -> Scores:

@@ -21,7 +21,7 @@ def pivot(figure: Figure, group: Group) -> list[dict[str, Any]]:
         row = dict(zip(figure["columns"], cells, strict=True))
         here = tables.setdefault(part.key(row, "group"), {}).setdefault(part.key(row, "row"), {})
         here[row[part.column]] = row
-    places = {b["name"]: k for k, b in enumerate(group["behaviors"])}
+    colors = {b["name"]: b["color"] for b in group["behaviors"]}
     background = {b["name"] for b in group["behaviors"] if b["background"]}
     shown = []
     for name, rows in tables.items():
@@ -34,7 +34,7 @@ def pivot(figure: Figure, group: Group) -> list[dict[str, Any]]:
                 "rows": [
                     {
                         **_row_label(part, key),
-                        "color": places.get(str(key[0])) if part.names("row")[0] == "behavior" and key[0] not in background else None,
+                        "color": colors.get(str(key[0])) if part.names("row")[0] == "behavior" else None,
                         "style": "whole" if key[0] == ALL else "quiet" if key[0] in background else "",
                         "cells": [_cell(part, found.get(column)) for column in columns],
                     }

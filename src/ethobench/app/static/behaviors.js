@@ -17,18 +17,14 @@ class Behaviors extends HTMLElement {
   }
 
   #fill() {
-    const chips = state.behaviors.map((behavior) => {
-      const dot = make("span", { className: behavior.point ? "dot point" : "dot" });
-      dot.style.background = behavior.color;
-      const chip = make("button", { type: "button", className: "chip", title: behavior.definition || behavior.name }, dot, behavior.name);
-      if (behavior.key) chip.append(make("kbd", {}, behavior.key));
-      chip.disabled = !state.activeTrack;
-      chip.dataset.code = behavior.code;
-      chip.addEventListener("click", () => press(behavior.code));
-      return chip;
-    });
+    const used = new Set(state.tracks.flatMap((track) => track.occurring));
+    const occurs = ({ occurs, code }) => occurs || used.has(code);
+    const [shown, never] = [state.behaviors.filter(occurs), state.behaviors.filter((behavior) => !occurs(behavior))];
+    const nothing = shown.every((behavior) => behavior.background); // labelled from scratch, all are on offer
+    const chips = make("div", { className: "chips" }, ...(nothing ? state.behaviors : shown).map(chipOf));
+    if (never.length && !nothing) chips.append(neverAnnotated(never));
     this.chosen = make("output", { className: "chosen" });
-    this.replaceChildren(make("div", { className: "chips" }, ...chips), ...this.#choices(), this.watching, this.chosen);
+    this.replaceChildren(chips, ...this.#choices(), this.watching, this.chosen);
     this.#markRunning();
     this.#tellObserved();
     this.#tellSelection();
@@ -84,6 +80,24 @@ function marker(watched) {
     button.blur(); // so that the space bar keeps playing
   });
   return button;
+}
+
+function chipOf(behavior) {
+  const dot = make("span", { className: behavior.point ? "dot point" : "dot" });
+  dot.style.background = behavior.color;
+  const chip = make("button", { type: "button", className: "chip", title: behavior.definition || behavior.name }, dot, behavior.name);
+  if (behavior.key) chip.append(make("kbd", {}, behavior.key));
+  chip.disabled = !state.activeTrack;
+  chip.dataset.code = behavior.code;
+  chip.addEventListener("click", () => press(behavior.code));
+  return chip;
+}
+
+/** The behaviours that no track has: one line of names, or chips to label with while a correction is open. */
+function neverAnnotated(behaviors) {
+  const names = behaviors.map(({ name }) => name).join(", ");
+  const rest = state.activeTrack ? behaviors.map(chipOf) : [names];
+  return make("span", { className: "never", title: `never annotated: ${names}` }, "never annotated: ", ...rest);
 }
 
 function chooser(label, names, chosen, choose) {

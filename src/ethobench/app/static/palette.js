@@ -8,13 +8,16 @@ const COLORS = {
 const BACKGROUND = { light: "#aab2ba", dark: "#69727c" };
 const LANE = { light: "#eaecee", dark: "#2a2f36" };
 
-/** Give each behaviour of an ethogram its colour by its place; from the ninth on, paler ones. The background is grey. */
+/**
+ * Give each behaviour of an ethogram the colour that the server chose (Occurrence.color_indices, as for the report): the most frequent
+ * ones get the first colours, from the ninth on they are paler. The background is grey.
+ */
 export function colorsOf(behaviors, theme) {
   const base = COLORS[theme];
-  return behaviors.map((behavior, place) => {
-    if (behavior.background) return BACKGROUND[theme];
-    const color = base[place % base.length];
-    return place < base.length ? color : mixed(color, LANE[theme]);
+  return behaviors.map(({ color: index }) => {
+    if (index === null) return BACKGROUND[theme];
+    const color = base[index % base.length];
+    return index < base.length ? color : mixed(color, LANE[theme]);
   });
 }
 

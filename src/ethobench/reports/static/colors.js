@@ -1,4 +1,4 @@
-// Colours are named in the style sheet; a behaviour keeps its own wherever it appears.
+// Colours are named in the style sheet; which one a behaviour has is decided in Python (Occurrence.color_indices), for the viewer too.
 
 import { element } from "./dom.js";
 
@@ -6,10 +6,10 @@ const BEHAVIORS = 8;
 const SERIES = 4;
 
 export function behaviorColor(group, name) {
-  const place = group.behaviors.findIndex((behavior) => behavior.name === name);
-  if (place < 0 || group.behaviors[place].background) return "var(--background-behavior)";
-  const base = `var(--behavior-${place % BEHAVIORS})`;
-  return place < BEHAVIORS ? base : `color-mix(in oklab, ${base} 55%, var(--lane))`;
+  const index = group.behaviors.find((behavior) => behavior.name === name)?.color ?? null;
+  if (index === null) return "var(--background-behavior)";
+  const base = `var(--behavior-${index % BEHAVIORS})`;
+  return index < BEHAVIORS ? base : `color-mix(in oklab, ${base} 55%, var(--lane))`;
 }
 
 export function partColor(place, palette = "part") {

@@ -43,7 +43,7 @@ export function wireRaster(figure, group, place) {
   const stacked = names.some((name) => name.length > BESIDE);
   const raster = element("div", { class: stacked ? "raster stacked" : "raster", tabindex: "0", role: "application", "aria-label": `Ethograms. ${help}` }, stage);
   place.replaceChildren(
-    legend(group.behaviors.map(({ name }) => ({ label: behaviorLabel(name), color: behaviorColor(group, name) }))),
+    legend(group.behaviors.filter(({ occurs }) => occurs).map(({ name }) => ({ label: behaviorLabel(name), color: behaviorColor(group, name) }))),
     element("div", { class: "bar" }, ...buttons(view), shown, element("span", { class: "hint" }, help)),
     raster,
     errorLegend(figure),
