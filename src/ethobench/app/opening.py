@@ -31,6 +31,7 @@ class _Part:
     recording: Recording
     said: dict[str, Prediction | Annotation] = field(default_factory=dict)
     keypoints: Mapping[str, Keypoint] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -138,7 +139,7 @@ def _place(name: str, manifest: Path | None, wanted: Path | None, tell: Callable
 
 
 def _entry(part: _Part, behaviors: Sequence[str], stated: float | None) -> Entry:
-    recording, notes = part.recording, []
+    recording, notes = part.recording, [*part.notes]
     rate = recording.rate or stated
     if rate is None:
         rate = ASSUMED_RATE
@@ -151,14 +152,26 @@ def _entry(part: _Part, behaviors: Sequence[str], stated: float | None) -> Entry
 
 
 def _add_predictions(path: Path, parts: Sequence[_Part], tell: Callable[[str], None]) -> None:
-    """Let a saved model say what it makes of every recording with signals."""
+    """Add the predictions of a saved model to every recording with signals: the out-of-fold ones for its training recordings."""
     from ethobench.models import load_model
+    from ethobench.models.held_out import Origin, describe_origins
 
-    model = load_model(path)
+    model, name = load_model(path), path.resolve().name
+    split = "" if model.training is None else model.training.split
+    origins: dict[str, Origin] = {}
     for number, part in enumerate(parts, start=1):
-        if part.recording.signals is not None:
-            tell(f"{path.name} predicts {part.recording.id} ({number} of {len(parts)})")
-            part.said[path.name] = model.predict(model.adapt(part.recording, part.keypoints))
+        if part.recording.signals is None:
+            continue
+        match = model.match_training(part.recording)
+        predicted = model.held_out_prediction(part.recording, match)
+        origin = origins[part.recording.id] = Origin(match, predicted is not None)
+        if predicted is None:
+            tell(f"{name} predicts {part.recording.id} ({number} of {len(parts)})")
+            predicted = model.predict(model.adapt(part.recording, part.keypoints))
+        part.said[f"{name} ({origin.label})" if origin.label else name] = predicted
+        part.notes += describe_origins(name, {part.recording.id: origin}, split=split)
+    for message in describe_origins(name, origins, split=split):
+        tell(message)
 
 
 def _parts_of_store(path: Path) -> list[_Part]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ethobench.core.cores import usable_cores
+
+if TYPE_CHECKING:
+    from ethobench.benchmarks.own import CrossValidation
+    from ethobench.models import Model
 
 
 def run(
@@ -71,7 +75,7 @@ def run(
     options = {} if corrections is None else {"corrections": str(corrections.resolve())}
     if evaluate:
         shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
-        fresh.evaluation = _cross_validate(dataset, model, Path(f"{out}-cv"), shared, workers, learning_curve)
+        fresh.evaluation, cross_validation = _cross_validate(dataset, model, Path(f"{out}-cv"), shared, workers, learning_curve)
     with warnings.catch_warnings():  # what is left out was told before
         warnings.simplefilter("ignore" if evaluate else "default", ReadWarning)
         data = annotated(load_dataset(dataset, **options), annotator)
@@ -79,9 +83,29 @@ def run(
     fresh.fit(data, annotator=annotator)
     for line in tried_in_words(fresh.account):
         typer.echo(line, err=True)
+    _keep_out_of_fold(fresh, cross_validation if evaluate else None)
     fresh.save(out)
     typer.echo(f"{out}: {fresh!r}")
     typer.echo(f"next: ethobench predict {out} RECORDING... --out annotations/")
+
+
+def _keep_out_of_fold(model: Model, cross_validation: CrossValidation | None) -> None:
+    """Keep the out-of-fold predictions with a model, and say where there are none."""
+    from ethobench.cli._files import tell_line
+
+    if cross_validation is None:
+        tell_line(
+            "without cross-validation there are no out-of-fold predictions: what this model predicts of its training recordings "
+            "says nothing about new animals, and will be marked as seen in training"
+        )
+        return
+    left_out = cross_validation.keep_with(model)
+    if left_out:
+        tell_line(
+            f"{len(left_out)} of {len(cross_validation.predictions)} recordings, or their individuals, were seen in the training of the "
+            f"model given by --init, so the cross-validation scores are too high and their out-of-fold predictions are not kept: "
+            f"{', '.join(left_out[:5])}{', ...' if len(left_out) > 5 else ''}"
+        )
 
 
 def _place_for(init: Path, model: str) -> str:
@@ -134,14 +158,17 @@ def _seconds(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is no time: give 90s, 10m or 2h", param_hint="--budget") from None
 
 
-def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any], workers: int, curve: bool) -> dict[str, Any]:
-    """Score the model on individuals it has not seen, and show it."""
+def _cross_validate(
+    dataset: str, model: str, place: Path, shared: dict[str, Any], workers: int, curve: bool
+) -> tuple[dict[str, Any], CrossValidation]:
+    """Score the model on individuals it has not seen, and show it; return the scores and the out-of-fold predictions."""
     from ethobench.benchmarks import learning_curve, own, results_table
     from ethobench.cli._progress import shown_progress
     from ethobench.cli.results import print_table
     from ethobench.core.errors import EthobenchError
     from ethobench.metrics import suites
     from ethobench.runs import Engine, Store
+    from ethobench.runs.perform import How
     from ethobench.runs.workers import local_workers
 
     store = Store(place)
@@ -149,7 +176,7 @@ def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any
     if curve:
         plans += learning_curve.plans(dataset, model, **shared)
     with local_workers(workers) as staff, shown_progress() as watch:
-        outcome = Engine(store, staff.make_executor, staff.count, watch).run(plans)
+        outcome = Engine(store, staff.make_executor, staff.count, watch, How(keep=("probabilities",))).run(plans)
     if outcome.failed or outcome.broken:
         raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
     rows = [row for row in results_table(store, only=outcome.keys) if row["setting"] in own.WHOLE]
@@ -159,4 +186,4 @@ def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any
         told = learning_curve.curve_table(store, outcome.keys)
         columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
         print_table(columns, [[row.get(c) for c in columns] for row in told])
-    return own.evaluation(store, model, outcome.keys)
+    return own.evaluation(store, model, outcome.keys), own.out_of_fold(store, model, outcome.keys)

@@ -1,0 +1,208 @@
+"""Out-of-fold predictions: what is predicted of a training recording by a model that was not trained on it.
+
+The cross-validation of `ethobench train` predicts every recording by a model that saw neither it nor (unless split by recording)
+its individual. These predictions are kept with the final model, whose own predictions of its training recordings are too good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from ethobench.core import Annotation, Ethogram, Prediction, Recording
+from ethobench.models.provenance import INDIVIDUAL, SAME_NAME, UNKNOWN, TrainingMatch
+
+OUT_OF_FOLD = "out_of_fold"
+PREDICTIONS, PROBABILITIES = "predictions.parquet", "probabilities.parquet"
+CERTAIN = 255
+EXCLUSIVE = b"exclusive"
+MOST_NAMES = 5
+
+Predicted: TypeAlias = Prediction | Annotation
+
+
+class OutOfFoldPredictions(Mapping[str, Predicted]):
+    """Predictions by recording id, read from the folder of a model when first used.
+
+    A value is an `Annotation` where only the bouts were kept.
+    """
+
+    def __init__(self, folder: Path, ethogram: Ethogram) -> None:
+        self.folder, self.ethogram = folder, ethogram
+
+    @cached_property
+    def _predictions(self) -> dict[str, Predicted]:
+        if not (self.folder / PREDICTIONS).is_file():
+            return {}
+        return {name: _in_ethogram(predicted, self.ethogram) for name, predicted in read_predictions(self.folder).items()}
+
+    def __getitem__(self, recording_id: str) -> Predicted:
+        return self._predictions[recording_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._predictions)
+
+    def __len__(self) -> int:
+        return len(self._predictions)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a prediction of a recording comes from.
+
+    Attributes
+    ----------
+    match : TrainingMatch
+        How the recording relates to the training data of the final model.
+    out_of_fold : bool
+        Whether a model that was not trained on the recording predicted it in its stead.
+    """
+
+    match: TrainingMatch
+    out_of_fold: bool = False
+
+    @property
+    def label(self) -> str:
+        """A few words for tables and tracks; empty for predictions of new recordings."""
+        return "out-of-fold" if self.out_of_fold else self.match.label
+
+
+def write_predictions(folder: Path, predictions: Mapping[str, Predicted], annotator: str) -> None:
+    """Write predictions into a folder: bouts as tidy Parquet, and probabilities where there are any.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    predictions : mapping of recording id to Prediction or Annotation
+    annotator : str
+        What to call the model.
+    """
+    from ethobench.formats import write_recordings
+
+    folder.mkdir(exist_ok=True)
+    decoded = {name: p.annotation if isinstance(p, Prediction) else p for name, p in predictions.items()}
+    recordings = [Recording(name, annotations={annotator: annotation}) for name, annotation in decoded.items()]
+    write_recordings(recordings, folder / PREDICTIONS, "tidy_parquet")
+    probabilities = {name: p for name, p in predictions.items() if isinstance(p, Prediction)}
+    if probabilities:
+        write_probabilities(folder / PROBABILITIES, probabilities)
+
+
+def write_probabilities(path: Path, predictions: Mapping[str, Prediction]) -> None:
+    """Write probabilities as bytes (255 is certain, null is not predicted), frame after frame, recording after recording."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = []
+    for name, prediction in predictions.items():
+        ethogram, values = prediction.ethogram, prediction.probabilities
+        columns = {"recording": pa.DictionaryArray.from_arrays(pa.array(np.zeros(prediction.n_frames, np.int32)), pa.array([name]))}
+        for k in range(values.shape[1]):
+            missing = np.isnan(values[:, k])
+            scaled = np.rint(np.nan_to_num(values[:, k]) * CERTAIN).astype(np.uint8)
+            columns[ethogram[k].name if k < len(ethogram) else ""] = pa.array(scaled, mask=missing if missing.any() else None)
+        tables.append(pa.table(columns))
+    exclusive = all(prediction.exclusive for prediction in predictions.values())
+    table = pa.concat_tables(tables).replace_schema_metadata({EXCLUSIVE: b"1" if exclusive else b"0"})
+    pq.write_table(table, path, compression="zstd")
+
+
+def read_predictions(folder: Path) -> dict[str, Predicted]:
+    """Read what `write_predictions` wrote; annotations alone where no probabilities were kept."""
+    from ethobench.formats import read_quietly
+
+    decoded = {r.id: r.annotation() for r in read_quietly(folder / PREDICTIONS, "tidy_parquet")}
+    kept = _read_probabilities(folder / PROBABILITIES, decoded) if (folder / PROBABILITIES).is_file() else {}
+    return {name: kept.get(name, annotation) for name, annotation in decoded.items()}
+
+
+def _read_probabilities(path: Path, decoded: Mapping[str, Annotation]) -> dict[str, Prediction]:
+    """Read probabilities; a column without a name is the background that the ethogram does not name."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    names = [name for name in table.column_names if name != "recording"]
+    owner = table.column("recording").to_pandas().to_numpy()
+    values = np.column_stack([table.column(name).to_numpy() for name in names]).astype(np.float32) / CERTAIN
+    stated = (table.schema.metadata or {}).get(EXCLUSIVE)
+    rounded = 1 + len(names) / CERTAIN  # rows of exclusive behaviors, rounded to bytes, sum to no more
+    exclusive = stated == b"1" if stated is not None else bool(np.nanmax(values.sum(axis=1), initial=0) <= rounded)
+    predictions = {}
+    for recording, annotation in decoded.items():
+        rows = values[owner == recording]
+        behaviors = [name for name in names if name]
+        background = annotation.ethogram.background_name
+        ethogram = Ethogram(behaviors, background if background in behaviors else None)
+        if len(rows) == annotation.n_frames:
+            annotation = annotation.with_ethogram(ethogram)
+            predictions[recording] = Prediction(rows, ethogram, annotation.rate, annotation=annotation, exclusive=exclusive)
+    return predictions
+
+
+def describe_origins(model: str, origins: Mapping[str, Origin], *, split: str = "individual") -> list[str]:
+    """Say what a reader must know of predictions by a model, some of them on its training recordings.
+
+    Parameters
+    ----------
+    model : str
+        What to call the model.
+    origins : mapping of recording id to Origin
+    split : str
+        What its cross-validation held out together.
+
+    Returns
+    -------
+    list of str
+        A sentence for each kind of prediction that needs one; none if all recordings are new.
+    """
+    total = len(origins)
+
+    def count(ids: Sequence[str]) -> str:
+        return f"{len(ids)} of {total} recording{'' if total == 1 else 's'}"
+
+    messages = []
+    if ids := [name for name, origin in origins.items() if origin.out_of_fold]:
+        unseen = "them" if split == "recording" else "them or their individuals"
+        messages.append(
+            f"{count(ids)} seen in the training of {model}: {_list(ids)}. These are the out-of-fold predictions of `train`, "
+            f"by models that had not seen {unseen}"
+        )
+    if ids := [name for name, origin in origins.items() if origin.match.seen and not origin.out_of_fold]:
+        messages.append(
+            f"{count(ids)} seen in the training of {model}: {_list(ids)}. These are in-sample predictions: "
+            "agreement with the labels says nothing about new animals"
+        )
+    if ids := [name for name, origin in origins.items() if origin.match.level == INDIVIDUAL]:
+        messages.append(
+            f"{count(ids)} show individuals that other training recordings of {model} show: {_list(ids)}. "
+            "Scores on new animals are likely lower"
+        )
+    if ids := [name for name, origin in origins.items() if origin.match.level == SAME_NAME]:
+        messages.append(f"same name as a training recording of {model}, other content; treated as new: {_list(ids)}")
+    if any(origin.match.level == UNKNOWN for origin in origins.values()):
+        messages.append(
+            f"{model} was saved by an earlier version, which did not keep the list of training recordings; "
+            "predictions of training recordings cannot be told from others"
+        )
+    return messages
+
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"{', '.join(names[:MOST_NAMES])}{more}"
+
+
+def _in_ethogram(predicted: Predicted, ethogram: Ethogram) -> Predicted:
+    """Express a prediction that was read back in the ethogram of its model, where the behaviors are the same."""
+    if isinstance(predicted, Annotation):
+        return predicted.with_ethogram(ethogram)
+    if predicted.ethogram.names != ethogram.names:
+        return predicted
+    annotation = predicted.annotation.with_ethogram(ethogram)
+    return Prediction(predicted.probabilities, ethogram, predicted.rate, annotation=annotation, exclusive=predicted.exclusive)
