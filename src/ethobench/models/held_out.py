@@ -140,8 +140,8 @@ def _read_probabilities(path: Path, decoded: Mapping[str, Annotation]) -> dict[s
         background = annotation.ethogram.background_name
         ethogram = Ethogram(behaviors, background if background in behaviors else None)
         if len(rows) == annotation.n_frames:
-            annotation = annotation.with_ethogram(ethogram)
-            predictions[recording] = Prediction(rows, ethogram, annotation.rate, annotation=annotation, exclusive=exclusive)
+            bouts = annotation.with_ethogram(ethogram)
+            predictions[recording] = Prediction(rows, ethogram, annotation.rate, annotation=bouts, exclusive=exclusive)
     return predictions
 
 
@@ -161,30 +161,32 @@ def describe_origins(model: str, origins: Mapping[str, Origin], *, split: str = 
     list of str
         A sentence for each kind of prediction that needs one; none if all recordings are new.
     """
-    total = len(origins)
 
     def count(ids: Sequence[str]) -> str:
-        return f"{len(ids)} of {total} recording{'' if total == 1 else 's'}"
+        return f"{len(ids)} of {len(origins)} recordings" if len(origins) > 1 else "the recording"
+
+    def were(ids: Sequence[str]) -> str:
+        return "was" if len(ids) == 1 else "were"
 
     messages = []
     if ids := [name for name, origin in origins.items() if origin.out_of_fold]:
-        unseen = "them" if split == "recording" else "them or their individuals"
+        unseen = "these recordings" if split == "recording" else "these recordings or their individuals"
         messages.append(
-            f"{count(ids)} seen in the training of {model}: {_list(ids)}. These are the out-of-fold predictions of `train`, "
-            f"by models that had not seen {unseen}"
+            f"{count(ids)} {were(ids)} used to train {model}: {list_names(ids)}. Their out-of-fold predictions are used, "
+            f"made during cross-validation by models that had not seen {unseen}"
         )
     if ids := [name for name, origin in origins.items() if origin.match.seen and not origin.out_of_fold]:
         messages.append(
-            f"{count(ids)} seen in the training of {model}: {_list(ids)}. These are in-sample predictions: "
-            "agreement with the labels says nothing about new animals"
+            f"{count(ids)} {were(ids)} used to train {model} (seen in training): {list_names(ids)}. "
+            "Agreement of these predictions with the labels says nothing about new animals"
         )
     if ids := [name for name, origin in origins.items() if origin.match.level == INDIVIDUAL]:
         messages.append(
-            f"{count(ids)} show individuals that other training recordings of {model} show: {_list(ids)}. "
-            "Scores on new animals are likely lower"
+            f"{count(ids)} {were(ids)} not used to train {model}, but other recordings of the same individuals were: {list_names(ids)}. "
+            "Expect lower scores on new individuals"
         )
     if ids := [name for name, origin in origins.items() if origin.match.level == SAME_NAME]:
-        messages.append(f"same name as a training recording of {model}, other content; treated as new: {_list(ids)}")
+        messages.append(f"same name as a training recording of {model}, other content; treated as new: {list_names(ids)}")
     if any(origin.match.level == UNKNOWN for origin in origins.values()):
         messages.append(
             f"{model} was saved by an earlier version, which did not keep the list of training recordings; "
@@ -193,7 +195,8 @@ def describe_origins(model: str, origins: Mapping[str, Origin], *, split: str = 
     return messages
 
 
-def _list(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
+    """List a few names, and say how many more there are."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return f"{', '.join(names[:MOST_NAMES])}{more}"
 
