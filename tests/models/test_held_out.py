@@ -56,6 +56,7 @@ def test_origins_are_described():
     match = TrainingMatch("recording", "r1", "signals")
     assert Origin(match).label == "seen in training"
     assert Origin(match, out_of_fold=True).label == "out-of-fold"
+    assert Origin(match, out_of_fold=True, split="recording").label == "out-of-fold by recording"
     assert Origin(TrainingMatch("new")).label == ""
     origins = {
         "a": Origin(match),
@@ -65,7 +66,7 @@ def test_origins_are_described():
         "e": Origin(TrainingMatch("new")),
     }
     messages = describe_origins("m", origins)
-    assert "1 of 5 recordings was used to train m: b. Their out-of-fold predictions are used" in messages[0]
+    assert "1 of 5 recordings was used to train m: b. Out-of-fold predictions are used instead of its own" in messages[0]
     assert "(seen in training): a. Agreement of these predictions with the labels says nothing about new animals" in messages[1]
     assert "other recordings of the same individuals were: c" in messages[2]
     assert "other content; treated as new: d" in messages[3]

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ethobench.app.corrections import Corrections, plain
@@ -154,23 +155,22 @@ def _entry(part: _Part, behaviors: Sequence[str], stated: float | None) -> Entry
 def _add_predictions(path: Path, parts: Sequence[_Part], tell: Callable[[str], None]) -> None:
     """Add the predictions of a saved model to every recording with signals: the out-of-fold ones for its training recordings."""
     from ethobench.models import load_model
-    from ethobench.models.held_out import Origin, describe_origins
+    from ethobench.models.held_out import Origin, describe_origins, predict_or_held_out
 
     model, name = load_model(path), path.resolve().name
-    split = "" if model.training is None else model.training.split
+
+    def predict(part: _Part, number: int) -> Prediction:
+        tell(f"{name} predicts {part.recording.id} ({number} of {len(parts)})")
+        return model.predict(model.adapt(part.recording, part.keypoints))
+
     origins: dict[str, Origin] = {}
     for number, part in enumerate(parts, start=1):
-        if part.recording.signals is None:
-            continue
-        match = model.match_training(part.recording)
-        predicted = model.held_out_prediction(part.recording, match)
-        origin = origins[part.recording.id] = Origin(match, predicted is not None)
-        if predicted is None:
-            tell(f"{name} predicts {part.recording.id} ({number} of {len(parts)})")
-            predicted = model.predict(model.adapt(part.recording, part.keypoints))
-        part.said[f"{name} ({origin.label})" if origin.label else name] = predicted
-        part.notes += describe_origins(name, {part.recording.id: origin}, split=split)
-    for message in describe_origins(name, origins, split=split):
+        if part.recording.signals is not None:
+            predicted, origin = predict_or_held_out(model, part.recording, partial(predict, part, number))
+            part.said[f"{name} ({origin.label})" if origin.label else name] = predicted
+            part.notes += describe_origins(name, {part.recording.id: origin})
+            origins[part.recording.id] = origin
+    for message in describe_origins(name, origins):
         tell(message)
 
 

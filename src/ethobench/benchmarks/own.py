@@ -204,11 +204,11 @@ class CrossValidation:
         training = model.training
         if training is None:
             raise EthobenchError(f"{model!r} is not fitted")
-        described = {recording.id: recording for recording in training.direct}
-        honest = {name: p for name, p in self.predictions.items() if training.held_out_by_initial_model(described[name])}
-        model.out_of_fold = honest
-        model.training = training.with_folds({name: self.folds[name] for name in honest}, self.split)
-        return [name for name in self.predictions if name not in honest]
+        left_out = [r.id for r in training.direct if r.id in self.predictions and not training.held_out_by_initial_model(r)]
+        kept = [r.id for r in training.direct if r.id in self.predictions and r.id not in left_out]
+        model.out_of_fold = {name: self.predictions[name] for name in kept}
+        model.training = training.with_folds({name: self.folds[name] for name in kept}, self.split)
+        return left_out
 
 
 def _known(figures: Mapping[str, float]) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ethobench.core import Annotation, Recording
+    from ethobench.core import Recording
     from ethobench.core.signals import Keypoint
     from ethobench.models import Model
     from ethobench.models.audit import LoggedPrediction
@@ -46,12 +46,13 @@ def run(
     """
     from ethobench.cli._files import Notes, tell_line
     from ethobench.cli.convert import file_names
+    from ethobench.core import Prediction
     from ethobench.core.errors import EthobenchError
     from ethobench.features.pose import swaps_of
     from ethobench.formats import formats, write_recordings
     from ethobench.models import load_model
     from ethobench.models.audit import log_prediction, write_log
-    from ethobench.models.held_out import describe_origins
+    from ethobench.models.held_out import describe_origins, predict_or_held_out
 
     writer = formats[to]
     if not writer.can_write:
@@ -70,7 +71,10 @@ def run(
     try:
         for source, path in zip(sources, paths, strict=True):
             found = source.read()
-            origin, recording, annotation = _predict(trained, found, source.keypoints, use_out_of_fold)
+            recording = trained.adapt(found, source.keypoints)
+            predict = partial(trained.annotate, recording)
+            predicted, origin = predict_or_held_out(trained, found, predict, use_out_of_fold=use_out_of_fold)
+            annotation = predicted.annotation if isinstance(predicted, Prediction) else predicted
             origins[found.id] = origin
             notes.add((*recording.notes, *swaps_of(found)), path)
             made = recording.copy(annotations={trained.name: annotation}, signals=None, features=None)
@@ -81,25 +85,10 @@ def run(
     finally:
         write_log(out, logged)
     notes.tell()
-    for message in describe_origins(str(model), origins, split="" if trained.training is None else trained.training.split):
+    for message in describe_origins(str(model), origins):
         typer.secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
     if (style or unknown is not None) and trained.out_of_fold and any(origin.match.seen for origin in origins.values()):
         tell_line("--style and --unknown change the final model's predictions, so the out-of-fold ones are not used")
-
-
-def _predict(
-    trained: Model, recording: Recording, keypoints: Mapping[str, Keypoint], use_out_of_fold: bool
-) -> tuple[Origin, Recording, Annotation]:
-    """Annotate a recording: by the out-of-fold prediction where it is a training recording that has one."""
-    from ethobench.core import Prediction
-    from ethobench.models.held_out import Origin
-
-    match = trained.match_training(recording)
-    predicted = trained.held_out_prediction(recording, match) if use_out_of_fold else None
-    if predicted is None:
-        adapted = trained.adapt(recording, keypoints)
-        return Origin(match), adapted, trained.annotate(adapted)
-    return Origin(match, out_of_fold=True), recording, predicted.annotation if isinstance(predicted, Prediction) else predicted
 
 
 def _adjusted(trained: Model, style: str, unknown: float | None) -> Model:

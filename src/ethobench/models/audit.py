@@ -44,6 +44,8 @@ class LoggedPrediction:
         How the recording relates to the model's training data, as in `TrainingMatch`.
     out_of_fold : bool
         Whether this is an out-of-fold prediction.
+    split : str
+        What the cross-validation held out together.
     """
 
     file: str
@@ -55,11 +57,12 @@ class LoggedPrediction:
     training_id: str = ""
     matched_by: str = ""
     out_of_fold: bool = False
+    split: str = ""
 
     @property
     def origin(self) -> Origin:
         """Where the prediction comes from."""
-        return Origin(TrainingMatch(self.level, self.training_id, self.matched_by), self.out_of_fold)
+        return Origin(TrainingMatch(self.level, self.training_id, self.matched_by), self.out_of_fold, self.split)
 
 
 def log_prediction(path: Path, recording: str, model: Path, origin: Origin) -> LoggedPrediction:
@@ -75,13 +78,23 @@ def log_prediction(path: Path, recording: str, model: Path, origin: Origin) -> L
     origin : Origin
     """
     digest = str(_read_card(model).get("digest", ""))
-    match = dataclasses.asdict(origin.match)
-    return LoggedPrediction(path.name, _file_hash(path), recording, model.resolve().name, digest, **match, out_of_fold=origin.out_of_fold)
+    return LoggedPrediction(
+        path.name,
+        _file_hash(path),
+        recording,
+        model.resolve().name,
+        digest,
+        **dataclasses.asdict(origin.match),
+        out_of_fold=origin.out_of_fold,
+        split=origin.split,
+    )
 
 
 def write_log(folder: Path, predictions: Iterable[LoggedPrediction]) -> None:
     """Add predictions to the log of a folder; entries of files that were written before stay."""
     entries = {entry.file: entry for entry in [*_read_log(folder), *predictions]}
+    if not entries:
+        return
     content = {"format_version": LOG_VERSION, "predictions": [dataclasses.asdict(entry) for entry in entries.values()]}
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -207,20 +220,20 @@ def audit_scores(
             notes.append(
                 f"some predictions were made by another model than {model}: {list_names(sorted({e.model for e in entries.values()}))}"
             )
-    if len(scores.recordings) == 1 and len({entry.file for entry in entries.values()}) == 1:
-        entries = {_recording_id(scores.recordings[0]): next(iter(entries.values()))}
-    truths = {case.id: case.truth for case in scores.cases}
+    references = {} if data is None else {recording.id: recording for recording in data}
+    truths = {case.id: {"reference": case.truth} for case in scores.cases}
+    ids = {*references, *entries, *(r.id for r in (training.recordings if training is not None else ()))}
+    single = len(scores.recordings) == 1 and len({entry.file for entry in entries.values()}) == 1
     origins = {}
     for name in scores.recordings:
-        recording_id = _recording_id(name, data)
+        recording_id = name if name in ids else name.rpartition("@")[0] or name  # with several annotators: recording@annotator
         match = TrainingMatch(UNKNOWN)
         if training is not None:
-            known = data is not None and any(r.id == recording_id for r in data)
-            annotations = {"reference": truths[name]} if name in truths else {}
-            reference = data[recording_id] if data is not None and known else Recording(recording_id, annotations=annotations)
+            reference = references.get(recording_id) or Recording(recording_id, annotations=truths.get(name))
             match = training.match(reference, read_signals=False)
             match = match if match.matched_by == "annotation" else training.match(reference)
-        origins[name] = _combine(match, entries.get(recording_id))
+        entry = next(iter(entries.values())) if single else entries.get(recording_id)  # a single file may have any name
+        origins[name] = _combine(match, entry)
     called = Path(model).resolve().name if model is not None else list_names(sorted({entry.model for entry in entries.values()}))
     return TrainingAudit(called, origins, tuple(notes))
 
@@ -230,13 +243,6 @@ def _combine(match: TrainingMatch, entry: LoggedPrediction | None) -> Origin:
     if entry is None or entry.level == UNKNOWN or (not entry.origin.match.seen and match.level == INDIVIDUAL):
         return Origin(match)
     return entry.origin
-
-
-def _recording_id(name: str, data: Dataset | None = None) -> str:
-    """Return the recording of a case; one scored against several annotators makes cases called ``recording@annotator``."""
-    if data is not None and any(r.id == name for r in data):
-        return name
-    return name.rpartition("@")[0] or name
 
 
 def _card_folder(path: Path) -> Path:

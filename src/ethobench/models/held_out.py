@@ -6,16 +6,19 @@ its individual. These predictions are kept with the final model, whose own predi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Prediction, Recording
 from ethobench.models.provenance import INDIVIDUAL, SAME_NAME, UNKNOWN, TrainingMatch
+
+if TYPE_CHECKING:
+    from ethobench.models._base import Model
 
 OUT_OF_FOLD = "out_of_fold"
 PREDICTIONS, PROBABILITIES = "predictions.parquet", "probabilities.parquet"
@@ -61,15 +64,41 @@ class Origin:
         How the recording relates to the training data of the final model.
     out_of_fold : bool
         Whether a model that was not trained on the recording predicted it in its stead.
+    split : str
+        What the cross-validation held out together: ``"recording"`` if that model may have seen the individual.
     """
 
     match: TrainingMatch
     out_of_fold: bool = False
+    split: str = ""
 
     @property
     def label(self) -> str:
         """A few words for tables and tracks; empty for predictions of new recordings."""
-        return "out-of-fold" if self.out_of_fold else self.match.label
+        if self.out_of_fold:
+            return "out-of-fold by recording" if self.split == "recording" else "out-of-fold"
+        return self.match.label
+
+
+def predict_or_held_out(
+    model: Model, recording: Recording, predict: Callable[[], Predicted], *, use_out_of_fold: bool = True
+) -> tuple[Predicted, Origin]:
+    """Return the out-of-fold prediction of a training recording, else what `predict` returns, and where it comes from.
+
+    Parameters
+    ----------
+    model : Model
+    recording : Recording
+    predict : callable
+        Predicts the recording by the model itself; called only where there is no out-of-fold prediction.
+    use_out_of_fold : bool
+        Whether out-of-fold predictions are preferred.
+    """
+    match = model.match_training(recording)
+    held_out = model.held_out_prediction(recording, match) if use_out_of_fold else None
+    if held_out is None:
+        return predict(), Origin(match)
+    return held_out, Origin(match, out_of_fold=True, split="" if model.training is None else model.training.split)
 
 
 def write_predictions(folder: Path, predictions: Mapping[str, Predicted], annotator: str) -> None:
@@ -145,7 +174,7 @@ def _read_probabilities(path: Path, decoded: Mapping[str, Annotation]) -> dict[s
     return predictions
 
 
-def describe_origins(model: str, origins: Mapping[str, Origin], *, split: str = "individual") -> list[str]:
+def describe_origins(model: str, origins: Mapping[str, Origin]) -> list[str]:
     """Say what a reader must know of predictions by a model, some of them on its training recordings.
 
     Parameters
@@ -153,8 +182,6 @@ def describe_origins(model: str, origins: Mapping[str, Origin], *, split: str = 
     model : str
         What to call the model.
     origins : mapping of recording id to Origin
-    split : str
-        What its cross-validation held out together.
 
     Returns
     -------
@@ -170,10 +197,10 @@ def describe_origins(model: str, origins: Mapping[str, Origin], *, split: str = 
 
     messages = []
     if ids := [name for name, origin in origins.items() if origin.out_of_fold]:
-        unseen = "these recordings" if split == "recording" else "these recordings or their individuals"
+        by_recording = any(origins[name].split == "recording" for name in ids)
         messages.append(
-            f"{count(ids)} {were(ids)} used to train {model}: {list_names(ids)}. Their out-of-fold predictions are used, "
-            f"made during cross-validation by models that had not seen {unseen}"
+            f"{count(ids)} {were(ids)} used to train {model}: {list_names(ids)}. Out-of-fold predictions are used instead of its own, "
+            f"made during cross-validation by models that had not seen the recording{'' if by_recording else ' or its individual'}"
         )
     if ids := [name for name, origin in origins.items() if origin.match.seen and not origin.out_of_fold]:
         messages.append(

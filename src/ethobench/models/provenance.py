@@ -203,10 +203,10 @@ class TrainingData:
         extra : iterable of Annotation
             Annotations beside those of the recordings, one for each, such as a consensus.
         """
-        further = list(extra) or [None] * len(data)
+        further = [[annotation] for annotation in extra] or [[] for _ in data]
         described = []
-        for recording, annotation in zip(data, further, strict=True):
-            annotations = [*recording.annotations.values(), *([] if annotation is None else [annotation])]
+        for recording, merged in zip(data, further, strict=True):
+            annotations = [*recording.annotations.values(), *merged]
             hashes = dict.fromkeys(digest for each in annotations if (digest := hash_annotation(each)))
             channels = hash_signals(recording.signals) if signals and recording.signals is not None else {}
             described.append(TrainingRecording(recording.id, recording.individual, channels, tuple(hashes)))
@@ -224,7 +224,8 @@ class TrainingData:
 
     def select(self, ids: Collection[str]) -> TrainingData:
         """Keep the recordings of these ids."""
-        return dataclasses.replace(self, recordings=tuple(r for r in self.recordings if r.id in ids))
+        chosen = {*ids}
+        return dataclasses.replace(self, recordings=tuple(r for r in self.recordings if r.id in chosen))
 
     def initialised_from(self, other: TrainingData, model: str) -> TrainingData:
         """Add the training data of the model that this one was initialised from."""
