@@ -11,7 +11,7 @@ import pytest
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import FormatError
-from ethobench.formats import formats
+from ethobench.formats import formats, read_quietly
 from ethobench.models import provenance
 from ethobench.models.provenance import TrainingData, TrainingMatch, hash_annotation, hash_signals
 
@@ -77,9 +77,12 @@ def test_no_format_changes_the_hash(name, tmp_path):
         data = dataclasses.replace(data, values=np.round(data.values * 64) / 64)
     path = tmp_path / f"file{formats[name].suffixes[0]}"
     eb.write_recordings([original.copy(signals=data)], path, name)
-    (found,) = eb.read_recordings(path, name, rate=original.rate)
-    assert found.signals is not None
-    assert hash_signals(found.signals) == hash_signals(data)
+    (found,) = read_quietly(path, name, rate=original.rate)
+    if name == "nwb":  # poses are read from NWB, not written
+        assert found.signals is None
+        return
+    training = TrainingData.of(Dataset((original.copy(signals=data, annotations={}),), original.annotation().ethogram))
+    assert training.match(found.copy(id="renamed", annotations={})) == TrainingMatch("recording", original.id, "signals")
 
 
 def test_an_annotation_is_hashed_by_its_bouts():
@@ -97,6 +100,9 @@ def test_a_renamed_copy_is_recognised_and_a_namesake_is_not(training):
     assert training.match(recording("copy", "m9")) == TrainingMatch("recording", "r1", "signals")
     extra = Signals(np.column_stack([tag().values, tag(5).values[:, 0]]), ("AccX", "AccY", "Depth"), 10)
     assert training.match(Recording("copy", signals=extra)).matched_by == "signals"
+    renamed = Signals(tag().values, ("x", "y"), 10)
+    assert training.match(Recording("copy", signals=renamed)).matched_by == "signals"
+    assert training.match(Recording("r1", signals=Signals(tag(7).values, ("x", "y"), 10))).level == "same name"
     other_study = Recording("r1", "x7", signals=tag(7))
     assert training.match(other_study) == TrainingMatch("same name", "r1")
     assert "same name as a training recording, other content" in training.match(other_study).describe("r1")

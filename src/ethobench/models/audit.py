@@ -234,7 +234,9 @@ def audit_scores(
             match = match if match.matched_by == "annotation" else training.match(reference)
         entry = next(iter(entries.values())) if single else entries.get(recording_id)  # a single file may have any name
         origins[name] = _combine(match, entry)
-    called = Path(model).resolve().name if model is not None else list_names(sorted({entry.model for entry in entries.values()}))
+    called = (
+        _card_folder(Path(model)).resolve().name if model is not None else list_names(sorted({entry.model for entry in entries.values()}))
+    )
     return TrainingAudit(called, origins, tuple(notes))
 
 

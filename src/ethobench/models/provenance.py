@@ -6,7 +6,8 @@ data: ids, individuals, and hashes of the content. A saved model has it in ``tra
 **Signals** are hashed channel by channel (poses: keypoint by keypoint of each individual, coordinates only), as little-endian
 32-bit floats, in which all NaN are one value and -0 is 0. The hash depends neither on the file format and how the file is read,
 nor on the rate, the order of channels, or further channels beside them. Channels that never vary are left out, since they are
-alike in unrelated recordings. Two recordings are the same if all varying channels that both have are equal.
+alike in unrelated recordings. Two recordings are the same if all channels of the same names are equal, or if one has all channels
+of the other by whatever names (formats differ in what they call animals).
 
 **Annotations** are hashed by their bouts in time order (start and stop in frames, behavior, subject, target) and their rate.
 The background, the length, and what was observed are left out: file formats differ in what they say of these. Annotations of
@@ -339,6 +340,14 @@ def _by_name(item: tuple[str, Any, Any]) -> str:
 
 
 def _equal_signals(first: Mapping[str, str], second: Mapping[str, str]) -> bool | None:
-    """Compare the channels that both have; None where there are none."""
+    """Compare hashes of channels; None where one side has none.
+
+    Signals are equal if all channels of the same names are, or if one side has all channels of the other, by whatever names.
+    """
+    if not first or not second:
+        return None
     shared = first.keys() & second.keys()
-    return all(first[name] == second[name] for name in shared) if shared else None
+    if shared and all(first[name] == second[name] for name in shared):
+        return True
+    contents = {*first.values()}, {*second.values()}
+    return contents[0] <= contents[1] or contents[1] <= contents[0]
