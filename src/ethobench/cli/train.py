@@ -43,7 +43,9 @@ def run(
             help="Model auto: how long one training may take, such as 10m, 90s or 2h; cross-validation has several.", metavar="TIME"
         ),
     ] = "",
-    evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first.")] = True,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first, and to keep the out-of-fold predictions.")
+    ] = True,
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Also train on parts of the data, to tell whether more labels would help.")
     ] = False,
