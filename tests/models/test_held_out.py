@@ -23,13 +23,14 @@ def test_predictions_come_back_from_the_disk(tmp_path, exclusive):
         "a": Prediction(probabilities, ETHOGRAM, 10, exclusive=exclusive),
         "b": Prediction(probabilities[::-1], ETHOGRAM, 10, annotation=decoded, exclusive=exclusive),
         "c": decoded,
+        "d": Prediction(rng.random((90, 2)), ETHOGRAM, 10, exclusive=False),
     }
     write_predictions(tmp_path / "kept", predictions, "rf")
     found = read_predictions(tmp_path / "kept")
     assert found["c"] == decoded
     assert found["b"].annotation == decoded
-    for name in ("a", "b"):
-        assert found[name].exclusive is exclusive
+    for name in ("a", "b", "d"):
+        assert found[name].exclusive is (exclusive and name != "d")
         assert found[name].probabilities == pytest.approx(predictions[name].probabilities, abs=1 / 255, nan_ok=True)
         assert found[name].annotation == predictions[name].annotation
 

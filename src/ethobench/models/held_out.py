@@ -6,6 +6,7 @@ its individual. These predictions are kept with the final model, whose own predi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -137,8 +138,8 @@ def write_probabilities(path: Path, predictions: Mapping[str, Prediction]) -> No
             scaled = np.rint(np.nan_to_num(values[:, k]) * CERTAIN).astype(np.uint8)
             columns[ethogram[k].name if k < len(ethogram) else ""] = pa.array(scaled, mask=missing if missing.any() else None)
         tables.append(pa.table(columns))
-    exclusive = all(prediction.exclusive for prediction in predictions.values())
-    table = pa.concat_tables(tables).replace_schema_metadata({EXCLUSIVE: b"1" if exclusive else b"0"})
+    exclusive = json.dumps({name: prediction.exclusive for name, prediction in predictions.items()})
+    table = pa.concat_tables(tables, promote_options="default").replace_schema_metadata({EXCLUSIVE: exclusive})
     pq.write_table(table, path, compression="zstd")
 
 
@@ -153,24 +154,29 @@ def read_predictions(folder: Path) -> dict[str, Predicted]:
 
 def _read_probabilities(path: Path, decoded: Mapping[str, Annotation]) -> dict[str, Prediction]:
     """Read probabilities; a column without a name is the background that the ethogram does not name."""
+    import pandas as pd
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
     names = [name for name in table.column_names if name != "recording"]
-    owner = table.column("recording").to_pandas().to_numpy()
     values = np.column_stack([table.column(name).to_numpy() for name in names]).astype(np.float32) / CERTAIN
-    stated = (table.schema.metadata or {}).get(EXCLUSIVE)
+    codes, recordings = pd.factorize(table.column("recording").to_pandas())
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    spans = {str(recordings[codes[a]]): slice(a, b) for a, b in zip(starts, [*starts[1:], len(codes)], strict=True)}
+    stated = json.loads((table.schema.metadata or {}).get(EXCLUSIVE, b"{}"))
     rounded = 1 + len(names) / CERTAIN  # rows of exclusive behaviors, rounded to bytes, sum to no more
-    exclusive = stated == b"1" if stated is not None else bool(np.nanmax(values.sum(axis=1), initial=0) <= rounded)
     predictions = {}
     for recording, annotation in decoded.items():
-        rows = values[owner == recording]
+        rows = values[spans.get(recording, slice(0))]
+        if len(rows) != annotation.n_frames:
+            continue
+        kept = [k for k, name in enumerate(names) if name or not np.isnan(rows[:, k]).all()]
         behaviors = [name for name in names if name]
         background = annotation.ethogram.background_name
         ethogram = Ethogram(behaviors, background if background in behaviors else None)
-        if len(rows) == annotation.n_frames:
-            bouts = annotation.with_ethogram(ethogram)
-            predictions[recording] = Prediction(rows, ethogram, annotation.rate, annotation=bouts, exclusive=exclusive)
+        exclusive = stated.get(recording, bool(np.nanmax(rows.sum(axis=1), initial=0) <= rounded))
+        bouts = annotation.with_ethogram(ethogram)
+        predictions[recording] = Prediction(rows[:, kept], ethogram, annotation.rate, annotation=bouts, exclusive=exclusive)
     return predictions
 
 
