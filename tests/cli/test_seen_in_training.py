@@ -33,19 +33,19 @@ def lab(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("lab")
     (root / "study").mkdir()
     lines = ["recording,individual,rate,signals,annotations,annotator"]
-    *known, unseen = load_dataset("synthetic/tag", individuals=4, seconds=60)
+    *training, unseen = load_dataset("synthetic/tag", individuals=4, seconds=60)
     (root / "new").mkdir()
-    for r in (*known, unseen):
+    for r in (*training, unseen):
         table = np.column_stack([np.arange(r.n_frames) / r.rate, r.signals.values])
         header = ",".join(["time", *r.signals.channels])
         path = root / ("new" if r is unseen else "study") / f"{r.id}.csv"
         np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%.6f")
-    for r in known:
+    for r in training:
         write_annotation(next(iter(r.annotations.values())), root / "study" / "labels" / f"{r.id}.csv", "tidy", recording=r.id)
         lines.append(f"{r.id},rat{r.id[-1]},{r.rate:g},{r.id}.csv,labels/{r.id}.csv,me")
     (root / "study" / "recordings.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     write_annotation(next(iter(unseen.annotations.values())), root / "labels" / f"{unseen.id}.csv", "tidy", recording=unseen.id)
-    for r in known:
+    for r in training:
         shutil.copy(root / "study" / "labels" / f"{r.id}.csv", root / "labels")
     ethobench("train", root / "study", "--model", "dt", "--out", root / "model")
     bare = ethobench("train", root / "study", "--model", "dt", "--no-evaluate", "--out", root / "bare")
@@ -68,8 +68,8 @@ def test_train_keeps_out_of_fold_predictions(lab):
         assert not individuals[0] & individuals[1]
         for name in job["test"]:
             assert next(r for r in model.training.recordings if r.id == name).fold == job["fold"]
-            own = next(r for r in _parquet(path.parent) if r.id == name).annotation()
-            assert model.out_of_fold[name].annotation == own.with_ethogram(model.ethogram)
+            held_out = next(r for r in _parquet(path.parent) if r.id == name).annotation()
+            assert model.out_of_fold[name].annotation == held_out.with_ethogram(model.ethogram)
             assert model.predict(data[name]).annotation != model.out_of_fold[name].annotation
     assert not load_model(lab / "bare").out_of_fold
     assert "out-of-fold predictions of 3 of them are kept" in (lab / "model" / "CARD.md").read_text(encoding="utf-8")
@@ -185,8 +185,8 @@ def test_rats(data, tmp_path, monkeypatch):
     ethobench("predict", "m", study, "--out", "p")
     card = json.loads(Path("m", "model.json").read_text(encoding="utf-8"))
     assert f1("p", study)[0] == pytest.approx(card["evaluation"]["figures"]["f1"])
-    own, training = f1("in_sample", study)
-    assert own > card["evaluation"]["figures"]["f1"] + 0.2
+    in_sample_f1, training = f1("in_sample", study)
+    assert in_sample_f1 > card["evaluation"]["figures"]["f1"] + 0.2
     assert training["seen_in_training"] == ["01", "02"]
     truths = load_dataset(study)
     for entry, share in zip(project.entries, honest, strict=True):

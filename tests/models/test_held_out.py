@@ -26,13 +26,13 @@ def test_predictions_come_back_from_the_disk(tmp_path, exclusive):
         "d": Prediction(rng.random((90, 2)), ETHOGRAM, 10, exclusive=False),
     }
     write_predictions(tmp_path / "kept", predictions, "rf")
-    found = read_predictions(tmp_path / "kept")
-    assert found["c"] == decoded
-    assert found["b"].annotation == decoded
+    restored = read_predictions(tmp_path / "kept")
+    assert restored["c"] == decoded
+    assert restored["b"].annotation == decoded
     for name in ("a", "b", "d"):
-        assert found[name].exclusive is (exclusive and name != "d")
-        assert found[name].probabilities == pytest.approx(predictions[name].probabilities, abs=1 / 255, nan_ok=True)
-        assert found[name].annotation == predictions[name].annotation
+        assert restored[name].exclusive is (exclusive and name != "d")
+        assert restored[name].probabilities == pytest.approx(predictions[name].probabilities, abs=1 / 255, nan_ok=True)
+        assert restored[name].annotation == predictions[name].annotation
 
 
 def test_only_training_recordings_on_their_own_clock_have_one(tmp_path):

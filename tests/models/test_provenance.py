@@ -77,12 +77,12 @@ def test_no_format_changes_the_hash(name, tmp_path):
         data = dataclasses.replace(data, values=np.round(data.values * 64) / 64)
     path = tmp_path / f"file{formats[name].suffixes[0]}"
     eb.write_recordings([original.copy(signals=data)], path, name)
-    (found,) = read_quietly(path, name, rate=original.rate)
+    (restored,) = read_quietly(path, name, rate=original.rate)
     if name == "nwb":  # poses are read from NWB, not written
-        assert found.signals is None
+        assert restored.signals is None
         return
     training = TrainingData.of(Dataset((original.copy(signals=data, annotations={}),), original.annotation().ethogram))
-    assert training.match(found.copy(id="renamed", annotations={})) == TrainingMatch("recording", original.id, "signals")
+    assert training.match(restored.copy(id="renamed", annotations={})) == TrainingMatch("recording", original.id, "signals")
 
 
 def test_an_annotation_is_hashed_by_its_bouts():

@@ -166,13 +166,13 @@ def out_of_fold(store: Store, model: str, only: Collection[str] | None = None) -
     predictions: dict[str, Predicted] = {}
     folds: dict[str, int] = {}
     split = "individual"
-    for found in final_jobs(store, only):
-        job = found["job"]
+    for finished in final_jobs(store, only):
+        job = finished["job"]
         if job["model"] != model or job["setting"] not in WHOLE:
             continue
         split = "recording" if job["setting"] == WHOLE[1] else "individual"
         held_out = {*job["test"]} - {*job["train"]}
-        fold_predictions = read_predictions(store.folder(found["key"]))
+        fold_predictions = read_predictions(store.folder(finished["key"]))
         predictions |= {name: predicted for name, predicted in fold_predictions.items() if name in held_out}
         folds |= dict.fromkeys(held_out & {*fold_predictions}, job["fold"])
     return CrossValidation(predictions, folds, split)
