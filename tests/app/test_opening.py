@@ -151,9 +151,13 @@ def test_a_saved_model_predicts_what_is_opened(tmp_path, monkeypatch):
     create_model("chance").fit(load_dataset("synthetic/tag", individuals=2, seconds=30)).save(tmp_path / "luck")
     told: list[str] = []
     project = open_project(["synthetic/tag"], models=[tmp_path / "luck"], tell=told.append)
-    assert [t.name for t in project.entry(0).tracks] == ["truth", "luck"]
-    assert project.entry(0).track("luck").prediction is not None
+    assert [t.name for t in project.entry(2).tracks] == ["truth", "luck"]
+    assert project.entry(2).track("luck").prediction is not None
     assert "luck predicts animal01 (1 of 8)" in told
+    assert [t.name for t in project.entry(0).tracks] == ["truth", "luck (seen in training)"]
+    assert any("2 of 8 recordings were used to train luck (seen in training): animal01, animal02." in message for message in told)
+    assert "says nothing about new animals" in project.entry(0).notes[0]
+    assert project.entry(2).notes == []
 
 
 def test_signals_become_lanes(project):

@@ -38,9 +38,9 @@ def test_train_then_predict(study, tmp_path):
     assert 0.3 < card["evaluation"]["figures"]["f1"] <= 1
     assert card["params"]["trees"] == 10
     first = load_dataset(study).recordings[0]
-    done = ethobench("predict", tmp_path / "model", study / f"{first.id}.csv", "--out", tmp_path / "out")
+    done = ethobench("predict", tmp_path / "model", study / f"{first.id}.csv", "--in-sample", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    (written,) = (tmp_path / "out").iterdir()
+    (written,) = (tmp_path / "out").glob("*.csv")
     (found,) = read_recordings(written, rate=first.rate)
     truth = next(iter(first.annotations.values()))
     agreed = next(iter(found.annotations.values())).with_ethogram(truth.ethogram).to_codes() == truth.to_codes()
@@ -83,7 +83,7 @@ def test_folders_datasets_and_rates_to_predict(study, tmp_path):
     for place, out in ((loose, "a"), (study, "b")):
         done = ethobench("predict", tmp_path / "model", place, "--out", tmp_path / out)
         assert done.returncode == 0, done.stderr
-        assert sorted(path.stem for path in (tmp_path / out).iterdir()) == names
+        assert sorted(path.stem for path in (tmp_path / out).glob("*.csv")) == names
     assert (tmp_path / "a" / f"{names[0]}.csv").read_text(encoding="utf-8").splitlines()[-1] == (
         (tmp_path / "b" / f"{names[0]}.csv").read_text(encoding="utf-8").splitlines()[-1]
     )

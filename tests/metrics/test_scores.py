@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ethobench as eb
-from ethobench import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording
+from ethobench import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording, Scores
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.core.observed import Observed, Track
@@ -74,6 +74,19 @@ def test_intervals_are_those_of_resampled_individuals():
         values.append(eb.score(drawn, resamples=0).overall["f1"])
     low, high = np.quantile(values, [0.025, 0.975])
     assert scores.intervals["overall"]["f1"] == pytest.approx((low, high))
+
+
+def test_some_of_the_recordings_score_as_they_do_alone():
+    pairs = many()
+    scores = eb.score(pairs, individuals={"r0": "x", "r1": "x"})
+    alone = eb.score({name: pairs[name] for name in ("r1", "r4")}, individuals={"r1": "x"})
+    for whole in (scores, Scores.from_states([scores.to_state()])):
+        some_of_them = whole.select(["r4", "r1"])
+        assert (some_of_them.recordings, some_of_them.individuals) == (("r1", "r4"), ("x", "r4"))
+        assert some_of_them.overall["f1"] == pytest.approx(alone.overall["f1"])
+        assert some_of_them.behaviors["a"]["bout_f1"] == pytest.approx(alone.behaviors["a"]["bout_f1"])
+    with pytest.raises(NotFoundError, match="not scored: r9"):
+        scores.select(["r9"])
 
 
 def test_interval_leaves_undefined_values_out():

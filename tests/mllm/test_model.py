@@ -56,7 +56,7 @@ def test_it_comes_back_from_a_folder(tmp_path):
     model.save(tmp_path / "saved")
     again = load_model(tmp_path / "saved")
     assert again.predict(data.recordings[0]).annotation == model.predict(data.recordings[0]).annotation
-    assert sorted(p.name for p in (tmp_path / "saved").iterdir()) == ["CARD.md", "examples.json", "model.json"]
+    assert sorted(p.name for p in (tmp_path / "saved").iterdir()) == ["CARD.md", "examples.json", "model.json", "training.json"]
 
 
 def test_zero_shot_needs_no_recordings_and_chance_does(pairs):
@@ -84,6 +84,16 @@ def test_examples_are_shown(kind, clips, texts, pairs):
         assert all(0 <= a < b <= example.duration + 1e-6 for a, b, _ in example.segments)
 
 
+@pytest.mark.parametrize(
+    ("shots", "kind", "seen"), [(0, "stretches", []), (1, "stretches", ["animal01"]), (2, "text", ["animal01", "animal02"])]
+)
+def test_only_recordings_shown_as_examples_count_as_training_recordings(shots, kind, seen, pairs, tmp_path):
+    with GeminiStub(always=Say(OTHER)) as stub:
+        asking(stub, shots=shots, examples=kind, example_seconds=5.0).fit(pairs).save(tmp_path / "m")
+        model = load_model(tmp_path / "m")
+    assert [r.id for r in pairs if model.was_trained_on(r)] == seen
+
+
 def test_examples_tell_the_truth(pairs):
     truths = {r.id: r.annotation() for r in pairs}
     (stretch,) = pick_examples(pairs.recordings[:1], truths, lambda r, a, b: (r.id, a, b), kind="stretches", shots=1, seconds=5)
@@ -103,7 +113,7 @@ def test_saved_examples_travel_with_the_model(pairs, tmp_path):
         assert again.predict(pairs["animal02"]).annotation == model.predict(pairs["animal02"]).annotation
     assert [e.segments for e in again.worked] == [e.segments for e in model.worked]
     assert again.worked[0].clip.video == tmp_path / "m" / "example0.mp4"
-    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["CARD.md", "example0.mp4", "examples.json", "model.json"]
+    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["CARD.md", "example0.mp4", "examples.json", "model.json", "training.json"]
 
 
 def test_failures_are_predictions_of_nothing_and_are_told(pairs):

@@ -67,12 +67,26 @@ def test_it_learns_predicts_and_comes_back(name, data, tmp_path):
     assert prediction.ethogram == data.ethogram
     assert prediction.probabilities.sum(axis=1) == pytest.approx(np.ones(recording.n_frames), abs=1e-4)
     model.save(tmp_path / "saved")
-    again = eb.load_model(tmp_path / "saved").predict(recording)
+    loaded = eb.load_model(tmp_path / "saved")
+    again = loaded.predict(recording)
     assert np.array_equal(again.probabilities, prediction.probabilities)
     assert again.annotation == prediction.annotation
+    check_training_recordings_are_recognised(loaded, data)
     with pytest.raises(EthobenchError, match="left alone"):
         model.save(tmp_path / "saved")
     assert not [p for p in (tmp_path / "saved").rglob("*") if p.suffix in (".pkl", ".pickle")]
+
+
+def check_training_recordings_are_recognised(model: Model, data: Dataset) -> None:
+    """Also when renamed; new recordings, and other ones of the same name, are not."""
+    for recording in data.select(fold=[0, 1, 2]):
+        assert model.was_trained_on(recording)
+        match = model.match_training(recording.copy(id="renamed", individual="renamed"))
+        assert (match.level, match.training_id) == ("recording", recording.id)
+    (unseen,) = data.select(fold=3)
+    assert model.match_training(unseen).level == "new"
+    namesake = unseen.copy(id=data.recordings[0].id, individual="somebody else")
+    assert not model.was_trained_on(namesake)
 
 
 def test_the_same_seed_gives_the_same(name, data):

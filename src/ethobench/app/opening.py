@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ethobench.app.corrections import Corrections, plain
@@ -32,6 +33,7 @@ class _Part:
     recording: Recording
     said: dict[str, Prediction | Annotation] = field(default_factory=dict)
     keypoints: Mapping[str, Keypoint] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -139,7 +141,7 @@ def _place(name: str, manifest: Path | None, wanted: Path | None, tell: Callable
 
 
 def _entry(part: _Part, behaviors: Sequence[str], stated: float | None) -> Entry:
-    recording, notes, missing = part.recording, [], []
+    recording, notes, missing = part.recording, [*part.notes], []
     rate = recording.rate or stated
     if rate is None:
         rate = ASSUMED_RATE
@@ -155,14 +157,25 @@ def _entry(part: _Part, behaviors: Sequence[str], stated: float | None) -> Entry
 
 
 def _add_predictions(path: Path, parts: Sequence[_Part], tell: Callable[[str], None]) -> None:
-    """Let a saved model say what it makes of every recording with signals."""
+    """Add the predictions of a saved model to every recording with signals: the out-of-fold ones for its training recordings."""
     from ethobench.models import load_model
+    from ethobench.models.held_out import Origin, describe_origins, predict_or_held_out
 
-    model = load_model(path)
+    model, name = load_model(path), path.resolve().name
+
+    def predict(part: _Part, number: int) -> Prediction:
+        tell(f"{name} predicts {part.recording.id} ({number} of {len(parts)})")
+        return model.predict(model.adapt(part.recording, part.keypoints))
+
+    origins: dict[str, Origin] = {}
     for number, part in enumerate(parts, start=1):
         if part.recording.signals is not None:
-            tell(f"{path.name} predicts {part.recording.id} ({number} of {len(parts)})")
-            part.said[path.name] = model.predict(model.adapt(part.recording, part.keypoints))
+            predicted, origin = predict_or_held_out(model, part.recording, partial(predict, part, number))
+            part.said[f"{name} ({origin.label})" if origin.label else name] = predicted
+            part.notes += describe_origins(name, {part.recording.id: origin})
+            origins[part.recording.id] = origin
+    for message in describe_origins(name, origins):
+        tell(message)
 
 
 def _parts_of_store(path: Path) -> list[_Part]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from ethobench.core.errors import EthobenchError, NotFoundError, ReadWarning
 from ethobench.core.folds import deal_folds
 from ethobench.datasets import load_dataset
 from ethobench.metrics import Scores
-from ethobench.models import ALL, CONSENSUS
+from ethobench.models import ALL, CONSENSUS, Model
+from ethobench.models.held_out import Predicted, read_predictions
 from ethobench.runs import Plan, Search, Store
 
 MODELS = ("chance", "rf")
@@ -151,6 +152,65 @@ def evaluation(store: Store, model: str, only: Collection[str] | None = None) ->
         "never_annotated": list(occurrence.never_annotated) if occurrence is not None else [],
         "only_predicted": list(occurrence.only_predicted) if occurrence is not None else [],
     }
+
+
+def out_of_fold(store: Store, model: str, only: Collection[str] | None = None) -> CrossValidation:
+    """Return what the cross-validation of a model predicts of each recording, by models that were not trained on it.
+
+    Parameters
+    ----------
+    store : Store
+        In which the jobs of `plans` are done.
+    model : str
+    only : collection of str, optional
+        Keys of the jobs to look at, where there are others of the same model.
+    """
+    predictions: dict[str, Predicted] = {}
+    folds: dict[str, int] = {}
+    split = "individual"
+    for finished in final_jobs(store, only):
+        job = finished["job"]
+        if job["model"] != model or job["setting"] not in WHOLE:
+            continue
+        split = "recording" if job["setting"] == WHOLE[1] else "individual"
+        held_out = {*job["test"]} - {*job["train"]}
+        fold_predictions = read_predictions(store.folder(finished["key"]))
+        predictions |= {name: predicted for name, predicted in fold_predictions.items() if name in held_out}
+        folds |= dict.fromkeys(held_out & {*fold_predictions}, job["fold"])
+    return CrossValidation(predictions, folds, split)
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """The out-of-fold predictions of a cross-validation.
+
+    Attributes
+    ----------
+    predictions : dict of recording id to Prediction or Annotation
+    folds : dict of recording id to int
+        The fold that held each recording out.
+    split : {"individual", "recording"}
+        What was never split between training and test.
+    """
+
+    predictions: dict[str, Predicted]
+    folds: dict[str, int]
+    split: str
+
+    def keep_with(self, model: Model) -> list[str]:
+        """Keep the predictions with a model that was fitted to the same recordings; return the ids of those left out.
+
+        Left out are recordings that the model from which this one was initialised had seen, or their individuals: every fold
+        began with that model.
+        """
+        training = model.training
+        if training is None:
+            raise EthobenchError(f"{model!r} is not fitted")
+        left_out = [r.id for r in training.direct if r.id in self.predictions and not training.held_out_by_initial_model(r)]
+        kept = [r.id for r in training.direct if r.id in self.predictions and r.id not in left_out]
+        model.out_of_fold = {name: self.predictions[name] for name in kept}
+        model.training = training.with_folds({name: self.folds[name] for name in kept}, self.split)
+        return left_out
 
 
 def _known(figures: Mapping[str, float]) -> dict[str, float]:

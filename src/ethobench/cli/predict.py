@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ethobench.core import Annotation, Recording
     from ethobench.core.signals import Keypoint
     from ethobench.models import Model
+    from ethobench.models.audit import LoggedPrediction
+    from ethobench.models.held_out import Origin
 
 
 def run(
@@ -29,18 +31,28 @@ def run(
         float | None,
         typer.Option(help="Model auto: leave frames open whose most probable behaviour is less probable than this.", min=0, max=0.999),
     ] = None,
+    in_sample: Annotated[
+        bool,
+        typer.Option("--in-sample", help="Training recordings: write the final model's own predictions, not the out-of-fold ones."),
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
     """Annotate recordings with a trained model; long ones are read and predicted a piece at a time.
 
+    For recordings that the model was trained on, its out-of-fold predictions are written where `train` kept them: those of models
+    that had not seen the recording. Scores on them are honest, those of the model's own predictions are not.
+
     Example: [bold]ethobench predict models/first new/*.csv --rate 30 --out annotations --to boris[/bold]
     """
-    from ethobench.cli._files import Notes
+    from ethobench.cli._files import Notes, tell_line
     from ethobench.cli.convert import file_names
+    from ethobench.core import Prediction
     from ethobench.core.errors import EthobenchError
     from ethobench.features.pose import swaps_of
     from ethobench.formats import formats, write_recordings
     from ethobench.models import load_model
+    from ethobench.models.audit import log_prediction, write_log
+    from ethobench.models.held_out import describe_origins, predict_or_held_out
 
     writer = formats[to]
     if not writer.can_write:
@@ -53,15 +65,31 @@ def run(
     if (there := [path for path in paths if path.exists()]) and not overwrite:
         raise EthobenchError(f"{there[0]} exists and is left alone; choose another folder, or give --overwrite")
     out.mkdir(parents=True, exist_ok=True)
-    for source, path in zip(sources, paths, strict=True):
-        found = source.read()
-        recording = trained.adapt(found, source.keypoints)
-        notes.add((*recording.notes, *swaps_of(found)), path)
-        annotation = trained.annotate(recording)
-        made = recording.copy(annotations={trained.name: annotation}, signals=None, features=None)
-        notes.add(write_recordings([made], path, writer.name, overwrite=overwrite), path)
-        typer.echo(f"{path}: {len(annotation)} bouts in {annotation.n_frames / annotation.rate:.1f} s{_unobserved(annotation)}")
+    use_out_of_fold = not in_sample and not style and unknown is None
+    origins: dict[str, Origin] = {}
+    logged: list[LoggedPrediction] = []
+    try:
+        for source, path in zip(sources, paths, strict=True):
+            found = source.read()
+            recording = trained.adapt(found, source.keypoints)
+            predict = partial(trained.annotate, recording)
+            predicted, origin = predict_or_held_out(trained, found, predict, use_out_of_fold=use_out_of_fold)
+            annotation = predicted.annotation if isinstance(predicted, Prediction) else predicted
+            origins[found.id] = origin
+            notes.add((*recording.notes, *swaps_of(found)), path)
+            made = recording.copy(annotations={trained.name: annotation}, signals=None, features=None)
+            notes.add(write_recordings([made], path, writer.name, overwrite=overwrite), path)
+            logged.append(log_prediction(path, found.id, model, origin))
+            label = f" ({origin.label})" if origin.label else ""
+            seconds = annotation.n_frames / annotation.rate
+            typer.echo(f"{path}: {len(annotation)} bouts in {seconds:.1f} s{label}{_unobserved(annotation)}")
+    finally:
+        write_log(out, logged)
     notes.tell()
+    for message in describe_origins(str(model), origins):
+        typer.secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
+    if (style or unknown is not None) and trained.out_of_fold and any(origin.match.seen for origin in origins.values()):
+        tell_line("--style and --unknown change the final model's predictions, so the out-of-fold ones are not used")
 
 
 def _unobserved(annotation: Annotation) -> str:

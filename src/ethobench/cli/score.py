@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from ethobench.core import Dataset
     from ethobench.metrics import Scores
+    from ethobench.models.audit import TrainingAudit
 
 
 def run(
@@ -28,6 +29,14 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write all figures to this CSV file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page with tables and figures to this file.", metavar="FILE.html")] = None,
+    model_card: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the model that made PRED: marks recordings that it was trained on, and scores the others separately. "
+            "Not needed for files that `predict` wrote.",
+            metavar="MODEL_DIR",
+        ),
+    ] = None,
 ) -> None:
     """Say how good annotations are, against a truth.
 
@@ -36,10 +45,13 @@ def run(
     [bold]ethobench score model.csv human.boris --suite banos[/bold]
 
     [bold]ethobench score predictions/ my_study/ --report report.html[/bold]
+
+    [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
     """
     from ethobench.cli._files import is_dataset, read_pair, tell_line
     from ethobench.core.errors import EthobenchError
     from ethobench.metrics import score
+    from ethobench.models.audit import audit_scores, read_log
 
     if per not in (None, "recording", "individual", "behavior"):
         raise typer.BadParameter(f"figures are broken down per recording, individual or behavior, not {per!r}", param_hint="--per")
@@ -53,6 +65,7 @@ def run(
         data, scores = _against_dataset(pred, truth, rate, annotator, options)
     else:
         scores = score(read_pair(pred, truth, rate, annotator), **options)
+    audit = audit_scores(scores, model=model_card, log=read_log(pred), data=data)
     if csv is not None:
         if csv.exists():
             raise EthobenchError(f"{csv} exists and is left alone; choose another name")
@@ -62,13 +75,14 @@ def run(
         from ethobench.cli._files import stem
         from ethobench.reports import summarize_scores, write_report
 
-        write_report(report, summarize_scores({stem(pred): scores}, truth=annotator or stem(truth), annotations=data))
+        write_report(report, summarize_scores({stem(pred): scores}, truth=annotator or stem(truth), annotations=data, training=audit))
     if as_json:
-        typer.echo(json.dumps(scores.to_dict(), indent=1, ensure_ascii=False))
+        training = {} if audit is None else {"training": audit.to_dict(scores)}
+        typer.echo(json.dumps({**scores.to_dict(), **training}, indent=1, ensure_ascii=False))
         return
     for note in scores.notes:
         tell_line(str(note))
-    _print(scores, per, _shown(scores, metrics))
+    _print_all(scores, audit, per, _shown(scores, metrics))
 
 
 def _against_dataset(pred: Path, truth: Path, rate: float | None, annotator: str | None, options: dict[str, Any]) -> tuple[Dataset, Scores]:
@@ -105,14 +119,26 @@ def _shown(scores: Scores, metrics: str | None) -> list[str]:
     return chosen
 
 
-def _print(scores: Scores, per: str | None, shown: list[str]) -> None:
+def _print_all(scores: Scores, audit: TrainingAudit | None, per: str | None, shown: list[str]) -> None:
+    """Print the scores; where some recordings were seen in training, say so and print those of the others too."""
+    if audit is None:
+        return _print(scores, per, shown)
+    for message in audit.messages():
+        typer.secho(f"{'warning' if audit.seen else 'note'}: {message}", err=True, fg=typer.colors.YELLOW)
+    _print(scores, per, shown, f"; {len(audit.seen)} recordings SEEN IN TRAINING" if audit.seen else "")
+    if audit.seen and audit.unseen:
+        _print(scores.select(audit.unseen), per, shown, "; not seen in training")
+    return None
+
+
+def _print(scores: Scores, per: str | None, shown: list[str], mark: str = "") -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     from ethobench.cli._occurrence import print_lines
 
-    title = f"{scores.suite.title}; {len(scores.recordings)} recordings of {len(scores.individuals)} individuals"
+    title = f"{scores.suite.title}; {len(scores.recordings)} recordings of {len(scores.individuals)} individuals{mark}"
     console = Console(markup=False, width=None if Console().is_terminal else 210)
     rows: list[tuple[str, dict[str, float], dict[str, Any]]] = [("all", scores.overall, scores.intervals["overall"])]
     if per in (None, "behavior"):

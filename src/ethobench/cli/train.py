@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ethobench.core.cores import usable_cores
+
+if TYPE_CHECKING:
+    from ethobench.benchmarks.own import CrossValidation
+    from ethobench.models import Model
 
 
 def run(
@@ -39,7 +43,9 @@ def run(
             help="Model auto: how long one training may take, such as 10m, 90s or 2h; cross-validation has several.", metavar="TIME"
         ),
     ] = "",
-    evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first.")] = True,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first, and to keep the out-of-fold predictions.")
+    ] = True,
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Also train on parts of the data, to tell whether more labels would help.")
     ] = False,
@@ -76,7 +82,7 @@ def run(
     options = {} if corrections is None else {"corrections": str(corrections.resolve())}
     if evaluate:
         shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
-        fresh.evaluation = _cross_validate(dataset, model, Path(f"{out}-cv"), shared, workers, learning_curve)
+        fresh.evaluation, cross_validation = _cross_validate(dataset, model, Path(f"{out}-cv"), shared, workers, learning_curve)
     with warnings.catch_warnings():  # what is left out was told before
         warnings.simplefilter("ignore" if evaluate else "default", ReadWarning)
         data = annotated(load_dataset(dataset, **options), annotator)
@@ -84,9 +90,29 @@ def run(
     fresh.fit(data, annotator=annotator)
     for line in tried_in_words(fresh.account):
         typer.echo(line, err=True)
+    _keep_out_of_fold(fresh, cross_validation if evaluate else None)
     fresh.save(out)
     typer.echo(f"{out}: {fresh!r}")
     typer.echo(f"next: ethobench predict {out} RECORDING... --out annotations/")
+
+
+def _keep_out_of_fold(model: Model, cross_validation: CrossValidation | None) -> None:
+    """Keep the out-of-fold predictions with a model, and say where there are none."""
+    from ethobench.cli._files import tell_line
+
+    if cross_validation is None:
+        tell_line(
+            "without cross-validation there are no out-of-fold predictions: what this model predicts of its training recordings "
+            "says nothing about new animals, and will be marked as seen in training"
+        )
+        return
+    left_out = cross_validation.keep_with(model)
+    if left_out:
+        tell_line(
+            f"{len(left_out)} of {len(cross_validation.predictions)} recordings, or their individuals, were seen in the training of the "
+            f"model given by --init, so the cross-validation scores are too high and their out-of-fold predictions are not kept: "
+            f"{', '.join(left_out[:5])}{', ...' if len(left_out) > 5 else ''}"
+        )
 
 
 def _place_for(init: Path, model: str) -> str:
@@ -129,8 +155,10 @@ def _seconds(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is no time: give 90s, 10m or 2h", param_hint="--budget") from None
 
 
-def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any], workers: int, curve: bool) -> dict[str, Any]:
-    """Score the model on individuals it has not seen, and show it."""
+def _cross_validate(
+    dataset: str, model: str, place: Path, shared: dict[str, Any], workers: int, curve: bool
+) -> tuple[dict[str, Any], CrossValidation]:
+    """Score the model on individuals it has not seen, and show it; return the scores and the out-of-fold predictions."""
     from ethobench.benchmarks import learning_curve, own, results_table
     from ethobench.cli._occurrence import print_never_annotated
     from ethobench.cli._progress import shown_progress
@@ -138,6 +166,7 @@ def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any
     from ethobench.core.errors import EthobenchError
     from ethobench.metrics import suites
     from ethobench.runs import Engine, Store
+    from ethobench.runs.perform import How
     from ethobench.runs.workers import local_workers
 
     store = Store(place)
@@ -145,7 +174,7 @@ def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any
     if curve:
         plans += learning_curve.plans(dataset, model, **shared)
     with local_workers(workers) as staff, shown_progress() as watch:
-        outcome = Engine(store, staff.make_executor, staff.count, watch).run(plans)
+        outcome = Engine(store, staff.make_executor, staff.count, watch, How(keep=("probabilities",))).run(plans)
     if outcome.failed or outcome.broken:
         raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
     rows = [row for row in results_table(store, only=outcome.keys) if row["setting"] in own.WHOLE]
@@ -158,4 +187,4 @@ def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any
     evaluation = own.evaluation(store, model, outcome.keys)
     if not curve:
         print_never_annotated(evaluation["never_annotated"], evaluation["only_predicted"])
-    return evaluation
+    return evaluation, own.out_of_fold(store, model, outcome.keys)

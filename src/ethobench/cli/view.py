@@ -17,7 +17,10 @@ def run(
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second, where files do not tell.", metavar="HZ")] = None,
     behaviors: Annotated[str | None, typer.Option(help="Further behaviours to label with, separated by commas.")] = None,
-    model: Annotated[list[Path] | None, typer.Option(help="A saved model whose predictions are shown too; may be repeated.")] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(help="A saved model whose predictions are shown too, out-of-fold ones for its training recordings; may be repeated."),
+    ] = None,
     videos: Annotated[
         list[Path] | None, typer.Option(help="A folder outside the data from which videos may be shown; may be repeated.", metavar="DIR")
     ] = None,

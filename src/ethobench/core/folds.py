@@ -13,6 +13,11 @@ BY = ("individual", "recording")
 ORIGIN = "ethobench.origin"  # under this name, metadata of one of several views of a recording keep its id
 
 
+def original_id(recording: Recording) -> str:
+    """Return the id of the recording that this is a view of, such as that of one annotator or one subject; else its own."""
+    return str(recording.metadata.get(ORIGIN, recording.id))
+
+
 def usual_split(data: Dataset) -> str:
     """Return what to keep together: individuals, or recordings where all are of one individual."""
     return BY[len({*data.groups().values()}) < 2]
@@ -28,7 +33,7 @@ def kept_together(data: Dataset, by: str | None = None) -> dict[str, str]:
         As `usual_split` tells unless given.
     """
     by = by or usual_split(data)
-    return data.groups() if by == "individual" else {r.id: str(r.metadata.get(ORIGIN, r.id)) for r in data}
+    return data.groups() if by == "individual" else {r.id: original_id(r) for r in data}
 
 
 def deal_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> dict[str, int]:

@@ -238,6 +238,24 @@ class Scores:
             return values, np.empty((len(chosen), 0))
         return nanmean(values[:, self._sample.averaged(measure)]), values
 
+    def select(self, recordings: Collection[str]) -> Scores:
+        """Return the scores of some of the recordings.
+
+        Parameters
+        ----------
+        recordings : collection of str
+            Names among `recordings`.
+        """
+        unknown = [name for name in recordings if name not in self.recordings]
+        if unknown:
+            raise NotFoundError(f"not scored: {', '.join(unknown)}; scored are: {', '.join(self.recordings)}")
+        rows = [k for k, name in enumerate(self.recordings) if name in recordings]
+        owners = {self.recordings[k]: self.individuals_by_recording[k] for k in rows}
+        options: dict[str, Any] = {"scored": self._sample.scored, "resamples": self._resamples, "seed": self._seed}
+        chosen = Scores(self.suite, self.ethogram, owners, cases=[self.cases[k] for k in rows] if self.cases else None, **options)
+        chosen._statistics = {function: table[rows] for function, table in self._statistics.items()}
+        return chosen
+
     @property
     def individuals_by_recording(self) -> tuple[str, ...]:
         """The individual of each recording."""

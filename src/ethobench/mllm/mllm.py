@@ -6,7 +6,7 @@ import dataclasses
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError
+from ethobench.core.folds import original_id
 from ethobench.formats._cache import cache_folder, content_hash
 from ethobench.mllm.annotate import RULES, Assignment, assign, make_clip, make_provider, read_answers
 from ethobench.mllm.ask import Asker
@@ -27,6 +28,7 @@ from ethobench.mllm.request import Clip
 from ethobench.mllm.settings import Settings
 from ethobench.mllm.task import Task, load_task, task_names, task_of
 from ethobench.models import Model, register_model
+from ethobench.models.provenance import TrainingData
 
 LEARNT = "examples.json"
 
@@ -95,6 +97,7 @@ class Mllm(Model):
         self.dataset = ""
         self.worked: tuple[Example, ...] = ()
         self.guide: tuple[Example, ...] = ()
+        self._example_ids: set[str] = set()
         self.outcomes: dict[str, Outcome] = {}
 
     @cached_property
@@ -118,6 +121,7 @@ class Mllm(Model):
         if not len(data) and not self.params.shots and self.params.provider != "chance":
             self.ethogram, self.task, self.dataset = data.ethogram, self._task_for(data), data.name
             self.trained_on = f"{data.name} (no recordings, version {data.version})"
+            self.training = TrainingData(())
             return self
         super().fit(data, annotator=annotator)
         return self
@@ -134,16 +138,25 @@ class Mllm(Model):
         params, provider = self.params, self.provider
 
         def clip(recording: Recording, start: float, stop: float) -> Clip:
+            self._example_ids.add(original_id(recording))
             if recording.video is None:
                 raise EthobenchError(f"recording {recording.id!r} has no video to show as an example; use examples='text'")
             return make_clip(recording.video, start, stop, float("inf"), provider, params.settings())
 
+        self._example_ids = set()
         if not provider.needs_video:
+            self._example_ids |= {original_id(recording) for recording in data}
             whole = max(truth.duration for truth in truths.values())
             self.guide = pick_examples(data.recordings, truths, clip, kind="text", shots=len(data), seconds=whole)
         elif params.shots:
             chosen = {"kind": params.examples, "shots": params.shots, "seconds": params.example_seconds}
             self.worked = pick_examples(data.recordings, truths, clip, **chosen)
+            if params.examples == "text":
+                self._example_ids |= {original_id(recording) for recording in data.recordings[: params.shots]}
+
+    def _training_ids(self, training: TrainingData) -> Collection[str]:
+        """Return the recordings that examples come from; the others are not shown to the model."""
+        return self._example_ids
 
     def _predict(self, recording: Recording) -> Prediction:
         assignment = self.assignment(recording)

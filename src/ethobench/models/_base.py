@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -38,7 +38,9 @@ from ethobench.models._out_of_fold import choose_decoder
 from ethobench.models._pieces import seamless
 from ethobench.models._skeleton import as_known
 from ethobench.models._styles import by_annotator
+from ethobench.models.held_out import OUT_OF_FOLD, OutOfFoldPredictions, Predicted, write_predictions
 from ethobench.models.missing_input import MAX_GAP_SECONDS, RequiredInput, input_present
+from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
 
 PIECE = 1_000_000
 CONSENSUS, ALL = "consensus", "all"
@@ -88,6 +90,12 @@ class Model:
         Whether one behaviour goes on at a time in all that it learnt from.
     required_input : RequiredInput
         Which animals must be tracked for a frame to be predicted.
+    training : TrainingData, optional
+        The recordings that it was trained on, by id and by hashes of their content; None before it is fitted, and for models
+        saved before this was kept.
+    out_of_fold : mapping of recording id to Prediction or Annotation
+        What the cross-validation of `ethobench train` predicts of the training recordings, by models that had not seen them;
+        `predict` gives the answer of this model instead, which did see them.
     """
 
     name: ClassVar[str] = ""
@@ -120,6 +128,8 @@ class Model:
         self.never_annotated: tuple[str, ...] = ()
         self.evaluation: dict[str, Any] = {}
         self.account: dict[str, Any] = {}
+        self.training: TrainingData | None = None
+        self.out_of_fold: Mapping[str, Predicted] = {}
         self.checkpoint: Path | None = None  # where a long training may keep what it has, to go on after it was killed
 
     def __repr__(self) -> str:
@@ -144,6 +154,7 @@ class Model:
         if not len(data):
             raise EthobenchError("there is nothing to learn from: the dataset has no recordings")
         self.trained_on, self.licence = f"{data.name} ({len(data)} recordings, version {data.version})", data.licence
+        training = self._describe_training(data, annotator)
         if annotator == ALL:
             data, annotator = by_annotator(data), None
         self.ethogram, self.rate = data.ethogram, data.recordings[0].rate
@@ -168,7 +179,47 @@ class Model:
             self.decoder, trials = choose_decoder(self, data, truths, self.decode)
             self.account["decoding"] = [dataclasses.asdict(trial) for trial in trials]
         self._fit(data, truths)
+        self.training, self.out_of_fold = training.select(self._training_ids(training)), {}
+        if (initial := initial_training_data(self.params)) is not None:
+            self.training = self.training.initialised_from(initial[1], initial[0])
         return self
+
+    def match_training(self, recording: Recording) -> TrainingMatch:
+        """Tell whether this model was trained on a recording, on its individual, or on neither.
+
+        The content of the signals decides, so a renamed copy of a training recording is recognised.
+
+        Examples
+        --------
+        >>> from ethobench import load_dataset
+        >>> data = load_dataset("synthetic/tag", individuals=3, seconds=20)
+        >>> model = create_model("dt").fit(data.select(individual=["animal01", "animal02"]))
+        >>> model.match_training(data["animal01"].copy(id="renamed"))
+        TrainingMatch(level='recording', training_id='animal01', matched_by='signals')
+        >>> model.was_trained_on(data["animal03"])
+        False
+        """
+        return TrainingMatch(UNKNOWN) if self.training is None else self.training.match(recording)
+
+    def was_trained_on(self, recording: Recording) -> bool:
+        """Whether this model was trained on a recording; see `match_training`."""
+        return self.match_training(recording).seen
+
+    def held_out_prediction(self, recording: Recording, match: TrainingMatch | None = None) -> Predicted | None:
+        """Return the out-of-fold prediction of a training recording; None where there is none.
+
+        Parameters
+        ----------
+        recording : Recording
+        match : TrainingMatch, optional
+            From `match_training`, where that is known already.
+        """
+        match = match or self.match_training(recording)
+        predicted = self.out_of_fold.get(match.training_id) if match.seen else None
+        if predicted is None or not is_rate(recording, predicted.rate):
+            return None
+        lengths = {recording.n_frames, None if recording.signals is None else len(recording.signals)}
+        return predicted if predicted.n_frames in lengths else None
 
     def predict(self, recording: Recording) -> Prediction:
         """Predict one recording; one of another rate is resampled, predicted, and the prediction brought back to its clock."""
@@ -291,6 +342,10 @@ class Model:
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
         try:
             self._save(temporary)
+            if self.training is not None:
+                self.training.write(temporary)
+            if self.out_of_fold:
+                write_predictions(temporary / OUT_OF_FOLD, self.out_of_fold, self.name)
             card = {**self._card(), "digest": digest_files(temporary)}
             (temporary / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
             (temporary / WORDS).write_text(in_words(card), encoding="utf-8")
@@ -306,6 +361,15 @@ class Model:
             missing = [name for name in self.inputs if name not in found]
             if missing:
                 raise MismatchError(f"recording {recording.id!r} lacks {', '.join(missing)}, which the model needs")
+
+    def _describe_training(self, data: Dataset, annotator: str | None) -> TrainingData:
+        """Hash the training recordings as they were given."""
+        extra = [truth_of(recording, annotator) for recording in data] if annotator == CONSENSUS else []
+        return TrainingData.of(data, signals=self.needs_signals, extra=extra)
+
+    def _training_ids(self, training: TrainingData) -> Collection[str]:
+        """Return the ids of the recordings that the model learned from: all of those it was given, unless overridden."""
+        return [recording.id for recording in training.recordings]
 
     def _card(self) -> dict[str, Any]:
         ethogram = self.ethogram or Ethogram([])
@@ -328,6 +392,8 @@ class Model:
             "account": self.account,
             "required_input": dataclasses.asdict(self.required_input),
             "directions": None if self.directions is None else {"towards": list(self.directions.towards)},
+            "training_recordings": None if self.training is None else len(self.training.recordings),
+            "out_of_fold": len(self.out_of_fold),
         }
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
@@ -343,7 +409,8 @@ class Model:
         """Read what `_save` wrote."""
 
 
-models: Registry[type[Model]] = Registry("model", "ethobench.models", ("missing_input",), classes=True)
+HELPERS = ("audit", "held_out", "missing_input", "provenance")
+models: Registry[type[Model]] = Registry("model", "ethobench.models", HELPERS, classes=True)
 register_model = models.register
 
 
@@ -396,6 +463,8 @@ def load_model(path: str | Path) -> Model:
             path / CARD, f"saved by revision {card['revision']} of {model.name!r}, this one is {model.revision}; train it again"
         )
     model._load(path)
+    model.training = TrainingData.read(path)
+    model.out_of_fold = OutOfFoldPredictions(path / OUT_OF_FOLD, model.ethogram)
     if card.get("digest", "") not in ("", digest_files(path)):
         raise FormatError(path, "its files are not the ones that were saved: some were changed or lost")
     return model

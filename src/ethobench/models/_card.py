@@ -29,7 +29,7 @@ def in_words(card: Mapping[str, Any]) -> str:
         f"# A model that tells {', '.join(b['name'] for b in card['behaviors'] if b['name'] not in never)}",
         "",
         f"- model: `{card['model']}` ({params or 'no hyper-parameters'}), seed {card['seed']}, made by ethobench {card['ethobench']}",
-        f"- trained on: {card['trained_on']}",
+        f"- trained on: {card['trained_on']}; {_training_data(card)}",
         *([f"- never annotated in the training data, so never predicted: {', '.join(never)}"] if never else []),
         f"- takes: {takes}",
         f"- decoded for: {_goal(card) or 'nothing in particular; the most probable behaviour of each frame'}",
@@ -55,6 +55,14 @@ def tried_in_words(account: Mapping[str, Any]) -> list[str]:
         lines.append(f"- decoded by the best of {best['tried']} ways: f1 {best['f1']:.3f}, bout_f1 {best['bout_f1']:.3f}")
     lines += [f"- note: {note}" for note in account.get("notes", [])]
     return [*lines, ""] if lines else []
+
+
+def _training_data(card: Mapping[str, Any]) -> str:
+    """Say where the list of training recordings is, and whether there are out-of-fold predictions of them."""
+    if card.get("training_recordings") is None:
+        return "the recordings are not listed"
+    kept = f"out-of-fold predictions of {card['out_of_fold']} of them are kept" if card["out_of_fold"] else "no out-of-fold predictions"
+    return f"{card['training_recordings']} recordings are listed in training.json; {kept}"
 
 
 def _goal(card: Mapping[str, Any]) -> str:

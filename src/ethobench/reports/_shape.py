@@ -59,6 +59,7 @@ class Report(TypedDict):
 
     title: str
     lead: str
+    warning: NotRequired[str]
     facts: list[Fact]
     notes: list[str]
     groups: list[Group]

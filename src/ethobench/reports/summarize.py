@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from ethobench.reports.measures import every_measure, headline, label, spread
 from ethobench.reports.rasters import in_ethogram, raster
 from ethobench.reports.tables import DASH, number
 
+if TYPE_CHECKING:
+    from ethobench.models.audit import TrainingAudit
+
 MOST_RECORDINGS = 20
 MOST_FACTS = 4
 SCORE_FIGURES = ("scores", "individuals", "measures")  # some suites define scores of behaviours that never occur
@@ -33,6 +37,7 @@ def summarize_scores(
     annotations: Mapping[str, Annotation] | Recordings | Dataset | None = None,
     title: str = "",
     recordings: int = MOST_RECORDINGS,
+    training: TrainingAudit | None = None,
 ) -> Report:
     """Bring everything together that a page on the scores of one or more predictions shows.
 
@@ -49,6 +54,8 @@ def summarize_scores(
         Of the page.
     recordings : int
         How many recordings are drawn at most; all of them are scored.
+    training : TrainingAudit, optional
+        Which of the recordings a model was trained on, as `audit_scores` tells; the page says so above the scores.
 
     Examples
     --------
@@ -68,9 +75,12 @@ def summarize_scores(
     if len(first.cases) > recordings:
         told.append(f"ethograms are drawn for the first {recordings} of {len(first.cases)} recordings")
     notes = dict.fromkeys(f"{name}: {note}" if len(scores) > 1 else str(note) for name, s in scores.items() for note in s.notes)
+    if training is not None:
+        told = [*training.messages(), *_unseen_scores(first, training), *told]
     return {
         "title": title or f"{names} against {truth}",
         "lead": _lead(first),
+        "warning": "" if training is None else training.warning,
         "facts": _facts(first, ceilings) if len(scores) == 1 else [],
         "notes": [*notes, *told],
         "groups": [group],
@@ -193,6 +203,15 @@ def _ceilings(
         individuals = {rec: case.individual for rec, case in cases.items()}
         result[name] = ceiling(chosen, {rec: case.pred for rec, case in cases.items()}, individuals=individuals)
     return result, []
+
+
+def _unseen_scores(scores: Scores, training: TrainingAudit) -> list[str]:
+    """Give the headline scores of the recordings that the model was not trained on, where it was trained on others."""
+    if not training.seen or not training.unseen:
+        return []
+    overall = scores.select(training.unseen).overall
+    values = ", ".join(f"{label(name)} {number(overall[name])}" for name in scores.suite.headline if np.isfinite(overall[name]))
+    return [f"scores of the {_count(len(training.unseen), 'recording')} not seen in training: {values or 'undefined'}"]
 
 
 def _lead(scores: Scores) -> str:

@@ -26,7 +26,6 @@ from ethobench.runs.store import Store
 DONE, BUSY, FAILED = "done", "busy", "failed"
 KEEPABLE = ("probabilities", "model")
 MOST_DEATHS = 3
-EXCLUSIVE = "exclusive"  # metadata of a table of probabilities
 
 
 class DiedTooOften(EthobenchError):  # noqa: N818
@@ -108,6 +107,7 @@ def _work(job: Job, store: Store, how: How) -> None:
     from ethobench.formats import write_recordings
     from ethobench.metrics import score
     from ethobench.models import create_model
+    from ethobench.models.held_out import PREDICTIONS, PROBABILITIES, write_probabilities
 
     log, timing, mark = io.StringIO(), {}, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -152,9 +152,9 @@ def _work(job: Job, store: Store, how: How) -> None:
         if model.account:
             (folder / "account.json").write_text(json.dumps(model.account), encoding="utf-8")
         made = [Recording(name, individual=data[name].individual, annotations={job.model: p.annotation}) for name, p in predictions.items()]
-        write_recordings(made, folder / "predictions.parquet", "tidy_parquet")
+        write_recordings(made, folder / PREDICTIONS, "tidy_parquet")
         if "probabilities" in how.keep:
-            _write_probabilities(predictions, folder / "probabilities.parquet")
+            write_probabilities(folder / PROBABILITIES, predictions)
         if "model" in (*how.keep, *job.keep):
             model.save(folder / "model")
 
@@ -179,28 +179,6 @@ def _undecoded(predictions: Mapping[str, Prediction], tested: Dataset, job: Job)
     plain = {name: Prediction(p.probabilities, p.ethogram, p.rate, exclusive=p.exclusive) for name, p in predictions.items()}
     scores = {name: score(plain, tested, suite=name, annotator=job.annotator, resamples=0) for name in job.suites}
     return {"undecoded": {name: {"state": s.to_state()} for name, s in scores.items()}}
-
-
-def _write_probabilities(predictions: Mapping[str, Prediction], path: Path) -> None:
-    """Write probabilities as bytes (255 is certain), frame after frame, recording after recording; null where nothing was predicted.
-
-    The metadata of the table says whether behaviors exclude each other.
-    """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    parts = []
-    for name, prediction in predictions.items():
-        ethogram, n = prediction.ethogram, prediction.probabilities.shape[1]
-        columns = {"recording": pa.DictionaryArray.from_arrays(pa.array(np.zeros(prediction.n_frames, np.int32)), pa.array([name]))}
-        for k in range(n):
-            values = np.rint(np.nan_to_num(prediction.probabilities[:, k]) * 255).astype(np.uint8)
-            columns[ethogram[k].name if k < len(ethogram) else ""] = pa.array(values, mask=~prediction.predictable)
-        parts.append(pa.table(columns))
-    exclusive = all(prediction.exclusive for prediction in predictions.values())
-    table = pa.concat_tables(parts).replace_schema_metadata({EXCLUSIVE: str(exclusive).lower()})
-    pq.write_table(table, path, compression="zstd")
 
 
 def _figures(scores: Any) -> dict[str, Any]:
