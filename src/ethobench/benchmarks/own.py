@@ -148,6 +148,7 @@ def evaluation(store: Store, model: str, only: Collection[str] | None = None) ->
         "intervals": between["overall"],
         "behaviors": {name: _known(figures) for name, figures in scores.behaviors.items()},
         "behavior_intervals": between["behaviors"],
+        **{name: between[name] for name in ("n", "unit", "reason")},
     }
 
 

@@ -83,7 +83,11 @@ def run(
         print_table(*(rodentbench_summary if table == "rodentbench" else calms21_summary).laid_out(rows))
         return
     if table != "results":
-        print_table(columns, [[row.get(c) for c in columns] for row in rows])
+        shown_columns = [c for c in columns if table != "comparison" or c != "reason"]
+        print_table(shown_columns, [[row.get(c) for c in shown_columns] for row in rows])
+        if table == "comparison":
+            for n, reason in sorted({(row["n"], row["reason"]) for row in rows if row["reason"]}):
+                typer.echo(f"n = {n}: {reason}")
         if table == "settings":
             from ethobench.benchmarks.behaviors import summarize_comparison
 

@@ -65,7 +65,7 @@ def _evaluation(told: Mapping[str, Any]) -> list[str]:
         return ["It was not evaluated: `ethobench train` does so unless told not to."]
     head = [
         f"Scores of suite `{told['suite']}` on recordings that it had not learnt from (cross-validated by {told['split']}), "
-        "with 95 % intervals over individuals:",
+        f"{_based_on(told)}:",
         "",
     ]
     rows = {"all": told["figures"], **told.get("behaviors", {})}
@@ -76,6 +76,13 @@ def _evaluation(told: Mapping[str, Any]) -> list[str]:
         cells = [_cell(figures.get(name), between.get(behavior, {}).get(name)) for name in names]
         table.append(f"| {_plain(behavior)} | {' | '.join(cells)} |")
     return [*head, *table]
+
+
+def _based_on(told: Mapping[str, Any]) -> str:
+    """Say what intervals are based on, or why there are none; cards of earlier versions do not tell."""
+    if "n" not in told:
+        return "with intervals over individuals"
+    return f"n = {told['n']} {told['unit']}; {told['reason'] or 'in brackets 95 % intervals'}"
 
 
 def _cell(value: float | None, between: tuple[float, float] | None) -> str:
