@@ -164,13 +164,12 @@ def bootstrap() -> None:
         chosen = [m for m in scores.suite.measures if m.of.kind in kinds and not m.of.probabilistic]
         for measure in chosen:
             scores.statistics(measure)
-        from ethobench.metrics.bootstrap import interval
+        from ethobench.metrics.bootstrap import confidence_interval
 
         def once() -> None:
             scores._resamplers.clear()
             for measure in chosen:
-                for values in scores.resampled(measure):
-                    interval(values)
+                confidence_interval(np.append(*scores._value(measure)), scores.resampled(measure), 100, measure.of.bounds)
 
         return cpu(once)
 

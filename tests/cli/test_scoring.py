@@ -38,7 +38,11 @@ def test_folders_of_different_formats_match_by_name(folders):
     facts = json.loads(done.stdout)
     assert [*facts["recordings"]] == ["mouse0", "mouse1", "mouse2"]
     assert 0.5 < facts["overall"]["f1"] < 1
-    assert facts["intervals"]["overall"]["f1"][0] <= facts["overall"]["f1"]
+    assert facts["intervals"]["overall"]["f1"] is None
+    assert (facts["intervals"]["n"], facts["intervals"]["reason"]) == (3, "no interval below 5 recordings")
+    shown = ethobench("score", *folders).stdout
+    assert shown.count("n = 3 recordings; no interval below 5 recordings") == 1
+    assert "[" not in shown
     table = ethobench("score", *folders, "--suite", "banos")
     assert "f1_score" in table.stdout
     assert "mouse" in ethobench("score", *folders, "--per", "recording").stdout
@@ -107,8 +111,15 @@ def test_budget_and_its_correction(folders, tmp_path):
     scores.write_text(ethobench("score", *folders, "--json").stdout, encoding="utf-8")
     corrected = json.loads(ethobench("budget", pred, "--confusion", scores, "--json").stdout)
     row = next(r for r in corrected if r["recording"] == "mouse0" and r["behavior"] == "a")
+    assert (row["low"], row["high"]) == (None, None)
+    shown = ethobench("budget", pred, "--confusion", scores)
+    assert "corrected" in shown.stdout
+    assert "n = 3 individuals; no interval below 5 individuals" in shown.stderr
+    facts = json.loads(scores.read_text(encoding="utf-8"))
+    facts["confusion"]["individuals"] |= {f"more{k}": m for k, m in enumerate([*facts["confusion"]["individuals"].values()][:2])}
+    scores.write_text(json.dumps(facts), encoding="utf-8")
+    row = json.loads(ethobench("budget", pred, "--confusion", scores, "--json").stdout)[0]
     assert row["low"] <= row["corrected"] <= row["high"]
-    assert "corrected" in ethobench("budget", pred, "--confusion", scores).stdout
     scores.write_text("{}", encoding="utf-8")
     assert "no confusion matrix" in ethobench("budget", pred, "--confusion", scores).stderr
 

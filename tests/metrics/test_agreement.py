@@ -131,6 +131,11 @@ def test_ceiling_tells_a_good_model_from_a_bad_one():
     result = eb.ceiling(groups, model=bad).of("f1")
     assert not result["reached"]
     assert result["high"] < 0
+    four = {name: groups[name] for name in ("r0", "r1", "r2", "r3")}
+    for model in (good, bad):
+        row = eb.ceiling(four, model=model).of("f1")
+        assert (row["low"], row["high"], row["reached"]) == (None, None, None)
+        assert (row["n"], row["reason"]) == (4, "no interval below 5 recordings")
     rows = eb.ceiling(groups, model=good).table()
     assert set(rows["annotator"]) == {"", "x", "y"}
     assert set(rows["behavior"]) == {"", "a", "b"}

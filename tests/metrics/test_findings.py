@@ -166,7 +166,7 @@ def test_misuse_is_told_in_words():
         eb.score(a, a, behaviors=[])
     assert eb.score({1: a}, {"1": a}).overall["f1"] == 1
     lonely = eb.score(a, a).compare(eb.score(a, a))["f1"]
-    assert np.isnan(lonely["low"])
+    assert (lonely["low"], lonely["reason"]) == (None, "no interval below 5 recordings")
     with pytest.raises(MismatchError, match="mask of unobserved frames"):
         Annotation.from_frames([0, 1], ["x", "y"], 1, unobserved=np.array([True]))
     for wrong in ({"rate": "30"}, {"rate": None}, {"n_frames": float("nan")}):

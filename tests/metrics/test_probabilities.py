@@ -64,7 +64,7 @@ def make(n=400, seed=0):
 
 
 def test_pooled_over_recordings_without_the_background():
-    parts = [make(seed=s) for s in (0, 1)]
+    parts = [make(seed=s) for s in range(5)]
     scores = eb.score({str(i): (p, t) for i, (p, t, _) in enumerate(parts)}, suite="calms21")
     y = np.concatenate([c for *_, c in parts])
     p = np.concatenate([p.probabilities for p, *_ in parts])

@@ -7,13 +7,15 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
+from scipy.special import expit, logit
 
 import ethobench as eb
 from ethobench import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording, Scores
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.core.observed import Observed, Track
-from ethobench.metrics.bootstrap import interval, resampling_weights
+from ethobench.metrics.bootstrap import resampling_weights
 
 NAMES = ["a", "b", "other"]
 ETHOGRAM = Ethogram(NAMES, "other")
@@ -62,18 +64,24 @@ def test_pooled_figures_are_of_summed_counts():
 
 
 @pytest.mark.slow
-def test_intervals_are_those_of_resampled_individuals():
-    pairs = many(5)
-    individuals = dict(zip(pairs, "xxyyz", strict=True))
+def test_intervals_are_t_intervals_over_resampled_individuals():
+    pairs = many(7)
+    individuals = dict(zip(pairs, "xxyyzvw", strict=True))
+    names = "xyzvw"
     scores = eb.score(pairs, individuals=individuals, resamples=100, seed=3)
-    weights = resampling_weights(3, 100, 3)
-    assert (weights.sum(axis=1) == 3).all()
-    values = []
-    for row in weights.astype(int):
-        drawn = {f"{n}.{k}": pairs[n] for n in pairs for k in range(row["xyz".index(individuals[n])])}
-        values.append(eb.score(drawn, resamples=0).overall["f1"])
-    low, high = np.quantile(values, [0.025, 0.975])
-    assert scores.intervals["overall"]["f1"] == pytest.approx((low, high))
+
+    def f1(counts):
+        drawn = {f"{n}.{k}": pairs[n] for n in pairs for k in range(counts[names.index(individuals[n])])}
+        return eb.score(drawn, resamples=0).overall["f1"]
+
+    weights = resampling_weights(5, 100, 3).astype(int)
+    assert (weights.sum(axis=1) == 5).all()
+    draws = np.array([f1(row) for row in weights])
+    without = np.array([f1(row) for row in 1 - np.eye(5, dtype=int)])
+    error = max(draws.std() * np.sqrt(5 / 4), np.sqrt(4 / 5 * ((without - without.mean()) ** 2).sum()))
+    reach = stats.t.ppf(0.975, 4) * error / (draws.mean() * (1 - draws.mean()))
+    expected = expit(logit(scores.overall["f1"]) + np.array([-reach, reach]))
+    assert scores.intervals["overall"]["f1"] == pytest.approx(tuple(expected))
 
 
 def test_some_of_the_recordings_score_as_they_do_alone():
@@ -89,19 +97,6 @@ def test_some_of_the_recordings_score_as_they_do_alone():
         scores.select(["r9"])
 
 
-def test_interval_leaves_undefined_values_out():
-    values = np.array([[1.0, np.nan], [2.0, np.nan], [3.0, 5.0], [np.nan, np.nan]])
-    low, high = interval(values)
-    assert (low[0], high[0]) == pytest.approx(tuple(np.quantile([1, 2, 3], [0.025, 0.975])))
-    assert np.isnan(low[1])
-
-
-def test_one_individual_has_no_interval():
-    scores = eb.score(some(0).shift(2), some(0))
-    assert scores.intervals["overall"] == {}
-    assert scores.table()["low"].isna().all()
-
-
 @pytest.mark.slow
 def test_comparison_of_two_models_is_paired():
     pairs = many()
@@ -110,8 +105,11 @@ def test_comparison_of_two_models_is_paired():
     result = good.compare(bad)["f1"]
     assert result["difference"] == pytest.approx(good.overall["f1"] - bad.overall["f1"])
     assert 0 < result["low"] <= result["difference"] <= result["high"]
-    assert result["better"] == 1
-    assert good.compare(good)["f1"]["difference"] == 0
+    assert 0.95 < result["better"] <= 1 - 2**-6
+    assert bad.compare(good)["f1"]["better"] == pytest.approx(1 - result["better"])
+    same = good.compare(good)["f1"]
+    assert (same["difference"], same["low"], same["better"]) == (0, None, None)
+    assert same["reason"] == "no spread: the same difference in all recordings"
     with pytest.raises(MismatchError, match="same suite, recordings"):
         good.compare(eb.score(many(3)))
 

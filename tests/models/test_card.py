@@ -39,6 +39,10 @@ def test_the_card_says_what_the_model_is_and_how_good(saved):
     assert "| a/b | 0.600 (0.500 to 0.700) | - |" in words
     assert card["digest"] in words
     assert "licence of the training data: MIT" in words
+    few = {"n": 2, "unit": "individuals", "reason": "no interval below 5 individuals", "intervals": {"f1": None}, "behavior_intervals": {}}
+    withheld = in_words({**card, "evaluation": {**card["evaluation"], **few}})
+    assert "n = 2 individuals; no interval below 5 individuals:" in withheld
+    assert "| all | 0.800 | 0.500 |" in withheld
     assert in_words({**card, "evaluation": {}}).endswith("does so unless told not to.\n")
 
 

@@ -61,14 +61,29 @@ def test_figures_of_a_model_with_probabilities(report):
     assert [fact["label"] for fact in report["facts"]] == ["F1", "precision", "recall", "bout F1"]
 
 
-def test_the_headline_has_the_values_and_intervals_of_the_scores(report, scores):
-    table = figures_of(report)["scores"]
+def test_the_headline_has_the_values_and_intervals_of_the_scores():
+    scores = make_scores(12)
+    table = figures_of(summarize_scores({"model": scores}))["scores"]
+    assert "(n = 6 individuals; in brackets 95 % intervals)" in table["definition"]
     for measure in scores.suite.headline:
         for behavior, figures in {"": scores.overall, **scores.behaviors}.items():
             between = scores.intervals["behaviors"][behavior] if behavior else scores.intervals["overall"]
             row = one(table, behavior=behavior, measure=measure)
             assert row["value"] == pytest.approx(figures[measure], rel=1e-5)
-            assert (row["low"], row["high"]) == pytest.approx(between[measure], rel=1e-5, abs=1e-9)
+            if between[measure] is None:
+                assert measure in ("onset_error", "offset_error")  # the same in all
+                assert (row["low"], row["high"]) == (None, None)
+            else:
+                assert (row["low"], row["high"]) == pytest.approx(between[measure], rel=1e-5, abs=1e-9)
+
+
+def test_two_individuals_have_no_intervals_and_the_page_says_so_once_per_figure(report, scores):
+    assert scores.intervals["reason"] == "no interval below 5 individuals"
+    for name, columns in (("scores", ("low", "high")), ("individuals", ("low", "high"))):
+        figure = figures_of(report)[name]
+        assert figure["definition"].count("n = 2 individuals; no interval below 5 individuals") == 1
+        assert all(row[column] is None for row in rows_of(figure) for column in columns)
+    assert all(fact["details"] == [] for fact in report["facts"])
 
 
 def test_the_table_that_people_read(report, scores):

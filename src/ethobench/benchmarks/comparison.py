@@ -12,7 +12,8 @@ from ethobench.metrics import Scores, suites
 from ethobench.runs import Store
 
 COLUMNS = (
-    "benchmark", "dataset", "suite", "metric", "model", "setting", "against", "value", "other", "difference", "low", "high", "better", "n"
+    "benchmark", "dataset", "suite", "metric", "model", "setting", "against", "value", "other", "difference", "low", "high", "better",
+    "n", "reason"
 )  # fmt: skip
 RESAMPLES = 2000
 States = list[dict[str, Any]]
@@ -33,8 +34,9 @@ def comparison_table(store: Store, against: str = "", metrics: Sequence[str] = (
     -------
     list of dict
         ``value`` is the model's, ``other`` that of the model it is set ``against``, both on the common recordings; ``difference``
-        the first minus the second, ``low`` and ``high`` its 95 % interval over ``n`` individuals (paired resampling), and ``better``
-        the share of resamples in which the model is ahead. Sorted; the same for the same jobs.
+        the first minus the second, ``low`` and ``high`` its 95 % interval over ``n`` individuals (paired), and ``better`` the
+        probability that the model is ahead on further individuals. Where these three are withheld, ``reason`` says why, such as fewer
+        than five individuals. Sorted; the same for the same jobs.
     """
     tables: dict[tuple[str, ...], dict[tuple[str, str], States]] = {}
     for name, jobs in grouped_jobs(store):
@@ -82,5 +84,5 @@ def _compare(
             told = found[metric]
             figures = (ours.overall[metric], others.overall[metric], *(told[key] for key in ("difference", "low", "high", "better")))
             known = [value if value == value else None for value in figures]  # noqa: PLR0124 - not NaN
-            rows.append(dict(zip(COLUMNS, (*place, metric, *tried, against, *known, len(ours.individuals)), strict=True)))
+            rows.append(dict(zip(COLUMNS, (*place, metric, *tried, against, *known, told["n"], told["reason"]), strict=True)))
     return rows

@@ -151,6 +151,7 @@ def evaluation(store: Store, model: str, only: Collection[str] | None = None) ->
         "behavior_intervals": between["behaviors"],
         "never_annotated": list(occurrence.never_annotated) if occurrence is not None else [],
         "only_predicted": list(occurrence.only_predicted) if occurrence is not None else [],
+        **{name: between[name] for name in ("n", "unit", "reason")},
     }
 
 

@@ -42,7 +42,7 @@ def results_table(store: Store, *, timings: bool = False, only: Collection[str] 
     -------
     list of dict
         Sorted; the same for the same jobs. ``mean`` is the suite's own figure of all test recordings together, ``std`` the
-        standard deviation over individuals (population), ``n`` their number, or all this over seeds where ``over`` says so;
+        standard deviation over individuals (population; None with one), ``n`` their number, or all this over seeds where ``over`` says so;
         ``published`` what a paper or its code gives,
         and ``difference`` ours minus theirs.
     """
@@ -57,7 +57,7 @@ def results_table(store: Store, *, timings: bool = False, only: Collection[str] 
         for measure, value in overall.items():
             known = parts[measure][np.isfinite(parts[measure])]
             mean = value if np.isfinite(value) else None
-            spread = float(known.std()) if len(known) else None
+            spread = float(known.std()) if len(known) > 1 else None
             theirs = published_of((*name, measure), decoded=UNDECODED in jobs[0]["scores"])
             beside = (theirs.value, None if mean is None else mean - theirs.value) if theirs else (None, None)
             row = dict(zip(COLUMNS, (*name, measure, mean, spread, len(known), over, *beside), strict=True))

@@ -30,10 +30,14 @@ def run(
 
     Example: [bold]ethobench budget annotations/ --csv budget.csv[/bold]
     """
+    from ethobench.cli._files import tell_line
     from ethobench.cli._occurrence import print_never_annotated, without_empty_rows
     from ethobench.core.errors import EthobenchError
+    from ethobench.metrics.bootstrap import too_few
 
     matrices = _read_confusion(confusion) if confusion else None
+    if matrices is not None and (few := too_few(len(matrices[1]))):
+        tell_line(f"{confusion}: n = {len(matrices[1])} individuals; {few}")
     rows = []
     for path in paths:
         for name, individual, who, annotation in _annotations(path, rate):

@@ -71,11 +71,11 @@ def _cross_validated(data: Dataset, annotator: str, seed: int) -> dict[str, Pred
 
 
 def _show(found: dict[str, Scores]) -> None:
-    typer.echo("\nHow close? (95 % intervals over individuals)")
+    typer.echo(f"\nHow close? ({next(iter(found.values())).interval_note})")
     typer.echo(f"  {'':22}  {'frame F1':<21} {'bout F1':<21} starts late by")
     for name, scores in found.items():
         between = scores.intervals["overall"]
-        cells = [f"{scores.overall[m]:.3f} ({between[m][0]:.3f}-{between[m][1]:.3f})" for m in ("f1", "bout_f1")]
+        cells = [f"{scores.overall[m]:.3f}" + (" [{:.3f}, {:.3f}]".format(*between[m]) if between[m] else "") for m in ("f1", "bout_f1")]
         typer.echo(f"  {name:22}  {cells[0]:<21} {cells[1]:<21} {scores.overall['onset_error']:.3f} s")
 
 

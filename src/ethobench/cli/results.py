@@ -86,7 +86,11 @@ def run(
         print_behaviors(place, columns, rows)
         return
     if table != "results":
-        print_table(columns, [[row.get(c) for c in columns] for row in rows])
+        shown_columns = [c for c in columns if table != "comparison" or c != "reason"]
+        print_table(shown_columns, [[row.get(c) for c in shown_columns] for row in rows])
+        if table == "comparison":
+            for n, reason in sorted({(row["n"], row["reason"]) for row in rows if row["reason"]}):
+                typer.echo(f"n = {n}: {reason}")
         if table == "settings":
             from ethobench.benchmarks.behaviors import summarize_comparison
 

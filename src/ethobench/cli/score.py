@@ -138,12 +138,13 @@ def _print(scores: Scores, per: str | None, shown: list[str], mark: str = "") ->
 
     from ethobench.cli._occurrence import print_lines
 
-    title = f"{scores.suite.title}; {len(scores.recordings)} recordings of {len(scores.individuals)} individuals{mark}"
+    of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} individuals"
+    title = f"{scores.suite.title}; {len(scores.recordings)} recordings{of_individuals}{mark}"
     console = Console(markup=False, width=None if Console().is_terminal else 210)
     rows: list[tuple[str, dict[str, float], dict[str, Any]]] = [("all", scores.overall, scores.intervals["overall"])]
     if per in (None, "behavior"):
         shown_behaviors = {name: figures for name, figures in scores.behaviors.items() if name not in scores.undefined_behaviors}
-        rows += [(name, figures, scores.intervals["behaviors"].get(name, {})) for name, figures in shown_behaviors.items()]
+        rows += [(name, figures, scores.intervals["behaviors"][name]) for name, figures in shown_behaviors.items()]
     else:
         rows += [(name, part["overall"], {}) for name, part in scores.per(per).items()]
     if len(shown) > 9:
@@ -157,6 +158,7 @@ def _print(scores: Scores, per: str | None, shown: list[str], mark: str = "") ->
     console.print(table)
     if per in (None, "behavior"):
         print_lines(scores.occurrence_lines())
+    print_lines([scores.interval_note])
 
 
 def _cell(figures: dict[str, float], between: dict[str, Any], measure: str) -> str:
@@ -165,5 +167,5 @@ def _cell(figures: dict[str, float], between: dict[str, Any], measure: str) -> s
     value = figures.get(measure)
     if value is None or isnan(value):
         return "-"
-    low, high = between.get(measure, (float("nan"), float("nan")))
-    return f"{value:.3f}" if isnan(low) else f"{value:.3f} [{low:.2f}, {high:.2f}]"
+    interval = between.get(measure)
+    return f"{value:.3f}" if interval is None else f"{value:.3f} [{interval[0]:.2f}, {interval[1]:.2f}]"

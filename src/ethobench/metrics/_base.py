@@ -44,6 +44,10 @@ class Metric:
         Whether it needs probabilities.
     points : bool
         Whether it is defined for point events.
+    signed : bool
+        Whether values lie on both sides of the best one, as those of "too late" and "too early" do.
+    distance : bool
+        Whether it is the absolute difference of two pooled quantities, which may truly be 0 however large it comes out by chance.
     definition : str
         One sentence for people.
     exact : callable, optional
@@ -61,6 +65,8 @@ class Metric:
     rate_free: bool = True
     probabilistic: bool = False
     points: bool = False
+    signed: bool = False
+    distance: bool = False
     definition: str = ""
     exact: Callable[[Any], float] | None = None
 
@@ -68,6 +74,16 @@ class Metric:
     def family(self) -> str:
         """The name of the family, which is the name of its file."""
         return self.name.partition(".")[0]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The smallest and the largest possible value."""
+        return (-np.inf, np.inf) if self.signed else (min(self.best, self.worst), max(self.best, self.worst))
+
+    @property
+    def on_logit(self) -> bool:
+        """Whether its interval is made on the logit scale, see `ethobench.metrics.bootstrap`."""
+        return bool(np.isfinite(self.bounds).all()) and not self.distance
 
 
 _metrics: dict[str, Metric] = {}

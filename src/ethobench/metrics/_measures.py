@@ -49,6 +49,12 @@ class Measure:
         """The metric."""
         return get_metric(self.metric)
 
+    @property
+    def difference_bounds(self) -> tuple[float, float]:
+        """The smallest and the largest possible difference of two values."""
+        low, high = self.of.bounds
+        return low - high, high - low
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -124,6 +130,24 @@ class Resampler:
         if measure.over == "cells":
             return _weighted_mean(np.repeat(weights, chosen.shape[1], axis=1), chosen.reshape(-1, 1))[:, 0], behaviors
         return _spread_or_mean(measure, weights, nanmean(chosen)[:, None])[:, 0], behaviors
+
+    def contributing(self, measure: Measure, statistics: Array) -> tuple[BoolArray, BoolArray]:
+        """Tell in which individuals a measure is defined: these are the ones that an interval is based on.
+
+        Returns
+        -------
+        overall : array of bool (n_individuals,)
+        behaviors : array of bool (n_individuals, n_behaviors), or (n_individuals, 0) for joint metrics
+        """
+        metric, membership = measure.of, self.sample.membership
+        by_recording = measure.over in ("recordings", "cells") and not measure.spread
+        values = self.sample.defined(metric, metric.value(statistics if by_recording else _sum_by(membership, statistics)))
+        defined = ~np.isnan(values)
+        if by_recording:
+            defined = membership @ defined > 0
+        if metric.joint:
+            return defined, np.empty((len(membership), 0), dtype=bool)
+        return np.asarray(defined[:, self.sample.averaged(measure)].any(axis=1)), defined
 
     def _summed(self, metric: Metric, statistics: Array) -> Iterator[Array]:
         """Yield the statistics summed over the individuals drawn; a few resamples at a time where they are large."""

@@ -198,13 +198,13 @@ def merged(s: Array) -> Array:
     return ratio(s[..., 9], s[..., 1])
 
 
-@register_metric(onsets, kind="histogram", best=0.0, worst=np.inf, points=True)
+@register_metric(onsets, kind="histogram", best=0.0, worst=np.inf, signed=True, points=True)
 def onset_error(s: Array) -> Array:
     """Median of how many seconds matched bouts start too late (negative: too early)."""
     return _median(s)
 
 
-@register_metric(offsets, kind="histogram", best=0.0, worst=np.inf, points=True)
+@register_metric(offsets, kind="histogram", best=0.0, worst=np.inf, signed=True, points=True)
 def offset_error(s: Array) -> Array:
     """Median of how many seconds matched bouts stop too late (negative: too early)."""
     return _median(s)

@@ -70,20 +70,20 @@ def latencies(case: Case) -> Array:
     return table
 
 
-@register_metric(sums, best=0.0, worst=1.0, symmetric=True)
+@register_metric(sums, best=0.0, worst=1.0, symmetric=True, distance=True)
 def time_error(s: Array) -> Array:
     """Distance between the predicted and the true share of time."""
     present = (s[..., 1] > 0) | (s[..., 2] > 0)
     return np.where(present, np.abs(ratio(s[..., 2] - s[..., 1], s[..., 0])), np.nan)
 
 
-@register_metric(sums, best=0.0, worst=np.inf)
+@register_metric(sums, best=0.0, worst=np.inf, distance=True)
 def count_error(s: Array) -> Array:
     """Distance between the predicted and the true number of bouts, relative to the true one."""
     return np.abs(ratio(s[..., 4] - s[..., 3], s[..., 3]))
 
 
-@register_metric(durations, kind="histogram", best=0.0, worst=1.0, symmetric=True)
+@register_metric(durations, kind="histogram", best=0.0, worst=1.0, symmetric=True, distance=True)
 def duration_distance(s: Array) -> Array:
     """Kolmogorov-Smirnov distance between the durations of true and predicted bouts; undefined where a side has none."""
     parts = [s[..., :DURATION_BINS], s[..., DURATION_BINS:]]
@@ -91,7 +91,7 @@ def duration_distance(s: Array) -> Array:
     return np.asarray(np.abs(shares[0] - shares[1]).max(axis=-1))
 
 
-@register_metric(transitions, joint=True, best=0.0, worst=1.0)
+@register_metric(transitions, joint=True, best=0.0, worst=1.0, distance=True)
 def transition_distance(s: Array) -> Array:
     """Mean distance between what follows a behaviour in the truth and in the prediction (total variation)."""
     truth, pred = s[..., 0, :, :], s[..., 1, :, :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.errors import EthobenchError
+from ethobench.core.intervals import BoolArray
 from ethobench.metrics._base import Array
 from ethobench.metrics._measures import Measure
 from ethobench.metrics._pairing import make_case
 from ethobench.metrics.agreement import Recordings, as_recordings
-from ethobench.metrics.bootstrap import interval
+from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, too_few
 from ethobench.metrics.scores import Scores
 from ethobench.metrics.scoring import score_cases
 from ethobench.metrics.suites import suites
@@ -33,8 +34,8 @@ class Ceiling:
     ----------
     rows : list of dict
         For each annotator (empty: mean over them), behaviour (empty: mean over them) and measure: ``human``, ``model``, their
-        ``difference`` (model minus human) with ``low`` and ``high`` of its 95 % interval over individuals (NaN with one), and
-        ``reached``: whether the model is not shown to be worse.
+        ``difference`` (model minus human) with ``low`` and ``high`` of its 95 % interval over ``n`` individuals, and ``reached``:
+        whether the model is not shown to be worse. With fewer than five individuals all three are None, and ``reason`` says so.
     """
 
     rows: list[dict[str, Any]]
@@ -82,8 +83,9 @@ def ceiling(
     --------
     >>> a, b, m = (Annotation.from_frames(f, ["rest", "run"], 10) for f in ([0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 1, 1]))
     >>> result = ceiling({"ann1": a, "ann2": b}, model=m)
-    >>> result.of("f1", annotator="ann1")["reached"]
-    True
+    >>> row = result.of("f1", annotator="ann1")
+    >>> round(row["difference"], 2), row["reached"], row["reason"]
+    (0.27, None, 'no interval below 5 recordings')
     """
     recordings = as_recordings(annotations)
     if not recordings:
@@ -126,47 +128,62 @@ def ceiling(
     behaviors = tuple(dict.fromkeys(name for s in scored for name in s.ethogram.names))
     rows: list[dict[str, Any]] = []
     for measure in chosen:
-        humans = {truth: _mean([_values(s, measure, behaviors) for s in scores]) for truth, scores in people.items()}
-        models = {truth: _values(scores, measure, behaviors) for truth, scores in machine.items()}
-        humans[""], models[""] = _mean(list(humans.values())), _mean(list(models.values()))
+        humans = {truth: _Values.mean([_Values.of(s, measure, behaviors) for s in scores]) for truth, scores in people.items()}
+        models = {truth: _Values.of(scores, measure, behaviors) for truth, scores in machine.items()}
+        humans[""], models[""] = _Values.mean(list(humans.values())), _Values.mean(list(models.values()))
         for truth in ["", *names]:
-            rows += _rows(measure, truth, behaviors, humans[truth], models[truth])
+            rows += _rows(measure, truth, behaviors, humans[truth], models[truth], scored[0].unit)
     return Ceiling(rows)
 
 
-def _values(scores: Scores, measure: Measure, behaviors: tuple[str, ...]) -> tuple[Array, Array]:
-    """Return a measure's value and its resamples: overall first, then behaviours in the order given."""
-    value = np.array([scores.overall[measure.name], *(scores.behaviors.get(b, {}).get(measure.name, np.nan) for b in behaviors)])
-    if len(scores.individuals) < 2:
-        return value, np.full((1, len(value)), np.nan)
-    overall, found = scores.resampled(measure)
-    columns = [found[:, scores.ethogram.code(b)] if b in scores.ethogram else np.full(len(found), np.nan) for b in behaviors]
-    return value, np.column_stack([overall, *columns])
+@dataclass(frozen=True)
+class _Values:
+    """Values of a measure, overall first, then of each behaviour; resampled; and in which individuals they are defined."""
+
+    value: Array
+    resampled: Resampled
+    defined: BoolArray
+
+    @classmethod
+    def of(cls, scores: Scores, measure: Measure, behaviors: tuple[str, ...]) -> _Values:
+        value = np.array([scores.overall[measure.name], *(scores.behaviors.get(b, {}).get(measure.name, np.nan) for b in behaviors)])
+        codes = [scores.ethogram.code(b) if b in scores.ethogram else None for b in behaviors]
+
+        def in_order(table: Any, absent: float) -> Any:
+            return np.column_stack([table[:, 0], *(np.full(len(table), absent) if c is None else table[:, 1 + c] for c in codes)])
+
+        resampled = scores.resampled(measure)
+        resampled = Resampled(in_order(resampled.drawn, np.nan), in_order(resampled.without, np.nan))
+        return cls(value, resampled, in_order(scores.contributing(measure), False).astype(bool))
+
+    @classmethod
+    def mean(cls, parts: Sequence[_Values]) -> _Values:
+        value, defined = np.mean([part.value for part in parts], axis=0), np.all([part.defined for part in parts], axis=0)
+        return cls(value, Resampled.mean([part.resampled for part in parts]), defined)
 
 
-def _mean(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    return np.mean([p[0] for p in parts], axis=0), np.mean([p[1] for p in parts], axis=0)
-
-
-def _rows(
-    measure: Measure, annotator: str, names: tuple[str, ...], human: tuple[Array, Array], model: tuple[Array, Array]
-) -> list[dict[str, Any]]:
-    low, high = interval(model[1] - human[1])
+def _rows(measure: Measure, annotator: str, names: tuple[str, ...], human: _Values, model: _Values, unit: str) -> list[dict[str, Any]]:
+    differences = model.value - human.value
+    n = (human.defined & model.defined).sum(axis=0)
+    lows, highs = confidence_interval(differences, model.resampled - human.resampled, n, measure.difference_bounds)
     rows = []
     for place, behavior in enumerate(["", *names]):
-        difference = float(model[0][place] - human[0][place])
-        top = float(high[place])
+        difference, given = float(differences[place]), bool(lows[place] <= highs[place])
+        why = "undefined" if np.isnan(difference) else too_few(int(n[place]), unit) or f"no spread: the same difference in all {unit}"
+        comparable = bool(n[place] >= MIN_GROUPS) and not np.isnan(difference)
         rows.append(
             {
                 "measure": measure.name,
                 "annotator": annotator,
                 "behavior": behavior,
-                "human": float(human[0][place]),
-                "model": float(model[0][place]),
+                "human": float(human.value[place]),
+                "model": float(model.value[place]),
                 "difference": difference,
-                "low": float(low[place]),
-                "high": top,
-                "reached": bool(difference >= 0 or top >= 0),
+                "low": float(lows[place]) if given else None,
+                "high": float(highs[place]) if given else None,
+                "reached": bool(difference >= 0 or (given and highs[place] >= 0)) if comparable else None,
+                "n": int(n[place]),
+                "reason": None if given else why,
             }
         )
     return rows

@@ -10,7 +10,7 @@ import numpy as np
 
 from ethobench.core.errors import MismatchError
 from ethobench.metrics._base import Array, ratio
-from ethobench.metrics.bootstrap import interval, resampling_weights
+from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval
 
 
 def corrected_shares(shares: Array, confusion: Array, *, resamples: int = 1000, seed: int = 0) -> tuple[Array, Array, Array]:
@@ -28,6 +28,7 @@ def corrected_shares(shares: Array, confusion: Array, *, resamples: int = 1000, 
     Returns
     -------
     value, low, high : arrays (n_behaviors,)
+        `low` and `high` are NaN with fewer than five individuals.
 
     Examples
     --------
@@ -38,11 +39,14 @@ def corrected_shares(shares: Array, confusion: Array, *, resamples: int = 1000, 
     if confusion.ndim != 3 or confusion.shape[1:] != (len(shares), len(shares)):
         raise MismatchError(f"a confusion of shape {confusion.shape} for {len(shares)} behaviours")
     value = _solve(shares, confusion.sum(axis=0))
-    if len(confusion) < 2:
+    if len(confusion) < MIN_GROUPS:
         return value, np.full_like(value, np.nan), np.full_like(value, np.nan)
-    weights = resampling_weights(len(confusion), resamples, seed)
-    drawn = np.tensordot(weights, confusion, axes=1)
-    low, high = interval(np.stack([_solve(shares, matrix) for matrix in drawn]))
+
+    def corrected(weights: Array) -> Array:
+        return np.stack([_solve(shares, matrix) for matrix in np.tensordot(weights, confusion, axes=1)])
+
+    resampled = Resampled.by(corrected, len(confusion), resamples, seed)
+    low, high = confidence_interval(value, resampled, len(confusion), (0.0, 1.0), on_logit=True)
     return value, low, high
 
 

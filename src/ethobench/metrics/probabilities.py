@@ -155,7 +155,7 @@ def auroc(s: Array) -> Array:
     return ratio((positive * below).sum(axis=-1), positive.sum(axis=-1) * negative.sum(axis=-1))
 
 
-@register_metric(histogram, kind="histogram", probabilistic=True, best=0.0, worst=1.0)
+@register_metric(histogram, kind="histogram", probabilistic=True, best=0.0, worst=1.0, distance=True)
 def calibration_error(s: Array) -> Array:
     """Mean distance between probability and share of true frames, over ten equal bins weighted by their frames."""
     true, frames, total = reliability(s)

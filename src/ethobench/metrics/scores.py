@@ -12,13 +12,24 @@ import numpy as np
 from ethobench.core import Behavior, Ethogram
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError, Note, NotFoundError
+from ethobench.core.intervals import BoolArray, IntArray
 from ethobench.core.occurrence import Occurrence
 from ethobench.metrics._base import Array, Statistics
 from ethobench.metrics._cases import Case
 from ethobench.metrics._measures import Measure, Resampler, Sample, nanmean
 from ethobench.metrics._occurrence import occurrence_of
 from ethobench.metrics._state import pack, statistics_name, unpack
-from ethobench.metrics.bootstrap import HISTOGRAM_RESAMPLES, LEVEL, RESAMPLES, interval, resampling_weights
+from ethobench.metrics.bootstrap import (
+    HISTOGRAM_RESAMPLES,
+    LEVEL,
+    MIN_GROUPS,
+    RESAMPLES,
+    Resampled,
+    confidence_interval,
+    probability_higher,
+    sample_weights,
+    too_few,
+)
 from ethobench.metrics.suites import Suite, suites
 
 if TYPE_CHECKING:
@@ -84,23 +95,69 @@ class Scores:
         single = [m for m in self.suite.measures if m.behaviors and not m.of.joint]
         return {name: {m.name: float(self._value(m)[1][code]) for m in single} for code, name in names}
 
+    @property
+    def unit(self) -> str:
+        """What intervals count: ``"individuals"``, or ``"recordings"`` where no individuals are named and each is taken as one."""
+        own = (
+            name == who or name.startswith((f"{who}@", f"{who} ("))
+            for name, who in zip(self.recordings, self.individuals_by_recording, strict=True)
+        )
+        return "recordings" if all(own) else "individuals"
+
     @cached_property
     def intervals(self) -> dict[str, Any]:
-        """Percentile intervals (95 %) by resampling individuals: ``overall`` and ``behaviors``; none for one individual."""
-        result: dict[str, Any] = {"level": LEVEL, "overall": {}, "behaviors": {}}
-        if len(self.individuals) < 2 or self._resamples < 1:
-            return result
-        for measure in self.suite.measures:
-            if np.isnan(self.overall[measure.name]):
-                continue
-            overall, behaviors = self.resampled(measure)
-            low, high = interval(overall)
-            result["overall"][measure.name] = (float(low), float(high))
-            lows, highs = interval(behaviors)
-            for code in range(behaviors.shape[1]):
-                if self._sample.scored[code]:
-                    result["behaviors"].setdefault(self.ethogram[code].name, {})[measure.name] = (float(lows[code]), float(highs[code]))
-        return result
+        """95 % intervals over individuals, as `ethobench.metrics.bootstrap` defines them.
+
+        ``overall`` has one for each measure and ``behaviors`` the same for each behaviour: ``(low, high)``, or None where it is
+        withheld. ``n`` is the number of individuals, or of recordings (``unit``). ``reason`` says why there are no intervals at all,
+        such as fewer than five individuals; else it is None, and ``withheld`` gives ``n`` and ``reason`` of every score that has
+        a value but no interval.
+        """
+        reason = "scored without resampling" if self._resamples < 1 else too_few(len(self.individuals), self.unit)
+        overall: dict[str, Any] = dict.fromkeys(self.overall)
+        behaviors: dict[str, dict[str, Any]] = {name: dict.fromkeys(values) for name, values in self.behaviors.items()}
+        withheld: dict[str, Any] = {"overall": {}, "behaviors": {name: {} for name in behaviors}}
+        codes = {name: 1 + self.ethogram.code(name) for name in behaviors}
+        for measure in self.suite.measures if not reason else ():
+            values, lows, highs, n = self._ends(measure)
+            places = [(overall, withheld["overall"], 0), *((behaviors[b], withheld["behaviors"][b], codes[b]) for b in behaviors)]
+            for table, reasons, place in places:
+                if measure.name not in table or np.isnan(values[place]):
+                    continue
+                if lows[place] <= highs[place]:
+                    table[measure.name] = (float(lows[place]), float(highs[place]))
+                else:
+                    reasons[measure.name] = {"n": int(n[place]), "reason": self._why_withheld(measure, int(n[place]))}
+        withheld["behaviors"] = {name: reasons for name, reasons in withheld["behaviors"].items() if reasons}
+        result: dict[str, Any] = {"level": LEVEL, "overall": overall, "behaviors": behaviors}
+        return {**result, "n": len(self.individuals), "unit": self.unit, "reason": reason or None, "withheld": withheld}
+
+    def _ends(self, measure: Measure) -> tuple[Array, Array, Array, IntArray]:
+        """Return a measure's values, the ends of their intervals, and in how many individuals each is defined; overall comes first."""
+        value, by_behavior = self._value(measure)
+        values = np.append(value, by_behavior)
+        undefined = np.full(len(values), np.nan)
+        if np.isnan(value) or measure.spread:
+            return values, undefined, undefined, np.full(len(values), len(self.individuals))
+        n = self.contributing(measure).sum(axis=0)
+        return values, *confidence_interval(values, self.resampled(measure), n, measure.of.bounds, on_logit=measure.of.on_logit), n
+
+    def _why_withheld(self, measure: Measure, n: int) -> str:
+        if measure.spread:
+            return "no interval of a standard deviation"
+        return too_few(n, self.unit) or f"no spread: the same in all {self.unit}"
+
+    @property
+    def interval_note(self) -> str:
+        """What intervals are based on, or why there are none, in a few words to print once with a table."""
+        n = len(self.individuals)
+        count = f"n = {n} {self.unit if n != 1 else self.unit.removesuffix('s')}"
+        if self.intervals["reason"]:
+            return f"{count}; {self.intervals['reason']}"
+        few = [name for name, found in self.intervals["withheld"]["behaviors"].items() if any(w["n"] < MIN_GROUPS for w in found.values())]
+        return f"{count}; in brackets 95 % intervals" + (
+            f"; not where fewer than {MIN_GROUPS} have a value: {', '.join(few)}" if few else ""
+        )
 
     @cached_property
     def coverage(self) -> float:
@@ -300,17 +357,18 @@ class Scores:
     def table(self) -> pd.DataFrame:
         """Return one tidy table: overall, by behaviour, and by recording.
 
-        Columns are suite, metric, behavior, recording, value, low, high; an empty behavior or recording means all of them.
+        Columns are suite, metric, behavior, recording, value, low, high; an empty behavior or recording means all of them, a missing
+        low and high that the interval is withheld (see `intervals`).
         """
         import pandas as pd
 
         low_high = (float("nan"), float("nan"))
         rows: list[tuple[Any, ...]] = []
         for name, value in self.overall.items():
-            rows.append((self.suite.name, name, "", "", value, *self.intervals["overall"].get(name, low_high)))
+            rows.append((self.suite.name, name, "", "", value, *(self.intervals["overall"][name] or low_high)))
         for behavior, figures in self.behaviors.items():
-            between = self.intervals["behaviors"].get(behavior, {})
-            rows += [(self.suite.name, name, behavior, "", value, *between.get(name, low_high)) for name, value in figures.items()]
+            between = self.intervals["behaviors"][behavior]
+            rows += [(self.suite.name, name, behavior, "", value, *(between[name] or low_high)) for name, value in figures.items()]
         for recording, part in self.per("recording").items():
             rows += [(self.suite.name, name, "", recording, value, *low_high) for name, value in part["overall"].items()]
             for behavior, figures in part["behaviors"].items():
@@ -335,7 +393,7 @@ class Scores:
         )
         return plain
 
-    def compare(self, other: Scores, measures: Collection[str] | None = None) -> dict[str, dict[str, float]]:
+    def compare(self, other: Scores, measures: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
         """Compare with another model or annotator on the same recordings.
 
         Parameters
@@ -347,31 +405,49 @@ class Scores:
         Returns
         -------
         dict
-            By measure: ``difference`` (this one minus the other), ``low`` and ``high`` of its 95 % interval over individuals,
-            and ``better``, the share of resamples in which this one is higher.
+            By measure: ``difference`` (this one minus the other), ``low`` and ``high`` of its 95 % interval over individuals (paired),
+            and ``better``, the probability that this one is higher in the population (`probability_higher`; never quite 0 or 1).
+            ``n`` counts the individuals in whom both scores are defined. With fewer than five of them, or where the difference is the
+            same in all, ``low``, ``high`` and ``better`` are None, and ``reason`` says so.
         """
         if (self.suite.name, self.recordings, self.individuals) != (other.suite.name, other.recordings, other.individuals):
             raise MismatchError("only scores of the same suite, recordings and individuals can be compared")
         result = {}
         for measure in self.suite.measures:
-            if measures is not None and measure.name not in measures:
-                continue
-            difference = self.overall[measure.name] - other.overall[measure.name]
-            low, high, better = np.array(np.nan), np.array(np.nan), float("nan")
-            if len(self.individuals) > 1 and self._resamples > 0 and other._resamples == self._resamples:
-                mine, theirs = self.resampled(measure)[0], other.resampled(measure)[0]
-                low, high = interval(mine - theirs)
-                known = ~np.isnan(mine - theirs)
-                better = float((mine > theirs)[known].mean()) if known.any() else better
-            result[measure.name] = {"difference": difference, "low": float(low), "high": float(high), "better": better}
+            if measures is None or measure.name in measures:
+                result[measure.name] = self._compare(other, measure)
         return result
 
-    def resampled(self, measure: Measure) -> tuple[Array, Array]:
-        """Return a measure's values in all resamples: overall, and by behaviour."""
+    def _compare(self, other: Scores, measure: Measure) -> dict[str, Any]:
+        difference = self.overall[measure.name] - other.overall[measure.name]
+        row: dict[str, Any] = {"difference": difference, "low": None, "high": None, "better": None, "n": len(self.individuals)}
+        if self._resamples < 1 or self._resamples != other._resamples:
+            return {**row, "reason": "scored without resampling, or with different numbers of resamples"}
+        if np.isnan(difference):
+            return {**row, "reason": "undefined for one of the two"}
+        if measure.spread:
+            return {**row, "reason": "no interval of a standard deviation"}
+        defined = (self.contributing(measure) & other.contributing(measure)).sum(axis=0)
+        row["n"] = n = int(defined[0])
+        if few := too_few(n, self.unit):
+            return {**row, "reason": few}
+        resampled = (self.resampled(measure) - other.resampled(measure)).of(0)
+        low, high = confidence_interval(difference, resampled, n, measure.difference_bounds)
+        if np.isnan(low):
+            return {**row, "reason": f"no spread: the same difference in all {self.unit}"}
+        return {**row, "low": float(low), "high": float(high), "better": probability_higher(difference, resampled, n), "reason": None}
+
+    def contributing(self, measure: Measure) -> BoolArray:
+        """Tell in which individuals (rows) a measure is defined: overall in the first column, then of each behaviour."""
+        return np.column_stack(Resampler(self._sample).contributing(measure, self.statistics(measure)))
+
+    def resampled(self, measure: Measure) -> Resampled:
+        """Return a measure's values in other samples of the individuals: overall in the first column, then of each behaviour."""
         count = min(self._resamples, HISTOGRAM_RESAMPLES) if measure.of.kind == "histogram" else self._resamples
         if count not in self._resamplers:
-            self._resamplers[count] = Resampler(self._sample, resampling_weights(len(self.individuals), count, self._seed))
-        return self._resamplers[count].evaluate(measure, self.statistics(measure))
+            self._resamplers[count] = Resampler(self._sample, sample_weights(len(self.individuals), count, self._seed))
+        values = np.column_stack(self._resamplers[count].evaluate(measure, self.statistics(measure)))
+        return Resampled(values[:count], values[count:])
 
     def statistics(self, measure: Measure) -> Array:
         """Return the statistics that a measure is made of, recordings first."""

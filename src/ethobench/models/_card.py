@@ -75,7 +75,7 @@ def _evaluation(told: Mapping[str, Any], untrained: Sequence[str] = ()) -> list[
         return ["It was not evaluated: `ethobench train` does so unless told not to."]
     head = [
         f"Scores of suite `{told['suite']}` on recordings that it had not learnt from (cross-validated by {told['split']}), "
-        "with 95 % intervals over individuals:",
+        f"{_based_on(told)}:",
         "",
     ]
     never = told.get("never_annotated", [])
@@ -92,6 +92,13 @@ def _evaluation(told: Mapping[str, Any], untrained: Sequence[str] = ()) -> list[
     }
     foot = [f"{text.capitalize()}: {', '.join(map(_plain, names))}." for text, names in lines.items() if names]
     return [*head, *table, *(["", *foot] if foot else [])]
+
+
+def _based_on(told: Mapping[str, Any]) -> str:
+    """Say what intervals are based on, or why there are none; cards of earlier versions do not tell."""
+    if "n" not in told:
+        return "with intervals over individuals"
+    return f"n = {told['n']} {told['unit']}; {told['reason'] or 'in brackets 95 % intervals'}"
 
 
 def _cell(value: float | None, between: tuple[float, float] | None) -> str:

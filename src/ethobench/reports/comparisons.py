@@ -28,12 +28,14 @@ def ceiling_figure(ceilings: Mapping[str, Ceiling]) -> Figure | None:
                 rows.append((*place, "model", row["model"], row["difference"], row["low"], row["high"], row["reached"]))
     if not rows:
         return None
+    all_rows = [row for found in ceilings.values() for row in found.rows]
+    withheld = all_rows[0]["reason"] if all(row["low"] is None for row in all_rows) else None
     return make_figure(
         "ceiling",
         "dots",
         "The human ceiling",
-        "How close the model is to each annotator (mean over them), and they to each other; right, the difference and its 95 % "
-        "interval: the ceiling is reached unless all of it lies below zero.",
+        "How close the model is to each annotator (mean over them), and they to each other; right, the difference"
+        + (f" ({withheld})." if withheld else " and its 95 % interval: the ceiling is reached unless all of it lies below zero."),
         ["model", "measure", "behavior", "between", "value", "difference", "low", "high", "reached"],
         rows,
         {**per_model(ceilings, "measure"), "y": "behavior", "x": "value", "series": "between", "note": ["difference", "low", "high"]},

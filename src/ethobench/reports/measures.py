@@ -53,13 +53,10 @@ def headline(scores: Mapping[str, Scores], ceilings: Mapping[str, Ceiling]) -> F
         human = {(row["measure"], row["behavior"]): row["human"] for row in _humans(ceilings.get(name))}
         for behavior, figures, between in _by_behavior(scored):
             for measure in shown:
-                low, high = between.get(measure, (None, None))
+                low, high = between.get(measure) or (None, None)
                 rows.append((name, behavior, measure, figures.get(measure, np.nan), low, high, human.get((measure, behavior))))
-    between_individuals = len(first.individuals) > 1
-    definition = (
-        f"{first.suite.title}."
-        + (f" In brackets the 95 % interval from resampling the {len(first.individuals)} individuals." if between_individuals else "")
-        + (" The tick is the human ceiling: what annotators reach against each other." if ceilings else "")
+    definition = f"{first.suite.title} ({first.interval_note})." + (
+        " The tick is the human ceiling: what annotators reach against each other." if ceilings else ""
     )
     return make_figure(
         "scores",
@@ -83,7 +80,7 @@ def every_measure(scores: Mapping[str, Scores]) -> Figure:
     for name, scored in scores.items():
         for behavior, figures, between in _by_behavior(scored):
             known = [measure for measure in shown if measure in figures]
-            rows += [(name, behavior, measure, figures[measure], *between.get(measure, (None, None))) for measure in known]
+            rows += [(name, behavior, measure, figures[measure], *(between.get(measure) or (None, None))) for measure in known]
     return make_figure(
         "measures",
         "pivot",
@@ -106,7 +103,7 @@ def spread(scores: Mapping[str, Scores]) -> Figure | None:
     rows = []
     for name, scored in scores.items():
         for behavior, figures, between in _by_behavior(scored):
-            rows += [(name, m, behavior, ALL, figures.get(m, np.nan), *between.get(m, (None, None))) for m in shown]
+            rows += [(name, m, behavior, ALL, figures.get(m, np.nan), *(between.get(m) or (None, None))) for m in shown]
         for who, part in scored.per("individual").items():
             for behavior, figures in {ALL: part["overall"], **part["behaviors"]}.items():
                 rows += [(name, m, behavior, who, figures.get(m, np.nan), None, None) for m in shown]
@@ -114,7 +111,8 @@ def spread(scores: Mapping[str, Scores]) -> Figure | None:
         "individuals",
         "dots",
         "Spread over individuals",
-        "Small dots are individuals scored on their own; the large dot is the figure of all together, the line its 95 % interval.",
+        f"Small dots are {first.unit} scored on their own; the large dot is the score of all together"
+        + (f" ({first.interval_note})." if first.intervals["reason"] else ", the line its 95 % interval."),
         ["model", "measure", "behavior", "individual", "value", "low", "high"],
         [row for row in rows if row[4] is not None and np.isfinite(row[4])],
         {
@@ -134,12 +132,12 @@ def _humans(ceiling: Ceiling | None) -> list[dict[str, Any]]:
     return [] if ceiling is None else [row for row in ceiling.rows if row["annotator"] == ""]
 
 
-def _by_behavior(scores: Scores) -> list[tuple[str, Mapping[str, float], Mapping[str, tuple[float, float]]]]:
+def _by_behavior(scores: Scores) -> list[tuple[str, Mapping[str, float], Mapping[str, tuple[float, float] | None]]]:
     """List the figures and intervals of all behaviours together, then of each."""
     between = scores.intervals
     return [
         (ALL, scores.overall, between["overall"]),
-        *((name, figures, between["behaviors"].get(name, {})) for name, figures in scores.behaviors.items()),
+        *((name, figures, between["behaviors"][name]) for name, figures in scores.behaviors.items()),
     ]
 
 

@@ -218,10 +218,8 @@ def _lead(scores: Scores) -> str:
     seconds = sum(case.truth.duration for case in scores.cases)
     rates = {case.rate for case in scores.cases}
     clock = f" at {rates.pop():g} Hz" if len(rates) == 1 else ""
-    return (
-        f"{_count(len(scores.recordings), 'recording')} of {_count(len(scores.individuals), 'individual')}, "
-        f"{in_words(seconds)}{clock}, suite {scores.suite.name}"
-    )
+    of_individuals = "" if scores.unit == "recordings" else f" of {_count(len(scores.individuals), 'individual')}"
+    return f"{_count(len(scores.recordings), 'recording')}{of_individuals}, {in_words(seconds)}{clock}, suite {scores.suite.name}"
 
 
 def _facts(scores: Scores, ceilings: Mapping[str, Ceiling]) -> list[Fact]:
@@ -229,7 +227,7 @@ def _facts(scores: Scores, ceilings: Mapping[str, Ceiling]) -> list[Fact]:
     facts: list[Fact] = []
     for name in scores.suite.headline[:MOST_FACTS]:
         value = scores.overall[name]
-        between = scores.intervals["overall"].get(name)
+        between = scores.intervals["overall"][name]
         details = [f"95 %: {number(between[0])} to {number(between[1])}"] if between else []
         details += [f"annotators {number(row['human'])}" for c in ceilings.values() for row in c.rows if _is_overall(row, name)]
         facts.append({"label": label(name), "value": number(value) if np.isfinite(value) else DASH, "details": details})
