@@ -55,7 +55,11 @@ class Format:
         return [recording.id for recording in self.read(path)]
 
     def read(self, path: Path, entry: str | None = None, **options: Any) -> list[Recording]:
-        """Read one entry, or all of them. What was repaired or dropped is in each recording's `notes`."""
+        """Read one entry, or all of them.
+
+        What was repaired or dropped is in each recording's `notes`. Where the file does not state its frame rate and one is assumed,
+        `clock_origin` is ASSUMED.
+        """
         raise NotImplementedError
 
     def write(self, recordings: Sequence[Recording], path: Path, **options: Any) -> list[Note]:
