@@ -20,10 +20,11 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Ethogram
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.errors import EthobenchError, MismatchError, Note
 from ethobench.core.intervals import Intervals
 from ethobench.metrics._base import Array, ratio
 from ethobench.metrics.frames import f1, kappa, kappa_all
+from ethobench.metrics.labels import label_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +46,8 @@ class Agreement:
         Fleiss' kappa and Krippendorff's alpha by behaviour (empty name: all together).
     icc_count, icc_duration : dict of str to float
         Intraclass correlation of bout counts and of total durations over recordings; NaN with fewer than two.
+    notes : tuple of Note
+        Labels that only some annotators use: probably other names of the same behaviors.
     """
 
     annotators: tuple[str, ...]
@@ -54,6 +57,7 @@ class Agreement:
     alpha: dict[str, float]
     icc_count: dict[str, float]
     icc_duration: dict[str, float]
+    notes: tuple[Note, ...] = ()
 
     def table(self) -> pd.DataFrame:
         """Return the pairwise figures as a table."""
@@ -77,6 +81,7 @@ class Agreement:
             "behaviors": list(self.behaviors),
             "pairs": [{k: _plain(v) for k, v in row.items()} for row in self.pairs],
             **{name: {behavior or "all": _plain(value) for behavior, value in figures.items()} for name, figures in many.items()},
+            "notes": [str(note) for note in self.notes],
         }
 
 
@@ -130,6 +135,7 @@ def agreement(annotations: Mapping[str, Annotation] | Recordings | Dataset, *, t
         alpha_of,
         {ethogram[code].name: icc(_matrix(groups, names, code, durations=False)) for code in scored},
         {ethogram[code].name: icc(_matrix(groups, names, code, durations=True)) for code in scored},
+        tuple(label_notes(recordings)),
     )
 
 
