@@ -12,8 +12,7 @@ from ethobench.app.corrections import Corrections, plain
 from ethobench.app.entries import Entry
 from ethobench.app.project import Project
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
 from ethobench.datasets.collate import collate_quietly
@@ -107,16 +106,13 @@ def _open(sources: Sequence[str], rate: float | None, tell: Callable[[str], None
 
 
 def _collate(paths: Sequence[Path], rate: float | None, tell: Callable[[str], None]) -> list[Recording]:
-    """Match loose files by recording; an annotator without a name is called by the recording."""
-    collation = collate_quietly(paths, rate=rate)
-    for note in collation.notes:
-        tell(str(note))
+    """Match loose files by recording."""
+    collation = collate_quietly(paths, rate=rate, name_by_file=True)
+    for line in summarize_notes(collation.notes):
+        tell(line)
     if not collation.recordings:
         raise EthobenchError("there is nothing to look at: no file of a known format, and no video")
-    return [
-        r.copy(annotations={r.id if name == DEFAULT_ANNOTATOR else name: a for name, a in r.annotations.items()})
-        for r in collation.recordings
-    ]
+    return list(collation.recordings)
 
 
 def _parts(data: Dataset) -> list[_Part]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -43,27 +42,28 @@ def existing_store(path: Path) -> Store:
 
 
 class Notes:
-    """What reading noted, told at the end: notes of one kind once, with how many more there are."""
+    """Notes that are printed together at the end."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, list[str]] = {}
+        self._notes: list[Note] = []
 
-    def add(self, notes: Iterable[Note], where: object = "") -> None:
-        """Keep notes; those that differ only in figures are of one kind."""
-        for note in notes:
-            self._kinds.setdefault(re.sub(r"[\d.,]+", "#", note.message), []).append(f"{where}: {note}" if where else str(note))
+    def add(self, notes: Iterable[Note], where: object) -> None:
+        """Keep notes about a file."""
+        from ethobench.core.errors import Note
+
+        self._notes += [Note(note.message, f"{where}: {note.place}" if note.place else str(where)) for note in notes]
 
     def tell(self) -> None:
-        """Print the first note of each kind."""
-        for found in self._kinds.values():
-            tell_line(found[0] + (f" (and {len(found) - 1} more notes like this)" if len(found) > 1 else ""))
+        """Print the first note of each kind, with how many more there are."""
+        print_notes(self._notes)
 
 
 def print_notes(notes: Iterable[Note]) -> None:
     """Print the first note of each kind, with how many more there are."""
-    kinds = Notes()
-    kinds.add(notes)
-    kinds.tell()
+    from ethobench.core.errors import summarize_notes
+
+    for line in summarize_notes(notes):
+        tell_line(line)
 
 
 def tell_line(message: str) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ethobench.core import Annotation, Dataset
     from ethobench.core.errors import Note
-    from ethobench.datasets.collate import CollatedPairs
+    from ethobench.datasets.collate import CollatedPairs, RecordingPair
     from ethobench.metrics import Scores
 
 
@@ -101,7 +101,7 @@ def _score_dataset(
             reference = truth_of(data[name], annotator)
             if reference.rate == guesses[name].rate and reference.n_frames > guesses[name].n_frames:
                 both = {"the prediction": guesses[name], "the truth": reference}
-                equal, more = equalize_lengths(both, name, any_difference=False)
+                equal, more = equalize_lengths(both, name, stated=_stated(pair), any_difference=False)
                 guesses[name] = equal["the prediction"]
                 notes += more
     print_notes(notes)
@@ -126,11 +126,17 @@ def _score_files(
         prediction = _only(pair.predictions, name, scored=True)
         for key, reference in _references(pair.references, annotator, name).items():
             both = {"the prediction": prediction, "the truth": reference}
-            equal, more = equalize_lengths(both, name, any_difference=False) if prediction.rate == reference.rate else (both, [])
-            pairs[f"{name}@{key}" if key else name] = (equal["the prediction"], equal["the truth"])
-            notes += more
+            if prediction.rate == reference.rate:
+                both, more = equalize_lengths(both, name, stated=_stated(pair), any_difference=False)
+                notes += more
+            pairs[f"{name}@{key}" if key else name] = (both["the prediction"], both["the truth"])
     print_notes(notes)
     return score(pairs, **options)
+
+
+def _stated(pair: RecordingPair) -> list[str]:
+    """Return the sides whose files state the length of the recording."""
+    return [side for side, stated in zip(("the prediction", "the truth"), pair.stated_lengths, strict=True) if stated]
 
 
 def _matched(pred: Path, truth: Path | Dataset, rate: float | None, rename: dict[str, str]) -> CollatedPairs:

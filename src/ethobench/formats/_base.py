@@ -67,6 +67,11 @@ class Format:
         raise EthobenchError(f"{self.title} files cannot be written: the format holds no annotation of its own")
 
     @property
+    def per_frame(self) -> bool:
+        """Whether a file has a label for every frame, so that it is as long as the recording."""
+        return "annotations" in self.contents and "touching" not in self.keeps
+
+    @property
     def can_write(self) -> bool:
         """Whether the format has a writer."""
         return type(self).write is not Format.write
