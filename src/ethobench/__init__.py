@@ -68,7 +68,7 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'ethobench' has no attribute {name!r}")
     module = import_module(_WHERE[name])
-    value = module if module.__name__.endswith(f".{name}") else getattr(module, name)
+    value = getattr(module, name) if hasattr(module, name) else module
     globals()[name] = value
     return value
 

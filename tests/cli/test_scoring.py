@@ -152,7 +152,7 @@ def test_names_with_dots_and_new_folders(tmp_path):
     (tmp_path / "t" / "empty.txt").touch()
     done = ethobench("score", tmp_path / "p", tmp_path / "t", "--csv", tmp_path / "new" / "figures.csv")
     assert done.returncode == 0, done.stderr
-    assert "passed over" in done.stderr
+    assert "skipped, as no format recognises them: empty.txt" in done.stderr
     assert (tmp_path / "new" / "figures.csv").is_file()
 
 
@@ -190,7 +190,7 @@ def test_agreement_on_the_only_clock_there_is_and_of_a_manifest(folders, tmp_pat
     write_annotation(some(0, 2), tmp_path / "ben.csv", "intervals")
     done = ethobench("agreement", tmp_path / "anna.annot", tmp_path / "ben.csv", "--json")
     assert done.returncode == 0, done.stderr
-    assert "read on that of the others, 30 Hz" in done.stderr
+    assert "no frame rate is stated; using 30 Hz" in done.stderr
     lines = [f"m1,a,30,,{name},{who}" for name, who in (("anna.annot", "anna"), ("ben.csv", "ben"))]
     (tmp_path / "recordings.csv").write_text(
         "recording,individual,rate,signals,annotations,annotator\n" + "\n".join(lines) + "\n", encoding="utf-8"

@@ -242,11 +242,8 @@ class Matcher:
     def _path_within(self, item: Item) -> str:
         """Name an item by its folder within its source, and by the source where there are several."""
         source = self.sources[item.source]
-        folders = [
-            *([source.stem] if len(self.sources) > 1 else []),
-            *(item.path.parent.relative_to(source).parts if source.is_dir() else []),
-        ]
-        return "/".join([*folders, item.name])
+        folders = item.path.parent.relative_to(source).parts if source.is_dir() else ()
+        return "/".join([*([source.stem] if len(self.sources) > 1 else []), *folders, item.name])
 
     def _note_match_by_name(self, group: Group) -> None:
         """Note what speaks against a match by name, or makes it less certain."""
@@ -259,9 +256,8 @@ class Matcher:
             folders = {item.path.parent for item in group.items if item.source == number and item.annotations}
             if len(folders) > 1:
                 names = ", ".join(sorted(folder.name for folder in folders))
-                self.notes.append(
-                    Note(f"files of the same name are taken as annotators of one recording, named by folder: {names}", group.name)
-                )
+                message = f"files of the same name are taken as annotators of one recording, named by folder: {names}"
+                self.notes.append(Note(message, group.name))
 
     def _by_media(self, groups: list[Group]) -> list[Group]:
         """Join groups that are about the same media file, if each source has only one of them."""
@@ -337,6 +333,9 @@ class Matcher:
         if certain:
             if not (one_each and len(per_source) > 1):
                 return groups
+            if any(_contradict(first, second) for first, second in combinations(annotated, 2)):
+                self.notes.append(Note(f"different recordings, as lengths and media files differ: {_listed(annotated)}"))
+                return groups
         elif not self._is_one_recording(groups, items, anchors, one_each=one_each):
             return groups
         names = ", ".join(str(item) for item in items[:5]) + (f" and {len(items) - 5} more" if len(items) > 5 else "")
@@ -363,11 +362,11 @@ class Matcher:
         return True
 
     def _drop_copies(self, groups: list[Group]) -> None:
-        """Keep one of several files of a source that hold the same bouts, such as a BORIS project and the tables exported from it."""
+        """Keep one of several files of a folder that hold the same bouts, such as a BORIS project and the tables exported from it."""
         for group in groups:
             kept: list[Item] = []
             for item in group.items:
-                original = next((other for other in kept if other.source == item.source and _same_bouts(other, item)), None)
+                original = next((other for other in kept if _is_copy(item, other)), None)
                 if original is None:
                     kept.append(item)
                 else:
@@ -496,8 +495,13 @@ def _media_name(name: str) -> str:
     return PurePath(str(name).replace("\\", "/")).stem.casefold()
 
 
-def _same_bouts(first: Item, second: Item) -> bool:
-    if len(first.annotations) != 1 or len(second.annotations) != 1 or first.has_signals or second.has_signals:
+def _is_copy(first: Item, second: Item) -> bool:
+    """Whether two items of the same name hold the same bouts; two annotators may well agree that nothing happened."""
+    if (first.source, first.path.parent) != (second.source, second.path.parent) or first.annotator:
+        return False
+    if first.has_signals or second.has_signals:
+        return False
+    if len(first.annotations) != 1 or len(second.annotations) != 1:
         return False
     sides = [next(iter(item.annotations.values())) for item in (first, second)]
     bouts = [
@@ -506,7 +510,8 @@ def _same_bouts(first: Item, second: Item) -> bool:
         )
         for a in sides
     ]
-    return sides[0].rate == sides[1].rate and bouts[0] == bouts[1]
+    occurs = bool(bouts[0]) or first.path.suffix != second.path.suffix
+    return occurs and sides[0].rate == sides[1].rate and bouts[0] == bouts[1]
 
 
 def _listed(items: Sequence[Item]) -> str:
