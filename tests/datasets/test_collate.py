@@ -91,6 +91,35 @@ def test_a_number_is_no_affix(tmp_path):
     assert (found.pairs, found.only_predictions, found.only_references) == ({}, ("m1_2", "m2_2"), ("m1", "m2"))
 
 
+def test_several_names_with_an_affix_are_not_matched_with_one_without(tmp_path):
+    write(tmp_path / "truth" / "m1.csv")
+    for name in ("m1_control", "m1_drug"):
+        write(tmp_path / "pred" / f"{name}.csv")
+    found = collate_pairs(tmp_path / "pred", tmp_path / "truth")
+    assert found.pairs == {}
+    assert "not matched, as several names are the same but for an affix: 'm1_control', 'm1_drug'" in str(found.notes[0])
+
+
+def test_labels_of_other_length_belong_to_the_signals_of_the_same_name(tmp_path):
+    times = "\n".join(f"{i / 30},0.1,0.2,0.9" for i in range(600))
+    (tmp_path / "tags").mkdir()
+    (tmp_path / "tags" / "m1.csv").write_text(f"time,AccX,AccY,AccZ\n{times}\n", encoding="utf-8")
+    write(tmp_path / "labels" / "m1.csv", n=200)  # a label for every frame, so its length is known
+    (recording,) = collate_quietly(tmp_path).recordings
+    assert (recording.n_frames, recording.annotation().n_frames) == (600, 600)
+    assert recording.annotation().observed.frames.stop.tolist() == [200]
+
+
+def test_a_study_and_files(tmp_path):
+    """Recordings of a study keep their names and clocks; files follow them."""
+    write(tmp_path / "study" / "labels.csv", 1, format="tidy")
+    manifest = tmp_path / "study" / "recordings.csv"
+    manifest.write_text("recording,individual,rate,annotations,annotator\nm1,mouse,30,labels.csv,anna\n", encoding="utf-8")
+    write(tmp_path / "ben" / "m1.csv", 2, format="intervals")
+    collation = collate_quietly([tmp_path / "study", tmp_path / "ben"])
+    assert {r.id: (r.individual, r.rate, [*r.annotations]) for r in collation.recordings} == {"m1": ("mouse", 30, ["anna", "ben"])}
+
+
 def test_observations_of_one_media_file_are_one_recording(tmp_path):
     anna = write_project(tmp_path / "anna.boris", {"first": ("x.avi", [1, 2]), "second": ("y.avi", [3, 5])})
     ben = write_project(tmp_path / "ben.boris", {"video x": ("X.AVI", [1, 3]), "video y": ("y.avi", [4, 5])})

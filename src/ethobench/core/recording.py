@@ -107,6 +107,11 @@ class Recording:
         return self._signals
 
     @property
+    def has_signals(self) -> bool:
+        """Whether there are signals or poses, loaded or not."""
+        return self._signals is not None
+
+    @property
     def features(self) -> Signals | None:
         """Features that came with the data; loaded when first asked for."""
         if callable(self._features):

@@ -89,9 +89,9 @@ class Item:
         notes = () if self.recording is None else self.recording.notes
         return [Note(note.message, f"{self.path}{', ' + note.place if note.place else ''}") for note in notes]
 
-    @cached_property
+    @property
     def has_signals(self) -> bool:
-        return self.recording is not None and self.recording.signals is not None
+        return self.recording is not None and self.recording.has_signals
 
     @cached_property
     def media(self) -> frozenset[str]:
@@ -142,6 +142,14 @@ class Group:
         return {item.source for item in self.items}
 
     @property
+    def annotating_sources(self) -> set[int]:
+        return {item.source for item in self.items if item.annotations}
+
+    @property
+    def has_signals_or_video(self) -> bool:
+        return any(item.is_video or item.has_signals for item in self.items)
+
+    @property
     def media(self) -> frozenset[str]:
         return frozenset[str]().union(*(item.media for item in self.items))
 
@@ -161,7 +169,7 @@ class Matcher:
         for number, source in enumerate(sources):
             dataset = (datasets or {}).get(number)
             if dataset is not None or is_dataset(source):
-                self.items += self._read_dataset(number, source, dataset)
+                self.items += self._read_dataset(number, source, dataset, annotations_only)
             else:
                 self.items += self._read_files(number, source, annotations_only)
         self._name_by_subfolder()
@@ -177,11 +185,12 @@ class Matcher:
         self._use_one_clock(groups)
         return groups
 
-    def _read_dataset(self, number: int, path: Path, dataset: Dataset | None) -> list[Item]:
-        """List the annotated recordings of a study; `load_dataset` has warned of what was repaired."""
+    def _read_dataset(self, number: int, path: Path, dataset: Dataset | None, annotations_only: bool) -> list[Item]:
+        """List the recordings of a study; `load_dataset` has warned of what was repaired."""
         from ethobench.datasets import load_dataset
 
-        recordings = [r.copy(notes=()) for r in dataset or load_dataset(path) if r.annotations]
+        data = load_dataset(path) if dataset is None else dataset
+        recordings = [r.copy(notes=()) for r in data if r.annotations or not annotations_only]
         return [Item(number, path, r.id, r, named_inside=True, of_dataset=True) for r in recordings]
 
     def _read_files(self, number: int, source: Path, annotations_only: bool) -> list[Item]:
@@ -190,7 +199,7 @@ class Matcher:
         items = []
         for file in files:
             if file.suffix.lower() in VIDEO_SUFFIXES:
-                items.append(Item(number, file, file.stem))
+                items += [] if annotations_only else [Item(number, file, file.stem)]
                 continue
             reader = detect(file)
             if annotations_only and "annotations" not in reader.contents:
@@ -230,8 +239,10 @@ class Matcher:
                     clusters.append(home := Group(item.name))
                 home.items.append(item)
             if len(clusters) > 1:
+                paths = Counter(self._path_within(group.items[0]) for group in clusters)
                 for group in clusters:
-                    group.name = self._path_within(group.items[0])
+                    path = self._path_within(group.items[0])
+                    group.name = path if paths[path] == 1 else f"{path} ({group.items[0].path.name})"
                 files = ", ".join(str(group.items[0]) for group in clusters[:5])
                 self.notes.append(Note(f"different recordings, as lengths or media files differ: {files}", same[0].name))
             groups += clusters
@@ -265,7 +276,7 @@ class Matcher:
             sharing = [group for group in groups if media in group.media]
             if len(sharing) < 2:
                 continue
-            annotated = Counter(number for group in sharing for number in {item.source for item in group.items if item.annotations})
+            annotated = Counter(number for group in sharing for number in group.annotating_sources)
             names = ", ".join(repr(group.name) for group in sharing)
             if max(annotated.values(), default=0) > 1:
                 if len(annotated) > 1:
@@ -287,13 +298,16 @@ class Matcher:
             if len(alike) > 1 and self._can_be_one(alike):
                 groups = self._join_alike(groups, alike, core)
         for group in sorted(groups, key=lambda group: -len(_tokens(group.name))):
-            candidates = [other for other in groups if other is not group and _extends(_tokens(group.name), _tokens(other.name))]
-            if not candidates:
+            tokens = _tokens(group.name)
+            alike = [other for other in groups if other is not group and _nearest(other, groups) is group]
+            folders = Counter(n for other in alike for n in other.annotating_sources if self.sources[n].is_dir())
+            if not group.has_signals_or_video and max(folders.values(), default=0) > 1:
+                names = ", ".join(repr(other.name) for other in alike)
+                self.notes.append(Note(f"not matched, as several names are the same but for an affix: {names}", group.name))
                 continue
-            longest = max(len(_tokens(other.name)) for other in candidates)
-            nearest = [other for other in candidates if len(_tokens(other.name)) == longest]
-            if len(nearest) == 1 and self._can_be_one([nearest[0], group]):
-                groups = self._join_alike(groups, [nearest[0], group], _tokens(nearest[0].name))
+            for other in alike:
+                if self._can_be_one([group, other]):
+                    groups = self._join_alike(groups, [group, other], tokens)
         return groups
 
     def _can_be_one(self, groups: Sequence[Group]) -> bool:
@@ -305,8 +319,8 @@ class Matcher:
         items = [item for group in groups for item in group.items]
         files = Counter((item.source, item.path) for item in items)
         kinds = Counter("video" if item.is_video else "signals" for item in items if item.is_video or item.has_signals)
-        folders = Counter(n for g in groups for n in {i.source for i in g.items if i.annotations} if self.sources[n].is_dir())
-        apart = max(folders.values(), default=0) <= 1 or any(item.is_video or item.has_signals for item in groups[0].items)
+        folders = Counter(n for group in groups for n in group.annotating_sources if self.sources[n].is_dir())
+        apart = max(folders.values(), default=0) <= 1 or groups[0].has_signals_or_video
         return apart and max(files.values()) == 1 and max(kinds.values(), default=0) <= 1 and _lengths_agree(items)
 
     def _join_alike(self, groups: list[Group], alike: list[Group], core: tuple[str, ...]) -> list[Group]:
@@ -347,7 +361,7 @@ class Matcher:
         if len(videos) > 1 or len(signals) > 1:
             return False
         explicit = all(not self.sources[item.source].is_dir() for item in items)
-        anchored = bool(anchors) and (explicit or not any(_is_anchored(group) for group in groups))
+        anchored = bool(anchors) and (explicit or not any(g.has_signals_or_video and g.annotating_sources for g in groups))
         if not (anchored or (one_each and len(self.sources) > 1)):
             return False
         named = [item for item in items if item.media and not item.is_video]
@@ -377,7 +391,7 @@ class Matcher:
         """Read files without a frame rate of their own at the rate of those they are matched with."""
         stated = _clocks(self.items)
         for group in groups:
-            without = [item for item in group.items if item.recording is not None and not item.has_clock]
+            without = [item for item in group.items if item.recording is not None and not item.has_clock and not item.of_dataset]
             if not without:
                 continue
             clocks = _clocks(group.items) or self._video_clock(group) or stated
@@ -453,9 +467,13 @@ def _extends(longer: tuple[str, ...], shorter: tuple[str, ...]) -> bool:
     )
 
 
-def _is_anchored(group: Group) -> bool:
-    """Whether annotations are matched with a video, poses or signals."""
-    return any(item.is_video or item.has_signals for item in group.items) and any(item.annotations for item in group.items)
+def _nearest(group: Group, groups: Iterable[Group]) -> Group | None:
+    """Return the group whose name is the longest that the name of another one extends, if there is only one."""
+    tokens = _tokens(group.name)
+    shorter = [other for other in groups if other is not group and _extends(tokens, _tokens(other.name))]
+    longest = max((len(_tokens(other.name)) for other in shorter), default=0)
+    nearest = [other for other in shorter if len(_tokens(other.name)) == longest]
+    return nearest[0] if len(nearest) == 1 else None
 
 
 def _lengths_agree(items: Iterable[Item]) -> bool:
@@ -481,6 +499,8 @@ def _contradict(first: Item, second: Item) -> bool:
     Those of one folder are, if their media files are the same and their lengths agree. Those of two, each of which names its recordings
     once, are even if one of these differs.
     """
+    if not (first.annotations and second.annotations):
+        return False
     lengths = first.n_frames > 0 and second.n_frames > 0 and not _same_length(first, second)
     media = bool(first.media and second.media) and not (first.is_video or second.is_video) and not _related(first.media, second.media)
     return (lengths or media) if first.source == second.source else (lengths and media)

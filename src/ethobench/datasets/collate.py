@@ -26,6 +26,7 @@ recording are unobserved in the remaining frames.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -207,9 +208,10 @@ def collate_pairs(
         names |= _annotator_names([[item for item in group.items if item.source == side] for group in groups], sources)
     pairs: dict[str, RecordingPair] = {}
     unmatched: tuple[list[str], list[str]] = ([], [])
+    named = Counter(name for group in groups for name in {item.name for item in group.items if item.source == 1})
     for group in groups:
         sides = [[item for item in group.items if item.source == side] for side in range(2)]
-        name = sides[1][0].name if sides[1] else group.name
+        name = sides[1][0].name if sides[1] and named[sides[1][0].name] == 1 else group.name
         if not (sides[0] and sides[1]):
             unmatched[0 if sides[0] else 1].append(name)
             continue
