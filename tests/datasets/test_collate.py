@@ -145,7 +145,17 @@ def test_two_files_are_one_recording_unless_lengths_or_media_files_differ(tmp_pa
     x = write_project(tmp_path / "x.boris", {"one": ("x.avi", [1, 2])})
     y = write_project(tmp_path / "y.boris", {"two": ("y.avi", [1, 2])})
     assert [*matched(x, y)] == ["one", "two"]
-    assert "different media files" in notes(x, y)
+    assert "media files differ" in notes(x, y)
+
+
+def test_numbers_in_names_tell_recordings_apart_unless_there_is_one_video_or_paths_are_annotators(tmp_path):
+    files = [write(tmp_path / f"m{i}.csv", i) for i in (1, 2, 3)]
+    assert len(matched(*files)) == 3
+    assert "names differ in a number" in notes(*files)
+    assert matched(*files, same_recording=True) == {"m1": ["m1", "m2", "m3"]}
+    times = "\n".join(f"{i / 30},0.1,0.2,0.9" for i in range(600))
+    (tmp_path / "tag.csv").write_text(f"time,AccX,AccY,AccZ\n{times}\n", encoding="utf-8")
+    assert [len(names) for names in matched(*files, tmp_path / "tag.csv").values()] == [3]
 
 
 def test_the_same_name_for_different_videos_is_no_match(tmp_path):

@@ -181,7 +181,7 @@ class Matcher:
         groups = self._by_media(groups)
         if same_recording is not False:
             groups = self._by_affix(groups)
-            groups = self._as_one_recording(groups, certain=bool(same_recording) and len(self.sources) == 2)
+            groups = self._as_one_recording(groups, intended=bool(same_recording))
         self._use_one_clock(groups)
         return groups
 
@@ -332,48 +332,35 @@ class Matcher:
         joined[[id(group) for group in joined].index(id(alike[0]))].name = name
         return joined
 
-    def _as_one_recording(self, groups: list[Group], *, certain: bool) -> list[Group]:
-        """Join all groups if they can only be one recording (or are, for certain, whatever their lengths and media)."""
+    def _as_one_recording(self, groups: list[Group], *, intended: bool) -> list[Group]:
+        """Join all groups if they can only be one recording; `intended` if paths that hold one recording each are meant to be the same."""
         items = [item for group in groups for item in group.items]
-        if len(groups) < 2:
+        if len(groups) < 2 or not self._may_be_one_recording(groups, items):
             return groups
         annotated = [item for item in items if item.annotations]
-        per_source = Counter(item.source for item in annotated)
-        one_each = all(count == 1 for count in per_source.values()) and all(len(item.annotations) == 1 for item in annotated)
-        by_file = Counter((item.source, item.path) for item in items)
-        anchors = [item for item in items if item.is_video or item.has_signals]
-        if any(count > 1 for count in by_file.values()):
+        if intended and len(self.sources) == 2:
+            differing = any(_contradict(first, second) for first, second in combinations(annotated, 2))
+            reason = f"lengths and media files differ: {_listed(annotated)}" if differing else ""
+        else:
+            reason = _difference(items, numbers=not intended)
+        if reason:
+            self.notes.append(Note(f"different recordings, as {reason}"))
             return groups
-        if certain:
-            if not (one_each and len(per_source) > 1):
-                return groups
-            if any(_contradict(first, second) for first, second in combinations(annotated, 2)):
-                self.notes.append(Note(f"different recordings, as lengths and media files differ: {_listed(annotated)}"))
-                return groups
-        elif not self._is_one_recording(groups, items, anchors, one_each=one_each):
-            return groups
-        names = ", ".join(str(item) for item in items[:5]) + (f" and {len(items) - 5} more" if len(items) > 5 else "")
-        self.notes.append(Note(f"taken as one recording, as each holds only one: {names}"))
+        self.notes.append(Note(f"taken as one recording, as each holds only one: {_listed(items)}"))
         return _joined(groups, groups)
 
-    def _is_one_recording(self, groups: list[Group], items: list[Item], anchors: list[Item], *, one_each: bool) -> bool:
-        videos, signals = [i for i in anchors if i.is_video], [i for i in anchors if i.has_signals]
-        if len(videos) > 1 or len(signals) > 1:
+    def _may_be_one_recording(self, groups: Sequence[Group], items: Sequence[Item]) -> bool:
+        """Whether each file holds one recording, and there is one video or pose file for all of them or one annotation for each path."""
+        files = Counter((item.source, item.path) for item in items)
+        kinds = Counter("video" if item.is_video else "signals" for item in items if item.is_video or item.has_signals)
+        if max(files.values()) > 1 or max(kinds.values(), default=0) > 1:
             return False
         explicit = all(not self.sources[item.source].is_dir() for item in items)
-        anchored = bool(anchors) and (explicit or not any(g.has_signals_or_video and g.annotating_sources for g in groups))
-        if not (anchored or (one_each and len(self.sources) > 1)):
-            return False
-        named = [item for item in items if item.media and not item.is_video]
-        if any(not _related(first.media, second.media) for first, second in combinations(named, 2)):
-            self.notes.append(Note("different recordings, as the files name different media files: " + _listed(named)))
-            return False
-        if not _lengths_agree(items):
-            texts = [f"{item} {f'{item.seconds:g} s' if item.has_clock else f'{item.n_frames} frames'}" for item in items if item.n_frames]
-            lengths = ", ".join(texts)
-            self.notes.append(Note(f"different recordings, as the lengths differ: {lengths}"))
-            return False
-        return True
+        anchored = bool(kinds) and (explicit or not any(g.has_signals_or_video and g.annotating_sources for g in groups))
+        annotated = [item for item in items if item.annotations]
+        sources = Counter(item.source for item in annotated)
+        one_each = len(sources) > 1 and max(sources.values()) == 1 and all(len(item.annotations) == 1 for item in annotated)
+        return anchored or one_each
 
     def _drop_copies(self, groups: list[Group]) -> None:
         """Keep one of several files of a folder that hold the same bouts, such as a BORIS project and the tables exported from it."""
@@ -399,7 +386,9 @@ class Matcher:
                 continue
             rate, origin, path = clocks[0]
             for item in without:
-                if item.recording is not None and item.recording.rate != rate:
+                if item.recording is not None and item.recording.rate == rate:
+                    item.recording.clock_origin = origin
+                elif item.recording is not None:
                     self.notes.append(Note(f"no frame rate is stated; using {rate:g} Hz, the rate of {path}", str(item.path)))
                     item.read_again(rate, origin)
 
@@ -493,6 +482,22 @@ def _same_length(first: Item, second: Item) -> bool:
     return False
 
 
+def _difference(items: Sequence[Item], *, numbers: bool) -> str:
+    """Say why files are not one recording: media files, lengths or, with `numbers` and without a video or poses, numbers in names."""
+    named = [item for item in items if item.media and not item.is_video]
+    if any(not _related(first.media, second.media) for first, second in combinations(named, 2)):
+        return f"media files differ: {_listed(named)}"
+    if not _lengths_agree(items):
+        texts = [
+            f"{item.path} ({f'{item.seconds:g} s' if item.has_clock else f'{item.n_frames} frames'})" for item in items if item.n_frames
+        ]
+        return f"lengths differ: {', '.join(texts[:5])}"
+    patterns = Counter(re.sub(r"\d+", "#", item.name) for item in items)
+    if numbers and max(patterns.values()) > 1 and not any(item.is_video or item.has_signals for item in items):
+        return f"names differ in a number: {_listed(items)}"
+    return ""
+
+
 def _contradict(first: Item, second: Item) -> bool:
     """Whether two items of the same name cannot be one recording.
 
@@ -535,4 +540,7 @@ def _is_copy(first: Item, second: Item) -> bool:
 
 
 def _listed(items: Sequence[Item]) -> str:
-    return ", ".join(f"{item.path} ({min(item.media)})" for item in items[:5])
+    """List the files of some items, with the media files that they name."""
+    media = ["" if item.is_video or not item.media else f" ({min(item.media)})" for item in items]
+    texts = [f"{item.path}{name}" for item, name in zip(items, media, strict=True)]
+    return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")

@@ -12,7 +12,8 @@ Matching
    ``DLC1_donnie`` in another are one recording if every name in each folder has the same affix. An affix that is only a number is
    none: ``m1_2`` is another recording than ``m1``.
 4. **Only one recording.** Files that hold one recording each are the same recording if at most one is a video and at most one holds
-   poses or signals, their lengths agree, and they do not name different media files.
+   poses or signals, their lengths agree, they do not name different media files, and their names differ in more than a number.
+   ``agreement anna.csv ben.csv`` and ``score model.csv human.csv`` say that the two are the same recording.
 
 Every match that does not rest on equal names is reported in a note.
 
@@ -356,38 +357,30 @@ def _named_annotations(items: Iterable[Item], names: AnnotatorNames) -> dict[str
 
 def _merge(group: Group, names: AnnotatorNames, rate: float | None, notes: list[Note]) -> Recording:
     """Make one recording of all items of a group."""
-    video = next((item.path for item in group.items if item.is_video), None)
-    items = [item for item in group.items if item.recording is not None]
-    if not items:
+    recordings = [item.recording for item in group.items if item.recording is not None]
+    if not recordings:
         return _recording_of_video(group, rate)
-    main = next((item for item in items if item.has_signals), items[0]).recording
-    assert main is not None  # noqa: S101
-    annotations = _named_annotations(items, names)
-    clock, origin = main.rate, main.clock_origin
-    for item in items:
-        if clock is None and item.recording is not None and item.recording.rate is not None:
-            clock, origin = item.recording.rate, item.recording.clock_origin
-            if origin is ClockOrigin.ASSUMED:
-                notes.append(Note(f"no file states a frame rate; assuming {clock:g} Hz (give the rate to change that)", group.name))
-    lengths = [_frames_at(item.recording, clock) for item in items if item.recording is not None]
-    n_frames = max((n for n in lengths if n is not None), default=None)
-    on_clock = {name: a for name, a in annotations.items() if a.rate == clock}
-    stated = {names[id(item), who] for item in items if item.length_stated for who in item.annotations}
+    main = next((r for r in recordings if r.has_signals), recordings[0])
+    timed = next((r for r in (main, *recordings) if r.rate is not None), main)
+    if main.rate is None and timed.rate is not None and timed.clock_origin is ClockOrigin.ASSUMED:
+        notes.append(Note(f"no file states a frame rate; assuming {timed.rate:g} Hz (give the rate to change that)", group.name))
+    n_frames = max((n for r in recordings if (n := _frames_at(r, timed.rate)) is not None), default=None)
+    annotations = _named_annotations(group.items, names)
+    stated = {names[id(item), who] for item in group.items if item.length_stated for who in item.annotations}
+    on_clock = {name: a for name, a in annotations.items() if a.rate == timed.rate}
     equal, more = equalize_lengths(on_clock, group.name, n_frames=n_frames, stated=stated)
     notes += more
-    individuals = [i.recording.individual for i in items if i.recording is not None]
-    plain = {name for i in items if i.recording is not None for name in (i.recording.id, recording_name(i.path))}
-    individual = next((name for name in individuals if name not in plain), "")
+    defaults = {name for item in group.items if item.recording is not None for name in (item.recording.id, recording_name(item.path))}
     return main.copy(
         id=group.name,
-        individual=individual,
+        individual=next((r.individual for r in recordings if r.individual not in defaults), ""),
         annotations={**annotations, **equal},
-        subjects=tuple(dict.fromkeys(s for item in items if item.recording is not None for s in item.recording.subjects)),
-        rate=clock,
+        subjects=tuple(dict.fromkeys(subject for r in recordings for subject in r.subjects)),
+        rate=timed.rate,
         n_frames=n_frames,
-        video=video or main.video,
-        notes=tuple(note for item in items for note in item.notes),
-        clock_origin=origin,
+        video=next((item.path for item in group.items if item.is_video), main.video),
+        notes=tuple(note for item in group.items for note in item.notes),
+        clock_origin=timed.clock_origin,
     )
 
 
