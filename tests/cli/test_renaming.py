@@ -86,6 +86,11 @@ def test_predictions_with_other_names_against_a_manifest(raters, tmp_path):
     assert "--rename i=interact" in ethobench("score", raters[0], manifest).stderr
     done = ethobench("score", raters[0], manifest, "--rename", "i=interact", "--json")
     assert json.loads(done.stdout)["overall"]["f1"] == pytest.approx(0.9), done.stderr
+    swapped = tmp_path / "anna" / "recordings.csv"
+    swapped.write_text(manifest.read_text(encoding="utf-8").replace("ben/", "").replace(",ben", ",anna"), encoding="utf-8")
+    done = ethobench("score", raters[1], swapped, "--rename", "i=interact", "--json")
+    assert json.loads(done.stdout)["overall"]["f1"] == pytest.approx(0.9), done.stderr
+    assert "no behaviour 'x'" in ethobench("score", raters[1], swapped, "--rename", "x=interact").stderr
     (tmp_path / "ethogram.csv").write_text("behavior,alias\nsocial,interact;i\n", encoding="utf-8")
     with pytest.warns(ReadWarning, match="'interact' is read as 'social'"):
         done = ethobench("score", raters[0], manifest, "--rename", "i=social", "--json")

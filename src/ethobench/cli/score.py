@@ -90,7 +90,9 @@ def _score_dataset(
     from ethobench.models import truth_of
 
     data = load_dataset(truth, rename=rename, check_rename=False)
-    matched = _matched(pred, data, rate, rename)
+    matched = _matched(pred, data, rate, rename, check_rename=False)
+    if missing := {old: new for old, new in rename.items() if old not in matched.labels}:
+        load_dataset(truth, rename=missing)  # an error, if the study does not have them either
     if matched.only_predictions:
         raise NotFoundError(f"{truth} has no annotated recording {', '.join(matched.only_predictions[:5])}; it has: {_some_ids(data)}")
     guesses: dict[str, Annotation] = {}
@@ -139,10 +141,10 @@ def _stated(pair: RecordingPair) -> list[str]:
     return [side for side, stated in zip(("the prediction", "the truth"), pair.stated_lengths, strict=True) if stated]
 
 
-def _matched(pred: Path, truth: Path | Dataset, rate: float | None, rename: dict[str, str]) -> CollatedPairs:
+def _matched(pred: Path, truth: Path | Dataset, rate: float | None, rename: dict[str, str], *, check_rename: bool = True) -> CollatedPairs:
     from ethobench.datasets.collate import collate_pairs
 
-    matched = collate_pairs(pred, truth, rate=rate, rename=rename)
+    matched = collate_pairs(pred, truth, rate=rate, rename=rename, check_rename=check_rename)
     print_notes(matched.reader_notes)
     print_notes(matched.notes)
     return matched

@@ -102,6 +102,8 @@ class CollatedPairs:
         Recordings that one side lacks.
     reader_notes, notes : tuple of Note
         What the readers repaired; what was matched other than by equal names, and what was skipped.
+    labels : tuple of str
+        All behaviors of both sides, before any were renamed.
     """
 
     pairs: Mapping[str, RecordingPair]
@@ -109,6 +111,7 @@ class CollatedPairs:
     only_references: tuple[str, ...] = ()
     reader_notes: tuple[Note, ...] = ()
     notes: tuple[Note, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 def collate(
@@ -183,7 +186,12 @@ def collate_quietly(
 
 
 def collate_pairs(
-    predictions: str | Path, references: str | Path | Dataset, *, rate: float | None = None, rename: Mapping[str, str] | None = None
+    predictions: str | Path,
+    references: str | Path | Dataset,
+    *,
+    rate: float | None = None,
+    rename: Mapping[str, str] | None = None,
+    check_rename: bool = True,
 ) -> CollatedPairs:
     """Match the recordings of two sides: files, folders of files, or studies.
 
@@ -196,6 +204,8 @@ def collate_pairs(
         Frames per second of files that do not state it.
     rename : mapping of str to str, optional
         Behaviors to rename on either side, old name to new name.
+    check_rename : bool
+        Whether an old name that neither side has is an error.
     """
     dataset = references if isinstance(references, Dataset) else None
     sources = [Path(predictions), Path(references.source or references.name) if isinstance(references, Dataset) else Path(references)]
@@ -219,13 +229,15 @@ def collate_pairs(
         stated = (all(item.length_stated for item in sides[0]), all(item.length_stated for item in sides[1]))
         pairs[name] = RecordingPair(_named_annotations(sides[0], names), _named_annotations(sides[1], names), stated)
     if rename:
-        check_renames(rename, (a.ethogram for item in matcher.items for a in item.annotations.values()))
+        if check_rename:
+            check_renames(rename, (a.ethogram for item in matcher.items for a in item.annotations.values()))
         pairs = {
             name: replace(pair, predictions=_renamed(pair.predictions, rename), references=_renamed(pair.references, rename))
             for name, pair in pairs.items()
         }
     reader_notes = tuple(note for group in groups for item in group.items for note in item.notes)
-    return CollatedPairs(pairs, tuple(unmatched[0]), tuple(unmatched[1]), reader_notes, tuple(matcher.notes))
+    labels = tuple(dict.fromkeys(name for item in matcher.items for a in item.annotations.values() for name in a.ethogram.names))
+    return CollatedPairs(pairs, tuple(unmatched[0]), tuple(unmatched[1]), reader_notes, tuple(matcher.notes), labels)
 
 
 def rename_behaviors(recordings: Iterable[Recording], names: Mapping[str, str]) -> list[Recording]:
