@@ -152,6 +152,7 @@ def collate(
     --------
     Two people annotated the same video, in a folder each:
 
+    >>> from ethobench import write_annotation
     >>> for person in ("anna", "ben"):
     ...     _ = write_annotation(annotation, folder / person / "mouse1.csv")
     >>> data = collate([folder / "anna", folder / "ben"])
