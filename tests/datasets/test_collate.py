@@ -100,11 +100,12 @@ def test_several_names_with_an_affix_are_not_matched_with_one_without(tmp_path):
     assert "not matched, as several names are the same but for an affix: 'm1_control', 'm1_drug'" in str(found.notes[0])
 
 
-def test_labels_of_other_length_belong_to_the_signals_of_the_same_name(tmp_path):
+@pytest.mark.parametrize("format", ["onehot", "tidy"])
+def test_labels_of_other_length_belong_to_the_signals_of_the_same_name(format, tmp_path):
     times = "\n".join(f"{i / 30},0.1,0.2,0.9" for i in range(600))
     (tmp_path / "tags").mkdir()
     (tmp_path / "tags" / "m1.csv").write_text(f"time,AccX,AccY,AccZ\n{times}\n", encoding="utf-8")
-    write(tmp_path / "labels" / "m1.csv", n=200)  # a label for every frame, so its length is known
+    write(tmp_path / "labels" / "m1.csv", n=200, format=format)  # all 200 frames are labelled, so the others were not observed
     (recording,) = collate_quietly(tmp_path).recordings
     assert (recording.n_frames, recording.annotation().n_frames) == (600, 600)
     assert recording.annotation().observed.frames.stop.tolist() == [200]

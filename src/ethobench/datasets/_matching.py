@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import TypeAlias
 
 from ethobench.core import Annotation, ClockOrigin, Dataset, Recording
+from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.video import VIDEO_SUFFIXES, probe
 from ethobench.datasets.manifest import MANIFEST
@@ -73,7 +74,7 @@ class Item:
     named_inside: bool = False
     annotator: str = ""  # for annotations whose file names no annotator
     of_dataset: bool = False
-    length_stated: bool = False  # the file has a label for every frame
+    length_stated: bool = False  # the file has a label for every frame, or states its length and labels all of it
 
     @property
     def annotations(self) -> Mapping[str, Annotation]:
@@ -209,7 +210,8 @@ class Matcher:
             for index, recording in enumerate(recordings):
                 if recording.annotations or not annotations_only:
                     name = recording.id if inside else recording_name(file)
-                    items.append(Item(number, file, name, recording, index, inside, length_stated=reader.per_frame))
+                    stated = reader.per_frame or ("length" in reader.keeps and _labels_every_frame(recording))
+                    items.append(Item(number, file, name, recording, index, inside, length_stated=stated))
         return items
 
     def _name_by_subfolder(self) -> None:
@@ -518,6 +520,11 @@ def _related(first: frozenset[str], second: frozenset[str]) -> bool:
 
 def _media_name(name: str) -> str:
     return PurePath(str(name).replace("\\", "/")).stem.casefold()
+
+
+def _labels_every_frame(recording: Recording) -> bool:
+    """Whether bouts cover all frames, so that an end without a bout would not have been left out."""
+    return all(iv.total(iv.union(iv.Intervals(a.start, a.stop))) == a.n_frames for a in recording.annotations.values())
 
 
 def _is_copy(first: Item, second: Item) -> bool:

@@ -87,7 +87,7 @@ class RecordingPair:
 
     predictions: Mapping[str, Annotation]
     references: Mapping[str, Annotation]
-    stated_lengths: tuple[bool, bool] = (False, False)  # whether the files of either side have a label for every frame
+    stated_lengths: tuple[bool, bool] = (False, False)  # whether the files of either side state the length
 
 
 @dataclass(frozen=True)
