@@ -12,6 +12,7 @@ from ethobench import Annotation, Poses, read_annotation, write_annotation
 from ethobench.app.opening import open_project
 from ethobench.app.traces import bones, lanes_of, pose_facts, pose_frames
 from ethobench.core.errors import EthobenchError
+from tests.video_files import write_video
 
 N, RATE = 600, 10
 
@@ -216,6 +217,20 @@ def test_real_recordings(data, tmp_path, monkeypatch):
     assert banos.entry(0).disagreement == pytest.approx(0.078, abs=0.001)
     raters = open_project([str(data / "boris_two_raters" / who / "DLC1.csv") for who in ("brett_initial", "donnie_initial")])
     assert [t.name for t in raters.entry(0).tracks] == ["brett_initial", "donnie_initial"]
+
+
+def test_loose_files_have_the_clock_and_length_of_their_video(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_video(tmp_path / "m1.webm", 60, 20)
+    (tmp_path / "m1.csv").write_text("behavior,start,stop\nrun,0.5,1.0\n", encoding="utf-8")
+    (entry,) = open_project(["m1.csv", "m1.webm"]).entries
+    assert entry.n_frames / entry.rate == 3
+    assert entry.track("m1").annotation.observed.is_whole(entry.n_frames)
+    assert any("observed to the end of the video" in note for note in entry.notes)
+    head = "scorer,net,net,net\nbodyparts,nose,nose,nose\ncoords,x,y,likelihood\n"
+    (tmp_path / "m1.csv").write_text(head + "".join(f"{i},{i},{i},0.9\n" for i in range(60)), encoding="utf-8")
+    (entry,) = open_project(["m1.csv", "m1.webm"]).entries
+    assert (entry.rate, entry.n_frames, entry.locked) == (20, 60, "")
 
 
 def test_a_video_alone_can_be_labelled(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from ethobench import read_recordings
 from ethobench.app.opening import open_project
 from ethobench.app.security import new_token
 from ethobench.app.server import static_files
+from ethobench.core.errors import ReadWarning
 from ethobench.formats import formats
 
 pytestmark = pytest.mark.slow
@@ -263,7 +264,8 @@ def test_a_video_is_served_in_parts_and_only_from_inside(lab, tmp_path, serving)
         for i, video in enumerate(["m1.mp4", "../secret.mp4", "link.mp4", "../passwords.txt", "m1_ben.csv"])
     )
     (lab / "recordings.csv").write_text(f"recording,individual,rate,annotations,annotator,video\n{rows}", encoding="utf-8")
-    client = serving(open_project([str(lab)]))
+    with pytest.warns(ReadWarning, match="neither frame rate nor length"):
+        client = serving(open_project([str(lab)]))
     status, headers, got = client.request(f"{API}/recordings/0/video", Range="bytes=256-511")
     assert (status, got, headers["content-type"]) == (206, bytes(range(256)), "video/mp4")
     assert headers["content-range"] == "bytes 256-511/10240"
@@ -275,7 +277,8 @@ def test_a_video_is_served_in_parts_and_only_from_inside(lab, tmp_path, serving)
         facts = client.get(f"recordings/{place}")
         assert not facts["video"]
         assert "outside the opened folders" in facts["video_note"]
-    allowed = serving(open_project([str(lab)], videos=[tmp_path]))
+    with pytest.warns(ReadWarning, match="neither frame rate nor length"):
+        allowed = serving(open_project([str(lab)], videos=[tmp_path]))
     assert allowed.request(f"{API}/recordings/1/video")[2] == b"secret"
     assert allowed.request(f"{API}/recordings/3/video")[0] == 404
 

@@ -13,6 +13,7 @@ import pytest
 
 from ethobench import Annotation, Ethogram, Recording, read_annotation, read_recordings, write_recordings
 from ethobench.cli.convert import file_names
+from tests.video_files import write_video
 
 pytestmark = pytest.mark.slow  # each command starts a process
 
@@ -55,6 +56,18 @@ def test_inspect(two):
     assert "rest 3 (1 s)" in done.stdout
     facts = json.loads(ethobench("inspect", two, "--json").stdout)
     assert facts[0]["recordings"][0]["annotators"]["annotator"]["behaviors"]["run"]["bouts"] == 3
+
+
+def test_a_manifest_of_videos_has_their_clocks(tmp_path):
+    write_video(tmp_path / "m1.webm", 60, 20)
+    manifest = tmp_path / "recordings.csv"
+    manifest.write_text("recording,video\nm1,m1.webm\n", encoding="utf-8")
+    assert "m1: 60 frames at 20 Hz = 3 s" in ethobench("inspect", manifest).stdout
+    assert "1 recordings of 1 individuals, 60 frames" in ethobench("datasets", "show", tmp_path).stdout
+    for command in (["budget", manifest], ["train", tmp_path, "--model", "rf", "--out", tmp_path / "model"]):
+        done = ethobench(*command)
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+        assert "annotated" in done.stderr
 
 
 def test_mistakes_are_one_line_and_exit_code_1(tmp_path):

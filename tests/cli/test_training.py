@@ -156,3 +156,19 @@ def test_behaviors_can_be_renamed_for_training(study, tmp_path):
     unknown = ethobench("train", study, "--model", "chance", "--out", tmp_path / "other", "--rename", "nothing=renamed")
     assert unknown.returncode == 1
     assert "no behaviour 'nothing' in the ethogram" in unknown.stderr
+
+
+@pytest.mark.parametrize("model", ["rf", "boost"])
+def test_a_gap_in_a_tag_is_not_labelled(study, tmp_path, model):
+    made = ethobench("train", study, "--model", model, "--no-evaluate", "--out", tmp_path / "model")
+    assert made.returncode == 0, made.stderr
+    first = load_dataset(study).recordings[0]
+    header, *rows = (study / f"{first.id}.csv").read_text(encoding="utf-8").splitlines()
+    kept = [row for row in rows if not 20 <= float(row.split(",")[0]) < 40]
+    (tmp_path / "gap.csv").write_text("\n".join([header, *kept]) + "\n", encoding="utf-8")
+    done = ethobench("predict", tmp_path / "model", tmp_path / "gap.csv", "--rate", first.rate, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "20.0 s (33.3%) not predicted and left unobserved" in done.stdout
+    budget = json.loads(ethobench("budget", tmp_path / "out" / "gap.csv", "--json").stdout)
+    rows = budget["rows"] if isinstance(budget, dict) else budget
+    assert sum(row["seconds"] for row in rows) == pytest.approx(40, abs=0.2)

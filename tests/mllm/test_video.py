@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.mllm._digits import glyph_rows
 from ethobench.core.video import probe
+from ethobench.mllm._digits import glyph_rows
 from ethobench.mllm.video import cut, jpeg, pictures
 
 pytestmark = pytest.mark.slow

@@ -53,9 +53,10 @@ class Api:
             f"{one}/export": self.export,
             f"{one}/video": self.video,
         }
+        changes = (self.start, self.edit, self.watch, self.undo, self.redo)
         return [
             *(Route(path, _told(answer), methods=["GET"]) for path, answer in reads.items()),
-            *(Route(f"{one}/{c.__name__}", _changing(c), methods=["POST"]) for c in (self.start, self.edit, self.undo, self.redo)),
+            *(Route(f"{one}/{change.__name__}", _changing(change), methods=["POST"]) for change in changes),
         ]
 
     def overview(self, request: Request) -> Response:
@@ -137,6 +138,13 @@ class Api:
         if not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits) or not isinstance(revision, int):
             raise EthobenchError("a change has a revision and a list of edits")
         return self._track(place, self.project.edit(place, str(body.get("track")), revision, edits).name)
+
+    def watch(self, place: int, body: dict[str, Any]) -> Any:
+        """Count what was played or stepped through as observed."""
+        subject = body.get("subject")
+        if subject is not None and not isinstance(subject, str):
+            raise EthobenchError(f"the subject is a name, not {subject!r}")
+        return self._track(place, self.project.watch(place, str(body.get("track")), body.get("spans"), subject).name)
 
     def undo(self, place: int, body: dict[str, Any]) -> Any:
         """Take a change back."""

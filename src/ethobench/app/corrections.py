@@ -67,9 +67,15 @@ class Corrections:
 
         Raises
         ------
+        EthobenchError
+            If the annotation has no frames: the length of the recording is unknown.
         MismatchError
             If somebody else changed the file since it was last read or written here.
         """
+        if annotation.n_frames < 1:
+            raise EthobenchError(
+                f"nothing is saved for {recording.id!r}: its length is unknown (no signals, and no video that can be read)"
+            )
         key = (recording.id, annotator)
         known = self._saved.get(key)
         if known is None:

@@ -21,7 +21,7 @@ class Drawing:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        self._kept: dict[tuple[str, str, int], TrackTiles | ProbabilityTiles] = {}
+        self._kept: dict[tuple[str, str, tuple[int, int]], TrackTiles | ProbabilityTiles] = {}
         self._lock = threading.Lock()
 
     def tile(self, lane: str, level: int, index: int) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Drawing:
         return tiles.tile(edges)
 
     def _tiles(self, kind: str, track: Track, subject: str | None) -> TrackTiles | ProbabilityTiles | None:
-        key = (kind, f"{track.name}\n{subject}", track.revision)
+        key = (kind, f"{track.name}\n{subject}", track.version)
         with self._lock:
             if key not in self._kept:
                 if kind == "track":

@@ -1,23 +1,25 @@
 """Changes that a person makes to an annotation; each returns a new one and leaves the old one alone.
 
-What is marked or cleared has been looked at, so its frames become observed; `hide` takes that back.
+What is marked or cleared has been looked at, so its frames become observed; `hide` takes that back. `add_observed` and
+`remove_observed` change what counts as observed and leave the bouts alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ethobench.core import Annotation
+from ethobench.core import Annotation, Observed
+from ethobench.core import Track as ObservedTrack
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.core.intervals import BoolArray, IntArray
+from ethobench.core.intervals import BoolArray, IntArray, Intervals
 
 Edit: TypeAlias = Mapping[str, Any]
-KINDS = ("mark", "clear", "hide", "observe")
+KINDS = ("mark", "clear", "hide", "observe", "unobserve")
 
 
 def apply_edits(annotation: Annotation, edits: Iterable[Edit]) -> Annotation:
@@ -27,8 +29,9 @@ def apply_edits(annotation: Annotation, edits: Iterable[Edit]) -> Annotation:
     ----------
     annotation : Annotation
     edits : iterable of mapping
-        ``kind`` (mark, clear, hide, observe), ``start``, ``stop``; to mark: ``behavior`` (a name), ``subject``, ``target``,
-        ``exclusive``; to clear: ``behavior`` and ``subject``, where only these are meant.
+        ``kind`` (mark, clear, hide, observe, unobserve), ``start``, ``stop``; to mark: ``behavior`` (a name), ``subject``,
+        ``target``, ``exclusive``; to clear: ``behavior`` and ``subject``, where only these are meant; to observe or unobserve:
+        ``subject``, where only one is meant.
     """
     for edit in edits:
         kind, (start, stop) = edit.get("kind"), _frames(edit, annotation)
@@ -43,7 +46,9 @@ def apply_edits(annotation: Annotation, edits: Iterable[Edit]) -> Annotation:
         elif kind == "hide":
             annotation = hide(annotation, start, stop)
         elif kind == "observe":
-            annotation = _seen(annotation, start, stop)
+            annotation = add_observed(annotation, iv.intervals([start], [stop]), subject)
+        elif kind == "unobserve":
+            annotation = remove_observed(annotation, iv.intervals([start], [stop]), subject)
         else:
             raise EthobenchError(f"an edit is one of {', '.join(KINDS)}, not {kind!r}")
     return annotation
@@ -115,9 +120,64 @@ def hide(annotation: Annotation, start: int, stop: int) -> Annotation:
     return cut.with_observed(cut.observed.apply(lambda seen: iv.difference(seen, blank)))
 
 
+def add_observed(annotation: Annotation, frames: Intervals, subject: str | None = None) -> Annotation:
+    """Count frames as observed, for one subject or for all.
+
+    Parameters
+    ----------
+    annotation : Annotation
+    frames : Intervals
+        In any order; they may overlap.
+    subject : str, optional
+        Count them for this subject alone; for everyone unless given.
+
+    Examples
+    --------
+    >>> a = Annotation.from_bouts([20], [30], ["rest"], ["rest"], rate=10, n_frames=60, observed=iv.intervals([20], [30]))
+    >>> add_observed(a, iv.intervals([0, 25], [10, 60])).observed.frames
+    Intervals(start=array([ 0, 20]), stop=array([10, 60]))
+    """
+    frames = iv.union(iv.clip(frames, 0, annotation.n_frames))
+    if all(iv.shared(frames, where) == iv.total(frames) for where in _observed_sets(annotation, subject)):
+        return annotation
+    return _change_observed(annotation, lambda observed: iv.union_all([observed, frames]), subject)
+
+
+def remove_observed(annotation: Annotation, frames: Intervals, subject: str | None = None) -> Annotation:
+    """Count frames as not observed, for one subject or for all; frames with bouts stay observed, and the bouts stay as they are."""
+    chosen = np.ones(len(annotation), dtype=bool) if subject is None else annotation.subject == _place(annotation, subject)
+    start, stop = annotation.start[chosen], np.maximum(annotation.stop, annotation.start + 1)[chosen]
+    removed = iv.difference(iv.union(frames), iv.union(iv.Intervals(start, stop)))
+    if not any(iv.shared(removed, where) for where in _observed_sets(annotation, subject)):
+        return annotation
+    return _change_observed(annotation, lambda observed: iv.difference(observed, removed), subject)
+
+
+def _observed_sets(annotation: Annotation, subject: str | None) -> list[Intervals]:
+    """Return what was observed of each behavior of one subject; of everything without a subject."""
+    observed = annotation.observed
+    if subject is None or not observed.tracks:
+        return [observed.frames, *observed.tracks.values()]
+    return [observed.of(behavior.name, subject) for behavior in annotation.ethogram] or [observed.frames]
+
+
+def _change_observed(annotation: Annotation, change: Callable[[Intervals], Intervals], subject: str | None) -> Annotation:
+    """Change what was observed of one subject, or of all; what was observed of the other subjects stays as it is."""
+    observed = annotation.observed
+    if subject is None:
+        return annotation.with_observed(observed.apply(change))
+    tracks = {track: change(where) if track.subject == subject else where for track, where in observed.tracks.items()}
+    for track, where in {ObservedTrack(): observed.frames, **observed.tracks}.items():
+        if track.subject is None and track.target is None:
+            tracks.setdefault(track._replace(subject=subject), change(where))
+    alike = [Observed(tracks[key]) for name in annotation.subjects if (key := ObservedTrack(None, name)) in tracks]
+    if len(alike) == len(annotation.subjects) == len(tracks) and all(other == alike[0] for other in alike):
+        return annotation.with_observed(alike[0])
+    return annotation.with_observed(Observed(observed.frames, tracks))
+
+
 def _seen(annotation: Annotation, start: int, stop: int) -> Annotation:
-    looked = iv.intervals([start], [min(stop, annotation.n_frames)])
-    return annotation.with_observed(annotation.observed.apply(lambda seen: iv.union_all([seen, looked])))
+    return add_observed(annotation, iv.intervals([start], [stop]))
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,22 @@ ANNOTATOR, MODEL, CORRECTION = "annotator", "model", "correction"
 
 @dataclass(frozen=True)
 class Track:
-    """What one annotator, model or correction says of a recording; `revision` grows when it changes."""
+    """What one annotator, model or correction says of a recording.
+
+    `revision` grows with every edit, `watches` when watching adds observed frames.
+    """
 
     name: str
     kind: str
     annotation: Annotation
     revision: int = 0
     prediction: Prediction | None = None
+    watches: int = 0
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Changes whenever the annotation does."""
+        return self.revision, self.watches
 
 
 class Entry:
@@ -44,6 +53,8 @@ class Entry:
         The clock that is shown.
     n_frames : int
     notes : iterable of str
+    missing : sequence of str
+        What is unknown of the clock, "frame rate" or "length"; such a recording can be looked at, not labelled.
     """
 
     def __init__(
@@ -54,7 +65,9 @@ class Entry:
         rate: float,
         n_frames: int,
         notes: Iterable[str] = (),
+        missing: Sequence[str] = (),
     ) -> None:
+        self.missing = tuple(missing)
         self.recording, self.rate, self.n_frames = recording, rate, n_frames
         self.notes = [*notes, *(str(note) for note in recording.notes)]
         self.corrections: dict[str, History] = {}
@@ -67,7 +80,21 @@ class Entry:
             unique = name if name not in recording.annotations else f"{name} (model)"
             self.originals.append(Track(unique, MODEL, self.fit(_annotation(p), name), prediction=p if isinstance(p, Prediction) else None))
         self._lock, self._loading = threading.Lock(), threading.Lock()
-        self._differences: dict[tuple[tuple[str, int], ...], Intervals] = {}
+        self._differences: dict[tuple[tuple[str, tuple[int, int]], ...], Intervals] = {}
+
+    @property
+    def locked(self) -> str:
+        """Why this recording cannot be labelled, and what to do; empty where it can."""
+        if not self.missing:
+            return ""
+        if "length" not in self.missing:
+            remedy = "state it in column 'rate' of recordings.csv or with --rate"
+        elif self.recording.video is None:
+            remedy = "give it signals or a video"
+        else:
+            remedy = "its video gives none (see the notes)"
+        verb = "are" if len(self.missing) > 1 else "is"
+        return f"{self.recording.id!r} cannot be labelled, as its {' and '.join(self.missing)} {verb} unknown: {remedy}"
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -78,7 +105,7 @@ class Entry:
     @property
     def tracks(self) -> list[Track]:
         """Annotators, then models, then corrections."""
-        mine = [Track(name, CORRECTION, h.annotation, h.revision) for name, h in self.corrections.items()]
+        mine = [Track(name, CORRECTION, h.annotation, h.revision, watches=h.watches) for name, h in self.corrections.items()]
         return [*(t for t in self.originals if t.name not in self.corrections), *mine]
 
     def track(self, name: str) -> Track:
@@ -98,7 +125,7 @@ class Entry:
     def differences(self, names: Sequence[str] = ()) -> Intervals:
         """Return the frames in which tracks disagree."""
         tracks = self.compared(names)
-        key = tuple((track.name, track.revision) for track in tracks)
+        key = tuple((track.name, track.version) for track in tracks)
         with self._lock:
             if key not in self._differences:
                 if len(self._differences) > 32:

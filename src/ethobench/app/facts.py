@@ -10,11 +10,13 @@ from ethobench.app.disagreement import least_certain
 from ethobench.app.entries import CORRECTION, Entry, Track
 from ethobench.app.project import Project
 from ethobench.app.traces import pose_facts
-from ethobench.core import Ethogram, Poses
+from ethobench.core import Annotation, Ethogram, Poses
 from ethobench.core import intervals as iv
+from ethobench.core.intervals import Intervals
 from ethobench.formats import formats
 
 LEAST_CERTAIN = 100
+MOST_SPANS = 2000  # of observed frames; more are drawn coarser
 
 
 def project_facts(project: Project) -> dict[str, Any]:
@@ -33,6 +35,7 @@ def project_facts(project: Project) -> dict[str, Any]:
                 "ethogram": ethograms.index(entry.ethogram),
                 "tracks": len(entry.tracks),
                 "corrected": len(entry.corrections),
+                "observed": _most_observed(entry),
                 "disagreement": entry.disagreement,
             }
             for entry in project.entries
@@ -62,6 +65,7 @@ def recording_facts(project: Project, place: int) -> dict[str, Any]:
         "video": shown,
         "video_note": "" if video is None or shown else f"{video.name} is missing, no video, or outside the opened folders (see --videos)",
         "disagreement": entry.disagreement,
+        "locked": entry.locked,
         "notes": entry.notes[:50],
     }
 
@@ -75,6 +79,8 @@ def track_facts(entry: Entry, track: Track) -> dict[str, Any]:
         "name": track.name,
         "kind": track.kind,
         "revision": track.revision,
+        "watches": track.watches,
+        "observed": None if history is None else observed_facts(entry, annotation),
         "bouts": len(annotation),
         "exclusive": annotation.is_exclusive,
         "used": sorted(used),
@@ -83,9 +89,32 @@ def track_facts(entry: Entry, track: Track) -> dict[str, Any]:
         "probabilities": track.prediction is not None,
         "certain": track.prediction is not None or annotation.confidence is not None,
         "overlapping": track.prediction is not None and not track.prediction.exclusive,
-        "undo": history is not None and history.previous is not None,
-        "redo": history is not None and history.following is not None,
+        "undo": history is not None and history.can_undo,
+        "redo": history is not None and history.can_redo,
     }
+
+
+def observed_facts(entry: Entry, annotation: Annotation) -> dict[str, Any]:
+    """Return the share and the spans of the observed frames, of all subjects and, where they differ, of each."""
+    observed, names = annotation.observed, annotation.ethogram.names
+    named = entry.subjects if any(track.subject is not None for track in observed.tracks) else ()
+    return {
+        **_spans_facts(observed.everywhere(names), entry.n_frames),
+        "subjects": {name: _spans_facts(observed.everywhere(names, name), entry.n_frames) for name in named},
+    }
+
+
+def _spans_facts(spans: Intervals, n_frames: int) -> dict[str, Any]:
+    share = iv.total(spans) / max(n_frames, 1)
+    shown = spans if len(spans.start) <= MOST_SPANS else iv.fill_gaps(spans, n_frames // MOST_SPANS)
+    return {"share": share, "spans": np.stack(shown, axis=1).tolist()}
+
+
+def _most_observed(entry: Entry) -> float | None:
+    """Return the share of a recording that its most complete correction covers; None without corrections."""
+    annotations = [history.annotation for history in entry.corrections.values()]
+    shares = [iv.total(a.observed.everywhere(a.ethogram.names)) / max(entry.n_frames, 1) for a in annotations]
+    return max(shares, default=None)
 
 
 def signal_facts(entry: Entry) -> dict[str, Any]:

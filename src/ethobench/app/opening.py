@@ -15,6 +15,7 @@ from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
+from ethobench.datasets._video_clock import with_video_clock
 from ethobench.datasets.collate import collate_quietly
 from ethobench.datasets.manifest import CORRECTIONS, MANIFEST
 from ethobench.formats import detect
@@ -102,7 +103,7 @@ def _open(sources: Sequence[str], rate: float | None, tell: Callable[[str], None
     recordings = _collate(paths, rate, tell)
     roots = tuple(p if p.is_dir() else p.parent for p in paths)
     name = path.stem if len(paths) == 1 else Path(os.path.commonpath([root.resolve() for root in roots])).name or path.stem
-    return _Opened(name, _parts(Dataset(tuple(recordings), Ethogram([]))), roots)
+    return _Opened(name, _parts(Dataset(tuple(map(with_video_clock, recordings)), Ethogram([]))), roots)
 
 
 def _collate(paths: Sequence[Path], rate: float | None, tell: Callable[[str], None]) -> list[Recording]:
@@ -148,16 +149,19 @@ def _place(name: str, manifest: Path | None, wanted: Path | None, tell: Callable
 
 
 def _entry(part: _Part, behaviors: Sequence[str], stated: float | None) -> Entry:
-    recording, notes = part.recording, []
+    recording, notes, missing = part.recording, [], []
     rate = recording.rate or stated
     if rate is None:
         rate = ASSUMED_RATE
-        notes.append(f"no frame rate is told; shown at {rate:g} Hz (give --rate)")
+        missing.append("frame rate")
+        notes.append(f"the frame rate is unknown; shown at {rate:g} Hz (state it in column 'rate' of recordings.csv, or with --rate)")
     said = [*recording.annotations.values(), *part.said.values()]
     length = max([recording.n_frames or 0, *(round(a.n_frames / a.rate * rate) for a in said)])
     if not length and recording.signals is not None:
         length = len(recording.signals)
-    return Entry(recording, part.ethogram.join(Ethogram(behaviors)), part.said, rate, length, notes)
+    if not length:
+        missing.append("length")
+    return Entry(recording, part.ethogram.join(Ethogram(behaviors)), part.said, rate, length, notes, missing)
 
 
 def _add_predictions(path: Path, parts: Sequence[_Part], tell: Callable[[str], None]) -> None:

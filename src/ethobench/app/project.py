@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ethobench.app.corrections import Corrections, check_annotator
-from ethobench.app.editing import Edit, apply_edits
+from ethobench.app.editing import Edit, add_observed, apply_edits
 from ethobench.app.entries import Entry, Track
 from ethobench.app.history import History
+from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
+from ethobench.core.intervals import Intervals
 
 VIDEO_TYPES = {
     ".mp4": "video/mp4",
@@ -22,6 +24,7 @@ VIDEO_TYPES = {
     ".ogv": "video/ogg",
     ".avi": "video/x-msvideo",
 }
+MOST_SPANS = 1000
 
 
 @dataclass
@@ -66,7 +69,7 @@ class Project:
     def start(self, place: int, name: object, copy: str | None = None) -> Track:
         """Begin to correct a recording under a new annotator's name, with a copy of a track or with nothing."""
         with self._lock:
-            entry = self.entry(place)
+            entry = _labelable(self.entry(place))
             taken = {t.name for e in self.entries for t in e.originals if t.name not in e.corrections} | {*entry.corrections}
             annotator = check_annotator(name, taken)
             annotation = entry.nothing() if copy is None else entry.track(copy).annotation
@@ -84,6 +87,29 @@ class Project:
             if changed != history.annotation:
                 self.corrections.save(entry.recording, name, changed)
                 history.change(changed)
+            return entry.track(name)
+
+    def watch(self, place: int, name: str, spans: object, subject: str | None = None) -> Track:
+        """Count what was played or stepped through as observed in a correction, and save it.
+
+        Parameters
+        ----------
+        place : int
+        name : str
+        spans : list of [start, stop]
+            Half-open frames as the page reports them; duplicates, overlaps and any order are fine.
+        subject : str, optional
+            The subject that was labelled meanwhile; all unless given.
+        """
+        with self._lock:
+            entry, history = self._correction(place, name)
+            frames = _check_spans(spans, entry.n_frames)
+            if subject is not None and subject not in entry.subjects:
+                raise NotFoundError(f"recording {entry.recording.id!r} has no subject {subject!r}")
+            watched = add_observed(history.annotation, frames, subject)
+            if watched is not history.annotation:
+                self.corrections.save(entry.recording, name, watched)
+            history.watch(frames, subject)
             return entry.track(name)
 
     def undo(self, place: int, name: str) -> Track:
@@ -104,6 +130,19 @@ class Project:
                 history.redo()
             return entry.track(name)
 
+    def progress(self) -> list[str]:
+        """Tell of each correction that this session changed how many bouts it has and how much of the recording was observed."""
+        lines = []
+        for entry in self.entries:
+            for name, history in entry.corrections.items():
+                if history.revision or history.watches:
+                    a = history.annotation
+                    named = entry.subjects if any(track.subject is not None for track in a.observed.tracks) else (None,)
+                    observed = [(who, iv.total(a.observed.everywhere(a.ethogram.names, who)) / entry.n_frames) for who in named]
+                    shares = ", ".join(f"{f'{who} ' if who else ''}{int(share * 1000) / 10:g} %" for who, share in observed)
+                    lines.append(f"{entry.recording.id}, {name}: bouts: {len(a)}, observed: {shares}")
+        return lines
+
     def video(self, place: int) -> Path | None:
         """Return a recording's video if it lies in one of the folders that are open, links followed."""
         path = self.entry(place).recording.video
@@ -114,7 +153,24 @@ class Project:
         return real if inside and real.suffix.lower() in VIDEO_TYPES else None
 
     def _correction(self, place: int, name: str) -> tuple[Entry, History]:
-        entry = self.entry(place)
+        entry = _labelable(self.entry(place))
         if name not in entry.corrections:
             raise EthobenchError(f"{name!r} is no correction, and only corrections can be changed")
         return entry, entry.corrections[name]
+
+
+def _labelable(entry: Entry) -> Entry:
+    if entry.locked:
+        raise EthobenchError(entry.locked)
+    return entry
+
+
+def _check_spans(spans: object, n_frames: int) -> Intervals:
+    """Return reported spans as a disjoint set of frames."""
+    if not isinstance(spans, list) or len(spans) > MOST_SPANS:
+        raise EthobenchError(f"watched frames are a list of at most {MOST_SPANS} spans")
+    for span in spans:
+        is_pair = isinstance(span, list) and len(span) == 2 and all(type(edge) is int for edge in span)
+        if not is_pair or not 0 <= span[0] < span[1] <= n_frames:
+            raise MismatchError(f"watched frames go from one of {n_frames} frames to a later one, not {span!r}")
+    return iv.union(iv.intervals([start for start, _ in spans], [stop for _, stop in spans]))

@@ -10,6 +10,7 @@ import numpy as np
 from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.formats import read_quietly
 from ethobench.runs import Job
+from ethobench.runs.perform import EXCLUSIVE
 
 PREDICTIONS, PROBABILITIES = "predictions.parquet", "probabilities.parquet"
 CERTAIN = 255
@@ -35,14 +36,17 @@ def predictions_of(jobs: Sequence[tuple[Job, Path]]) -> dict[str, dict[str, Pred
 
 
 def _probabilities(path: Path, decoded: dict[str, Annotation]) -> dict[str, Prediction]:
-    """Read probabilities that were kept as bytes; a column without a name is the background that the ethogram does not name."""
+    """Read probabilities that were kept as bytes; a column without a name is the background that the ethogram does not name.
+
+    Frames that could not be predicted are null in the table, and NaN in the result.
+    """
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
     names = [name for name in table.column_names if name != "recording"]
     owner = table.column("recording").to_pandas().to_numpy()
     values = np.column_stack([table.column(name).to_numpy() for name in names]).astype(np.float32) / CERTAIN
-    exclusive = bool(values.sum(axis=1).max(initial=0) <= 1 + len(names) / CERTAIN)
+    exclusive = (table.schema.metadata or {}).get(EXCLUSIVE.encode()) == b"true"
     found = {}
     for recording, annotation in decoded.items():
         rows = values[owner == recording]

@@ -155,8 +155,8 @@ def _assignments(
 ) -> list[Assignment]:
     from ethobench.core import Recording
     from ethobench.core.errors import EthobenchError
-    from ethobench.mllm.annotate import assign
     from ethobench.core.video import probe
+    from ethobench.mllm.annotate import assign
 
     stems = [video.stem for video in videos]
     twice = sorted({stem for stem in stems if stems.count(stem) > 1})

@@ -44,6 +44,8 @@ def run(
         for who, annotation in recording.annotations.items():
             about = {"recording": recording.id, "individual": individual, "annotator": who}
             rows += [{**about, **row} for row in budget_rows(annotation, matrices)]
+    if not rows:
+        raise EthobenchError(f"{', '.join(map(str, paths))}: no behavior is annotated here, so there is no time budget")
     if csv is not None:
         if csv.exists():
             raise EthobenchError(f"{csv} exists and is left alone; choose another name")
@@ -72,8 +74,6 @@ def _read(paths: list[Path], rate: float | None, rename: dict[str, str]) -> Sequ
     from ethobench.metrics.labels import find_label_mismatches, similar_label_notes
 
     collation = collate_quietly(paths, rate=rate, same_recording=False, annotations_only=True, rename=rename)
-    if not collation.recordings:
-        raise EthobenchError(f"{paths[0]} holds no annotation")
     print_notes(note for recording in collation.recordings for note in recording.notes)
     print_notes(collation.notes)
     mismatches = [m for m in find_label_mismatches({r.id: r.annotations for r in collation.recordings}) if m.counterpart]

@@ -66,7 +66,11 @@ def describe_file(path: Path, format: str | None = None, entry: str | None = Non
 def _is_manifest(path: Path) -> bool:
     from ethobench.formats._text import Head
 
-    return path.is_file() and "recording" in (names := {n.lower() for n in Head(path).header}) and bool({"signals", "annotations"} & names)
+    return (
+        path.is_file()
+        and "recording" in (names := {n.lower() for n in Head(path).header})
+        and bool({"signals", "annotations", "video"} & names)
+    )
 
 
 def _describe_manifest(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ethobench.core import Recording
+    from ethobench.core import Annotation, Recording
     from ethobench.core.signals import Keypoint
     from ethobench.models import Model
 
@@ -60,8 +60,18 @@ def run(
         annotation = trained.annotate(recording)
         made = recording.copy(annotations={trained.name: annotation}, signals=None, features=None)
         notes.add(write_recordings([made], path, writer.name, overwrite=overwrite), path)
-        typer.echo(f"{path}: {len(annotation)} bouts in {annotation.n_frames / annotation.rate:.1f} s")
+        typer.echo(f"{path}: {len(annotation)} bouts in {annotation.n_frames / annotation.rate:.1f} s{_unobserved(annotation)}")
     notes.tell()
+
+
+def _unobserved(annotation: Annotation) -> str:
+    """Say how much of a recording is unobserved in a prediction, if anything is."""
+    from ethobench.core import intervals as iv
+
+    frames = annotation.n_frames - iv.total(annotation.observed.anywhere())
+    if not frames:
+        return ""
+    return f"; {frames / annotation.rate:.1f} s ({frames / annotation.n_frames:.1%}) not predicted and left unobserved"
 
 
 def _adjusted(trained: Model, style: str, unknown: float | None) -> Model:

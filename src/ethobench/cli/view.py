@@ -47,6 +47,8 @@ def run(
         _tell(note)
     _tell("the viewer runs until Ctrl-C")
     serve(project, port, browser=browser, ready=typer.echo)
+    for line in project.progress():
+        _tell(line)
     _tell(f"stopped; corrections are in {project.corrections.folder}")
 
 

@@ -339,6 +339,31 @@ class Annotation(Bouts):
         """Replace what was observed."""
         return replace(self, observed=as_observed(observed, self.n_frames))
 
+    def hide(self, frames: Intervals | BoolArray) -> Annotation:
+        """Mark frames as unobserved, given as intervals or as a mask (n_frames,); bouts are cut there.
+
+        Examples
+        --------
+        >>> a = Annotation.from_bouts([0], [10], ["rest"], ["rest"], rate=1, n_frames=10)
+        >>> hidden = a.hide(iv.intervals([4], [6]))
+        >>> hidden.start.tolist(), hidden.stop.tolist(), hidden.observed
+        ([0, 6], [4, 10], Observed(8 frames in 2 intervals))
+        """
+        hidden = iv.union(frames) if isinstance(frames, Intervals) else iv.from_mask(frames)
+        shown = iv.complement(hidden, self.n_frames)
+        lasting = np.flatnonzero(self.stop > self.start)
+        bout, piece = iv.overlapping_pairs(Intervals(self.start[lasting], self.stop[lasting]), shown)
+        bout = lasting[bout]
+        frame = np.minimum(self.start, max(self.n_frames - 1, 0))  # an event at the very end belongs to the last frame
+        visible = iv.covered_before(shown, frame + 1) > iv.covered_before(shown, frame)
+        points = np.flatnonzero((self.start == self.stop) & visible)
+        source = np.concatenate((bout, points))
+        start = np.concatenate((np.maximum(self.start[bout], shown.start[piece]), self.start[points]))
+        stop = np.concatenate((np.minimum(self.stop[bout], shown.stop[piece]), self.stop[points]))
+        columns = {name: column[source] for name, column in self._columns().items()}
+        observed = self.observed.apply(lambda a: iv.intersection(a, shown))
+        return replace(self._with_columns({**columns, "start": start, "stop": stop}), observed=observed)
+
     def _recode(self, ethogram: Ethogram, names: Mapping[str, str]) -> Annotation:
         """Express the bouts in another ethogram, where behaviours may have other names."""
         codes = [ethogram.code(new) if (new := names.get(b.name, b.name)) in ethogram else -1 for b in self.ethogram]

@@ -45,6 +45,8 @@ class Ethogram:
         Unique names, in the order of their codes.
     background : str, optional
         The behaviour that means "none of the others".
+    exclusive : bool, optional
+        Whether one behaviour excludes the others; None where it is not stated. Not compared by ``==``.
 
     Examples
     --------
@@ -53,7 +55,7 @@ class Ethogram:
     (1, 'attack', 2)
     """
 
-    def __init__(self, behaviors: Iterable[str | Behavior], background: str | None = None) -> None:
+    def __init__(self, behaviors: Iterable[str | Behavior], background: str | None = None, *, exclusive: bool | None = None) -> None:
         self._behaviors = tuple(b if isinstance(b, Behavior) else Behavior(str(b)) for b in behaviors)
         self._codes = {b.name: i for i, b in enumerate(self._behaviors)}
         if len(self._codes) != len(self._behaviors):
@@ -63,6 +65,7 @@ class Ethogram:
         if "" in self._codes:
             raise EthobenchError("a behaviour needs a name, and one is empty")
         self.background: int | None = None if background is None else self.code(background)
+        self.exclusive = exclusive
 
     def __len__(self) -> int:
         return len(self._behaviors)
@@ -113,7 +116,7 @@ class Ethogram:
         """Keep only these behaviours, in the order given."""
         kept = [self._behaviors[self.code(name)] for name in ([names] if isinstance(names, str) else names)]
         background = self.background_name if self.background_name in {b.name for b in kept} else None
-        return Ethogram(kept, background)
+        return Ethogram(kept, background, exclusive=self.exclusive)
 
     def rename(self, names: Mapping[str, str]) -> Ethogram:
         """Rename behaviours; those that get the same name become one, at the first one's place."""
@@ -126,13 +129,14 @@ class Ethogram:
                 place = replace(behavior, name=new)
                 merged = {**merged, new: place}
         background = None if self.background_name is None else names.get(self.background_name, self.background_name)
-        return Ethogram(merged.values(), background)
+        return Ethogram(merged.values(), background, exclusive=self.exclusive)
 
     def join(self, other: Ethogram) -> Ethogram:
         """Return this ethogram followed by the behaviours that only `other` has."""
         extra = [b for b in other if b.name not in self]
         background = self.background_name or other.background_name
-        return Ethogram([*self, *extra], background)
+        stated = {side.exclusive for side in (self, other) if len(side)}
+        return Ethogram([*self, *extra], background, exclusive=stated.pop() if len(stated) == 1 else None)
 
 
 def check_renames(names: Mapping[str, str], ethograms: Iterable[Ethogram]) -> None:

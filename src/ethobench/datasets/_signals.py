@@ -37,6 +37,13 @@ def open_signals(path: Path, recording: str, rate: float | None) -> tuple[int, C
     return len(arrays["values"]), partial(_load, path, kind, recording, rate), notes
 
 
+def stated_rate(path: Path, recording: str) -> float | None:
+    """Return the rate that a file of signals states for a recording, or None where it states none; see `open_signals`."""
+    kind = f"{PARSER}--{_safe(recording)}"
+    rate = float(cached_arrays(path, kind, partial(_parse, path, recording, None))["rate"][0])
+    return None if np.isnan(rate) else rate
+
+
 def _parse(path: Path, recording: str, rate: float | None) -> dict[str, NDArray[Any]]:
     found = [(r, r.signals) for r in read_at(path, rate) if r.signals is not None]
     if not found:

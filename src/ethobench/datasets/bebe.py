@@ -100,7 +100,7 @@ def load_folder(root: Path, name: str, licence: str = "", citation: str = "") ->
             digest.update(content_hash(file, memory).encode())
     return Dataset(
         recordings=tuple(read_clip(root, metadata, clip) for clip in metadata.clip_ids),
-        ethogram=Ethogram(metadata.label_names[1:]),
+        ethogram=Ethogram(metadata.label_names[1:], exclusive=True),
         name=name,
         folds=folds,
         source=f"{metadata.dataset_name or name}, in BEBE's format",

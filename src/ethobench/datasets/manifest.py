@@ -15,7 +15,8 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError, No
 from ethobench.core.ethogram import check_renames
 from ethobench.core.lengths import fit_length
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.datasets._signals import open_signals
+from ethobench.datasets._signals import open_signals, stated_rate
+from ethobench.datasets._video_clock import VideoClock, fit_to_video, read_video_clock
 from ethobench.formats import detect, read_at
 from ethobench.formats._cache import cache_folder, content_hash
 from ethobench.formats._tables import Table, read_table
@@ -103,7 +104,7 @@ def load_manifest(path: Path, *, rename: Mapping[str, str] | None = None, check_
         folds={name: fold for name, fold in fold_of.items() if fold is not None},
         splits={name: split for name, split in split_of.items() if split},
         source=str(path),
-        version=_version(path, rows),
+        version=_version(path, rows, recordings),
         keypoints=_read_keypoints(path.parent / KEYPOINTS),
     )
 
@@ -174,12 +175,14 @@ def _recording(name: str, rows: list[_Row], problems: _Problems) -> Recording | 
     except EthobenchError as error:
         problems.add(said["signals"].place, error)
         return None
+    clock, unread = _video_clock(said["video"]) if load is None else (None, [])
+    notes += unread
     annotations: dict[str, Annotation] = {}
     origins: list[ClockOrigin] = []
     for row in rows:
         try:
             if (path := row.path("annotations")) is not None and path.exists():
-                annotator, annotation, origin, more = _annotation(row, path, rate, length)
+                annotator, annotation, origin, more = _annotation(row, path, rate, length, clock)
                 _add_annotation(annotations, annotator, annotation, more, notes, name)
                 origins.append(origin)
         except EthobenchError as error:
@@ -187,6 +190,13 @@ def _recording(name: str, rows: list[_Row], problems: _Problems) -> Recording | 
             return None
     extra = {k: v for row in reversed(rows) for k, v in row.cells.items() if k not in (*COLUMNS, *NUMBERS) and v}
     numbers = {column: said[column].numbers[column] for column in NUMBERS if column in said[column].numbers}
+    if rate is None and signals is not None and load is not None and not annotations:
+        rate, more = _rate_of_signals(signals, name, length, said["video"])
+        notes += more
+    if clock is not None:
+        rate = rate or next((a.rate for a in annotations.values()), clock.rate)
+        length = max([clock.frames_at(rate), *(a.n_frames for a in annotations.values() if a.rate == rate)])
+        notes += clock.note_on_rate(rate)
     return Recording(
         name,
         individual=said["individual"]["individual"],
@@ -198,7 +208,7 @@ def _recording(name: str, rows: list[_Row], problems: _Problems) -> Recording | 
         video=said["video"].path("video"),
         metadata={**numbers, **extra},
         notes=tuple(notes),
-        clock_origin=ClockOrigin.GIVEN if rate is not None else next(iter(origins), ClockOrigin.STATED),
+        clock_origin=ClockOrigin.GIVEN if said["rate"].rate is not None else next(iter(origins), ClockOrigin.STATED),
     )
 
 
@@ -207,10 +217,30 @@ def _first(rows: list[_Row], column: str) -> _Row:
     return next((row for row in rows if row[column]), rows[0])
 
 
-def _annotation(row: _Row, path: Path, rate: float | None, length: int | None) -> tuple[str, Annotation, ClockOrigin, list[Note]]:
-    """Read one row's annotation and fit it to the length of the signals."""
+def _video_clock(row: _Row) -> tuple[VideoClock | None, list[Note]]:
+    path = row.path("video")
+    return read_video_clock(path, row["video"]) if path is not None and path.exists() else (None, [])
+
+
+def _rate_of_signals(signals: Path, recording: str, length: int | None, row: _Row) -> tuple[float | None, list[Note]]:
+    """Return the rate that the signals state, else that of a video of the same length."""
+    if (rate := stated_rate(signals, recording)) is not None:
+        return rate, []
+    clock, notes = _video_clock(row)
+    if clock is None or not clock.is_as_long_as(length):
+        return None, notes
+    return clock.rate, [Note(f"no frame rate is stated; using {clock.rate:g} Hz, the rate of {clock.name}", signals.name)]
+
+
+def _annotation(
+    row: _Row, path: Path, rate: float | None, length: int | None, clock: VideoClock | None
+) -> tuple[str, Annotation, ClockOrigin, list[Note]]:
+    """Read one row's annotation and fit it to the length of the signals, or of the video where there are no signals."""
     reader = detect(path)
     found = [r for r in read_at(path, rate, reader.name, entry=row["channel"] or None) if r.annotations]
+    if rate is None and clock is not None and any(r.clock_origin is ClockOrigin.ASSUMED for r in found):
+        found = [r for r in read_at(path, clock.rate, reader.name, entry=row["channel"] or None) if r.annotations]
+        found = [r.copy(clock_origin=ClockOrigin.STATED) for r in found]  # by the video
     if len(found) > 1:
         found = [r for r in found if r.id == row["recording"]] or found
     if len(found) != 1:
@@ -230,6 +260,9 @@ def _annotation(row: _Row, path: Path, rate: float | None, length: int | None) -
         except MismatchError as error:
             raise FormatError(path, str(error)) from None
         notes += [Note(told, row["annotations"])] if told else []
+    elif clock is not None:
+        annotation, more = fit_to_video(annotation, clock, row["annotations"])
+        notes += more
     if row["subject"] and not annotation.subjects:
         annotation = annotation.with_subject(row["subject"])
     return annotator or DEFAULT_ANNOTATOR, annotation, found[0].clock_origin, notes
@@ -339,11 +372,15 @@ def _tell(path: Path, recordings: Iterable[Recording]) -> None:
         warnings.warn(message, ReadWarning, stacklevel=4)
 
 
-def _version(path: Path, rows: list[_Row]) -> str:
-    """Hash the content of every file that the manifest names."""
+def _version(path: Path, rows: list[_Row], recordings: Iterable[Recording]) -> str:
+    """Hash the content of every file that the manifest names; of videos, which are large, only rate and length."""
     digest = hashlib.blake2b(digest_size=8)
     named = {p for row in rows for name in ("signals", "annotations") if (p := row.path(name)) is not None and p.is_file()}
     for file in [path, path.parent / ETHOGRAM, path.parent / KEYPOINTS, *sorted(named)]:
         if file.is_file():
             digest.update(content_hash(file, cache_folder() / "arrays").encode())
+    measured = {row["recording"] for row in rows if row["signals"]}
+    for recording in recordings:
+        if recording.video is not None and recording.id not in measured:
+            digest.update(f"{recording.id} {recording.rate} {recording.n_frames}".encode())
     return digest.hexdigest()

@@ -96,7 +96,7 @@ def read_clip(root: Path, metadata: Metadata, clip: str) -> Recording:
     arrays = _arrays(path, metadata)
     n_frames = int(arrays["stop"][-1]) if len(arrays["stop"]) else 0
     known = arrays["label"] > 0
-    ethogram = Ethogram(metadata.label_names[1:])
+    ethogram = Ethogram(metadata.label_names[1:], exclusive=True)
     annotation = Annotation.from_bouts(
         arrays["start"][known],
         arrays["stop"][known],

@@ -167,7 +167,7 @@ def _annotation(path: Path, place: str, codes: NDArray[Any], metadata: dict[str,
     wrong = np.flatnonzero(seen & (numbers[np.minimum(ours, len(numbers) - 1)] != codes) if len(numbers) else seen)
     if wrong.size:
         raise FormatError(path, f"label {codes[wrong[0]]:g} is not in the vocab ({', '.join(names)})", f"{place}, frame {wrong[0]}")
-    ethogram = Ethogram(names, guess_background(names))
+    ethogram = Ethogram(names, guess_background(names), exclusive=True)
     return Annotation.from_frames(np.where(seen, ours, 0), ethogram, rate, unobserved=None if seen.all() else ~seen), notes
 
 

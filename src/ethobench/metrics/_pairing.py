@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -10,7 +11,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
+from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
 from ethobench.metrics._cases import Case
 from ethobench.metrics.consensus import consensus
 from ethobench.metrics.labels import find_label_mismatches
@@ -64,7 +65,7 @@ def make_case(
     metadata: Mapping[str, Any],
 ) -> Case:
     """Bring both sides to one clock length and one ethogram, or say why that cannot be."""
-    guess = pred.annotation if isinstance(pred, Prediction) else pred
+    guess = _decoded(pred, suite) if isinstance(pred, Prediction) else pred
     where = "" if name == SINGLE else f"recording {name!r}: "
     if guess.rate != truth.rate:
         raise MismatchError(f"{where}the prediction runs at {guess.rate:g} Hz, the truth at {truth.rate:g} Hz; resample one of them first")
@@ -79,6 +80,20 @@ def make_case(
     guess, truth = (_fit(side, ethogram) for side in (guess, truth))
     probabilities = _columns(pred, ethogram) if isinstance(pred, Prediction) else None
     return Case(name, individual, guess, truth, probabilities, _merge(guess, truth, tracks), both, suite.fill_background, metadata)
+
+
+def _decoded(pred: Prediction, suite: Suite) -> Annotation:
+    """Return the annotation to score; where the suite defines whether behaviors exclude each other, that holds."""
+    return pred.annotation if suite.exclusive is None else pred.decoded(exclusive=suite.exclusive)
+
+
+def inferred(pairs: Pairs, suite: Suite) -> list[Note]:
+    """Return what had to be inferred about predictions, once for each kind, with the number of recordings it concerns."""
+    if suite.exclusive is not None:
+        return []
+    messages = Counter(note.message for pred, _ in pairs.values() if isinstance(pred, Prediction) for note in pred.notes)
+    total = len(pairs)
+    return [Note(message if count == total else f"{count} of {total} recordings: {message}") for message, count in messages.items()]
 
 
 def _as_mapping(pred: Any, data: Dataset) -> Mapping[str, Scored]:

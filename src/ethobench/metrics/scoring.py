@@ -8,7 +8,7 @@ from typing import Any
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.errors import Note
 from ethobench.metrics._cases import Case
-from ethobench.metrics._pairing import ALL, join_cases, make_case, make_pairs
+from ethobench.metrics._pairing import ALL, inferred, join_cases, make_case, make_pairs
 from ethobench.metrics.bootstrap import RESAMPLES
 from ethobench.metrics.labels import label_notes
 from ethobench.metrics.scores import Scores
@@ -66,12 +66,13 @@ def score(
         make_case(name, who[name], p, t, chosen, behaviors=behaviors, tracks=tracks, both=False, metadata=metadata.get(name, {}))
         for name, (p, t) in pairs.items()
     ]
-    told: list[Note] = []
+    notes = inferred(pairs, chosen)
     if isinstance(truth, Dataset):
         missing = [r.id for r in truth if r.annotations and r.id not in pairs and f"{r.id}@{next(iter(r.annotations))}" not in pairs]
-        told = [Note(f"{len(missing)} of {len(truth)} recordings have no prediction: {', '.join(missing[:5])}")] if missing else []
-    told += _label_notes(pairs, behaviors)
-    return score_cases(cases, chosen, resamples=resamples, seed=seed, notes=told)
+        if missing:
+            notes.append(Note(f"{len(missing)} of {len(truth)} recordings have no prediction: {', '.join(missing[:5])}"))
+    notes += _label_notes(pairs, behaviors)
+    return score_cases(cases, chosen, resamples=resamples, seed=seed, notes=notes)
 
 
 def _label_notes(pairs: Mapping[str, tuple[Annotation | Prediction, Annotation]], behaviors: Iterable[str] | str | None) -> list[Note]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError
@@ -158,7 +159,11 @@ class Mllm(Model):
         if self.params.rule == "repair" and recording.n_frames is not None:  # a video may be a little shorter than what is known of it
             length = recording.n_frames
             annotation = annotation.extend(length) if annotation.n_frames < length else annotation.crop(0, length)
-        return to_prediction(annotation)
+        return to_prediction(annotation, exclusive=assignment.task.exclusive)
+
+    def predictable_frames(self, recording: Recording) -> NDArray[np.bool_]:
+        """Return all frames: the input is the video, and gaps in tags or poses do not matter."""
+        return np.ones(recording.n_frames or 0, dtype=bool)
 
     def _task_for(self, data: Dataset) -> Task:
         """Return the task that is named, that of the dataset, or one made of its ethogram."""
@@ -207,11 +212,18 @@ class Mllm(Model):
         return dataclasses.replace(clip, video=file, digest=digest, start=0.0, stop=clip.duration, whole=True)
 
 
-def to_prediction(annotation: Annotation) -> Prediction:
-    """Return an annotation as certain probabilities; frames that were not observed have none."""
+def to_prediction(annotation: Annotation, *, exclusive: bool = True) -> Prediction:
+    """Return an annotation as probabilities of 0 and 1; frames that were not observed have none.
+
+    Parameters
+    ----------
+    annotation : Annotation
+    exclusive : bool
+        Whether the task has one behavior at a time. An annotation with overlapping behaviors is not exclusive.
+    """
     n, ethogram = len(annotation.ethogram), annotation.ethogram
     frames = annotation.to_frames()
-    exclusive = bool((frames.sum(axis=1) <= 1).all())
+    exclusive = exclusive and bool((frames.sum(axis=1) <= 1).all())
     if exclusive and ethogram.background is None:
         frames = np.column_stack([frames, ~frames.any(axis=1)])
     probabilities = frames.astype(np.float32)

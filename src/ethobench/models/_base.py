@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
+from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.lengths import fit_length
 from ethobench.core.registry import Registry
 from ethobench.core.signals import Keypoint
+from ethobench.features._gaps import gap_frames
 from ethobench.learning.decoding import Decoder, check_metric
 from ethobench.metrics import consensus
 from ethobench.models._card import CARD, WORDS, digest_files, in_words
@@ -33,6 +36,7 @@ from ethobench.models._out_of_fold import choose_decoder
 from ethobench.models._pieces import seamless
 from ethobench.models._skeleton import as_known
 from ethobench.models._styles import by_annotator
+from ethobench.models.missing_input import MAX_GAP_SECONDS, RequiredInput, input_present
 
 PIECE = 1_000_000
 CONSENSUS, ALL = "consensus", "all"
@@ -78,13 +82,15 @@ class Model:
         What is worth keeping of how it went about it, in plain values; stored with every job.
     exclusive : bool
         Whether one behaviour goes on at a time in all that it learnt from.
+    required_input : RequiredInput
+        Which animals must be tracked for a frame to be predicted.
     """
 
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
     Params: ClassVar[type] = NoParams
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
     needs_signals: ClassVar[bool] = True
     packages: ClassVar[Mapping[str, str]] = {}
     exclusive: bool = True
@@ -99,6 +105,7 @@ class Model:
         self.decode = decode
         self.decoder: Decoder | None = None
         self.directions: Directions | None = None
+        self.required_input = RequiredInput()
         self.style: str | None = None
         if decode:
             check_metric(decode)
@@ -144,12 +151,13 @@ class Model:
         self.directions = Directions.of(data, truths) if self.needs_signals else None
         if self.directions is not None:
             data, truths = self.directions.expand(data, truths)
-        if self.needs_signals:
-            _tell_of_points(data.ethogram, truths)
-        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         self.inputs = input_names(data.recordings[0]) if self.needs_signals else ()
         for recording in data:
             self._check(recording)
+        if self.needs_signals:
+            truths = self._learn_required_input(data, truths)
+            _tell_of_points(data.ethogram, truths)
+        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         if self.decode:
             self.decoder, trials = choose_decoder(self, data, truths, self.decode)
             self.account["decoding"] = [dataclasses.asdict(trial) for trial in trials]
@@ -165,6 +173,18 @@ class Model:
         if is_rate(recording, self.rate):
             return self._predict_decoded(recording)
         return back_at_rate(self._predict_decoded(at_rate(recording, float(self.rate or 1.0))), recording)
+
+    def predictable_frames(self, recording: Recording) -> NDArray[np.bool_]:
+        """Return which frames have the input that the model needs (n_frames,); the others are unobserved in its predictions.
+
+        Parameters
+        ----------
+        recording : Recording
+            With the channels, or animals and keypoints, of the model. One without signals has no input that could be missing.
+        """
+        if recording.signals is None:
+            return np.ones(recording.n_frames or 0, dtype=bool)
+        return self.required_input.met(self._input_present(recording))
 
     def stream(self) -> Live:
         """Follow along frame by frame, where the model looks at nothing to come."""
@@ -193,6 +213,7 @@ class Model:
         if context is None:
             return self.predict(recording).annotation
         context += 0 if self.decoder is None else int(self.decoder.context_seconds * self.rate)
+        context = max(context, gap_frames(MAX_GAP_SECONDS, self.rate) + 1)  # a gap cut by a piece's edge is no short gap
         context = -(-context // self._step()) * self._step()
         parts = []
         for start in range(0, len(data), step):
@@ -215,7 +236,33 @@ class Model:
     def _predict_noticed(self, recording: Recording) -> Prediction:
         self._check(recording)
         self._notice(recording)
-        return self._predict(recording)
+        return self._predict(recording).without_frames(~self.predictable_frames(recording))
+
+    def _input_present(self, recording: Recording) -> NDArray[np.bool_]:
+        """Return which frames have input, by animal, from the channels or keypoints that the model uses."""
+        from ethobench.models._inputs import known_signals
+
+        data = known_signals(recording, self.inputs or input_names(recording))
+        return input_present(data, float(recording.rate or self.rate or 1.0))
+
+    def _learn_required_input(self, data: Dataset, truths: Mapping[str, Annotation]) -> dict[str, Annotation]:
+        """Learn which input predictions need; return the annotations without the frames that lack it."""
+        present = {recording.id: self._input_present(recording)[: truths[recording.id].n_frames] for recording in data}
+        annotated = {name: iv.to_mask(truth.observed.anywhere(), truth.n_frames) for name, truth in truths.items()}
+        n_animals = None if self.directions is None else 1 + bool(self.directions.towards)
+        examples = [(part, annotated[name][: len(part)]) for name, part in present.items()]
+        self.required_input = RequiredInput.learn(examples, n_animals)
+        missing = {name: ~self.required_input.met(part) for name, part in present.items()}
+        lost = {name: (mask & annotated[name][: len(mask)]).sum() / truths[name].rate for name, mask in missing.items()}
+        if total := sum(lost.values()):
+            affected = sum(seconds > 0 for seconds in lost.values())
+            warnings.warn(
+                f"{total:.1f} s of annotations in {affected} of {len(lost)} recordings are not learnt from: "
+                "there the input is missing (a gap in the signals, or animals that are not tracked)",
+                stacklevel=3,
+            )
+        padded = {name: np.pad(mask, (0, truths[name].n_frames - len(mask))) for name, mask in missing.items()}
+        return {name: truth.hide(padded[name]) if padded[name].any() else truth for name, truth in truths.items()}
 
     def _notice(self, recording: Recording) -> None:
         """Say what is strange about a recording, if anything."""
@@ -272,6 +319,7 @@ class Model:
             "decode": self.decode,
             "decoder": None if self.decoder is None else self.decoder.to_dict(),
             "account": self.account,
+            "required_input": dataclasses.asdict(self.required_input),
             "directions": None if self.directions is None else {"towards": list(self.directions.towards)},
         }
 
@@ -288,7 +336,7 @@ class Model:
         """Read what `_save` wrote."""
 
 
-models: Registry[type[Model]] = Registry("model", "ethobench.models", classes=True)
+models: Registry[type[Model]] = Registry("model", "ethobench.models", ("missing_input",), classes=True)
 register_model = models.register
 
 
@@ -333,6 +381,7 @@ def load_model(path: str | Path) -> Model:
         model.licence = card.get("licence", "")
         model.evaluation, model.account = dict(card.get("evaluation", {})), dict(card.get("account", {}))
         model.decoder = Decoder.from_dict(card["decoder"]) if card.get("decoder") else None
+        model.required_input = RequiredInput.from_dict(card["required_input"])
         model.directions = Directions(tuple(card["directions"]["towards"])) if card.get("directions") else None
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(path / CARD, f"the model's card is damaged ({error})") from None

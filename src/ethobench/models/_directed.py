@@ -17,6 +17,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.core.folds import ORIGIN
 from ethobench.core.observed import Track
+from ethobench.features._gaps import mean_known
 from ethobench.features.pose import as_seen_by
 
 Actors: TypeAlias = "tuple[str, str | None]"
@@ -119,10 +120,27 @@ class Directions:
             for subject in dict.fromkeys(subject for subject, _ in actors):
                 alike = [p for (who, _), p in found.items() if who == subject]
                 mean = Prediction(
-                    np.mean([p.probabilities for p in alike], axis=0), alike[0].ethogram, alike[0].rate, exclusive=alike[0].exclusive
+                    mean_known(np.stack([p.probabilities for p in alike]), axis=0),
+                    alike[0].ethogram,
+                    alike[0].rate,
+                    exclusive=alike[0].exclusive,
                 )
                 bouts.append(((subject, None), self._told(decode(mean).annotation, (subject, None))))
-        return _join(found, bouts)
+        return _join(found, bouts, self._observed(bouts))
+
+    def _observed(self, bouts: list[tuple[Actors, Annotation]]) -> Observed:
+        """Return what could be predicted for each subject and target; where that is the same for all, without tracks of their own."""
+        frames = [part.observed.anywhere() for _, part in bouts]
+        everywhere = frames[0]
+        for other in frames[1:]:
+            everywhere = iv.intersection(everywhere, other)
+        if all(iv.total(part) == iv.total(everywhere) for part in frames):
+            return Observed(everywhere)
+        tracks: dict[Track, iv.Intervals] = {}
+        for ((subject, target), part), where in zip(bouts, frames, strict=True):
+            names = [b.name for b in part.ethogram if (b.name in self.towards) == (target is not None)]
+            tracks |= {Track(name, subject, target): where for name in names}
+        return Observed(everywhere, tracks)
 
     def _truth(self, truth: Annotation, actors: Actors) -> Annotation:
         """Return what an example is to be taught: all that the subject does to the target, or to nobody."""
@@ -158,7 +176,7 @@ def _seen_by(recording: Recording, subject: str, target: str | None) -> Poses:
     return replace(seen, individuals=(*first, *others))
 
 
-def _join(found: Mapping[Actors, Prediction], bouts: list[tuple[Actors, Annotation]]) -> DirectedPrediction:
+def _join(found: Mapping[Actors, Prediction], bouts: list[tuple[Actors, Annotation]], observed: Observed) -> DirectedPrediction:
     some = next(iter(found.values()))
     annotation = Annotation.from_bouts(
         np.concatenate([part.start for _, part in bouts]),
@@ -169,7 +187,7 @@ def _join(found: Mapping[Actors, Prediction], bouts: list[tuple[Actors, Annotati
         some.n_frames,
         subject=[subject for (subject, _), part in bouts for _ in range(len(part))],
         target=[target for (_, target), part in bouts for _ in range(len(part))],
-        observed=iv.from_mask(np.all([_looked_at(p) for p in found.values()], axis=0)),
+        observed=observed,
         subjects=dict.fromkeys(subject for subject, _ in found),
     )
     joined = DirectedPrediction(_anybody(found), some.ethogram, some.rate, annotation=annotation, exclusive=False)
@@ -177,18 +195,12 @@ def _join(found: Mapping[Actors, Prediction], bouts: list[tuple[Actors, Annotati
     return joined
 
 
-def _looked_at(prediction: Prediction) -> NDArray[np.bool_]:
-    """Tell which frames are predicted, and not left open."""
-    looked = iv.to_mask(prediction.annotation.observed.anywhere(), prediction.n_frames)
-    return np.asarray(looked & ~np.isnan(prediction.probabilities).any(axis=1))
-
-
 def _anybody(found: Mapping[Actors, Prediction]) -> NDArray[np.floating]:
     """Return the chance that anybody does it to anybody, and that nobody does anything."""
     every = np.stack([p.probabilities for p in found.values()])
-    highest = every.max(axis=0)
+    highest = np.fmax.reduce(every, axis=0)  # of the pairs that could be predicted; NaN where none could
     ethogram = next(iter(found.values())).ethogram
     nothing = ethogram.background if ethogram.background is not None else len(ethogram)
     if nothing < highest.shape[1]:
-        highest[:, nothing] = every[..., nothing].min(axis=0)
+        highest[:, nothing] = np.fmin.reduce(every[..., nothing], axis=0)
     return np.asarray(highest)

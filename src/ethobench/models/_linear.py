@@ -39,7 +39,7 @@ class LinearParams:
 class LinearMachine(FrameModel):
     """Learns planes between behaviours; how far a frame is on the right side stands for its probability."""
 
-    revision = 2
+    revision = 3
 
     def make_estimator(self) -> Any:
         """Make what keeps the planes."""

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ethobench.core.errors import MismatchError
+from ethobench.features._gaps import gap_frames
 from ethobench.features.pose import Scene
 from ethobench.learning.live import Scorer
 from ethobench.learning.trajectory_inputs import CHANNELS, Preparation
+from ethobench.models.missing_input import MAX_GAP_SECONDS, RequiredInput
 
 Probabilities = NDArray[np.float32]
 
@@ -20,7 +22,8 @@ class Live(Protocol):
     """What `Model.stream` gives.
 
     Frames come one after the other at the model's rate. What is said of each is what `predict` would say of it in the whole
-    recording, to 1e-5.
+    recording, to 1e-5, but for gaps: probabilities become NaN once input has been missing for longer than gaps are bridged, whereas
+    `predict`, which knows how long a gap will be, leaves out all of it.
     """
 
     def push(self, frame: ArrayLike, confidence: ArrayLike | None = None) -> Probabilities:
@@ -58,6 +61,12 @@ class LiveFrames:
         """Forget where keypoints were."""
         self._last = np.full(self.shape, np.nan)
         self._age = np.zeros(self.shape[:2], dtype=np.int64)
+        self._frames_without = np.zeros(1 if self.how.kind == CHANNELS else self.shape[0], dtype=np.int64)
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which sources (the tag, or each animal) have input in the last frame, or had it so recently that the gap is bridged."""
+        return np.asarray(self._frames_without <= max(1, gap_frames(MAX_GAP_SECONDS, self.how.rate)))
 
     def prepare(self, frame: ArrayLike, confidence: ArrayLike | None = None) -> Probabilities:
         """Return the inputs of the next frame."""
@@ -65,6 +74,7 @@ class LiveFrames:
         if values.shape != self.shape:
             raise MismatchError(f"a frame of shape {values.shape}, where the model takes {self.shape}")
         if self.how.kind == CHANNELS:
+            self._frames_without = np.where(np.isfinite(values).any(), 0, self._frames_without + 1)
             return self.how.frame(values, self.scene)
         lost = np.asarray(~np.isfinite(values).all(axis=2))
         if confidence is not None and self.how.min_confidence > 0:
@@ -72,6 +82,7 @@ class LiveFrames:
         if self.scene.zeros_missing:
             lost |= (values == 0).all(axis=2)
         self._age = np.where(lost, self._age + 1, 0)
+        self._frames_without = np.where(lost.all(axis=1), self._frames_without + 1, 0)
         self._last = np.where(lost[..., None], self._last, values)
         return self.how.frame(np.where(self._age[..., None] <= self.how.most_frames, self._last, np.nan), self.scene)
 
@@ -85,10 +96,12 @@ class LiveNetwork:
     frames : LiveFrames
     exclusive : bool
         One behaviour at a time (softmax), or each on its own (sigmoid).
+    required_input : RequiredInput
+        Without it a frame has probabilities of NaN.
     """
 
-    def __init__(self, scorer: Scorer, frames: LiveFrames, *, exclusive: bool) -> None:
-        self.scorer, self.frames, self.exclusive = scorer, frames, exclusive
+    def __init__(self, scorer: Scorer, frames: LiveFrames, *, exclusive: bool, required_input: RequiredInput) -> None:
+        self.scorer, self.frames, self.exclusive, self.required_input = scorer, frames, exclusive, required_input
 
     def reset(self) -> None:
         """Forget all frames."""
@@ -98,6 +111,8 @@ class LiveNetwork:
     def push(self, frame: ArrayLike, confidence: ArrayLike | None = None) -> Probabilities:
         """Take the next frame, and return its probabilities."""
         scores = self.scorer.push(self.frames.prepare(frame, confidence))
+        if not self.required_input.met(self.frames.present[None])[0]:
+            return np.full(len(scores), np.nan, dtype=np.float32)
         powers = np.exp(scores - scores.max()) if self.exclusive else np.exp(-np.maximum(scores, -80.0))
         return np.asarray(powers / powers.sum() if self.exclusive else 1 / (1 + powers), dtype=np.float32)
 

@@ -146,10 +146,11 @@ class NetworkModel(Model):
         if stream is None or not is_rate(recording, stream.rate):
             return super().annotate(recording)
         size = max(PIECE // self.window, 1) * self.window
-        parts = []
+        missing, parts = ~self.predictable_frames(recording), []
         for start in range(0, max(len(stream), 1), size):
-            found = predict_windows(self.module, stream, self.window, exclusive=self.exclusive, first=start, last=start + size)
-            parts.append(Prediction(found, self.ethogram, stream.rate, exclusive=self.exclusive).annotation)
+            probabilities = predict_windows(self.module, stream, self.window, exclusive=self.exclusive, first=start, last=start + size)
+            prediction = Prediction(probabilities, self.ethogram, stream.rate, exclusive=self.exclusive)
+            parts.append(prediction.without_frames(missing[start : start + size]).annotation)
         return seamless(parts)
 
     def _open(self, recording: Recording) -> Stream:

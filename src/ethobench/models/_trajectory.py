@@ -87,7 +87,8 @@ class TrajectoryModel(Model):
             what = "future=0" if self.params.future else "inputs='coordinates' or 'egocentric'"
             raise EthobenchError(f"model {self.name!r} looks at frames to come, and cannot follow along; train it with {what}")
         frames = LiveFrames(self.preparation, self.preparation.known_scene(corners_of(arena)))
-        return LiveNetwork(live_scorer(self._network(self.style), self.reach), frames, exclusive=self.exclusive)
+        scorer = live_scorer(self._network(self.style), self.reach)
+        return LiveNetwork(scorer, frames, exclusive=self.exclusive, required_input=self.required_input)
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         if self.directions is not None and "swap" in self.params.augment:

@@ -69,7 +69,7 @@ class Auto(SignalModel):
     packages = Boost.packages
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
-    revision = 3
+    revision = 4
 
     parts: dict[str, Model]
     blend: Blend

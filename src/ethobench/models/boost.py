@@ -86,7 +86,7 @@ class Boost(SignalModel):
     packages = {"lightgbm": "boost"}  # noqa: RUF012
     Params = Params
     grid = {"rounds": (75, 150, 300), "leaves": (7, 15, 31), "temper": (0.25, 0.5, 1.0)}  # noqa: RUF012
-    revision = 2
+    revision = 3
 
     classes: list[list[int]]
     boosters: list[Any]

@@ -21,4 +21,4 @@ class NathanForest(Forest, NathanModel):
     title = "random forest on window statistics (BEBE); poses too"
     Params = Params
     grid = GRID
-    revision = 2
+    revision = 3

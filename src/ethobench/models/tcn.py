@@ -196,7 +196,7 @@ class Tcn(SignalModel):
         if not isinstance(self.scaling, Preparation) or not isinstance(self.module, TemporalNetwork):
             raise EthobenchError(f"model {self.name!r} looks at frames to come, and cannot follow along; train it with causal=True")
         frames = LiveFrames(self.scaling, self.scaling.known_scene(corners_of(arena)))
-        return LiveNetwork(LiveSteps(self.module), frames, exclusive=self.exclusive)
+        return LiveNetwork(LiveSteps(self.module), frames, exclusive=self.exclusive, required_input=self.required_input)
 
     @property
     def _reach(self) -> int:

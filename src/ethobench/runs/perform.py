@@ -26,6 +26,7 @@ from ethobench.runs.store import Store
 DONE, BUSY, FAILED = "done", "busy", "failed"
 KEEPABLE = ("probabilities", "model")
 MOST_DEATHS = 3
+EXCLUSIVE = "exclusive"  # metadata of a table of probabilities
 
 
 class DiedTooOften(EthobenchError):  # noqa: N818
@@ -181,7 +182,10 @@ def _undecoded(predictions: Mapping[str, Prediction], tested: Dataset, job: Job)
 
 
 def _write_probabilities(predictions: Mapping[str, Prediction], path: Path) -> None:
-    """Write probabilities as bytes (255 is certain), frame after frame, recording after recording."""
+    """Write probabilities as bytes (255 is certain), frame after frame, recording after recording; null where nothing was predicted.
+
+    The metadata of the table says whether behaviors exclude each other.
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -192,9 +196,11 @@ def _write_probabilities(predictions: Mapping[str, Prediction], path: Path) -> N
         columns = {"recording": pa.DictionaryArray.from_arrays(pa.array(np.zeros(prediction.n_frames, np.int32)), pa.array([name]))}
         for k in range(n):
             values = np.rint(np.nan_to_num(prediction.probabilities[:, k]) * 255).astype(np.uint8)
-            columns[ethogram[k].name if k < len(ethogram) else ""] = pa.array(values)
+            columns[ethogram[k].name if k < len(ethogram) else ""] = pa.array(values, mask=~prediction.predictable)
         parts.append(pa.table(columns))
-    pq.write_table(pa.concat_tables(parts), path, compression="zstd")
+    exclusive = all(prediction.exclusive for prediction in predictions.values())
+    table = pa.concat_tables(parts).replace_schema_metadata({EXCLUSIVE: str(exclusive).lower()})
+    pq.write_table(table, path, compression="zstd")
 
 
 def _figures(scores: Any) -> dict[str, Any]:

@@ -1,13 +1,18 @@
-// The behaviours: colours, keys, definitions; and who does it, where animals are named.
+// The behaviours: colours, keys, definitions; who does it, where animals are named; and how much counts as observed.
 
-import { press } from "./corrections.js";
-import { clockTime, duration, make } from "./dom.js";
+import { markWatched, press } from "./corrections.js";
+import { clockTime, duration, make, percent } from "./dom.js";
 import { state } from "./state.js";
 
 class Behaviors extends HTMLElement {
   connectedCallback() {
+    this.observed = make("output", { className: "observed" });
+    this.watched = marker(true);
+    this.unwatched = marker(false);
+    this.watching = make("div", { className: "watching" }, this.observed, this.watched, this.unwatched);
     state.watch(["behaviors", "active", "recording", "subject", "exclusive"], () => this.#fill());
     state.addEventListener("running", () => this.#markRunning());
+    state.addEventListener("observed", () => this.#tellObserved());
     state.addEventListener("mark", () => this.#tellSelection());
   }
 
@@ -23,8 +28,9 @@ class Behaviors extends HTMLElement {
       return chip;
     });
     this.chosen = make("output", { className: "chosen" });
-    this.replaceChildren(make("div", { className: "chips" }, ...chips), ...this.#choices(), this.chosen);
+    this.replaceChildren(make("div", { className: "chips" }, ...chips), ...this.#choices(), this.watching, this.chosen);
     this.#markRunning();
+    this.#tellObserved();
     this.#tellSelection();
   }
 
@@ -42,7 +48,20 @@ class Behaviors extends HTMLElement {
     return found;
   }
 
+  #tellObserved() {
+    this.watching.hidden = !state.observed;
+    if (!state.observed) return;
+    const whose = state.subject ? ` of ${state.subject}` : "";
+    this.observed.textContent = `observed ${percent(state.observed.share)}`;
+    this.observed.title = `Share of the recording${whose} that counts as observed: played, stepped through, labelled or marked as watched`;
+  }
+
   #tellSelection() {
+    const [what, long] = state.selection ? ["selection", "the selection"] : ["all", "the whole recording"];
+    this.watched.textContent = `${what} watched`;
+    this.watched.title = `Mark ${long} as watched (W)`;
+    this.unwatched.textContent = "not watched";
+    this.unwatched.title = `Mark ${long} as not watched; bouts stay as they are (Shift-W)`;
     const { in: first, out: last } = state.mark;
     const [a, b] = [first, last].map((edge) => (edge === null ? "…" : clockTime(edge, state.rate)));
     const length = state.selection ? ` · ${duration(last - first, state.rate)}` : "";
@@ -57,6 +76,15 @@ class Behaviors extends HTMLElement {
 }
 
 customElements.define("eb-behaviors", Behaviors);
+
+function marker(watched) {
+  const button = make("button", { type: "button" });
+  button.addEventListener("click", () => {
+    markWatched(watched);
+    button.blur(); // so that the space bar keeps playing
+  });
+  return button;
+}
 
 function chooser(label, names, chosen, choose) {
   const options = [make("option", { value: "" }, "–"), ...names.map((name) => make("option", { value: name }, name))];

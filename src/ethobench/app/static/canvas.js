@@ -54,7 +54,7 @@ export function inks() {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(`--${name}`).trim();
   known = { theme, font: `11px ${read("sans")}`, hidden: rgb(read("unseen")) };
-  for (const name of ["text", "faint", "line", "grid", "ground", "accent", "selection", "playhead", "veil"]) known[name] = read(name);
+  for (const name of ["text", "faint", "line", "grid", "ground", "accent", "selection", "playhead", "veil", "observed"]) known[name] = read(name);
   known.traces = ["trace-1", "trace-2", "trace-3"].map(read);
   known.animals = ["animal-1", "animal-2", "animal-3", "animal-4"].map(read);
   known.hatch = hatching(known.hidden);

@@ -3,6 +3,7 @@
 import { say } from "./dom.js";
 import { change } from "./server.js";
 import { state } from "./state.js";
+import { watching } from "./watching.js";
 
 let queue = Promise.resolve();
 
@@ -47,20 +48,43 @@ export function erase() {
   state.set({ mark: { in: null, out: null }, bout: null });
 }
 
-/** Say that the selected frames were not looked at. */
+/** Say that the selected frames were not observed; their bouts are cleared. */
 export function hide() {
   if (!ready()) return;
   if (!state.selection) return say("Select frames first (I and O).");
   const [start, stop] = state.selection;
+  watching.forget(start, stop);
   send([{ kind: "hide", start, stop }]);
   state.set({ mark: { in: null, out: null }, bout: null });
 }
 
-/** Say that the selected frames, or all, were looked at. */
-export function observe() {
+/** Mark the selected frames, or the whole recording, as watched or as not watched; bouts stay as they are, and stay observed. */
+export function markWatched(watched = true) {
   if (!ready()) return;
   const [start, stop] = state.selection ?? [0, state.nFrames];
-  send([{ kind: "observe", start, stop }]);
+  if (!watched) watching.forget(start, stop);
+  send([{ kind: watched ? "observe" : "unobserve", start, stop, subject: state.subject }]);
+  const what = state.selection ? "The selection" : "The whole recording";
+  say(`${what} is marked as ${watched ? "watched" : "not watched; frames with bouts stay observed"}.`);
+}
+
+/** Report frames that were watched, in turn with the edits or, when the page may be left, at once; tells whether they were saved. */
+export function reportWatched({ place, name, subject, spans }, leaving) {
+  const report = async () => {
+    try {
+      const { track, disagreement } = await change(`recordings/${place}/watch`, { track: name, subject, spans }, { keepalive: true });
+      if (state.recording.place === place) state.updateObserved(track, disagreement);
+      tellSaved();
+      return true;
+    } catch (error) {
+      document.getElementById("saved").textContent = "not saved";
+      say(error.message, true);
+      return false;
+    }
+  };
+  if (leaving) return report();
+  queue = queue.then(report);
+  return queue;
 }
 
 /** Move a border of a bout of the correction to a frame; a bout that it touches there gives way, or follows. */
@@ -123,6 +147,7 @@ function send(edits) {
 
 /** Changes go one after the other, each from the state that the last one left. */
 function post(what, body) {
+  watching.flush();
   const { place } = state.recording;
   const name = state.active;
   document.getElementById("saved").textContent = "saving…";

@@ -8,6 +8,7 @@ import { state } from "./state.js";
 
 /** Ask for a name and a beginning, then start to correct; a correction that is there is taken up again. */
 export function askToCorrect() {
+  if (state.recording.locked) return say(state.recording.locked, true);
   const there = state.tracks.filter((track) => track.kind === "correction");
   const name = make("input", { name: "annotator", required: true, maxLength: 60, placeholder: "e.g. your name", autocomplete: "off" });
   name.value = localStorage.getItem("annotator") ?? "";
@@ -24,6 +25,7 @@ export function askToCorrect() {
   const dialog = show(
     "Correct this recording",
     make("p", {}, "Corrections are saved as a new annotator with every change; what others annotated is never touched."),
+    make("p", {}, "What you play or step through while you label counts as observed; what you jump over does not."),
     resume.length ? make("p", { className: "resume" }, ...resume) : null,
     make("label", {}, "Save as annotator", name),
     make("label", {}, "Begin with", from),

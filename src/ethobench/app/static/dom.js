@@ -27,6 +27,12 @@ export function duration(frames, rate) {
   return seconds < 60 ? `${Number(seconds.toPrecision(3))} s` : clockTime(frames, rate, 0);
 }
 
+/** A share in percent, never rounded up: 100 % is all of it, and what is more than nothing is not 0 %. */
+export function percent(share) {
+  if (share > 0 && share < 0.01) return "< 1 %";
+  return `${Math.floor(share * 100 + 1e-9)} %`;
+}
+
 /** A whole number with thin gaps between thousands. */
 export function grouped(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");

@@ -1,6 +1,6 @@
 // Keys. While a correction is open the behaviours' keys come first; commands on letters then work with Alt.
 
-import { erase, hide, observe, press, undo } from "./corrections.js";
+import { erase, hide, markWatched, press, undo } from "./corrections.js";
 import { say } from "./dom.js";
 import { askToCorrect, askToExport, showKeys } from "./dialogs.js";
 import { pickBout, toBorder, toDisagreement, toDoubtful } from "./jumps.js";
@@ -37,7 +37,8 @@ export const HELP = [
     [["Enter"], "select the bout at the playhead"],
     [["key of a behaviour"], "mark the selection; without one, begin and end here"],
     [["Delete"], "clear the selection"],
-    [["U"], "selection was not looked at; with Shift it was"],
+    [["W"], "mark the selection, or all, as watched; with Shift as not watched"],
+    [["U"], "selection was not observed: clear its bouts too"],
     [["Ctrl Z"], "undo; with Shift redo"],
     [["Esc"], "forget the selection"],
   ]],
@@ -47,8 +48,8 @@ const seconds = (count) => Math.max(Math.round(count * state.rate), 1);
 
 const COMMANDS = {
   " ": () => player.toggle(),
-  ArrowLeft: (e) => state.seek(state.frame - step(e)),
-  ArrowRight: (e) => state.seek(state.frame + step(e)),
+  ArrowLeft: (e) => state.seek(state.frame - step(e), { byStep: true }),
+  ArrowRight: (e) => state.seek(state.frame + step(e), { byStep: true }),
   ArrowUp: () => player.faster(true),
   ArrowDown: () => player.faster(false),
   Home: () => state.seek(0),
@@ -64,7 +65,8 @@ const COMMANDS = {
   Enter: () => pickBout(),
   Delete: () => erase(),
   Backspace: () => erase(),
-  u: (e) => (e.shiftKey ? observe() : hide()),
+  w: (e) => markWatched(!e.shiftKey),
+  u: (e) => (e.shiftKey ? markWatched() : hide()),
   d: (e) => toDisagreement(!e.shiftKey),
   c: (e) => toDoubtful(!e.shiftKey),
   n: () => document.querySelector("eb-panel").step(),

@@ -1,5 +1,6 @@
 // The lanes of the timeline: which there are, how high they are, and what to ask the server for.
 
+import { percent } from "./dom.js";
 import { state } from "./state.js";
 
 const RIBBON = 24;
@@ -7,7 +8,8 @@ const ROW = 9;
 const GAP = 5;
 const GROUP_GAP = 9;
 const TRACE = 44;
-const MOST_GROWTH = { ribbon: 1.6, rows: 1.6, stack: 2, lines: 2, trace: 2.4, disagreement: 1 };
+const OBSERVED = 12;
+const MOST_GROWTH = { ribbon: 1.6, rows: 1.6, stack: 2, lines: 2, trace: 2.4, disagreement: 1, observed: 1 };
 
 /** Lay out the lanes of the recording that is open, from top to bottom; they grow to fill the room there is. */
 export function layLanes(room) {
@@ -38,7 +40,7 @@ function gatherLanes() {
   const compared = comparedTracks();
   const names = compared.map((track) => state.tracks.indexOf(track));
   if (compared.length > 1) {
-    const version = compared.map((track) => `${track.name}@${track.revision}`).join("\n");
+    const version = compared.map((track) => `${track.name}@${versionOf(track)}`).join("\n");
     const query = `disagreement:${names.join(",")}`;
     lanes.push({ id: "disagreement", kind: "disagreement", query, version, label: "disagreement", height: 12 });
   }
@@ -49,6 +51,7 @@ function gatherLanes() {
   state.tracks.forEach((track, place) => {
     if (state.hidden.has(track.name)) return;
     lanes.push(...trackLanes(track, place, rows));
+    if (track.name === state.active && state.observed) lanes.push(observedLane(track));
     if (track.probabilities) {
       const kind = track.overlapping ? "lines" : "stack";
       const id = `probability/${track.name}`;
@@ -70,6 +73,18 @@ export function comparedTracks() {
   return others.length > 1 ? others : shown;
 }
 
+/** What counts as observed in the correction; drawn from what the page knows, not from tiles. */
+function observedLane(track) {
+  const label = `observed ${percent(state.observed.share)}`;
+  const hint = `Observed${state.subject ? ` of ${state.subject}` : ""}: played, stepped through, labelled or marked as watched`;
+  return { id: `observed/${track.name}`, kind: "observed", query: null, label, hint, track, height: OBSERVED };
+}
+
+/** What changes whenever a track does. */
+function versionOf({ revision, watches }) {
+  return `${revision}.${watches}`;
+}
+
 function trackLanes(track, place, rows) {
   const subjects = state.recording.subjects;
   const split = track.subjects.map((name) => ({ name, query: `track:${place}:${subjects.indexOf(name)}` }));
@@ -79,7 +94,7 @@ function trackLanes(track, place, rows) {
     id: `track/${track.name}/${part.name ?? ""}`,
     kind: rows ? "rows" : "ribbon",
     query: part.query,
-    version: track.revision,
+    version: versionOf(track),
     label: track.name,
     sublabel: part.name === "" ? "nobody named" : part.name,
     subject: part.name,

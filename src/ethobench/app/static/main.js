@@ -37,6 +37,9 @@ async function open({ place, done, asked = ask(`recordings/${place}`) }) {
     Object.assign(state, { from: 0, to: Math.max(recording.n_frames, 1) });
     state.set({ recording });
     state.activate(active ?? null);
+    document.querySelector("main").classList.toggle("no-frames", !recording.n_frames);
+    document.getElementById("correct").disabled = Boolean(recording.locked);
+    if (recording.locked) say(recording.locked, true);
     history.replaceState(null, "", `${location.pathname}${location.search}#${place}`);
     done?.();
     const signals = await ask(`recordings/${place}/signals`);

@@ -17,6 +17,21 @@ export function paintTile(context, lane, found, first, last, scale, ink) {
   else paintPicture(context, lane, found, left, right, scale, ink);
 }
 
+/** The frames that count as observed, as a band on a thin ground; bare without the ground. */
+export function paintObserved(context, lane, spans, scale, ink) {
+  const [top, height] = [lane.top + lane.height / 2 - 4, 8];
+  const end = Math.min(scale.x(state.nFrames), scale.width);
+  if (!lane.bare) {
+    context.fillStyle = ink.ground;
+    context.fillRect(0, top, end, height);
+  }
+  context.fillStyle = ink.observed;
+  for (const [start, stop] of spans) {
+    const [left, right] = [Math.max(scale.x(start), 0), Math.min(scale.x(stop), end)];
+    if (right > left) context.fillRect(left, top, Math.max(right - left, 1), height);
+  }
+}
+
 function paintBouts(context, lane, data, left, right, scale, ink) {
   context.save();
   context.beginPath();

@@ -4,6 +4,7 @@ import { clockTime, duration, make, say } from "./dom.js";
 import { select } from "./jumps.js";
 import { ask } from "./server.js";
 import { state } from "./state.js";
+import { watching } from "./watching.js";
 
 const LATER = 400; // milliseconds that suggestions wait for the tracks to be drawn
 const PAUSE = 80; // milliseconds between questions while the playhead moves
@@ -25,7 +26,7 @@ class Panel extends HTMLElement {
       make("section", {}, make("h2", {}, "Label next", refresh), this.next),
       this.noted,
     );
-    state.watch(["frame", "recording", "hidden", "active"], () => this.#soon());
+    state.watch(["frame", "recording", "hidden", "active", "observed"], () => this.#soon());
     state.addEventListener("recording", () => this.#showNotes());
     state.addEventListener("project", () => setTimeout(() => this.suggest(), LATER));
   }
@@ -109,8 +110,9 @@ const key = ({ recording, start }) => `${recording} ${start}`;
 function row(track, bouts) {
   const name = make("span", { className: "track", title: `${track.name}: ${track.bouts} bouts` }, track.name);
   const said = make("span", { className: "said" });
-  if (!bouts) said.append(make("em", {}, "not looked at"));
-  else if (!bouts.length) said.append(make("em", {}, state.behaviors.find((b) => b.background)?.name ?? "nothing"));
+  const watched = track.name === state.active && watching.pending.some(([start, stop]) => start <= state.frame && state.frame < stop);
+  if (!bouts && !watched) said.append(make("em", {}, "not observed"));
+  else if (!bouts?.length) said.append(make("em", {}, state.behaviors.find((b) => b.background)?.name ?? "nothing"));
   for (const { behavior, subject, start, stop } of bouts ?? []) {
     const dot = make("span", { className: "dot" });
     dot.style.background = state.behaviors[behavior].color;

@@ -56,7 +56,7 @@ class Player {
 
   #tick(now) {
     if (!state.playing) return;
-    if (this.video && !this.video.ended) this.#position = Math.floor(this.video.currentTime * state.rate + 1e-3);
+    if (this.video) this.#position = Math.floor(this.video.currentTime * state.rate + 1e-3);
     else this.#position += ((now - this.#last) / 1000) * state.rate * state.speed;
     this.#last = now;
     state.seek(Math.floor(this.#position), { byPlayer: true });

@@ -130,14 +130,14 @@ export class Pointing {
   }
 }
 
-/** Do something while an element is dragged over. */
+/** Do something where an element is pressed, and while it is dragged over; tells which of them. */
 export function dragging(element, act) {
   element.addEventListener("pointerdown", (event) => {
     element.setPointerCapture(event.pointerId);
-    act(event.offsetX);
+    act(event.offsetX, false);
   });
   element.addEventListener("pointermove", (event) => {
-    if (event.buttons & 1) act(event.offsetX);
+    if (event.buttons & 1) act(event.offsetX, true);
   });
 }
 

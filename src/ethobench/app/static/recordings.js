@@ -1,6 +1,6 @@
 // The list of recordings: searched, sorted, chosen.
 
-import { clockTime, make } from "./dom.js";
+import { clockTime, make, percent } from "./dom.js";
 import { state } from "./state.js";
 
 const ORDERS = {
@@ -26,7 +26,7 @@ class Recordings extends HTMLElement {
     });
     this.order.addEventListener("change", () => this.#fill());
     state.addEventListener("project", () => this.#fill());
-    state.addEventListener("recording", () => this.#note());
+    for (const name of ["recording", "observed"]) state.addEventListener(name, () => this.#note());
   }
 
   /** Open the recording that follows the present one in the list, or precedes it. */
@@ -53,10 +53,11 @@ class Recordings extends HTMLElement {
   #note() {
     if (!state.recording || !state.project) return;
     const known = state.project.recordings[state.recording.place];
-    const corrected = state.tracks.filter((track) => track.kind === "correction").length;
+    const shares = state.tracks.filter((track) => track.kind === "correction").map((track) => track.observed.share);
+    const [corrected, observed] = [shares.length, shares.length ? Math.max(...shares) : null];
     const { disagreement } = state.recording;
-    if (known.corrected !== corrected || known.disagreement !== disagreement) {
-      Object.assign(known, { corrected, disagreement });
+    if (known.corrected !== corrected || known.observed !== observed || known.disagreement !== disagreement) {
+      Object.assign(known, { corrected, observed, disagreement });
       this.#fill();
     }
     this.#markCurrent();
@@ -74,10 +75,10 @@ class Recordings extends HTMLElement {
 customElements.define("eb-recordings", Recordings);
 
 function item(recording, most) {
-  const { id, individual, n_frames: length, rate, disagreement, corrected, place } = recording;
-  const facts = [clockTime(length, rate, 0)];
+  const { id, individual, n_frames: length, rate, disagreement, corrected, observed, place } = recording;
+  const facts = [length ? clockTime(length, rate, 0) : "unknown length"];
   if (individual !== id) facts.unshift(individual);
-  if (corrected) facts.push("✓ corrected");
+  if (corrected) facts.push(observed < 1 ? `${percent(observed)} observed` : "✓ corrected");
   const name = make("span", { className: "id", title: id }, id);
   const button = make("button", { type: "button" }, name, make("span", { className: "facts" }, facts.join(" · ")));
   button.dataset.place = place;

@@ -15,8 +15,8 @@ export async function askBytes(path, query = {}) {
 }
 
 /** Change something. */
-export async function change(path, body) {
-  const sent = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+export async function change(path, body, options = {}) {
+  const sent = { ...options, method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   return (await request(path, {}, sent)).json();
 }
 

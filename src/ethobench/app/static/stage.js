@@ -34,9 +34,10 @@ class Stage extends HTMLElement {
       this.#chunks.clear();
       this.#setVideo(recording.video ? address(`recordings/${recording.place}/video`) : null);
     }
-    this.note.textContent = recording.video_note;
-    this.note.hidden = !recording.video_note;
-    this.hidden = !recording.video && !state.signals?.poses && !recording.video_note;
+    const note = recording.locked || recording.video_note;
+    this.note.textContent = note;
+    this.note.hidden = !note;
+    this.hidden = !recording.video && !state.signals?.poses && !note;
     this.#redraw();
   }
 
@@ -47,7 +48,7 @@ class Stage extends HTMLElement {
     const video = make("video", { src: source, muted: true, playsInline: true, preload: "auto", disablePictureInPicture: true });
     video.addEventListener("loadedmetadata", () => this.#redraw());
     video.addEventListener("error", () => {
-      say("The browser cannot play this video; H.264 in MP4 always works.", true);
+      say("The browser cannot play this video, so playing on does not count as watched; H.264 in MP4 always works.", true);
       if (player.video === video) player.video = null;
       video.remove();
     });

@@ -57,11 +57,12 @@ class State extends EventTarget {
     return first !== null && last !== null && last > first ? [first, last] : null;
   }
 
-  /** Go to a frame, and look there if it is out of sight. */
-  seek(frame, { follow = true, byPlayer = false } = {}) {
+  /** Go to a frame, and look there if it is out of sight. `byPlayer` while playing, `byStep` for a small step; else it is a jump. */
+  seek(frame, { follow = true, byPlayer = false, byStep = false } = {}) {
     const at = Math.min(Math.max(Math.round(frame), 0), Math.max(this.nFrames - 1, 0));
-    this.byPlayer = byPlayer;
+    Object.assign(this, { byPlayer, byStep });
     if (at !== this.frame) this.set({ frame: at });
+    Object.assign(this, { byPlayer: false, byStep: false });
     if (follow && (at < this.from || at >= this.to)) {
       const span = this.to - this.from;
       this.look(byPlayer ? at - span * 0.05 : at - span / 2, span);
@@ -93,6 +94,21 @@ class State extends EventTarget {
     const naming = track?.bouts ? [track] : this.tracks;
     const subject = naming.some((t) => t.unnamed && t.bouts) ? null : (naming.flatMap((t) => t.subjects)[0] ?? null);
     this.set({ active: track?.name ?? null, exclusive: naming.every((t) => t.exclusive), subject, target: null, running: null });
+  }
+
+  /** What counts as observed in the active correction, of the subject that is chosen: {share, spans}; null without one. */
+  get observed() {
+    const observed = this.activeTrack?.observed;
+    return observed ? (observed.subjects[this.subject] ?? observed) : null;
+  }
+
+  /** Replace what is known of the observed frames of one track; nothing else changes by watching. */
+  updateObserved(facts, disagreement) {
+    const track = this.tracks.find(({ name }) => name === facts.name);
+    if (!track || track.revision !== facts.revision) return;
+    Object.assign(track, { watches: facts.watches, observed: facts.observed });
+    this.recording.disagreement = disagreement;
+    this.dispatchEvent(new Event("observed"));
   }
 
   /** Replace what is known of one track. */

@@ -3,10 +3,11 @@
 import { inks, Scale, sized, ticks } from "./canvas.js";
 import { make } from "./dom.js";
 import { layLanes } from "./lanes.js";
-import { band, paintTile } from "./painting.js";
+import { band, paintObserved, paintTile } from "./painting.js";
 import { dragging, Pointing } from "./pointing.js";
 import { state } from "./state.js";
 import { STRETCHES, Tiles } from "./tiles.js";
+import { watching } from "./watching.js";
 
 const AXIS = 22;
 const OVERVIEW = 28;
@@ -33,15 +34,16 @@ class Timeline extends HTMLElement {
     const strip = (canvas) => make("div", { className: "strip" }, make("div", { className: "gutter" }), canvas);
     this.append(strip(this.overview), strip(this.axis), this.scroller, this.tip);
     new Pointing(this);
-    dragging(this.axis, (x) => state.seek(this.#scale.frame(x), { follow: false }));
+    dragging(this.axis, (x, byStep) => state.seek(this.#scale.frame(x), { follow: false, byStep }));
     dragging(this.overview, (x) => {
       const span = state.to - state.from;
       state.look((x / this.field.clientWidth) * state.nFrames - span / 2, span);
     });
     new ResizeObserver(() => this.#relay()).observe(this.scroller);
-    state.watch(["recording", "signals", "hidden", "active"], () => this.#relay());
+    state.watch(["recording", "signals", "hidden", "active", "observed"], () => this.#relay());
     state.watch(["from", "to", "bout", "behaviors"], () => this.#redraw());
-    for (const name of ["frame", "mark", "running", "subject"]) state.addEventListener(name, () => this.#point());
+    state.addEventListener("subject", () => this.#relay());
+    for (const name of ["frame", "mark", "running", "watched"]) state.addEventListener(name, () => this.#point());
     document.addEventListener("themechange", () => this.#redraw());
   }
 
@@ -92,12 +94,14 @@ class Timeline extends HTMLElement {
     this.#drawOverview(ink);
     this.#drawCursor();
     const whole = [tiles.coarsest, 0]; // stands in for whatever is missing later, so it comes first
-    const there = lanes.every((lane) => tiles.find(lane, ...whole));
+    const tiled = lanes.filter((lane) => lane.query);
+    const there = tiled.every((lane) => tiles.find(lane, ...whole));
     const near = nearFirst(indices, level).map((index) => [level, index]);
-    tiles.want(lanes, there ? [...near, whole] : [whole, ...near]);
+    tiles.want(tiled, there ? [...near, whole] : [whole, ...near]);
   }
 
   #drawLane(context, lane, level, indices, scale, ink) {
+    if (lane.kind === "observed") return paintObserved(context, lane, state.observed.spans, scale, ink);
     if (lane.kind !== "trace") {
       context.fillStyle = ink.ground;
       context.fillRect(0, lane.top, Math.min(scale.x(state.nFrames), scale.width), lane.height);
@@ -160,6 +164,9 @@ class Timeline extends HTMLElement {
     }
     context.fillStyle = ink.accent;
     for (const edge of [first, last]) if (edge !== null) context.fillRect(Math.round(scale.x(edge)) - 1, 0, 2, this.#height);
+    const observed = this.lanes.find((lane) => lane.kind === "observed");
+    if (observed) paintObserved(context, { ...observed, bare: true }, watching.pending, scale, ink);
+    context.fillStyle = ink.accent;
     const mine = this.lanes.filter((lane) => lane.track?.name === state.active && ["ribbon", "rows"].includes(lane.kind));
     const lane = mine.find((l) => l.subject === state.subject) ?? mine[0];
     if (state.running && lane) {
@@ -178,11 +185,11 @@ class Timeline extends HTMLElement {
 customElements.define("eb-timeline", Timeline);
 
 function label(lane) {
-  const name = make("span", { className: "name", title: lane.sublabel ? `${lane.label} · ${lane.sublabel}` : lane.label }, lane.label);
+  const name = make("span", { className: "name", title: lane.hint ?? (lane.sublabel ? `${lane.label} · ${lane.sublabel}` : lane.label) }, lane.label);
   const row = make("div", { className: `label ${lane.kind}` }, name);
   const range = lane.signal ? `${short(lane.signal.low)} … ${short(lane.signal.high)}` : null;
   if (lane.sublabel ?? range) row.append(make("span", { className: "sub" }, lane.sublabel ?? range));
-  if (lane.track?.name === state.active && lane.kind !== "stack") row.classList.add("active");
+  if (lane.track?.name === state.active && !["stack", "observed"].includes(lane.kind)) row.classList.add("active");
   if (lane.height < TWO_LINES) row.classList.add("low");
   row.style.top = `${lane.top}px`;
   row.style.height = `${lane.height}px`;

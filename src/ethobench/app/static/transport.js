@@ -22,9 +22,9 @@ class Transport extends HTMLElement {
     );
     this.doubt = group(button("least certain ▸", "Least certain bout (C)", () => toDoubtful()));
     const steps = [
-      button(icon("back"), "One frame back (←)", () => state.seek(state.frame - 1)),
+      button(icon("back"), "One frame back (←)", () => state.seek(state.frame - 1, { byStep: true })),
       this.toggle,
-      button(icon("on"), "One frame on (→)", () => state.seek(state.frame + 1)),
+      button(icon("on"), "One frame on (→)", () => state.seek(state.frame + 1, { byStep: true })),
     ];
     const zooms = [
       button("−", "Zoom out (−)", () => state.zoom(2)),

@@ -25,6 +25,8 @@ class Suite:
         Whether they may differ in their behaviours.
     fill_background : bool
         Whether frames without any bout are the named background.
+    exclusive : bool, optional
+        Whether one behaviour excludes the others by definition; None where each prediction says so itself.
     """
 
     name: str = ""
@@ -34,6 +36,7 @@ class Suite:
     lengths: ClassVar[bool] = False
     labels: ClassVar[bool] = False
     fill_background: ClassVar[bool] = True
+    exclusive: ClassVar[bool | None] = None
 
 
 suites: Registry[Suite] = Registry("suite", "ethobench.metrics.suites")

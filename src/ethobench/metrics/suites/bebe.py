@@ -110,3 +110,4 @@ class Bebe(Suite):
         Measure("homogeneity", "bebe.homogeneity"),
     )
     headline = ("f1", "precision", "recall", "f1_std", "time_scale_ratio")
+    exclusive = True

@@ -3,7 +3,8 @@
 A behaviour that is in neither truth nor prediction is left out of the averages; average precision covers only behaviours in
 the truth and follows scikit-learn, as the published figures do; ``map_binned`` is the paper's own definition, by ten thousand bins of
 the scores. Precision is precision here: the published tables of the
-first paper have precision and recall swapped.
+first paper have precision and recall swapped. Behaviours exclude each other by definition: each frame of a `Prediction` has its most
+probable behaviour.
 """
 
 from __future__ import annotations
@@ -45,3 +46,4 @@ class Calms21(Suite):
         Measure("map_binned", "probabilities.binned_average_precision"),
     )
     headline = ("macro_f1", "macro_precision", "macro_recall", "map")
+    exclusive = True

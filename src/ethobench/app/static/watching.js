@@ -1,0 +1,105 @@
+// What is watched while labelling, by playing or stepping, counts as observed. It is reported to the server about once a second.
+
+import { reportWatched } from "./corrections.js";
+import { player } from "./player.js";
+import { state } from "./state.js";
+
+const EVERY = 1000; // milliseconds between reports
+const AGAIN = 5000; // milliseconds until a report that failed is repeated
+const MOST_SPANS = 100; // in one report
+const LONGEST_STALL = 2; // seconds of playback between two pictures; what plays while the page stands still is not watched
+
+/** Frames that were watched: {place, name, subject, spans}, where spans are [start, stop) and name is that of the correction. */
+class Watching {
+  #batch = null; // what is not reported yet
+  #sent = new Set(); // what is on its way to the server
+  #failed = []; // what the server did not take
+  #last = null; // the frame that was shown before this one
+  #timer = null;
+
+  constructor() {
+    state.addEventListener("frame", () => this.#move());
+    state.addEventListener("playing", () => {
+      this.#last = state.frame;
+      if (!state.playing) this.flush();
+    });
+    for (const name of ["active", "subject"]) {
+      state.addEventListener(name, () => {
+        this.#last = state.frame;
+        this.flush();
+      });
+    }
+    document.addEventListener("visibilitychange", () => {
+      this.#last = null;
+      if (document.hidden) this.flush({ leaving: true });
+    });
+    addEventListener("pagehide", () => this.flush({ leaving: true }));
+  }
+
+  /** Spans of the active correction and subject that the server has not confirmed yet. */
+  get pending() {
+    return this.#unconfirmed.filter(isActive).flatMap((batch) => batch.spans);
+  }
+
+  get #unconfirmed() {
+    return [...this.#failed, ...this.#sent, this.#batch].filter(Boolean);
+  }
+
+  /** Report what was watched since the last report. */
+  flush({ leaving = false } = {}) {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    const batches = [...this.#failed, this.#batch].filter((batch) => batch?.spans.length);
+    [this.#failed, this.#batch] = [[], null];
+    for (const batch of batches) this.#send(batch, leaving);
+  }
+
+  /** Forget what was watched in these frames and may not be saved yet, as they are now marked as not watched. */
+  forget(start, stop) {
+    for (const batch of this.#unconfirmed.filter(isActive)) {
+      const around = ([first, last]) => [[first, Math.min(last, start)], [Math.max(first, stop), last]];
+      batch.spans = batch.spans.flatMap(around).filter(([first, last]) => first < last);
+    }
+  }
+
+  async #send(batch, leaving) {
+    this.#sent.add(batch);
+    const saved = await reportWatched(batch, leaving);
+    this.#sent.delete(batch);
+    if (saved) return;
+    this.#failed.push(batch);
+    this.#timer ??= setTimeout(() => this.flush(), AGAIN);
+  }
+
+  #move() {
+    const [before, now] = [this.#last, state.frame];
+    this.#last = now;
+    if (before === null || document.hidden || !state.activeTrack || !isInSight()) return;
+    const played = state.byPlayer && now > before && now - before <= Math.max(LONGEST_STALL * state.rate * state.speed, 1);
+    const stepped = state.byStep && Math.abs(now - before) <= Math.max(Math.round(state.rate), 1);
+    if (played || stepped) this.#add(Math.min(before, now), Math.max(before, now) + 1);
+  }
+
+  #add(start, stop) {
+    if (this.#batch && !isActive(this.#batch)) this.flush();
+    this.#batch ??= { place: state.recording.place, name: state.active, subject: state.subject, spans: [] };
+    const last = this.#batch.spans.at(-1);
+    if (last && start <= last[1] && stop >= last[0]) Object.assign(last, [Math.min(start, last[0]), Math.max(stop, last[1])]);
+    else this.#batch.spans.push([start, stop]);
+    if (this.#batch.spans.length >= MOST_SPANS) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), EVERY);
+    state.dispatchEvent(new Event("watched"));
+  }
+}
+
+/** Whether there is something to see: a video that the browser does not show is not watched as the clock runs on. */
+function isInSight() {
+  const { recording, signals } = state;
+  return Boolean(player.video || signals?.poses || signals?.lanes.length) || !(recording.video || recording.video_note);
+}
+
+function isActive({ place, name, subject }) {
+  return place === state.recording?.place && name === state.active && subject === state.subject;
+}
+
+export const watching = new Watching();

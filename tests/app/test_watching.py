@@ -1,0 +1,275 @@
+"""What is watched while labelling counts as observed: saved with every report, never in the way of undo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ethobench import Annotation, create_model, load_dataset
+from ethobench.app.corrections import Corrections
+from ethobench.app.editing import add_observed, hide, mark, remove_observed
+from ethobench.app.history import History
+from ethobench.app.opening import open_project
+from ethobench.cli.budget import budget_rows
+from ethobench.core import Observed, Track
+from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError, ReadWarning
+
+N = 30
+NAMES = ("rest", "run")
+MARK = {"kind": "mark", "start": 100, "stop": 200, "behavior": "groom"}
+
+ranges = st.tuples(st.integers(0, N), st.integers(0, N)).map(sorted).filter(lambda r: r[0] < r[1])
+steps = st.one_of(
+    st.tuples(st.sampled_from(["watch", "mark", "hide", "unwatch"]), ranges),
+    st.tuples(st.sampled_from(["undo", "redo"]), st.just((0, 1))),
+)
+
+
+def observed(annotation: Annotation, subject: str | None = None) -> list[tuple[int, int]]:
+    where = annotation.observed.everywhere(annotation.ethogram.names, subject)
+    return [*zip(where.start.tolist(), where.stop.tolist(), strict=True)]
+
+
+@given(st.lists(steps, max_size=12))
+def test_watching_is_in_every_state_that_undo_and_redo_lead_to(actions):
+    """Against masks of frames: a report is added to all states, an edit makes a new one."""
+    history = History(Annotation.from_bouts([], [], [], NAMES, 10, N, observed=iv.empty()))
+    states, at = [(np.zeros(N, bool), np.zeros(N, bool))], 0  # observed, running
+    for action, (start, stop) in actions:
+        where = iv.intervals([start], [stop])
+        here = slice(start, stop)
+        looked, running = (mask.copy() for mask in states[at])
+        if action == "watch":
+            history.watch(where)
+            for mask, _ in states:
+                mask[here] = True
+        elif action in ("undo", "redo"):
+            getattr(history, action)()
+            at = max(at - 1, 0) if action == "undo" else min(at + 1, len(states) - 1)
+        else:
+            if action == "mark":
+                history.change(mark(history.annotation, start, stop, "run"))
+                running[here] = looked[here] = True
+            elif action == "hide":
+                history.change(hide(history.annotation, start, stop))
+                running[here] = looked[here] = False
+            else:
+                history.change(remove_observed(history.annotation, where))
+                looked[here] &= running[here]
+            states[at + 1 :] = [(looked, running)]
+            at += 1
+        assert iv.to_mask(history.annotation.observed.frames, N).tolist() == states[at][0].tolist()
+        assert history.annotation.to_frames()[:, 1].tolist() == states[at][1].tolist()
+        assert (history.previous is None, history.following is None) == (at == 0, at == len(states) - 1)
+
+
+def test_the_order_of_reports_and_reports_that_come_twice_do_not_matter(project):
+    reports = [[[0, 50]], [[300, 600], [40, 120]], [[0, 50]], [[200, 310]]]
+    for name, order in (("zoe", reports), ("yan", reversed(reports))):
+        project.start(1, name)
+        for spans in order:
+            project.watch(1, name, spans)
+    assert observed(project.entry(1).track("zoe").annotation) == [(0, 120), (200, 600)]
+    assert observed(project.entry(1).track("yan").annotation) == [(0, 120), (200, 600)]
+
+
+def test_a_budget_from_scratch_is_a_share_of_what_was_watched(lab, project):
+    project.start(1, "zoe")
+    project.edit(1, "zoe", 0, [MARK])
+    assert share(lab, "groom") == 1.0, "of what was observed: the bout alone"
+    project.watch(1, "zoe", [[0, 600]])
+    assert share(lab, "groom") == pytest.approx(10 / 60)
+    assert share(lab, "rest") == 0.0
+
+
+def share(lab, behavior: str) -> float:
+    rows = budget_rows(load_dataset(lab)["m2"].annotation("zoe"))
+    return next(row["share"] for row in rows if row["behavior"] == behavior)
+
+
+def test_a_recording_that_nobody_watched_stays_unobserved(lab, project):
+    project.start(1, "zoe")
+    annotation = load_dataset(lab)["m2"].annotation("zoe")
+    assert observed(annotation) == []
+    assert budget_rows(annotation)[0]["share"] is None
+
+
+def test_what_the_base_covers_is_not_changed_by_watching(lab, project):
+    project.start(0, "zoe", "anna")
+    file = lab / "corrections" / "m1.zoe.csv"
+    before = file.stat().st_mtime_ns
+    track = project.watch(0, "zoe", [[0, 600]])
+    assert (track.version, file.stat().st_mtime_ns) == ((0, 0), before)
+
+
+def test_undo_takes_edits_back_and_leaves_what_was_watched(lab, project):
+    project.start(1, "zoe")
+    project.edit(1, "zoe", 0, [MARK])
+    project.watch(1, "zoe", [[0, 50]])
+    project.watch(1, "zoe", [[50, 60]])
+    track = project.undo(1, "zoe")
+    assert (len(track.annotation), observed(track.annotation)) == (0, [(0, 60)])
+    project.watch(1, "zoe", [[60, 70]])
+    track = project.redo(1, "zoe")
+    assert (len(track.annotation), observed(track.annotation)) == (1, [(0, 70), (100, 200)])
+    assert load_dataset(lab)["m2"].annotation("zoe") == track.annotation.with_ethogram(load_dataset(lab).ethogram)
+    assert track.revision == 3, "watching changes no revision, so edits of another window still fit"
+
+
+def test_marking_as_watched_and_as_not_watched_are_steps(project):
+    project.start(1, "zoe")
+    project.edit(1, "zoe", 0, [MARK])
+    whole = {"start": 0, "stop": 600}
+    assert observed(project.edit(1, "zoe", 1, [{"kind": "observe", **whole}]).annotation) == [(0, 600)]
+    track = project.edit(1, "zoe", 2, [{"kind": "unobserve", **whole}])
+    assert (len(track.annotation), observed(track.annotation)) == (1, [(100, 200)])
+    assert observed(project.undo(1, "zoe").annotation) == [(0, 600)]
+    assert observed(project.undo(1, "zoe").annotation) == [(100, 200)]
+
+
+def test_another_session_knows_what_was_watched(lab, project):
+    project.start(1, "zoe")
+    project.watch(1, "zoe", [[0, 150], [400, 410]])
+    again = open_project([str(lab)])
+    assert observed(again.entry(1).track("zoe").annotation) == [(0, 150), (400, 410)]
+    again.watch(1, "zoe", [[150, 400]])
+    assert observed(load_dataset(lab)["m2"].annotation("zoe")) == [(0, 410)]
+    assert again.progress() == ["m2, zoe: bouts: 0, observed: 68.3 %"]
+
+
+def test_what_cannot_be_saved_was_not_watched(project, monkeypatch):
+    project.start(1, "zoe")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ethobench.app.corrections.write_recordings", full)
+    with pytest.raises(OSError, match="No space"):
+        project.watch(1, "zoe", [[0, 100]])
+    assert observed(project.entry(1).track("zoe").annotation) == []
+
+
+def test_watching_counts_for_the_subject_that_is_labelled():
+    a = Annotation.from_bouts([], [], [], NAMES, 10, N, observed=iv.empty(), subjects=["ann", "bob"])
+    first = add_observed(a, iv.intervals([0], [20]), "bob")
+    assert (observed(first, "bob"), observed(first, "ann")) == ([(0, 20)], [])
+    both = add_observed(first, iv.intervals([0], [20]), "ann")
+    assert both.observed == Observed(iv.intervals([0], [20])), "alike for all, so no exceptions are left"
+    less = remove_observed(mark(both, 5, 10, "run", subject="ann"), iv.intervals([0], [N]), "ann")
+    assert (observed(less, "ann"), observed(less, "bob")) == ([(5, 10)], [(0, 20)])
+    assert remove_observed(less, iv.intervals([20], [N]), "ann") is less
+    scored = a.with_observed(Observed(iv.empty(), {Track("run"): iv.intervals([25], [30])}))
+    some = add_observed(scored, iv.intervals([0], [20]), "bob").observed
+    assert [some.of("run", who).stop.tolist() for who in ("ann", "bob")] == [[30], [20, 30]]
+    assert [some.of("rest", who).stop.tolist() for who in ("ann", "bob")] == [[], [20]]
+
+
+@pytest.mark.parametrize(
+    ("spans", "error"),
+    [
+        (None, EthobenchError),
+        ("0-10", EthobenchError),
+        ([[0, 1]] * 1001, EthobenchError),
+        ([5], MismatchError),
+        ([[0, 601]], MismatchError),
+        ([[-1, 5]], MismatchError),
+        ([[5, 5]], MismatchError),
+        ([[0, 1, 2]], MismatchError),
+        ([[0.0, 5]], MismatchError),
+        ([[False, True]], MismatchError),
+    ],
+)
+def test_reports_that_are_refused(project, spans, error):
+    project.start(1, "zoe")
+    with pytest.raises(error, match="watched frames"):
+        project.watch(1, "zoe", spans)
+    with pytest.raises(NotFoundError, match="no subject"):
+        project.watch(1, "zoe", [[0, 5]], "nobody")
+    with pytest.raises(EthobenchError, match="no correction"):
+        project.watch(1, "anna", [[0, 5]])
+    assert observed(project.entry(1).track("zoe").annotation) == []
+
+
+@pytest.mark.slow
+def test_a_model_trained_on_labels_from_scratch_sees_negatives(lab, project):
+    """With bouts alone every frame that is learnt from is grooming, so every frame is predicted as grooming."""
+    project.start(1, "zoe")
+    project.edit(1, "zoe", 0, [MARK])
+    model = create_model("rf", trees=5)
+    assert set(predicted(lab, model)) == {2}
+    project.watch(1, "zoe", [[0, 600]])
+    assert set(predicted(lab, model)) == {2, 3}
+
+
+def predicted(lab, model) -> list[int]:
+    data = load_dataset(lab)
+    zoe = [r.copy(annotations={"zoe": r.annotation("zoe")}) for r in data if "zoe" in r.annotations]
+    return model.fit(replace(data, recordings=tuple(zoe))).predict(data["m2"]).annotation.to_codes().tolist()
+
+
+@pytest.fixture
+def unreadable(tmp_path):
+    """A manifest of a video that cannot be read."""
+    root = tmp_path / "films"
+    root.mkdir()
+    (root / "m1.mp4").write_bytes(b"not a video")
+    (root / "recordings.csv").write_text("recording,video\nm1,m1.mp4\n", encoding="utf-8")
+    with pytest.warns(ReadWarning, match="neither frame rate nor length"):
+        return open_project([str(root)], behaviors=["groom"])
+
+
+def test_a_recording_of_unknown_length_is_never_labelled(unreadable):
+    (entry,) = unreadable.entries
+    assert "cannot be labelled, as its frame rate and length are unknown" in entry.locked
+    with pytest.raises(EthobenchError, match="length are unknown"):
+        unreadable.start(0, "zoe")
+    with pytest.raises(EthobenchError, match="length are unknown"):
+        unreadable.edit(0, "zoe", 0, [MARK])
+    with pytest.raises(EthobenchError, match="its length is unknown"):
+        unreadable.corrections.save(entry.recording, "zoe", entry.nothing())
+    assert not unreadable.corrections.folder.exists()
+
+
+def test_corrections_without_frames_are_refused_where_they_are_written(tmp_path, project):
+    empty = Annotation.from_bouts([], [], [], NAMES, 10, 0)
+    with pytest.raises(EthobenchError, match="its length is unknown"):
+        Corrections(tmp_path / "out").save(project.entry(0).recording, "zoe", empty)
+    assert not (tmp_path / "out").exists()
+
+
+def test_poses_of_unknown_rate_are_shown_and_not_labelled(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    head = "scorer,net,net,net\nbodyparts,nose,nose,nose\ncoords,x,y,likelihood\n"
+    (tmp_path / "m1DLC_net.csv").write_text(head + "".join(f"{i},{i},{i},0.9\n" for i in range(50)), encoding="utf-8")
+    project = open_project(["m1DLC_net.csv"], behaviors=["run"])
+    assert project.entry(0).n_frames == 50
+    with pytest.raises(EthobenchError, match=r"frame rate is unknown: state it .* with --rate"):
+        project.start(0, "zoe")
+    open_project(["m1DLC_net.csv"], behaviors=["run"], rate=25).start(0, "zoe")
+
+
+@pytest.mark.slow
+def test_reports_over_the_wire(client, lab):
+    client.post("recordings/1/start", {"name": "zoe"})
+    told = client.post("recordings/1/watch", {"track": "zoe", "spans": [[0, 150], [300, 450]]})["track"]
+    assert (told["revision"], told["watches"], told["undo"]) == (0, 1, False)
+    assert told["observed"] == {"share": 0.5, "spans": [[0, 150], [300, 450]], "subjects": {}}
+    assert client.get("project")["recordings"][1]["observed"] == 0.5
+    hidden = client.get("recordings/1/tiles?level=1&index=0&lane=track:1")[0]["hidden"]
+    assert hidden == [[150, 300], [450, 600]]
+    assert "list of at most" in client.post("recordings/1/watch", {"track": "zoe"}, 400)["error"]
+    assert "is a name" in client.post("recordings/1/watch", {"track": "zoe", "spans": [], "subject": 5}, 400)["error"]
+    assert "600 frames" in client.post("recordings/1/watch", {"track": "zoe", "spans": [[0, 1e9]]}, 409)["error"]
+    assert client.request("/open-sesame/api/recordings/1/watch", "POST", {}, Origin="http://evil.example")[0] == 403
+
+
+@pytest.mark.slow
+def test_unknown_length_over_the_wire(unreadable, serving):
+    client = serving(unreadable)
+    assert "cannot be labelled" in client.get("recordings/0")["locked"]
+    assert "cannot be labelled" in client.post("recordings/0/start", {"name": "zoe"}, 400)["error"]

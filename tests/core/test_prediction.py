@@ -1,0 +1,139 @@
+"""Predictions: what is exclusive, what could be predicted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ethobench as eb
+from ethobench import Annotation, Ethogram, Prediction
+from ethobench.core import intervals as iv
+from ethobench.core.errors import MismatchError
+
+NAMES = ("attack", "mount", "sniff", "other")
+
+
+def softmax(n: int, columns: int, seed: int, sharpness: float = 1.0) -> np.ndarray:
+    logits = np.random.default_rng(seed).normal(0, sharpness, (n, columns))
+    powers = np.exp(logits)
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def ethogram_of(columns: int, background: bool) -> Ethogram:
+    names = [f"b{i}" for i in range(columns)]
+    return Ethogram(names, names[-1] if background else None)
+
+
+@given(
+    st.integers(2, 12),
+    st.sampled_from([1, 2, 3, 5, None]),
+    st.integers(0, 9),
+    st.booleans(),
+    st.sampled_from(["float64", "float32", "float16"]),
+)
+def test_rounding_does_not_make_behaviors_overlap(columns, decimals, seed, background, dtype):
+    values = softmax(300, columns, seed)
+    rounded = (values if decimals is None else values.round(decimals)).astype(dtype)
+    prediction = Prediction(rounded, ethogram_of(columns, background), 30)
+    assert prediction.exclusive
+    assert "exclusive" in prediction.notes[0].message
+
+
+@given(st.integers(2, 8), st.integers(0, 9))
+def test_bytes_do_not_make_behaviors_overlap(columns, seed):
+    values = np.rint(softmax(300, columns, seed) * 255) / 255
+    assert Prediction(values, ethogram_of(columns, True), 30).exclusive
+
+
+@given(st.integers(2, 12), st.sampled_from([0, 1, 2, 4, None]), st.integers(0, 9), st.booleans())
+def test_independent_probabilities_overlap_however_they_are_rounded(columns, decimals, seed, background):
+    values = np.random.default_rng(seed).uniform(0, 1, (300, columns))
+    rounded = values if decimals is None else values.round(decimals)
+    prediction = Prediction(rounded, ethogram_of(columns, background), 30)
+    assert not prediction.exclusive
+    assert "overlapping" in prediction.notes[0].message
+
+
+def test_what_is_stated_holds_and_needs_no_note():
+    values = softmax(50, 4, 0)
+    ethogram = Ethogram(NAMES, "other")
+    for exclusive in (True, False):
+        stated = [
+            Prediction(values, ethogram, 30, exclusive=exclusive),
+            Prediction(values, Ethogram(NAMES, "other", exclusive=exclusive), 30),
+        ]
+        for prediction in stated:
+            assert prediction.exclusive is exclusive
+            assert prediction.notes == ()
+    overlapping = Annotation.from_bouts([0, 5], [10, 15], ["attack", "mount"], ethogram, 30, 50)
+    assert Prediction(values, ethogram, 30, annotation=overlapping).exclusive is False
+
+
+def test_rounded_probabilities_score_as_they_did():
+    rng = np.random.default_rng(1)
+    codes = np.repeat(rng.integers(0, 4, 60), 25)
+    logits = rng.normal(0, 1, (len(codes), 4)) + 1.5 * np.eye(4)[codes]
+    values = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    ethogram = Ethogram(NAMES, "other")
+    truth = Annotation.from_frames(codes, ethogram, 30)
+    exact = eb.score(Prediction(values, ethogram, 30, exclusive=True), truth)
+    rounded = eb.score(Prediction(values.round(2), ethogram, 30), truth)
+    assert rounded.overall["f1"] == pytest.approx(exact.overall["f1"], abs=0.01)
+    assert any("taken to be exclusive" in str(note) for note in rounded.notes)
+    assert not any("taken to be" in str(note) for note in exact.notes)
+
+
+@pytest.mark.parametrize("suite", ["calms21", "bebe"])
+def test_suites_that_are_exclusive_by_definition_say_so_themselves(suite):
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 3, 400)
+    values = rng.uniform(0, 1, (400, 3)) + np.eye(3)[codes]
+    ethogram = Ethogram(NAMES[:3])
+    truth = Annotation.from_frames(codes, ethogram, 30)
+    scores = eb.score(Prediction(values / 2, ethogram, 30), truth, suite=suite)
+    hard = eb.score(Annotation.from_frames(values.argmax(axis=1), ethogram, 30), truth, suite=suite)
+    for key in hard.overall:
+        if not key.startswith("map"):
+            assert scores.overall[key] == pytest.approx(hard.overall[key], nan_ok=True)
+    assert not any("taken to be" in str(note) for note in scores.notes)
+
+
+def test_frames_that_could_not_be_predicted_are_unobserved():
+    values = softmax(20, 4, 3)
+    ethogram = Ethogram(NAMES, "other")
+    truth = Annotation.from_bouts([2], [18], ["attack"], ethogram, 30, 20)
+    mask = (np.arange(20) >= 5) & (np.arange(20) < 9)
+    for prediction in (
+        Prediction(values, ethogram, 30, exclusive=True).without_frames(mask),
+        Prediction(values, ethogram, 30, annotation=truth, exclusive=True).without_frames(mask),
+        Prediction(np.where(mask[:, None], np.nan, values), ethogram, 30, annotation=truth),
+    ):
+        assert np.array_equal(prediction.predictable, ~mask)
+        assert np.array_equal(iv.to_mask(prediction.annotation.observed.frames, 20), ~mask)
+        assert not prediction.annotation.to_frames()[mask].any()
+    untouched = Prediction(values, ethogram, 30)
+    assert untouched.without_frames(np.zeros(20, dtype=bool)) is untouched
+
+
+bouts = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.sampled_from(NAMES)), max_size=8)
+
+
+@given(bouts, st.lists(st.booleans(), min_size=42, max_size=42))
+def test_hiding_frames_cuts_bouts_there_and_nowhere_else(rows, flags):
+    mask = np.array(flags)
+    start, length, names = zip(*rows, strict=True) if rows else ((), (), ())
+    stop = [a + b for a, b in zip(start, length, strict=True)]
+    annotation = Annotation.from_bouts(start, stop, list(names), Ethogram(NAMES), 30, 42, comment=["x"] * len(rows))
+    hidden = annotation.hide(mask)
+    assert np.array_equal(hidden.to_frames(), annotation.to_frames() & ~mask[:, None])
+    assert np.array_equal(iv.to_mask(hidden.observed.frames, 42), ~mask)
+    events = [int(f) for f in annotation.start[annotation.start == annotation.stop]]
+    assert sorted(hidden.start[hidden.start == hidden.stop].tolist()) == sorted(f for f in events if not mask[f])
+    assert hidden.hide(iv.from_mask(mask)) == hidden
+
+
+def test_predictions_that_do_not_fit_are_refused():
+    with pytest.raises(MismatchError, match="3 rows of probabilities"):
+        Prediction(softmax(3, 4, 0), Ethogram(NAMES), 30, annotation=Annotation.from_frames([0, 0], Ethogram(NAMES), 30))
