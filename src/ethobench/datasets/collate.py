@@ -300,7 +300,8 @@ def equalize_lengths(
             notes.append(Note(f"{annotator} ends with its last bout; taken to be as long as the recording ({length} frames)", recording))
         elif missing and (any_difference or missing <= max(LENGTH_TOLERANCE * length, a.rate)):
             result[annotator] = a.extend(length)
-            notes.append(Note(f"{annotator} ends {missing} frames before the others; these frames do not count", recording))
+            frames = "1 frame" if missing == 1 else f"{missing} frames"
+            notes.append(Note(f"{annotator} ends {frames} before the others; what is missing does not count", recording))
     return result, notes
 
 
