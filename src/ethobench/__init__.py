@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "Annotation": "ethobench.core",
     "Behavior": "ethobench.core",
+    "ClockOrigin": "ethobench.core",
     "Dataset": "ethobench.core",
     "Ethogram": "ethobench.core",
     "EthobenchError": "ethobench.core.errors",
@@ -26,6 +27,7 @@ _WHERE = {
     "write_annotation": "ethobench.formats",
     "write_recordings": "ethobench.formats",
     "load_dataset": "ethobench.datasets",
+    "collate": "ethobench.datasets.collate",
     "score": "ethobench.metrics",
     "Scores": "ethobench.metrics",
     "consensus": "ethobench.metrics",
@@ -41,9 +43,21 @@ __all__ = ["__version__", *_WHERE]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from ethobench import banos  # noqa: F401
-    from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Observed, Poses, Prediction, Recording, Signals  # noqa: F401
+    from ethobench.core import (  # noqa: F401
+        Annotation,
+        Behavior,
+        ClockOrigin,
+        Dataset,
+        Ethogram,
+        Observed,
+        Poses,
+        Prediction,
+        Recording,
+        Signals,
+    )
     from ethobench.core.errors import EthobenchError  # noqa: F401
     from ethobench.datasets import load_dataset  # noqa: F401
+    from ethobench.datasets.collate import collate  # noqa: F401
     from ethobench.formats import read_annotation, read_recordings, write_annotation, write_recordings  # noqa: F401
     from ethobench.metrics import Scores, agreement, ceiling, consensus, score  # noqa: F401
     from ethobench.mllm import parse_answer  # noqa: F401
@@ -54,7 +68,7 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'ethobench' has no attribute {name!r}")
     module = import_module(_WHERE[name])
-    value = module if module.__name__.endswith(f".{name}") else getattr(module, name)
+    value = getattr(module, name) if hasattr(module, name) else module
     globals()[name] = value
     return value
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from ethobench import load_dataset, read_recordings
+from ethobench import load_dataset, load_model, read_recordings
 from tests.cli.test_cli import ethobench
 
 pytestmark = pytest.mark.slow
@@ -145,6 +145,17 @@ def test_poses_without_labels_are_learnt_from_first(tmp_path):
     assert made.returncode == 0, made.stderr
     card = json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))
     assert [card["params"][name] for name in ("past", "future", "gap")] == [50, 50, 1]  # as what it began with
+
+
+def test_behaviors_can_be_renamed_for_training(study, tmp_path):
+    old, *others = load_dataset(study).ethogram.names
+    options = ("--model", "chance", "--out", tmp_path / "model", "--workers", 1)
+    done = ethobench("train", study, *options, "--rename", f"{old}=renamed")
+    assert done.returncode == 0, done.stderr
+    assert load_model(tmp_path / "model").ethogram.names == ("renamed", *others)
+    unknown = ethobench("train", study, "--model", "chance", "--out", tmp_path / "other", "--rename", "nothing=renamed")
+    assert unknown.returncode == 1
+    assert "no behaviour 'nothing' in the ethogram" in unknown.stderr
 
 
 @pytest.mark.parametrize("model", ["rf", "boost"])

@@ -254,3 +254,54 @@ def test_bebe_har(data, monkeypatch):
     assert 1 - known / har.n_frames == pytest.approx(0.334, abs=0.001)
     assert sorted({*har.folds.values()}) == [0, 1, 2, 3, 4]
     assert har["exp01_user01"].signals.values[0, 0] == 0.91806
+
+
+@pytest.mark.parametrize(
+    "text", ["behavior,alias\nrunning,run;r\nrest,\nother,\n", "behavior,alias\nrunning,r\nrunning,run\nrest,\nother,\n"]
+)
+def test_aliases_of_behaviors(folder, text):
+    write(folder / "ethogram.csv", text)
+    with pytest.warns(ReadWarning, match="'run' is read as 'running'"):
+        data = load_dataset(folder)
+    assert data.ethogram.names == ("running", "rest", "other")
+    annotation = data["m1"].annotation("ann1")
+    assert annotation.ethogram.names == data.ethogram.names
+    assert annotation.to_codes()[20:40].tolist() == [0] * 20
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("behavior,alias\nrunning,run\nrest,run\nother,\n", "alias 'run' stands for both 'running' and 'rest'"),
+        ("behavior,alias\nrunning,rest\nrest,\nother,\n", "'rest' is both a behavior and an alias of 'running'"),
+        ("behavior,alias\nrun,\nrun,\nother,\n", "behavior 'run' is listed twice"),
+    ],
+)
+def test_aliases_that_contradict_each_other(folder, text, message):
+    write(folder / "ethogram.csv", text)
+    with pytest.raises(FormatError, match=message):
+        load_dataset(folder)
+
+
+def test_behaviors_are_renamed_before_they_are_looked_up_in_the_ethogram(folder):
+    write(folder / "ethogram.csv", "behavior\nwalk\nrest\nother\n")
+    data = load_dataset(folder, rename={"run": "walk"})
+    assert data["m1"].annotation("ann1").to_codes()[20:40].tolist() == [0] * 20
+    with pytest.raises(NotFoundError, match=r"no behaviour 'jump'.*run"):
+        load_dataset(folder, rename={"jump": "walk"})
+    tags = load_dataset("synthetic/tag", individuals=1, seconds=30)
+    first = tags.ethogram.names[0]
+    assert load_dataset("synthetic/tag", individuals=1, seconds=30, rename={first: "x"}).ethogram.names[0] == "x"
+    with pytest.raises(NotFoundError, match="no behaviour 'jump'"):
+        load_dataset("synthetic/tag", individuals=1, seconds=30, rename={"jump": "x"})
+
+
+def test_the_rate_of_a_manifest_is_given_by_the_user(folder):
+    from ethobench import ClockOrigin
+
+    assert {r.clock_origin for r in load_dataset(folder)} == {ClockOrigin.GIVEN}
+    text = (folder / "recordings.csv").read_text(encoding="utf-8").replace(",10,", ",,")
+    assert {r.clock_origin for r in load_dataset(write(folder / "recordings.csv", text).parent)} == {ClockOrigin.STATED}
+    write(folder / "labels" / "seconds.csv", "behavior,start,stop\nrun,1.0,2.0\n")
+    write(folder / "recordings.csv", "recording,annotations\nm1,labels/seconds.csv\n")
+    assert {r.clock_origin for r in load_dataset(folder)} == {ClockOrigin.ASSUMED}

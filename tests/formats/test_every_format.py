@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ethobench import Annotation, Ethogram, Poses, Recording
+from ethobench import Annotation, ClockOrigin, Ethogram, Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.formats import detect, formats, read_quietly, write_recordings
 from ethobench.formats._base import DETAILS
@@ -53,7 +53,7 @@ def test_what_is_written_is_recognised_and_read_back(name, tmp_path):
     if "annotations" not in format.contents:
         assert np.allclose(found[0].signals.positions, recording.signals.positions, atol=1e-3)
         return
-    options = {"rate": 30.0} if any("frame rate" in str(note) for r in found for note in r.notes) else {}
+    options = {"rate": 30.0} if any(r.clock_origin is ClockOrigin.ASSUMED for r in found) else {}
     if name in FRAMES_ONLY:
         options["behaviors"] = NAMES
     again = read_quietly(path, **options)
@@ -66,6 +66,76 @@ def test_what_is_written_is_recognised_and_read_back(name, tmp_path):
     kept = [n for n in NAMES if n in renamed.ethogram]
     assert {*kept} >= {"attack", "investigation", "mount"}
     assert np.array_equal(renamed.restrict(kept).to_frames(), truth.restrict(kept).to_frames())
+
+
+STATED, ASSUMED, GIVEN = ClockOrigin
+SECONDS = "recording,start,stop,behavior\nmouse001,0.5,1.5,attack\n"
+TIDY = "#ethobench-tidy 1\n# unit: {unit}\nrecording,behavior,start,stop,subject,target\nmouse001,attack,1,2,,\n"
+AS_WRITTEN = {  # the origin of the clock of what the format's writer writes
+    **dict.fromkeys(("bento", "boris", "boris_aggregated", "boris_tabular", "labels", "nwb", "solomon", "tidy", "tidy_parquet"), STATED),
+    **dict.fromkeys(("bebe_predictions", "calms21", "caltech", "deepethogram", "intervals", "labels_npy"), ASSUMED),
+    **dict.fromkeys(("mabe2025", "observer", "onehot", "segments", "simba"), ASSUMED),
+}
+NO_CLOCK = {"anipose", "deeplabcut", "jabs", "lightning_pose", "sleap"}  # poses are read without a rate unless one is given
+ALWAYS_STATED = {"bebe", "signals_csv"}  # a table of signals without times is refused
+
+
+def test_every_format_is_in_one_of_these_lists():
+    assert {*AS_WRITTEN} | NO_CLOCK | ALWAYS_STATED == {*formats.names()}
+
+
+@pytest.mark.parametrize("name", AS_WRITTEN)
+def test_the_origin_of_a_clock_is_known(name, tmp_path):
+    path = tmp_path / f"mouse001{formats[name].suffixes[0]}"
+    write_recordings([example()], path, name)
+    assert {r.clock_origin for r in read_quietly(path, name)} == {AS_WRITTEN[name]}
+    (given_rate,) = read_quietly(path, name, rate=25.0)
+    assert (given_rate.clock_origin, given_rate.rate) == (GIVEN, 25)
+    assert given_rate.copy(id="other").clock_origin is GIVEN
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "origin"),
+    [
+        ("bento", lambda text: text.replace("Annotation framerate: 30.0\n", ""), ASSUMED),
+        ("boris", lambda text: text.replace('"fps"', '"frames"'), ASSUMED),
+        ("boris", lambda text: text.replace("30.0}", "1000.0}"), STATED),
+        ("boris_tabular", lambda text: text.replace("FPS", "Frames"), ASSUMED),
+        ("boris_tabular", lambda text: text.replace("\t30.0\t", "\t1000.0\t").replace(",30.0,", ",1000.0,"), STATED),
+        ("boris_aggregated", lambda text: text.replace("FPS", "Frames"), ASSUMED),
+        ("solomon", lambda text: "\n".join(text.splitlines()[:2]) + "\n", ASSUMED),
+        ("tidy", lambda text: TIDY.format(unit="frames"), ASSUMED),
+        ("tidy", lambda text: TIDY.format(unit="seconds"), ASSUMED),
+        ("tidy", lambda text: TIDY.format(unit="seconds\n# rate: 1000"), STATED),
+        ("onehot", lambda text: "time,attack\n0,0\n0.001,1\n0.002,1\n", STATED),
+        ("labels", lambda text: "frame,label\n0,other\n1,attack\n2,attack\n", ASSUMED),
+        ("labels", lambda text: "time,label\n0,other\n0.04,attack\n0.08,attack\n", STATED),
+        ("intervals", lambda text: SECONDS, ASSUMED),
+    ],
+)
+def test_a_clock_is_stated_or_assumed_whatever_its_rate(name, change, origin, tmp_path):
+    suffix = next((s for s in formats[name].suffixes if s not in (".xlsx",)), formats[name].suffixes[0])
+    path = tmp_path / f"mouse001{suffix}"
+    write_recordings([example()], path, name)
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    assert {r.clock_origin for r in read_quietly(path, name)} == {origin}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("file", "origin"),
+    [
+        ("observer/test_1.xlsx", ASSUMED),
+        ("bento/bento_example.annot", STATED),
+        ("deepethogram/Together_1.csv", ASSUMED),
+        ("solomon/Together_1.csv", STATED),
+        ("boris/test_export_events_tabular.tsv", STATED),
+    ],
+)
+def test_the_origin_of_a_clock_in_real_files(file, origin, data):
+    file = data / "formats" / file
+    assert {r.clock_origin for r in read_quietly(file)} == {origin}
+    assert {r.clock_origin for r in read_quietly(file, rate=20.0)} == {GIVEN}
 
 
 @pytest.mark.parametrize("name", WRITABLE)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ethobench import Annotation, Behavior, Ethogram, Observed, Poses, Recording
+from ethobench import Annotation, Behavior, ClockOrigin, Ethogram, Observed, Poses, Recording
 from ethobench.core import Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
@@ -123,6 +123,7 @@ def test_rate_is_the_clock_to_read_on(session: Session) -> None:
     found = only(session.path, rate=25)
     assert (found.annotation().stop.tolist(), found.annotation().rate) == ([50], 25)
     assert "1 of 2 times fall between frames" in str(found.notes[0])
+    assert only(session.path).clock_origin is ClockOrigin.ASSUMED
 
 
 def test_tables_are_annotators(session: Session) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from ethobench.app.corrections import Corrections, plain
 from ethobench.app.entries import Entry
-from ethobench.app.loose_files import gather_files
 from ethobench.app.project import Project
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
 from ethobench.datasets._video_clock import with_video_clock
+from ethobench.datasets.collate import collate_quietly
 from ethobench.datasets.manifest import CORRECTIONS, MANIFEST
 from ethobench.formats import detect
 
@@ -102,10 +102,20 @@ def _open(sources: Sequence[str], rate: float | None, tell: Callable[[str], None
             data = load_dataset(sources[0])
             return _Opened(data.name, _parts(data), (path,) if path.exists() else ())
     paths = [Path(source) for source in sources]
-    recordings = gather_files(paths, rate, tell)
+    recordings = _collate(paths, rate, tell)
     roots = tuple(p if p.is_dir() else p.parent for p in paths)
     name = path.stem if len(paths) == 1 else Path(os.path.commonpath([root.resolve() for root in roots])).name or path.stem
     return _Opened(name, _parts(Dataset(tuple(map(with_video_clock, recordings)), Ethogram([]))), roots)
+
+
+def _collate(paths: Sequence[Path], rate: float | None, tell: Callable[[str], None]) -> list[Recording]:
+    """Match loose files by recording."""
+    collation = collate_quietly(paths, rate=rate, name_by_file=True)
+    for line in summarize_notes(collation.notes):
+        tell(line)
+    if not collation.recordings:
+        raise EthobenchError("there is nothing to look at: no file of a known format, and no video")
+    return list(collation.recordings)
 
 
 def _parts(data: Dataset) -> list[_Part]:

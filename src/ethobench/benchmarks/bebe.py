@@ -60,7 +60,7 @@ def plans(
     """
     if unknown := [name for name in settings if name not in SETTINGS]:
         raise EthobenchError(f"BEBE's settings are {' and '.join(SETTINGS)}, not {', '.join(unknown)}")
-    options = {"without": "Gyr"} if without_gyroscope else {}
+    options: dict[str, Any] = {"without": "Gyr"} if without_gyroscope else {}
     for name in _names(datasets):
         data = load_dataset(f"bebe/{name}", **options)
         for setting in settings:

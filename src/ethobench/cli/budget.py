@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from ethobench.cli._files import RenameOption
+from ethobench.core.errors import EthobenchError, Note
 
-    from ethobench.core import Annotation
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ethobench.core import Annotation, Recording
 
 COLUMNS = ("recording", "individual", "annotator", "subject", "behavior", "bouts", "seconds", "share", "mean", "median", "latency")
 CORRECTED = ("corrected", "low", "high")
@@ -23,6 +26,7 @@ def run(
         Path | None, typer.Option(help="JSON of `ethobench score --json`: correct shares by what the annotator is known to mistake.")
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second, where files do not tell.", metavar="HZ")] = None,
+    rename: RenameOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the table to this CSV file.")] = None,
 ) -> None:
@@ -30,18 +34,20 @@ def run(
 
     Example: [bold]ethobench budget annotations/ --csv budget.csv[/bold]
     """
-    from ethobench.cli._files import tell_line
+    from ethobench.cli._files import read_renames, tell_line
     from ethobench.cli._occurrence import print_never_annotated, without_empty_rows
-    from ethobench.core.errors import EthobenchError
+    from ethobench.datasets.collate import is_dataset
     from ethobench.metrics.bootstrap import too_few
 
     matrices = _read_confusion(confusion) if confusion else None
     if matrices is not None and (few := too_few(len(matrices[1]))):
         tell_line(f"{confusion}: n = {len(matrices[1])} individuals; {few}")
-    rows = []
-    for path in paths:
-        for name, individual, who, annotation in _annotations(path, rate):
-            rows += [{"recording": name, "individual": individual, "annotator": who, **row} for row in budget_rows(annotation, matrices)]
+    rows, in_study = [], any(is_dataset(path) for path in paths)
+    for recording in _read(paths, rate, read_renames(rename)):
+        individual = recording.individual if in_study or recording.individual != recording.id else ""
+        for who, annotation in recording.annotations.items():
+            about = {"recording": recording.id, "individual": individual, "annotator": who}
+            rows += [{**about, **row} for row in budget_rows(annotation, matrices)]
     if not rows:
         raise EthobenchError(f"{', '.join(map(str, paths))}: no behavior is annotated here, so there is no time budget")
     if csv is not None:
@@ -67,20 +73,19 @@ def run(
     print_never_annotated(never)
 
 
-def _annotations(path: Path, rate: float | None) -> Iterator[tuple[str, str, str, Annotation]]:
-    """Yield recording, individual, annotator and annotation of files or of a dataset of one's own."""
-    from ethobench.cli._files import is_dataset, read_annotations
+def _read(paths: list[Path], rate: float | None, rename: dict[str, str]) -> Sequence[Recording]:
+    """Read the recordings of files, folders and studies; print what readers noted, and labels that may mean the same behavior."""
+    from ethobench.cli._files import print_notes
+    from ethobench.datasets.collate import collate_quietly
+    from ethobench.metrics.labels import find_label_mismatches, similar_label_notes
 
-    if is_dataset(path):
-        from ethobench.datasets import load_dataset
-
-        for recording in load_dataset(path):
-            for who, annotation in recording.annotations.items():
-                yield recording.id, recording.individual, who, annotation
-        return
-    for name, group in read_annotations(path, rate).items():
-        for who, (annotation, _) in group.items():
-            yield name, "", who, annotation
+    collation = collate_quietly(paths, rate=rate, same_recording=False, annotations_only=True, rename=rename)
+    print_notes(note for recording in collation.recordings for note in recording.notes)
+    print_notes(collation.notes)
+    mismatches = [m for m in find_label_mismatches({r.id: r.annotations for r in collation.recordings}) if m.counterpart]
+    similar = similar_label_notes(a for r in collation.recordings for a in r.annotations.values())
+    print_notes([Note(str(m)) for m in mismatches] or similar)
+    return collation.recordings
 
 
 def budget_rows(a: Annotation, matrices: Any = None) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ethobench.cli._files import RenameOption
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -26,6 +28,7 @@ def run(
         list[str] | None,
         typer.Option(help="What the format of IN takes besides, as name=value; may be repeated. See: ethobench formats."),
     ] = None,
+    rename: RenameOption = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
     """Convert annotations; tells what the new format cannot hold.
@@ -36,8 +39,10 @@ def run(
 
     [bold]ethobench convert bouts.csv bouts.tidy.csv --to tidy --option inclusive=true --option 'columns={"behavior": "Code"}'[/bold]
     """
+    from ethobench.cli._files import read_renames
     from ethobench.cli._params import read_options
     from ethobench.core.errors import EthobenchError
+    from ethobench.datasets.collate import rename_behaviors
     from ethobench.formats import detect, formats, read_at, write_recordings
     from ethobench.formats._verbs import format_for
 
@@ -45,6 +50,7 @@ def run(
     recordings = [r for r in read_at(source, rate, reader.name, entry=entry, **read_options(option or [])) if r.annotations]
     if not recordings:
         raise EthobenchError(f"{source} holds no annotation to convert")
+    recordings = rename_behaviors(recordings, read_renames(rename))
     into_folder = target.is_dir() or not target.suffix
     if into_folder and to is None:
         raise EthobenchError(f"{target} is a folder, so name the format with --to")

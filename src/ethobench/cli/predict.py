@@ -134,13 +134,16 @@ class _Source:
 
 def _sources(source: str, rate: float | None) -> list[_Source]:
     """Find what has signals in a file, the files of a folder, or a dataset."""
-    from ethobench.cli._files import files_in, is_dataset
+    from ethobench.cli._files import print_notes
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
+    from ethobench.datasets.collate import is_dataset, list_files
 
     path = Path(source)
     if path.exists() and not is_dataset(path):
-        found = [own for file in files_in(path) for own in _in_file(file, rate, alone=path.is_file())]
+        files, notes = list_files(path)
+        print_notes(notes)
+        found = [own for file in files for own in _in_file(file, rate, alone=path.is_file())]
     else:
         data = load_dataset(source)
         if rate is not None and (other := [r.id for r in data if r.rate not in (None, rate)]):

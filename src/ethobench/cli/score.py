@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ethobench.cli._files import RenameOption, print_notes
+
 if TYPE_CHECKING:
-    from ethobench.core import Dataset
+    from collections.abc import Mapping
+
+    from ethobench.core import Annotation, Dataset
+    from ethobench.core.errors import Note
+    from ethobench.datasets.collate import CollatedPairs, RecordingPair
     from ethobench.metrics import Scores
     from ethobench.models.audit import TrainingAudit
 
@@ -26,6 +32,7 @@ def run(
     per: Annotated[str | None, typer.Option(help="Break down: recording, individual or behavior.")] = None,
     metrics: Annotated[str | None, typer.Option(help="Show these measures, separated by commas; 'all' for every one.")] = None,
     merge: Annotated[bool, typer.Option("--merge-subjects", help="Pool subjects even where both sides name them.")] = False,
+    rename: RenameOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write all figures to this CSV file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page with tables and figures to this file.", metavar="FILE.html")] = None,
@@ -48,11 +55,12 @@ def run(
 
     [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
     """
-    from ethobench.cli._files import is_dataset, read_pair, tell_line
+    from ethobench.cli._files import read_renames, tell_line
     from ethobench.core.errors import EthobenchError
-    from ethobench.metrics import score
+    from ethobench.datasets.collate import is_dataset
     from ethobench.models.audit import audit_scores, read_log
 
+    names = read_renames(rename)
     if per not in (None, "recording", "individual", "behavior"):
         raise typer.BadParameter(f"figures are broken down per recording, individual or behavior, not {per!r}", param_hint="--per")
     options: dict[str, Any] = {"suite": suite, "tracks": "merge" if merge else "auto"}
@@ -62,9 +70,9 @@ def run(
         raise EthobenchError(f"{report} exists and is left alone; choose another name")
     data = None
     if is_dataset(truth):
-        data, scores = _against_dataset(pred, truth, rate, annotator, options)
+        data, scores = _score_dataset(pred, truth, rate, annotator, names, options)
     else:
-        scores = score(read_pair(pred, truth, rate, annotator), **options)
+        scores = _score_files(pred, truth, rate, annotator, names, options)
     audit = audit_scores(scores, model=model_card, log=read_log(pred), data=data)
     if csv is not None:
         if csv.exists():
@@ -72,10 +80,11 @@ def run(
         csv.parent.mkdir(parents=True, exist_ok=True)
         scores.table().to_csv(csv, index=False)
     if report is not None:
-        from ethobench.cli._files import stem
+        from ethobench.datasets.collate import recording_name
         from ethobench.reports import summarize_scores, write_report
 
-        write_report(report, summarize_scores({stem(pred): scores}, truth=annotator or stem(truth), annotations=data, training=audit))
+        sides = {recording_name(pred): scores}
+        write_report(report, summarize_scores(sides, truth=annotator or recording_name(truth), annotations=data, training=audit))
     if as_json:
         training = {} if audit is None else {"training": audit.to_dict(scores)}
         typer.echo(json.dumps({**scores.to_dict(), **training}, indent=1, ensure_ascii=False))
@@ -85,25 +94,103 @@ def run(
     _print_all(scores, audit, per, _shown(scores, metrics))
 
 
-def _against_dataset(pred: Path, truth: Path, rate: float | None, annotator: str | None, options: dict[str, Any]) -> tuple[Dataset, Scores]:
-    from ethobench.cli._files import read_annotations, same_length
-    from ethobench.core.errors import EthobenchError
+def _score_dataset(
+    pred: Path, truth: Path, rate: float | None, annotator: str | None, rename: dict[str, str], options: dict[str, Any]
+) -> tuple[Dataset, Scores]:
+    """Score files against the recordings of a study."""
+    from ethobench.core.errors import NotFoundError
     from ethobench.datasets import load_dataset
+    from ethobench.datasets.collate import equalize_lengths
     from ethobench.metrics import score
     from ethobench.models import truth_of
 
-    data = load_dataset(truth)
-    rates = {r.rate for r in data if r.rate}
-    clock = rate or (rates.pop() if len(rates) == 1 else None)
-    guesses = {}
-    for name, group in read_annotations(pred, clock).items():
-        if len(group) > 1:
-            raise EthobenchError(f"{name!r} has several annotators on the side that is scored: {', '.join(group)}")
-        guess = next(iter(group.values()))[0]
-        known = [own for own in data if own.id == name and own.annotations]
-        truths = [] if annotator in ("all", "consensus") or not known else [truth_of(known[0], annotator)]
-        guesses[name] = same_length(guess, truths[0], name)[0] if truths and truths[0].n_frames > guess.n_frames else guess
+    data = load_dataset(truth, rename=rename, check_rename=False)
+    matched = _matched(pred, data, rate, rename, check_rename=False)
+    if missing := {old: new for old, new in rename.items() if old not in matched.labels}:
+        load_dataset(truth, rename=missing)  # an error, if the study does not have them either
+    if matched.only_predictions:
+        raise NotFoundError(f"{truth} has no annotated recording {', '.join(matched.only_predictions[:5])}; it has: {_some_ids(data)}")
+    guesses: dict[str, Annotation] = {}
+    notes: list[Note] = []
+    for name, pair in matched.pairs.items():
+        guesses[name] = _only(pair.predictions, name, scored=True)
+        if annotator not in ("all", "consensus"):
+            reference = truth_of(data[name], annotator)
+            if reference.rate == guesses[name].rate and reference.n_frames > guesses[name].n_frames:
+                both = {"the prediction": guesses[name], "the truth": reference}
+                equal, more = equalize_lengths(both, name, stated=_stated(pair), any_difference=False)
+                guesses[name] = equal["the prediction"]
+                notes += more
+    print_notes(notes)
     return data, score(guesses, data, annotator=annotator, **options)
+
+
+def _score_files(
+    pred: Path, truth: Path, rate: float | None, annotator: str | None, rename: dict[str, str], options: dict[str, Any]
+) -> Scores:
+    """Score files against other files."""
+    from ethobench.core.errors import EthobenchError
+    from ethobench.datasets.collate import equalize_lengths
+    from ethobench.metrics import score
+
+    matched = _matched(pred, truth, rate, rename)
+    if matched.only_predictions or matched.only_references:
+        sides = ((pred, matched.only_predictions), (truth, matched.only_references))
+        lacking = "; ".join(f"only in {path}: {', '.join(names[:5])}" for path, names in sides if names)
+        raise EthobenchError(f"names do not match ({lacking})")
+    pairs, notes = {}, []
+    for name, pair in matched.pairs.items():
+        prediction = _only(pair.predictions, name, scored=True)
+        for key, reference in _references(pair.references, annotator, name).items():
+            both = {"the prediction": prediction, "the truth": reference}
+            if prediction.rate == reference.rate:
+                both, more = equalize_lengths(both, name, stated=_stated(pair), any_difference=False)
+                notes += more
+            pairs[f"{name}@{key}" if key else name] = (both["the prediction"], both["the truth"])
+    print_notes(notes)
+    return score(pairs, **options)
+
+
+def _stated(pair: RecordingPair) -> list[str]:
+    """Return the sides whose files state the length of the recording."""
+    return [side for side, stated in zip(("the prediction", "the truth"), pair.stated_lengths, strict=True) if stated]
+
+
+def _matched(pred: Path, truth: Path | Dataset, rate: float | None, rename: dict[str, str], *, check_rename: bool = True) -> CollatedPairs:
+    from ethobench.datasets.collate import collate_pairs
+
+    matched = collate_pairs(pred, truth, rate=rate, rename=rename, check_rename=check_rename)
+    print_notes(matched.reader_notes)
+    print_notes(matched.notes)
+    return matched
+
+
+def _references(annotations: Mapping[str, Annotation], annotator: str | None, name: str) -> dict[str, Annotation]:
+    """Choose the reference annotations of a recording: all, the consensus, the annotator named, or the only one there is."""
+    from ethobench.core import Recording
+    from ethobench.metrics import consensus
+
+    if annotator == "all":
+        return dict(annotations)
+    if annotator == "consensus":
+        return {"": consensus(annotations)}
+    if annotator is not None:
+        return {"": Recording(name, annotations=annotations).annotation(annotator)}
+    return {"": _only(annotations, name)}
+
+
+def _only(annotations: Mapping[str, Annotation], name: str, *, scored: bool = False) -> Annotation:
+    from ethobench.core.errors import EthobenchError
+
+    if len(annotations) > 1:
+        advice = "score them one at a time, from files of their own (ethobench convert)" if scored else "name one with --annotator"
+        raise EthobenchError(f"{name!r} has several annotators ({', '.join(annotations)}); {advice}")
+    return next(iter(annotations.values()))
+
+
+def _some_ids(data: Dataset) -> str:
+    ids = [recording.id for recording in data if recording.annotations]
+    return ", ".join(ids[:5]) + (", ..." if len(ids) > 5 else "")
 
 
 def _shown(scores: Scores, metrics: str | None) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ethobench.cli._files import RenameOption
 from ethobench.core.cores import usable_cores
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def run(
         Path | None,
         typer.Option(help="Folder of corrections from `ethobench view`, where they are not beside your recordings.csv.", metavar="DIR"),
     ] = None,
+    rename: RenameOption = None,
     budget: Annotated[
         str,
         typer.Option(
@@ -57,6 +59,7 @@ def run(
     Example: [bold]ethobench train my_study/ --out models/first --budget 10m[/bold]
     """
     from ethobench.benchmarks.own import annotated
+    from ethobench.cli._files import read_renames
     from ethobench.cli._params import read_params
     from ethobench.core.errors import EthobenchError, ReadWarning
     from ethobench.datasets import load_dataset
@@ -79,7 +82,9 @@ def run(
     if budget:
         params["budget"] = _seconds(budget)
     fresh = create_model(model, seed=seed, **params)
-    options = {} if corrections is None else {"corrections": str(corrections.resolve())}
+    options: dict[str, Any] = {} if corrections is None else {"corrections": str(corrections.resolve())}
+    if rename:
+        options["rename"] = read_renames(rename)
     if evaluate:
         shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
         fresh.evaluation, cross_validation = _cross_validate(dataset, model, Path(f"{out}-cv"), shared, workers, learning_curve)

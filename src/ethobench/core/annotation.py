@@ -323,6 +323,10 @@ class Annotation(Bouts):
         observed = self.observed.rename(names, self.ethogram.names)
         return replace(self._recode(self.ethogram.rename(names), names), observed=observed)
 
+    def rename_known(self, names: Mapping[str, str]) -> Annotation:
+        """Rename behaviors, ignoring old names that the ethogram does not have."""
+        return self.rename({old: new for old, new in names.items() if old in self.ethogram})
+
     def with_ethogram(self, ethogram: Ethogram) -> Annotation:
         """Express the same bouts in an ethogram that has (at least) the behaviours used here, found by name."""
         used = [self.ethogram[int(c)].name for c in np.unique(self.behavior)]

@@ -99,6 +99,18 @@ class Dataset:
         names: dict[str, str] = {}
         return {r.id: names.setdefault(root(min(r.animals)), r.individual) for r in self.recordings}
 
+    def rename(self, names: Mapping[str, str]) -> Dataset:
+        """Rename behaviors in the ethogram and in all annotations; behaviors that get the same name become one.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            Old names to new names; old names that neither the ethogram nor an annotation has are ignored.
+        """
+        recordings = tuple(r.copy(annotations={who: a.rename_known(names) for who, a in r.annotations.items()}) for r in self.recordings)
+        ethogram = self.ethogram.rename({old: new for old, new in names.items() if old in self.ethogram})
+        return replace(self, recordings=recordings, ethogram=ethogram)
+
     def select(
         self,
         *,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,3 +46,11 @@ class Note:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
+
+
+def summarize_notes(notes: Iterable[Note]) -> list[str]:
+    """Return the first note of each kind, with how many more there are; notes that differ only in numbers are of one kind."""
+    kinds: dict[str, list[Note]] = {}
+    for note in notes:
+        kinds.setdefault(re.sub(r"[\d.,]+", "#", note.message), []).append(note)
+    return [f"{same[0]} (and {len(same) - 1} more notes like this)" if len(same) > 1 else str(same[0]) for same in kinds.values()]

@@ -139,6 +139,13 @@ class Ethogram:
         return Ethogram([*self, *extra], background, exclusive=stated.pop() if len(stated) == 1 else None)
 
 
+def check_renames(names: Mapping[str, str], ethograms: Iterable[Ethogram]) -> None:
+    """Raise a `NotFoundError` that lists the behaviors there are if none of the ethograms has one of the old names."""
+    labels = Ethogram(dict.fromkeys(name for ethogram in ethograms for name in ethogram.names))
+    for old in names:
+        labels.code(old)
+
+
 def guess_background(names: Iterable[str]) -> str | None:
     """Return the one name that usually means background ("other", "base", ...), if exactly one is there."""
     found = [name for name in names if name.strip().lower() in BACKGROUND_NAMES]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,6 +17,24 @@ if TYPE_CHECKING:
 
 Data: TypeAlias = Signals | Poses
 DEFAULT_ANNOTATOR = "annotator"
+
+
+class ClockOrigin(StrEnum):
+    """Where the frame rate of a recording comes from.
+
+    Attributes
+    ----------
+    STATED
+        The file states it, or has a time for each frame.
+    ASSUMED
+        The file does not state it; the reader assumed one (30 Hz for frame numbers, 1000 Hz for times in seconds).
+    GIVEN
+        The user gave it (``rate=``, ``--rate``, column ``rate`` of a manifest).
+    """
+
+    STATED = "stated"
+    ASSUMED = "assumed"
+    GIVEN = "given"
 
 
 class Recording:
@@ -44,6 +63,8 @@ class Recording:
         Anything else that the file tells.
     notes : tuple of Note
         What the reader repaired, dropped or could not match.
+    clock_origin : ClockOrigin
+        Whether `rate` is stated by the file, assumed by the reader or given by the user. Without meaning where `rate` is None.
     """
 
     def __init__(
@@ -60,6 +81,7 @@ class Recording:
         start_time: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
         notes: tuple[Note, ...] = (),
+        clock_origin: ClockOrigin = ClockOrigin.STATED,
     ) -> None:
         self.id = id
         self.individual = individual or id
@@ -69,6 +91,7 @@ class Recording:
         self.video, self.start_time = video, start_time
         self.metadata: Mapping[str, Any] = dict(metadata or {})
         self.notes = notes
+        self.clock_origin = clock_origin
         self._signals, self._features = signals, features
         for known in (*self.annotations.values(), signals):
             if isinstance(known, (Annotation, Signals, Poses)):
@@ -82,6 +105,11 @@ class Recording:
         if callable(self._signals):
             self._signals = self._signals()
         return self._signals
+
+    @property
+    def has_signals(self) -> bool:
+        """Whether there are signals or poses, loaded or not."""
+        return self._signals is not None
 
     @property
     def features(self) -> Signals | None:

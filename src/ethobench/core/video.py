@@ -10,6 +10,8 @@ from typing import Any
 
 from ethobench.core.errors import EthobenchError, FormatError
 
+VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".webm", ".mkv", ".ogv", ".avi")
+
 
 @dataclass(frozen=True)
 class VideoInfo:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ethobench.core import Dataset
 from ethobench.core.errors import NotFoundError
+from ethobench.core.ethogram import check_renames
 from ethobench.datasets._base import Family, all_names, families, register_dataset, split_name
 from ethobench.datasets._corrections import with_corrections
 from ethobench.datasets._fetch import data_folder
@@ -15,7 +17,14 @@ from ethobench.datasets.manifest import MANIFEST, load_manifest
 __all__ = ["Family", "all_names", "data_folder", "families", "load_dataset", "register_dataset", "split_name"]
 
 
-def load_dataset(name: str | Path, *, corrections: str | Path | None = None, **options: Any) -> Dataset:
+def load_dataset(
+    name: str | Path,
+    *,
+    corrections: str | Path | None = None,
+    rename: Mapping[str, str] | None = None,
+    check_rename: bool = True,
+    **options: Any,
+) -> Dataset:
     """Load a dataset by name, from a folder, or from a ``recordings.csv`` of your own.
 
     Parameters
@@ -25,6 +34,10 @@ def load_dataset(name: str | Path, *, corrections: str | Path | None = None, **o
     corrections : path, optional
         A folder that the viewer saved corrections to, to be added as further annotators; those beside a ``recordings.csv`` of your own
         are added anyway.
+    rename : mapping of str to str, optional
+        Behaviors to rename, old name to new name, such as ``{"i": "interact"}``.
+    check_rename : bool
+        Whether an old name that neither the ethogram nor an annotation has is an error.
     **options
         What the dataset takes; for synthetic ones ``individuals``, ``seconds``, ``seed``, ...
 
@@ -34,14 +47,20 @@ def load_dataset(name: str | Path, *, corrections: str | Path | None = None, **o
     >>> len(data), data.ethogram.names
     (2, ('attack', 'investigation', 'mount', 'other'))
     """
-    data = _load(name, options)
-    return data if corrections is None else with_corrections(data, Path(corrections))
+    path = Path(name)
+    if path.suffix == ".csv" or (path / MANIFEST).is_file():
+        manifest = path if path.suffix == ".csv" else path / MANIFEST
+        data = load_manifest(manifest, rename=rename, check_rename=check_rename, **options)
+    else:
+        data = _load(name, options)
+        if rename and check_rename:
+            check_renames(rename, [data.ethogram])
+        data = data.rename(rename) if rename else data
+    return data if corrections is None else with_corrections(data, Path(corrections), rename or {})
 
 
 def _load(name: str | Path, options: dict[str, Any]) -> Dataset:
     path = Path(name)
-    if path.suffix == ".csv" or (path / MANIFEST).is_file():
-        return load_manifest(path if path.suffix == ".csv" else path / MANIFEST, **options)
     if path.is_dir() or len(path.parts) > 2:
         return _load_folder(path)
     family, variant = split_name(str(name))

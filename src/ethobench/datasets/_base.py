@@ -50,7 +50,7 @@ class Family:
         raise NotImplementedError
 
 
-families: Registry[Family] = Registry("dataset", "ethobench.datasets", helpers=("manifest",))
+families: Registry[Family] = Registry("dataset", "ethobench.datasets", helpers=("collate", "manifest"))
 register_dataset = families.register
 
 

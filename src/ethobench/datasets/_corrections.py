@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ethobench.formats import read_quietly
 from ethobench.formats._tables import read_table
 
 
-def with_corrections(data: Dataset, folder: Path) -> Dataset:
+def with_corrections(data: Dataset, folder: Path, rename: Mapping[str, str]) -> Dataset:
     """Add what a folder of corrections says as further annotators.
 
     Parameters
@@ -21,6 +22,8 @@ def with_corrections(data: Dataset, folder: Path) -> Dataset:
     data : Dataset
     folder : Path
         As the viewer made it: a ``recordings.csv`` with the columns recording, annotations and annotator, and the files it lists.
+    rename : mapping of str to str
+        Behaviors to rename, old name to new name.
     """
     manifest = folder / MANIFEST
     if not manifest.is_file():
@@ -36,7 +39,7 @@ def with_corrections(data: Dataset, folder: Path) -> Dataset:
         said = {r.id: r.annotations.get(annotator) for r in read_quietly(path)}.get(name)
         if said is None or not any(recording.id == name for recording in data):
             raise FormatError(manifest, f"there is no annotation of {name!r} by {annotator!r} to add to {data.name}", f"row {line}")
-        found.setdefault(name, {})[annotator] = said.with_ethogram(data.ethogram)
+        found.setdefault(name, {})[annotator] = said.rename_known(rename).with_ethogram(data.ethogram)
         digest.update(f"{name}\0{annotator}\0".encode() + path.read_bytes())
     recordings = tuple(r.copy(annotations={**r.annotations, **found[r.id]}) if r.id in found else r for r in data)
     return replace(data, recordings=recordings, version=digest.hexdigest())

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ethobench.core import Dataset, Ethogram, Recording, Signals
+from ethobench.core import ClockOrigin, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import MissingDataError
 from ethobench.datasets._base import Family, register_dataset
 from ethobench.datasets._fetch import data_folder, fetch_from_record
@@ -80,6 +80,7 @@ class Calms21(Family):
             split = next((s for s in SPLITS if s in path.name), "unlabeled")
             given = self._features(variant, split, digest)
             for recording in read_quietly(path, "calms21"):
+                recording.clock_origin = ClockOrigin.STATED  # by the publication
                 more = given.get(recording.id)
                 recordings.append(recording if more is None else recording.copy(features=partial(_features_of, more)))
                 splits[recording.id] = split

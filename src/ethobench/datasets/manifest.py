@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Keypoint, Recording
+from ethobench.core import Annotation, Behavior, ClockOrigin, Dataset, Ethogram, Keypoint, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, ReadWarning
+from ethobench.core.ethogram import check_renames
 from ethobench.core.lengths import fit_length
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets._signals import open_signals, stated_rate
 from ethobench.datasets._video_clock import VideoClock, fit_to_video, read_video_clock
 from ethobench.formats import detect, read_at
-from ethobench.formats._bouts import SECONDS_RATE
 from ethobench.formats._cache import cache_folder, content_hash
 from ethobench.formats._tables import Table, read_table
 
@@ -65,10 +65,11 @@ class _Problems:
             raise EthobenchError(f"{self.path} has {count}:\n  " + "\n  ".join(self.found))
 
 
-def load_manifest(path: Path) -> Dataset:
+def load_manifest(path: Path, *, rename: Mapping[str, str] | None = None, check_rename: bool = True) -> Dataset:
     """Load the recordings that a ``recordings.csv`` lists; everything wrong with it is told at once.
 
-    Corrections that the viewer saved beside it are merged as further annotators.
+    Corrections that the viewer saved beside it are merged as further annotators. Behaviors are renamed as `rename` says and as the
+    column ``alias`` of ``ethogram.csv`` says; with `check_rename`, an old name in `rename` that no annotation has is an error.
     """
     if not path.is_file():
         raise FormatError(path, "there is no such file")
@@ -78,13 +79,18 @@ def load_manifest(path: Path) -> Dataset:
     if corrected.is_file():
         rows += _read_rows(corrected, problems)
     problems.raise_if_any()
-    ethogram = _read_ethogram(path.parent / ETHOGRAM, {row["channel"] for row in rows})
+    ethogram, aliases = _read_ethogram(path.parent / ETHOGRAM, {row["channel"] for row in rows})
     grouped: dict[str, list[_Row]] = {}
     for row in rows:
         grouped.setdefault(row["recording"], []).append(row)
     recordings = [r for name, group in grouped.items() if (r := _recording(name, group, problems)) is not None]
+    if rename and check_rename:
+        check_renames(rename, [ethogram or Ethogram([]), *(a.ethogram for r in recordings for a in r.annotations.values())])
+    recordings = _rename(recordings, aliases, rename or {})
     if ethogram is None:
         ethogram = _joined(recordings)
+    elif rename:
+        ethogram = ethogram.rename({old: new for old, new in rename.items() if old in ethogram})
     for recording in recordings:
         _fit_ethogram(recording, ethogram, grouped[recording.id][0].place, problems)
     problems.raise_if_any()
@@ -172,10 +178,13 @@ def _recording(name: str, rows: list[_Row], problems: _Problems) -> Recording | 
     clock, unread = _video_clock(said["video"]) if load is None else (None, [])
     notes += unread
     annotations: dict[str, Annotation] = {}
+    origins: list[ClockOrigin] = []
     for row in rows:
         try:
             if (path := row.path("annotations")) is not None and path.exists():
-                _add_annotation(annotations, *_annotation(row, path, rate, length, clock), notes, name)
+                annotator, annotation, origin, more = _annotation(row, path, rate, length, clock)
+                _add_annotation(annotations, annotator, annotation, more, notes, name)
+                origins.append(origin)
         except EthobenchError as error:
             problems.add(row.place, error)
             return None
@@ -199,6 +208,7 @@ def _recording(name: str, rows: list[_Row], problems: _Problems) -> Recording | 
         video=said["video"].path("video"),
         metadata={**numbers, **extra},
         notes=tuple(notes),
+        clock_origin=ClockOrigin.GIVEN if said["rate"].rate is not None else next(iter(origins), ClockOrigin.STATED),
     )
 
 
@@ -224,12 +234,13 @@ def _rate_of_signals(signals: Path, recording: str, length: int | None, row: _Ro
 
 def _annotation(
     row: _Row, path: Path, rate: float | None, length: int | None, clock: VideoClock | None
-) -> tuple[str, Annotation, list[Note]]:
+) -> tuple[str, Annotation, ClockOrigin, list[Note]]:
     """Read one row's annotation and fit it to the length of the signals, or of the video where there are no signals."""
     reader = detect(path)
     found = [r for r in read_at(path, rate, reader.name, entry=row["channel"] or None) if r.annotations]
-    if rate is None and clock is not None and any(a.rate == SECONDS_RATE for r in found for a in r.annotations.values()):
+    if rate is None and clock is not None and any(r.clock_origin is ClockOrigin.ASSUMED for r in found):
         found = [r for r in read_at(path, clock.rate, reader.name, entry=row["channel"] or None) if r.annotations]
+        found = [r.copy(clock_origin=ClockOrigin.STATED) for r in found]  # by the video
     if len(found) > 1:
         found = [r for r in found if r.id == row["recording"]] or found
     if len(found) != 1:
@@ -254,7 +265,7 @@ def _annotation(
         notes += more
     if row["subject"] and not annotation.subjects:
         annotation = annotation.with_subject(row["subject"])
-    return annotator or DEFAULT_ANNOTATOR, annotation, notes
+    return annotator or DEFAULT_ANNOTATOR, annotation, found[0].clock_origin, notes
 
 
 def _add_annotation(
@@ -270,25 +281,52 @@ def _add_annotation(
     annotations[annotator] = there.overlay(annotation)
 
 
-def _read_ethogram(path: Path, channels: set[str]) -> Ethogram | None:
-    """Read ``ethogram.csv``; behaviours of channels that no recording uses are left out."""
+def _rename(recordings: Iterable[Recording], aliases: Mapping[str, str], rename: Mapping[str, str]) -> list[Recording]:
+    """Rename behaviors in all annotations, aliases first."""
+    changed = []
+    for recording in recordings:
+        used = {name for a in recording.annotations.values() for name in a.ethogram.names if name in aliases}
+        notes = [Note(f"{alias!r} is read as {aliases[alias]!r} ({ETHOGRAM}, column alias)") for alias in sorted(used)]
+        annotations = {who: a.rename_known(aliases).rename_known(rename) for who, a in recording.annotations.items()}
+        changed.append(recording.copy(annotations=annotations, notes=(*recording.notes, *notes)))
+    return changed
+
+
+def _read_ethogram(path: Path, channels: set[str]) -> tuple[Ethogram | None, dict[str, str]]:
+    """Read ``ethogram.csv`` and its aliases; behaviours of channels that no recording uses are left out.
+
+    A behavior may have several aliases, separated by semicolons or in several rows; all but its first row need only these two cells.
+    """
     if not path.is_file():
-        return None
+        return None, {}
     table = _lower(read_table(path))
     if "behavior" not in table:
         raise FormatError(path, "no column 'behavior'", "header")
-    behaviors, background = [], None
-    for cells in table.rows:
+    behaviors: dict[str, Behavior] = {}
+    aliases: dict[str, str] = {}
+    background = None
+    for cells, line in zip(table.rows, table.places, strict=True):
         row = dict(zip(table.header, (c.strip() for c in cells), strict=True))
         if row.get("channel") and row["channel"] not in channels:
             continue
+        for alias in filter(None, (text.strip() for text in row.get("alias", "").split(";"))):
+            if aliases.setdefault(alias, row["behavior"]) != row["behavior"]:
+                raise FormatError(path, f"alias {alias!r} stands for both {aliases[alias]!r} and {row['behavior']!r}", f"row {line}")
+        if row["behavior"] in behaviors and row.get("alias"):
+            continue
+        if row["behavior"] in behaviors:
+            raise FormatError(path, f"behavior {row['behavior']!r} is listed twice", f"row {line}")
         point = row.get("point", "").lower() in TRUE
-        behaviors.append(Behavior(row["behavior"], row.get("definition", ""), point, row.get("key", ""), row.get("channel", "")))
+        listed = Behavior(row["behavior"], row.get("definition", ""), point, row.get("key", ""), row.get("channel", ""))
+        behaviors[listed.name] = listed
         if row.get("background", "").lower() in TRUE:
             if background is not None:
                 raise FormatError(path, f"two behaviours are background: {background!r} and {row['behavior']!r}")
             background = row["behavior"]
-    return Ethogram(behaviors, background)
+    for alias, name in aliases.items():
+        if alias in behaviors:
+            raise FormatError(path, f"{alias!r} is both a behavior and an alias of {name!r}")
+    return Ethogram(behaviors.values(), background), aliases
 
 
 def _read_keypoints(path: Path) -> dict[str, Keypoint]:

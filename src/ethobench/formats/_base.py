@@ -55,12 +55,21 @@ class Format:
         return [recording.id for recording in self.read(path)]
 
     def read(self, path: Path, entry: str | None = None, **options: Any) -> list[Recording]:
-        """Read one entry, or all of them. What was repaired or dropped is in each recording's `notes`."""
+        """Read one entry, or all of them.
+
+        What was repaired or dropped is in each recording's `notes`. Where the file does not state its frame rate and one is assumed,
+        `clock_origin` is ASSUMED.
+        """
         raise NotImplementedError
 
     def write(self, recordings: Sequence[Recording], path: Path, **options: Any) -> list[Note]:
         """Write to `path` (a new, temporary name); return what got lost beyond what `keeps` tells."""
         raise EthobenchError(f"{self.title} files cannot be written: the format holds no annotation of its own")
+
+    @property
+    def per_frame(self) -> bool:
+        """Whether a file has a label for every frame, so that it is as long as the recording."""
+        return "annotations" in self.contents and "touching" not in self.keeps
 
     @property
     def can_write(self) -> bool:

@@ -15,7 +15,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _events
 from ethobench.formats._base import not_understood
 from ethobench.formats._boris_tables import NO_FOCAL_SUBJECT
-from ethobench.formats._bouts import SECONDS_RATE, frames_rate
+from ethobench.formats._bouts import SECONDS_RATE, frames_rate, origin_of
 from ethobench.formats._events import POINT, Event
 
 PLAYERS = tuple(str(i) for i in range(1, 9))
@@ -43,7 +43,8 @@ class ObservationReader:
         window = self._window()
         if images:
             events = [replace(event, time=float(image)) for event, image in zip(events, images, strict=True)]
-            clock, length = self._image_rate(rate), max(images) + 1.0
+            fps = self._rate_of_images()
+            clock, length = fps or self._assumed_rate_of_images(rate), max(images) + 1.0
         else:
             clock = rate or fps or SECONDS_RATE
             events, window = self._from_zero(events, window, length)
@@ -69,6 +70,7 @@ class ObservationReader:
             subjects=annotation.subjects,
             metadata=details,
             notes=(*self.notes, *notes),
+            clock_origin=origin_of(fps),
         )
 
     def _events(self) -> tuple[list[Event], list[int]]:
@@ -126,10 +128,12 @@ class ObservationReader:
         start, stop = (number or 0.0 for number in numbers)
         return (start, stop or inf) if start or stop else None
 
-    def _image_rate(self, rate: float | None) -> float:
+    def _rate_of_images(self) -> float | None:
+        """Return the rate at which the images were taken, where the observation states it."""
         delay = _positive(self.stated.get("time_lapse_delay"))
-        if delay:
-            return 1 / delay
+        return 1 / delay if delay else None
+
+    def _assumed_rate_of_images(self, rate: float | None) -> float:
         clock, notes = frames_rate(rate)
         self.notes += [replace(note, place=self._place()) for note in notes]
         return clock

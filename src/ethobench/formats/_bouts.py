@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ethobench.core import Annotation, Ethogram, Observed
+from ethobench.core import Annotation, ClockOrigin, Ethogram, Observed
 from ethobench.core.errors import FormatError, Note
 
 SECONDS_RATE = 1000.0
@@ -173,6 +173,11 @@ def frames_rate(rate: float | None) -> tuple[float, list[Note]]:
     if rate is not None:
         return rate, []
     return FRAMES_RATE, [Note(f"the file tells no frame rate; read as {FRAMES_RATE:g} Hz (give rate= to change that)")]
+
+
+def origin_of(stated: float | None) -> ClockOrigin:
+    """Return the origin of a clock whose rate the file states, or (None) does not; `read_quietly` marks the rates that users give."""
+    return ClockOrigin.ASSUMED if stated is None else ClockOrigin.STATED
 
 
 def _chosen(column: list[str], chosen: NDArray[np.int64]) -> list[str] | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation
+from ethobench.core import Annotation, ClockOrigin
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats._bouts import frames_rate
 from ethobench.formats._perframe import TIME_NAMES, FrameTable
@@ -30,12 +30,15 @@ class FrameClock:
     position : array of int64
         The frame of each row; frames without a row were not observed.
     notes : list of Note
+    origin : ClockOrigin
+        Whether the table has a time for each row, or only frame numbers.
     """
 
     rate: float
     n_frames: int
     position: NDArray[np.int64]
     notes: list[Note]
+    origin: ClockOrigin = ClockOrigin.ASSUMED
 
     def spread(self, values: NDArray[Any], fill: int) -> NDArray[Any]:
         """Put the rows' values on the clock."""
@@ -96,7 +99,7 @@ def _from_times(table: FrameTable, times: NDArray[np.float64]) -> FrameClock:
         notes.append(
             Note(f"times are not regular (by up to {off.max():.2f} frames at {rate:g} Hz); each row is one frame of a regular clock")
         )
-    return _checked(table, FrameClock(rate, int(position[-1]) + 1, position, notes))
+    return _checked(table, FrameClock(rate, int(position[-1]) + 1, position, notes, ClockOrigin.STATED))
 
 
 def _checked(table: FrameTable, clock: FrameClock) -> FrameClock:

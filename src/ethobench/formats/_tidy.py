@@ -15,7 +15,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats._bouts import SECONDS_RATE, BoutRows, frames_rate
+from ethobench.formats._bouts import SECONDS_RATE, BoutRows, frames_rate, origin_of
 
 COLUMNS = ("recording", "behavior", "start", "stop", "subject", "target")
 OPTIONAL = ("annotator", "confidence", "modifiers", "comment")
@@ -167,7 +167,14 @@ def assemble(
         info = infos.get((recording, annotator), RecordingInfo(id=recording, annotator=annotator))
         annotation, notes = _annotation(rows, info, description, ethogram, rate)
         made = recordings.setdefault(
-            recording, Recording(recording, individual=info.individual, rate=annotation.rate, subjects=annotation.subjects)
+            recording,
+            Recording(
+                recording,
+                individual=info.individual,
+                rate=annotation.rate,
+                subjects=annotation.subjects,
+                clock_origin=origin_of(info.rate or description.rate),
+            ),
         )
         made.annotations = {**made.annotations, annotator: annotation}
         made.n_frames = max(made.n_frames or 0, annotation.n_frames)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.core import Annotation, Prediction, Recording
+from ethobench.core import Annotation, ClockOrigin, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
 from ethobench.formats._base import Format, formats
 from ethobench.formats._text import Head
@@ -83,11 +83,15 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
     reader = formats[format] if format else detect(path)
     _check_options(reader, reader.read, options)
     try:
-        return reader.read(path, entry, **options)
+        recordings = reader.read(path, entry, **options)
     except (EthobenchError, OSError, MemoryError):
         raise
     except Exception as error:
         raise FormatError(path, f"could not be read as {reader.title} ({type(error).__name__}: {error})") from error
+    if options.get("rate") is not None:
+        for recording in recordings:
+            recording.clock_origin = ClockOrigin.GIVEN
+    return recordings
 
 
 def read_at(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ethobench.core import Annotation, Ethogram, Recording
+from ethobench.core import Annotation, ClockOrigin, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, register_format
@@ -47,7 +47,7 @@ class BebePredictions(Format):
             notes.append(Note("the file names no behaviours; they are called class_1, class_2, ... (give behaviors= to name them)"))
         annotation = Annotation.from_frames(codes - 1, Ethogram(names), clock, unobserved=-1)
         name = path.name.split(".")[0]
-        return [Recording(name, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes))]
+        return [Recording(name, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes), clock_origin=ClockOrigin.ASSUMED)]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         annotation = recordings[0].annotation()

@@ -21,7 +21,7 @@ from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._bouts import BoutRows, frames_rate
+from ethobench.formats._bouts import BoutRows, frames_rate, origin_of
 from ethobench.formats._frameclock import at_rate
 from ethobench.formats._perframe import background_notes
 from ethobench.formats._text import Head, read_text
@@ -174,7 +174,14 @@ def _recording(path: Path, file: _File, channel: str, rate: float, wanted: float
     name = path.stem if len(file.channels) == 1 else f"{path.stem}/{channel}"
     metadata = {"channel": channel, **({"movies": file.movies} if file.movies else {})}
     notes += [*more, *last_notes]
-    return Recording(name, individual=path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, metadata=metadata, notes=tuple(notes))
+    return Recording(
+        name,
+        individual=path.stem,
+        annotations={DEFAULT_ANNOTATOR: annotation},
+        metadata=metadata,
+        notes=tuple(notes),
+        clock_origin=origin_of(file.fields.get("framerate")),
+    )
 
 
 def _channel_name(recording: Recording, count: int) -> str:

@@ -29,7 +29,7 @@ from ethobench.formats._boris_tables import (
     observation_cells,
     written,
 )
-from ethobench.formats._bouts import BoutRows, frames_rate
+from ethobench.formats._bouts import BoutRows, frames_rate, origin_of
 from ethobench.formats._events import POINT, START, Event, Gap, Observation
 from ethobench.formats._sheets import find_header, locate_header, other_sheets, write_rows
 from ethobench.formats._tables import Table, format_time, read_table
@@ -122,6 +122,7 @@ def _read(export: Export, name: str, rows: Sequence[int], kinds: Sequence[str], 
         subjects=annotation.subjects,
         metadata=facts.metadata,
         notes=(*facts.notes, *notes, *more),
+        clock_origin=origin_of(None if in_images else facts.fps),
     )
 
 

@@ -29,7 +29,7 @@ from ethobench.formats._boris_tables import (
     observation_cells,
     written,
 )
-from ethobench.formats._bouts import frames_rate
+from ethobench.formats._bouts import frames_rate, origin_of
 from ethobench.formats._events import Event
 from ethobench.formats._sheets import find_header, locate_header, other_sheets, write_rows
 from ethobench.formats._tables import format_time, read_table
@@ -131,4 +131,5 @@ def _read(export: Export, name: str, rows: Sequence[int], every: Sequence[Event]
         subjects=annotation.subjects,
         metadata=facts.metadata,
         notes=(*facts.notes, *notes, *more),
+        clock_origin=origin_of(None if in_images else facts.fps),
     )

@@ -20,7 +20,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Ethogram, Poses, Recording, Signals
+from ethobench.core import Annotation, ClockOrigin, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.lengths import fit_length
@@ -137,6 +137,7 @@ def _recording(path: Path, name: str, records: list[dict[str, Any]], arrays: Map
         annotations=annotations,
         metadata=_metadata(records),
         notes=tuple(notes),
+        clock_origin=ClockOrigin.ASSUMED,
     )
 
 

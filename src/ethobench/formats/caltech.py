@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ethobench.core import Behavior, Ethogram, Observed, Recording
+from ethobench.core import Behavior, ClockOrigin, Ethogram, Observed, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
@@ -76,6 +76,7 @@ class CaltechAnnotator(Format):
                     annotations={DEFAULT_ANNOTATOR: annotation},
                     metadata={"channel": name},
                     notes=(*notes, *file.notes, *more),
+                    clock_origin=ClockOrigin.ASSUMED,
                 )
             )
         return recordings

@@ -55,7 +55,14 @@ class DeepEthogramLabels(Format):
         values = np.stack([_perframe.binary(table, c) for c in columns], axis=1)
         ethogram = Ethogram([table.header[c] for c in columns], BACKGROUND)
         annotation, notes = _perframe.annotation_of(clock.spread(values, _perframe.HIDDEN), ethogram, clock.rate)
-        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=(*table.notes, *clock.notes, *notes))]
+        return [
+            Recording(
+                path.stem,
+                annotations={DEFAULT_ANNOTATOR: annotation},
+                notes=(*table.notes, *clock.notes, *notes),
+                clock_origin=clock.origin,
+            )
+        ]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         import pandas as pd

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.core import Annotation, Recording
+from ethobench.core import Annotation, ClockOrigin, Recording
 from ethobench.core.errors import Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _intervaltable as table_of
@@ -82,7 +82,7 @@ class IntervalTable(Format):
                 made[rater], more = table.annotation(name, rater, ethogram, clock, length)
                 found += [Note(n.message, f"{rater}, {n.place}".strip(", ") if len(table.groups[name]) > 1 else n.place) for n in more]
             subjects = tuple(dict.fromkeys(s for a in made.values() for s in a.subjects))
-            recordings.append(Recording(name, subjects=subjects, annotations=made, notes=tuple(found)))
+            recordings.append(Recording(name, subjects=subjects, annotations=made, notes=tuple(found), clock_origin=ClockOrigin.ASSUMED))
         return recordings
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:

@@ -68,7 +68,7 @@ class LabelsCsv(Format):
         annotation = Annotation.from_frames(codes, ethogram, clock.rate, unobserved=codes == _perframe.HIDDEN)
         annotation, last = at_rate(annotation, rate)
         notes = [*table.notes, *notes, *clock.notes, *more, *last]
-        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes))]
+        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes), clock_origin=clock.origin)]
 
     def write(self, recordings: Sequence[Recording], path: Path, *, index: str = "time") -> list[Note]:
         import pandas as pd

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Ethogram, Recording
+from ethobench.core import Annotation, ClockOrigin, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _perframe
@@ -68,7 +68,7 @@ class LabelsNpy(Format):
         wanted = None if behaviors is None else _perframe.behavior_names(behaviors)
         make = {"fields": _from_fields, "columns": _from_columns, "names": _from_names, "codes": _from_codes}[kind]
         annotation, more = make(path, array, wanted, clock)
-        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=(*notes, *more))]
+        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=(*notes, *more), clock_origin=ClockOrigin.ASSUMED)]
 
     def write(self, recordings: Sequence[Recording], path: Path, *, layout: str = "named") -> list[Note]:
         annotation = recordings[0].annotation()

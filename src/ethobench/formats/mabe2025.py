@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.core import Annotation, Observed, Recording, Track
+from ethobench.core import Annotation, ClockOrigin, Observed, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
@@ -84,7 +84,9 @@ class Mabe2025(Format):
         for video in pick_entry(path, entry, list(tables)):
             annotation, more = _annotation(tables[video], clock, _tracks(video, labeled))
             made = {DEFAULT_ANNOTATOR: annotation}
-            recordings.append(Recording(video, subjects=annotation.subjects, annotations=made, notes=(*notes, *more)))
+            recordings.append(
+                Recording(video, subjects=annotation.subjects, annotations=made, notes=(*notes, *more), clock_origin=ClockOrigin.ASSUMED)
+            )
         return recordings
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ethobench.core import Annotation, Recording
+from ethobench.core import Annotation, ClockOrigin, Recording
 from ethobench.core.errors import Note
 from ethobench.formats import _hdf5, _poses
 from ethobench.formats._base import DETAILS, Format, pick_entry, register_format
@@ -96,6 +96,7 @@ def _recording(path: Path, content: Content, poses: PoseSet | None, name: str, r
             **({"starting_time": begin} if begin else {}),
         },
         notes=tuple(dict.fromkeys([*content.notes, *notes])),
+        clock_origin=ClockOrigin.STATED if content.ours is not None or (signals is not None and signals.rate) else ClockOrigin.ASSUMED,
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.core import Annotation, Ethogram, Recording
+from ethobench.core import Annotation, ClockOrigin, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _events, _events_write
@@ -155,7 +155,14 @@ class _Log:
             annotations[DEFAULT_ANNOTATOR if numbered else annotator], more = observation.to_annotation(ethogram, rate, length=end)
             notes += more
         subjects = dict.fromkeys(subject for a in annotations.values() for subject in a.subjects)
-        return Recording(name, annotations=annotations, subjects=tuple(subjects), start_time=self._began(rows[0]), notes=tuple(notes))
+        return Recording(
+            name,
+            annotations=annotations,
+            subjects=tuple(subjects),
+            start_time=self._began(rows[0]),
+            notes=tuple(notes),
+            clock_origin=ClockOrigin.ASSUMED,
+        )
 
     def _match(self, rows: Sequence[int], every: Sequence[Event]) -> tuple[list[Event], list[Note]]:
         """Give a start and the stop at the end of its duration a layer of their own; a stop that is missing is made from the duration."""

@@ -69,7 +69,12 @@ class OneHotCsv(Format):
         annotation, notes = _perframe.annotation_of(clock.spread(values, _perframe.HIDDEN), _perframe.named_ethogram(names), clock.rate)
         annotation, more = at_rate(annotation, rate)
         return [
-            Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=(*table.notes, *clock.notes, *notes, *more)),
+            Recording(
+                path.stem,
+                annotations={DEFAULT_ANNOTATOR: annotation},
+                notes=(*table.notes, *clock.notes, *notes, *more),
+                clock_origin=clock.origin,
+            ),
         ]
 
     def write(self, recordings: Sequence[Recording], path: Path, *, index: str = "none") -> list[Note]:

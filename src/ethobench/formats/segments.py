@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.core import Recording
+from ethobench.core import ClockOrigin, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, pick_entry, register_format
@@ -68,7 +68,7 @@ class SegmentJson(Format):
         annotation, notes = rows.to_annotation(ethogram, rate or SECONDS_RATE, seconds=True)
         if extra:
             notes.append(Note(f"keys not understood and left out: {', '.join(sorted(extra))}"))
-        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes))]
+        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes), clock_origin=ClockOrigin.ASSUMED)]
 
     def write(self, recordings: Sequence[Recording], path: Path, *, times: str = "seconds") -> list[Note]:
         if times not in STYLES:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Poses, Recording, Signals
+from ethobench.core import Annotation, ClockOrigin, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _perframe
@@ -130,6 +130,7 @@ class SimbaCsv(Format):
                 annotations=annotations,
                 n_frames=None if annotations else len(layout.load([0])),
                 notes=(*notes, *more),
+                clock_origin=ClockOrigin.ASSUMED,
             )
         ]
 

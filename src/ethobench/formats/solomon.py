@@ -21,7 +21,7 @@ from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _events_write
 from ethobench.formats._base import Format, not_understood, pick_entry, register_format
-from ethobench.formats._bouts import frames_rate
+from ethobench.formats._bouts import frames_rate, origin_of
 from ethobench.formats._tables import Table, format_time, read_table, write_table
 from ethobench.formats._text import Head
 
@@ -77,7 +77,14 @@ class Solomon(Format):
             id = stem if len(categories) == 1 else f"{stem}/{name}"
             metadata = {"channel": name}
             found.append(
-                Recording(id, individual=stem, annotations={DEFAULT_ANNOTATOR: annotation}, metadata=metadata, notes=(*notes, *more))
+                Recording(
+                    id,
+                    individual=stem,
+                    annotations={DEFAULT_ANNOTATOR: annotation},
+                    metadata=metadata,
+                    notes=(*notes, *more),
+                    clock_origin=origin_of(clock if len(table) > 1 else None),
+                )
             )
         return found
 

@@ -14,6 +14,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
 from ethobench.metrics._cases import Case
 from ethobench.metrics.consensus import consensus
+from ethobench.metrics.labels import find_label_mismatches
 from ethobench.metrics.suites import Suite
 
 Scored: TypeAlias = Annotation | Prediction
@@ -172,9 +173,13 @@ def _common_ethogram(guess: Annotation, truth: Annotation, suite: Suite, behavio
     extra = [n for n in guess.ethogram.names if n not in truth.ethogram and n not in background]
     lacking = [n for n in truth.ethogram.names if n not in guess.ethogram and n not in background]
     if extra or lacking:
+        mismatches = find_label_mismatches({"": {"the prediction": guess, "the truth": truth}})
+        hints = "".join(f" {m}." for m in mismatches if m.counterpart)
         told = [f"the prediction has {', '.join(map(repr, extra))}, which the truth does not know"] if extra else []
         told += [f"the prediction does not know {', '.join(map(repr, lacking))}"] if lacking else []
-        raise MismatchError(f"{where}behaviours differ: {'; '.join(told)}. Name those to score with behaviors=, or score behaviors='all'")
+        raise MismatchError(
+            f"{where}behaviours differ: {'; '.join(told)}.{hints} Name those to score with behaviors=, or score behaviors='all'"
+        )
     return joined
 
 

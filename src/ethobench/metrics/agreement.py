@@ -20,11 +20,12 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Ethogram
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.errors import EthobenchError, MismatchError, Note
 from ethobench.core.intervals import Intervals
 from ethobench.core.occurrence import Occurrence
 from ethobench.metrics._base import Array, ratio
 from ethobench.metrics.frames import f1, kappa, kappa_all
+from ethobench.metrics.labels import label_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,8 @@ class Agreement:
         Intraclass correlation of bout counts and of total durations over recordings; NaN with fewer than two.
     never_annotated : tuple of str
         The behaviours of `behaviors` that no annotator marked.
+    notes : tuple of Note
+        Labels that only some annotators use: probably other names of the same behaviors.
     """
 
     annotators: tuple[str, ...]
@@ -58,6 +61,7 @@ class Agreement:
     icc_count: dict[str, float]
     icc_duration: dict[str, float]
     never_annotated: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def table(self) -> pd.DataFrame:
         """Return the pairwise figures as a table."""
@@ -82,6 +86,7 @@ class Agreement:
             "pairs": [{k: _plain(v) for k, v in row.items()} for row in self.pairs],
             **{name: {behavior or "all": _plain(value) for behavior, value in figures.items()} for name, figures in many.items()},
             "never_annotated": list(self.never_annotated),
+            "notes": [str(note) for note in self.notes],
         }
 
 
@@ -136,6 +141,7 @@ def agreement(annotations: Mapping[str, Annotation] | Recordings | Dataset, *, t
         {ethogram[code].name: icc(_matrix(groups, names, code, durations=False)) for code in scored},
         {ethogram[code].name: icc(_matrix(groups, names, code, durations=True)) for code in scored},
         tuple(n for n in Occurrence.count(ethogram, (a for g in groups for a in g.values())).never_annotated if not ethogram[n].point),
+        tuple(label_notes(recordings)),
     )
 
 

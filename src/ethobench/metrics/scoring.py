@@ -8,8 +8,9 @@ from typing import Any
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.errors import Note
 from ethobench.metrics._cases import Case
-from ethobench.metrics._pairing import inferred, join_cases, make_case, make_pairs
+from ethobench.metrics._pairing import ALL, inferred, join_cases, make_case, make_pairs
 from ethobench.metrics.bootstrap import RESAMPLES
+from ethobench.metrics.labels import label_notes
 from ethobench.metrics.scores import Scores
 from ethobench.metrics.suites import Suite, suites
 
@@ -58,6 +59,8 @@ def score(
     (0.733, 0.5)
     """
     chosen = suites[suite]
+    if behaviors is not None and not isinstance(behaviors, str):
+        behaviors = list(behaviors)
     pairs, who, metadata = make_pairs(pred, truth, individuals, annotator)
     cases = [
         make_case(name, who[name], p, t, chosen, behaviors=behaviors, tracks=tracks, both=False, metadata=metadata.get(name, {}))
@@ -68,7 +71,17 @@ def score(
         missing = [r.id for r in truth if r.annotations and r.id not in pairs and f"{r.id}@{next(iter(r.annotations))}" not in pairs]
         if missing:
             notes.append(Note(f"{len(missing)} of {len(truth)} recordings have no prediction: {', '.join(missing[:5])}"))
+    notes += _label_notes(pairs, behaviors)
     return score_cases(cases, chosen, resamples=resamples, seed=seed, notes=notes)
+
+
+def _label_notes(pairs: Mapping[str, tuple[Annotation | Prediction, Annotation]], behaviors: Iterable[str] | str | None) -> list[Note]:
+    """Note labels that only the predictions or only the truths use: probably other names of the same behaviors."""
+    sides = {
+        name: {"the prediction": p.annotation if isinstance(p, Prediction) else p, "the truth": truth} for name, (p, truth) in pairs.items()
+    }
+    chosen = None if behaviors is None or behaviors == ALL else [behaviors] if isinstance(behaviors, str) else behaviors
+    return label_notes(sides, chosen)
 
 
 def score_cases(cases: list[Case], suite: Suite, *, resamples: int = RESAMPLES, seed: int = 0, notes: Iterable[Note] = ()) -> Scores:
