@@ -124,7 +124,7 @@ def test_score_marks_what_was_seen_in_training(lab, tmp_path):
     assert "not seen: animal04" in said
     printed = " ".join(done.stdout.split())
     assert "3 recordings SEEN IN TRAINING" in printed
-    assert "1 recordings of 1 individuals; not seen in training" in printed
+    assert "1 recording; not seen in training" in printed
     page = report.read_text(encoding="utf-8")
     assert '<p class="warning" role="alert">Seen in training: 3 of 4' in page
     assert "not seen in training: " in page

@@ -226,7 +226,8 @@ def _print(scores: Scores, per: str | None, shown: list[str], mark: str = "") ->
     from ethobench.cli._occurrence import print_lines
 
     of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} individuals"
-    title = f"{scores.suite.title}; {len(scores.recordings)} recordings{of_individuals}{mark}"
+    n = len(scores.recordings)
+    title = f"{scores.suite.title}; {n} recording{'s' if n != 1 else ''}{of_individuals}{mark}"
     console = Console(markup=False, width=None if Console().is_terminal else 210)
     rows: list[tuple[str, dict[str, float], dict[str, Any]]] = [("all", scores.overall, scores.intervals["overall"])]
     if per in (None, "behavior"):
