@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.progress import part_of_progress, report
+from ethobench.features.cache import cached, has_feature_cache
 from ethobench.features.multiscale import multiscale_context, multiscale_features
 from ethobench.learning.clips import UNKNOWN, exclusive_targets, overlapping_targets
 from ethobench.models._base import register_model
@@ -25,6 +29,12 @@ FACTS, TREES = "boost.json", "trees-{}.txt"
 Features = NDArray[np.float32]
 FEWEST_ROWS = 20  # of a leaf; fewer where there are few rows altogether
 PIECE = 100_000  # rows whose features are in memory at a time
+NO_ROWS = np.zeros(0, dtype=np.int64)
+TIMED_ROUNDS = 4  # after which the speed of boosting is known
+FEWEST_ROUNDS = 10  # that are grown even if time has run out
+GOOD_ROUNDS = 60  # below which it is better to learn from fewer rows
+FEWEST_TIMED_ROWS = 8_000  # that are kept then
+FASTEST = 3.0  # by which the learning rate is raised at most, where there is time for fewer rounds
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,7 @@ class Boost(SignalModel):
     Params = Params
     grid = {"rounds": (75, 150, 300), "leaves": (7, 15, 31), "temper": (0.25, 0.5, 1.0)}  # noqa: RUF012
     revision = 2
+    keeps_deadline = True
 
     classes: list[list[int]]
     boosters: list[Any]
@@ -101,6 +112,8 @@ class Boost(SignalModel):
         targets_of = exclusive_targets if self.exclusive else overlapping_targets
         targets = {r.id: targets_of(truths[r.id])[:: self._every(self._rate(r))] for r in data}
         chosen = choose_rows(targets, self.params.rows)
+        if has_feature_cache():
+            self._fill_cache(data)
         rows = {}
         for recording in data:
             target, places = targets[recording.id], chosen[recording.id]
@@ -117,12 +130,15 @@ class Boost(SignalModel):
         y = np.concatenate([own.targets for own in rows.values()]).astype(np.int64)
         counts = np.sum([own.counts for own in rows.values()], axis=0)
         self.boosters, self.classes = [], []
-        for target, count in [(y, counts)] if self.exclusive else zip(y.T, counts, strict=True):
+        tracks = [(y, counts)] if self.exclusive else list(zip(y.T, counts, strict=True))
+        for place, (target, count) in enumerate(tracks):
             known = target != UNKNOWN
             classes = np.unique(target[known])
             self.classes.append(classes.tolist())
             own = np.searchsorted(classes, target[known])
-            self.boosters.append(self._grow(x[known], own, count[classes]) if len(classes) > 1 else None)
+            with part_of_progress(place / len(tracks), (place + 1) / len(tracks)):
+                limit = self.deadline.share(1 / (len(tracks) - place))
+                self.boosters.append(self._grow(x[known], own, count[classes], limit) if len(classes) > 1 else None)
 
     def _count(self, target: NDArray[np.int16]) -> NDArray[np.int64]:
         if self.exclusive:
@@ -136,7 +152,8 @@ class Boost(SignalModel):
             raise EthobenchError("this model has not learnt anything yet")
         return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
 
-    def _grow(self, x: Features, y: NDArray[np.int64], counts: NDArray[np.int64]) -> Any:
+    def _grow(self, x: Features, y: NDArray[np.int64], counts: NDArray[np.int64], limit: Deadline) -> Any:
+        """Grow trees; where time is short with a higher learning rate, and from fewer rows where even that is too slow."""
         import lightgbm
 
         count = int(y.max()) + 1
@@ -148,7 +165,6 @@ class Boost(SignalModel):
             "extra_trees": True,
             "bagging_fraction": 0.7,
             "bagging_freq": 1,
-            "min_data_in_leaf": int(np.clip(len(y) // 50, 1, FEWEST_ROWS)),
             "lambda_l2": 5.0,
             "max_bin": 63,
             "seed": self.seed,
@@ -157,8 +173,18 @@ class Boost(SignalModel):
             "num_threads": cores(),
             "verbose": -1,
         } | ({"num_class": count} if count > 2 else {})
-        weights = row_weights(y, counts, self.params.temper)
-        grown = lightgbm.train(settings, lightgbm.Dataset(x, y, weight=weights), self.params.rounds)
+        n_rows, rounds = len(y), int(self.params.rounds)
+        while True:
+            weights = row_weights(y, counts, self.params.temper)
+            settings["min_data_in_leaf"] = int(np.clip(len(y) // 50, 1, FEWEST_ROWS))
+            pace = _Pace(limit, rounds, float(self.params.learning_rate), can_thin=len(y) > FEWEST_TIMED_ROWS)
+            grown = lightgbm.train(settings, lightgbm.Dataset(x, y, weight=weights), rounds, callbacks=[pace])
+            if not pace.too_slow:
+                break
+            kept = _thin_by_class(y, max(pace.possible / min(GOOD_ROUNDS, rounds), FEWEST_TIMED_ROWS / len(y)))
+            x, y = x[kept], y[kept]
+        if pace.done < rounds or len(y) < n_rows:
+            self.note(f"boosted trees: {pace.done} of {rounds} rounds on {len(y)} of {n_rows} rows, to keep the time budget")
         return lightgbm.Booster(model_str=grown.model_to_string())  # so that what is used is what is saved
 
     def _predict(self, recording: Recording) -> Prediction:
@@ -187,10 +213,25 @@ class Boost(SignalModel):
                 result[:, column] = found[:, classes.index(1)]
         return result
 
-    def _features(self, recording: Recording, rows: NDArray[np.int64] | None = None) -> Features:
-        rate = self._rate(recording)
+    def _features(self, recording: Recording, rows: NDArray[np.int64]) -> Features:
+        rate, every = self._rate(recording), self._every(self._rate(recording))
         data, baseline = self._data(recording), self._baseline(recording)
-        return multiscale_features(data, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints, rows=rows)[0]
+        if not has_feature_cache() or len(data) // every > PIECE:
+            return multiscale_features(data, rate, every=every, baseline=baseline, keypoints=self.keypoints, rows=rows)[0]
+        settings = (rate, every, self.keypoints, baseline)
+        return cached(
+            "multiscale",
+            data,
+            settings,
+            lambda: multiscale_features(data, rate, every=every, baseline=baseline, keypoints=self.keypoints)[0],
+        )[rows]
+
+    def _fill_cache(self, data: Dataset) -> None:
+        """Compute the features of recordings in random order, so that processes that do so at once share the work."""
+        order = np.random.default_rng(os.getpid()).permutation(len(data))
+        for place, index in enumerate(order):
+            self._features(data.recordings[index], NO_ROWS)
+            report("features", (place + 1) / len(data))
 
     def _every(self, rate: float) -> int:
         return max(1, round(rate / float(self.params.row_rate)))
@@ -233,3 +274,65 @@ class Boost(SignalModel):
                 self.boosters.append(lightgbm.Booster(model_str=path.read_text(encoding="utf-8")) if len(classes) > 1 else None)
             except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
                 raise FormatError(path, f"these are not the trees of a saved model ({error})") from None
+
+
+class _Pace:
+    """A callback of LightGBM that reports progress and stops by a deadline; without one it changes nothing.
+
+    Parameters
+    ----------
+    limit : Deadline
+    rounds : int
+        Planned.
+    learning_rate : float
+    can_thin : bool
+        Whether to stop as soon as it shows that there is time for few rounds only, so that fewer rows can be learnt from.
+
+    Attributes
+    ----------
+    done : int
+        Rounds.
+    possible : float
+        Rounds that there is time for, once that is known.
+    too_slow : bool
+        Whether it stopped for want of speed.
+    """
+
+    def __init__(self, limit: Deadline, rounds: int, learning_rate: float, *, can_thin: bool) -> None:
+        self.limit, self.rounds, self.learning_rate, self.can_thin = limit, rounds, learning_rate, can_thin
+        self.done, self.possible, self.too_slow = 0, float(rounds), False
+        self._mark = 0.0  # when the first round had ended: it includes preparing the data
+
+    def __call__(self, env: Any) -> None:
+        import lightgbm
+
+        self.done = env.iteration + 1
+        report("boosted trees", max(self.limit.used, self.done / self.rounds))
+        if not self.limit.is_limited:
+            return
+        if self.done == 1:
+            self._mark = self.limit.clock()
+        if self.done == TIMED_ROUNDS:
+            self._adapt(env)
+        if self.too_slow or (self.limit.is_over and self.done >= FEWEST_ROUNDS):
+            raise lightgbm.callback.EarlyStopException(env.iteration, [])
+
+    def _adapt(self, env: Any) -> None:
+        """Learn faster, or not from so many rows, where there is time for fewer rounds than planned."""
+        each = max(self.limit.clock() - self._mark, 1e-6) / (TIMED_ROUNDS - 1)
+        self.possible = self.done + max(self.limit.left, 0.0) / each
+        self.too_slow = self.can_thin and self.possible < min(GOOD_ROUNDS, self.rounds)
+        if self.possible < self.rounds:
+            rate = self.learning_rate * min(FASTEST, self.rounds / max(self.possible, 1.0))
+            env.model.reset_parameter({"learning_rate": rate})
+
+
+def _thin_by_class(y: NDArray[np.int64], share: float) -> NDArray[np.int64]:
+    """Return the indices of a share of the rows, evenly from each class, at least one of each."""
+    every = 1 / min(max(share, 1e-6), 1.0)
+    kept = []
+    for code in np.unique(y):
+        rows = np.flatnonzero(y == code)
+        count = max(1, round(len(rows) / every))
+        kept.append(rows[(np.arange(count) * (len(rows) / count)).astype(np.int64)])
+    return np.sort(np.concatenate(kept))
