@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ethobench.core.cores import usable_cores
+from ethobench.core.deadline import Deadline, format_seconds
+
+if TYPE_CHECKING:
+    from ethobench.cli._progress import TrainingProgress
+    from ethobench.core import Dataset
+    from ethobench.models import Model
 
 
 def run(
@@ -36,7 +43,8 @@ def run(
     budget: Annotated[
         str,
         typer.Option(
-            help="Model auto: how long one training may take, such as 10m, 90s or 2h; cross-validation has several.", metavar="TIME"
+            help="How long the whole command may take, cross-validation included, such as 90s, 10m or 2h. No limit unless given.",
+            metavar="TIME",
         ),
     ] = "",
     evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first.")] = True,
@@ -51,37 +59,70 @@ def run(
     Example: [bold]ethobench train my_study/ --out models/first --budget 10m[/bold]
     """
     from ethobench.benchmarks.own import annotated
+    from ethobench.benchmarks.time_budget import describe_plan, final_deadline
     from ethobench.cli._params import read_params
-    from ethobench.core.errors import EthobenchError, ReadWarning
+    from ethobench.cli._progress import TrainingProgress
+    from ethobench.core.errors import EthobenchError
+    from ethobench.core.progress import listening
     from ethobench.datasets import load_dataset
     from ethobench.models import create_model
     from ethobench.models._card import tried_in_words
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
+    if learning_curve and budget:
+        raise typer.BadParameter(
+            "a learning curve has no time budget; leave out one of --learning-curve and --budget", param_hint="--budget"
+        )
+    deadline = Deadline(_seconds(budget) if budget else None)
     if out.exists():
         raise EthobenchError(f"{out} exists and is left alone; choose another name")
     model = model or _usual_model()
     params = read_params(param or [], [model], decode)[model]
     if init is not None:
         params = {**_shape_of(init, model), **params, _place_for(init, model): str(init.resolve())}
-    if budget:
-        params["budget"] = _seconds(budget)
     fresh = create_model(model, seed=seed, **params)
     options = {} if corrections is None else {"corrections": str(corrections.resolve())}
-    if evaluate:
-        shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
-        fresh.evaluation = _cross_validate(dataset, model, Path(f"{out}-cv"), shared, workers, learning_curve)
-    with warnings.catch_warnings():  # what is left out was told before
-        warnings.simplefilter("ignore" if evaluate else "default", ReadWarning)
-        data = annotated(load_dataset(dataset, **options), annotator)
-    typer.echo(f"learning from all {len(data)} recordings", err=True)
-    fresh.fit(data, annotator=annotator)
+    try:
+        with TrainingProgress(deadline) as progress, _shared_features(out, deadline):
+            data = annotated(load_dataset(dataset, **options), annotator)
+            if evaluate:
+                shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
+                fresh.evaluation = _cross_validate(dataset, fresh, data, Path(f"{out}-cv"), shared, workers, learning_curve, progress)
+            else:
+                progress.say(describe_plan(fresh, 0, 0, workers, deadline))
+            progress.start_phase("final training")
+            progress.say(f"learning from all {len(data)} recordings")
+            fresh.deadline = final_deadline(deadline)
+            with listening(progress.show_training):
+                fresh.fit(data, annotator=annotator)
+    except KeyboardInterrupt:
+        typer.secho("stopped; nothing is half-written, and the same command goes on with what is done", err=True, fg=typer.colors.YELLOW)
+        raise typer.Exit(130) from None
+    if evaluate and not fresh.evaluation:
+        fresh.note("there was no time for cross-validation: how good the model is on new individuals is not known")
     for line in tried_in_words(fresh.account):
         typer.echo(line, err=True)
     fresh.save(out)
     typer.echo(f"{out}: {fresh!r}")
     typer.echo(f"next: ethobench predict {out} RECORDING... --out annotations/")
+    if deadline.is_limited:
+        typer.echo(f"took {format_seconds(deadline.elapsed)} of a budget of {format_seconds(deadline.end - deadline.start)}", err=True)
+
+
+@contextmanager
+def _shared_features(out: Path, deadline: Deadline) -> Iterator[None]:
+    """Compute features once for all trainings where time is limited; they are kept beside the model until it is made."""
+    import tempfile
+
+    from ethobench.features.cache import feature_cache
+
+    if not deadline.is_limited:
+        yield
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.features-") as folder, feature_cache(folder):
+        yield
 
 
 def _place_for(init: Path, model: str) -> str:
@@ -127,31 +168,54 @@ def _usual_model() -> str:
 
 def _seconds(text: str) -> float:
     """Read a time such as 10m."""
-    number, unit = text.strip()[:-1], text.strip()[-1:]
+    from ethobench.core.deadline import parse_seconds
+    from ethobench.core.errors import EthobenchError
+
     try:
-        return float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
-    except (KeyError, ValueError):
-        raise typer.BadParameter(f"{text!r} is no time: give 90s, 10m or 2h", param_hint="--budget") from None
+        return parse_seconds(text)
+    except EthobenchError as error:
+        raise typer.BadParameter(str(error), param_hint="--budget") from None
 
 
-def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any], workers: int, curve: bool) -> dict[str, Any]:
-    """Score the model on individuals it has not seen, and show it."""
+def _cross_validate(
+    dataset: str,
+    model: Model,
+    data: Dataset,
+    place: Path,
+    shared: dict[str, Any],
+    workers: int,
+    curve: bool,
+    progress: TrainingProgress,
+) -> dict[str, Any]:
+    """Score the model on individuals it has not seen, and show it; nothing where there is no time for that."""
     from ethobench.benchmarks import learning_curve, own, results_table
-    from ethobench.cli._progress import shown_progress
+    from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation
+    from ethobench.cli._progress import ShowFolds
     from ethobench.cli.results import print_table
     from ethobench.core.errors import EthobenchError
+    from ethobench.features.cache import cache_folder
     from ethobench.metrics import suites
-    from ethobench.runs import Engine, Store
+    from ethobench.runs import Engine, How, Store
     from ethobench.runs.workers import local_workers
 
     store = Store(place)
-    plans = list(own.plans(dataset, [model], **{**shared, "params": {model: shared["params"]}}))
-    if curve:
-        plans += learning_curve.plans(dataset, model, **shared)
-    with local_workers(workers) as staff, shown_progress() as watch:
-        outcome = Engine(store, staff.make_executor, staff.count, watch).run(plans)
+    (plan,) = own.plans(dataset, [model.name], **{**shared, "params": {model.name: shared["params"]}, "data": data})
+    limited = limit_cross_validation(model, next(plan), data, progress.deadline, workers=workers, finished={*store.finished()})
+    n_folds = len(limited.jobs)
+    progress.say(describe_plan(model, limited.folds, n_folds, workers, progress.deadline))
+    plans = [limited.plan(), *(learning_curve.plans(dataset, model.name, **shared) if curve else ())]
+    progress.start_phase("cross-validation")
+    how = How(deadlines=limited.deadlines, features=str(cache_folder() or ""))
+    control = ShowFolds(progress, limited.control, store, limited.folds, workers)
+    with local_workers(workers) as staff:
+        outcome = Engine(store, staff.make_executor, staff.count, control.watch, how, control).run(plans)
     if outcome.failed or outcome.broken:
         raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
+    done = sum(store.has(job.key) for job in limited.jobs)
+    if done < n_folds:
+        progress.say(f"cross-validated on {done} of {n_folds} folds for want of time" if done else "no time for cross-validation")
+    if not done:
+        return {}
     rows = [row for row in results_table(store, only=outcome.keys) if row["setting"] in own.WHOLE]
     shown = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
     print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in shown])
@@ -159,4 +223,4 @@ def _cross_validate(dataset: str, model: str, place: Path, shared: dict[str, Any
         told = learning_curve.curve_table(store, outcome.keys)
         columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
         print_table(columns, [[row.get(c) for c in columns] for row in told])
-    return own.evaluation(store, model, outcome.keys)
+    return {**own.evaluation(store, model.name, outcome.keys), "folds_planned": n_folds}

@@ -43,9 +43,9 @@ def feature_cache(folder: str | Path | None) -> Iterator[None]:
         _folder.reset(token)
 
 
-def has_feature_cache() -> bool:
-    """Whether features are kept."""
-    return _folder.get() is not None
+def cache_folder() -> Path | None:
+    """Return where features are kept; None outside of `feature_cache`."""
+    return _folder.get()
 
 
 def cached(kind: str, data: Data, settings: Any, compute: Callable[[], Value]) -> Value:

@@ -126,6 +126,10 @@ class Model:
         params = {f.name: getattr(self.params, f.name) for f in dataclasses.fields(self.params)}
         return type(self)(seed=self.seed, **params)
 
+    def preparation_seconds(self, data: Dataset) -> float:
+        """Estimate the seconds of what all trainings on parts of a dataset share, such as features; 0 where they share nothing."""
+        return 0.0
+
     def note(self, text: str) -> None:
         """Keep something that a user should know about the fit; `train` prints it, and the card has it."""
         self.account.setdefault("notes", []).append(text)

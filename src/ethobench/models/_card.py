@@ -64,8 +64,8 @@ def _evaluation(told: Mapping[str, Any]) -> list[str]:
     if not told:
         return ["It was not evaluated: `ethobench train` does so unless told not to."]
     head = [
-        f"Scores of suite `{told['suite']}` on recordings that it had not learnt from (cross-validated by {told['split']}), "
-        "with 95 % intervals over individuals:",
+        f"Scores of suite `{told['suite']}` on recordings that it had not learnt from "
+        f"(cross-validated by {told['split']}{_folds_done(told)}), with 95 % intervals over individuals:",
         "",
     ]
     rows = {"all": told["figures"], **told.get("behaviors", {})}
@@ -76,6 +76,12 @@ def _evaluation(told: Mapping[str, Any]) -> list[str]:
         cells = [_cell(figures.get(name), between.get(behavior, {}).get(name)) for name in names]
         table.append(f"| {_plain(behavior)} | {' | '.join(cells)} |")
     return [*head, *table]
+
+
+def _folds_done(told: Mapping[str, Any]) -> str:
+    """Say how many folds were done, where it was not all of them."""
+    done, planned = told.get("folds", 0), told.get("folds_planned", 0)
+    return f", {done} of {planned} folds for want of time" if done < planned else ""
 
 
 def _cell(value: float | None, between: tuple[float, float] | None) -> str:

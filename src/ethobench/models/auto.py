@@ -121,6 +121,10 @@ class Auto(SignalModel):
             plain = {name: weighted_mean({c: own[name] for c, own in said.items()}, self.blend.weights) for name in judged}
             self.account |= _figures(plain, joined, judged, trials)
 
+    def preparation_seconds(self, data: Dataset) -> float:
+        """Estimate the seconds that computing the features of all recordings takes, by those of one of them."""
+        return Boost(seed=self.seed).preparation_seconds(data)
+
     def _learn_all(self, candidates: list[Candidate], deadline: Deadline) -> dict[str, Model]:
         """Let candidates learn from all recordings, each for its share of the time left."""
         parts = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,10 +17,10 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.progress import part_of_progress, report
-from ethobench.features.cache import cached, has_feature_cache
+from ethobench.features.cache import cache_folder, cached
 from ethobench.features.multiscale import multiscale_context, multiscale_features
 from ethobench.learning.clips import UNKNOWN, exclusive_targets, overlapping_targets
-from ethobench.models._base import register_model
+from ethobench.models._base import input_names, register_model
 from ethobench.models._familiar import Familiar
 from ethobench.models._frames import cores
 from ethobench.models._inputs import SignalModel, between, plain_keypoints, stated_keypoints
@@ -112,7 +113,7 @@ class Boost(SignalModel):
         targets_of = exclusive_targets if self.exclusive else overlapping_targets
         targets = {r.id: targets_of(truths[r.id])[:: self._every(self._rate(r))] for r in data}
         chosen = choose_rows(targets, self.params.rows)
-        if has_feature_cache():
+        if cache_folder() is not None:
             self._fill_cache(data)
         rows = {}
         for recording in data:
@@ -123,6 +124,15 @@ class Boost(SignalModel):
         if not rows:
             raise EthobenchError("there is nothing to learn from: no frame was observed")
         return rows
+
+    def preparation_seconds(self, data: Dataset) -> float:
+        """Estimate the seconds that computing the features of all recordings takes, by those of one of them."""
+        recording = sorted(data, key=lambda each: each.n_frames or 0)[len(data) // 2]
+        probe = Boost(seed=self.seed, row_rate=self.params.row_rate)
+        probe.rate, probe.inputs, probe.keypoints = recording.rate, input_names(recording), dict(data.keypoints)
+        start = time.perf_counter()
+        probe._features(recording, np.arange(-(-len(probe._data(recording)) // probe._every(probe._rate(recording)))))
+        return (time.perf_counter() - start) * data.n_frames / max(recording.n_frames or 1, 1)
 
     def learn(self, rows: Mapping[str, Rows]) -> None:
         """Grow the trees from what was collected of some recordings."""
@@ -216,7 +226,7 @@ class Boost(SignalModel):
     def _features(self, recording: Recording, rows: NDArray[np.int64]) -> Features:
         rate, every = self._rate(recording), self._every(self._rate(recording))
         data, baseline = self._data(recording), self._baseline(recording)
-        if not has_feature_cache() or len(data) // every > PIECE:
+        if cache_folder() is None or len(data) // every > PIECE:
             return multiscale_features(data, rate, every=every, baseline=baseline, keypoints=self.keypoints, rows=rows)[0]
         settings = (rate, every, self.keypoints, baseline)
         return cached(

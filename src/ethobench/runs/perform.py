@@ -11,12 +11,12 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ethobench.core import Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
@@ -26,6 +26,9 @@ from ethobench.features.cache import feature_cache
 from ethobench.runs.claims import LEASE, StoreError
 from ethobench.runs.plan import Job
 from ethobench.runs.store import Store
+
+if TYPE_CHECKING:
+    from ethobench.models import Model
 
 DONE, BUSY, FAILED = "done", "busy", "failed"
 KEEPABLE = ("probabilities", "model")
@@ -132,6 +135,7 @@ class ProgressFile:
         self._written = time.monotonic()
 
     def __call__(self, stage: str, fraction: float) -> None:
+        """Keep a report, unless the last one is recent."""
         now = time.monotonic()
         if now - self._written < self.every:
             return
@@ -164,17 +168,11 @@ def _work(job: Job, store: Store, how: How) -> None:
         mark = time.perf_counter()
         model = create_model(job.model, seed=job.seed, **{**job.params, **_beginning(job, store)})
         model.checkpoint = store.root / "checkpoints" / job.key
-        with part_of_progress(0.0, FITTING):
-            if job.key in how.deadlines:
-                model.deadline = Deadline().at(how.deadlines[job.key]).share(FITTING)
-            model.fit(data.select(recordings=job.train), annotator=job.teacher or job.annotator)
+        _fit(model, data, job, how)
         model.style = job.annotator if job.teacher else None
         timing["fit"] = time.perf_counter() - mark
         mark = time.perf_counter()
-        predictions = {}
-        for place, name in enumerate(job.test):
-            report("predicting", FITTING + (1 - FITTING) * place / len(job.test))
-            predictions[name] = model.predict(data[name])
+        predictions = _predict(model, data, job.test)
         timing["predict"] = time.perf_counter() - mark
         report("scoring", 0.99)
         mark = time.perf_counter()
@@ -206,6 +204,22 @@ def _work(job: Job, store: Store, how: How) -> None:
 
     store.finish(job, fill)
     shutil.rmtree(model.checkpoint, ignore_errors=True)
+
+
+def _fit(model: Model, data: Dataset, job: Job, how: How) -> None:
+    """Train on the job's training recordings, by the job's deadline if there is one."""
+    if job.key in how.deadlines:
+        model.deadline = Deadline().at(how.deadlines[job.key]).share(FITTING)
+    with part_of_progress(0.0, FITTING):
+        model.fit(data.select(recordings=job.train), annotator=job.teacher or job.annotator)
+
+
+def _predict(model: Model, data: Dataset, names: Sequence[str]) -> dict[str, Prediction]:
+    predictions = {}
+    for place, name in enumerate(names):
+        report("predicting", FITTING + (1 - FITTING) * place / len(names))
+        predictions[name] = model.predict(data[name])
+    return predictions
 
 
 def _beginning(job: Job, store: Store) -> dict[str, Any]:
