@@ -15,6 +15,7 @@ SAVING = 0.03  # of the budget that is kept for scoring, intervals and saving
 FEWEST_SAVING_SECONDS = 1.0
 FINAL = 1.3  # times that a training of the cross-validation may take: the final training may take so long
 SMALLEST_TRAINING = 3.0  # seconds; no useful model is made in less
+SMALLEST_PREPARATION = 1.0  # times what preparing all recordings takes: a training should take so long at least
 GENEROUS = 2.0  # times the smallest training: so long each training should be before further folds are added
 ENOUGH_TO_START = 0.5  # of the planned time of a training must be left for it to be started
 GRACE = 0.2  # of the planned time of a training by which the last of the cross-validation may be late
@@ -75,8 +76,8 @@ def make_schedule(deadline: Deadline, n_folds: int, workers: int, *, start_up: f
     """
     now = deadline.clock()
     left = _without_saving(deadline).left
-    smallest = max(SMALLEST_TRAINING, preparation)
-    overhead = start_up + preparation / workers
+    smallest = max(SMALLEST_TRAINING, SMALLEST_PREPARATION * preparation)
+    overhead = start_up
     if n_folds < 1:
         return Schedule(0, 0, workers, 0.0, now, now)
     choices = [n_folds, *(count for count in range(n_folds - 1, 1, -1) if count % workers == 0)]  # part of a round saves no time

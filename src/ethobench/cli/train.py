@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.core.cores import usable_cores
+from ethobench.core.cores import idle_cores, usable_cores
 from ethobench.core.deadline import Deadline, format_seconds
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def run(
     from ethobench.datasets import load_dataset
     from ethobench.models import create_model
     from ethobench.models._card import tried_in_words
+    from ethobench.runs.workers import limit_threads
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
@@ -93,7 +94,9 @@ def run(
                 progress.say(describe_plan(fresh, 0, 0, workers, deadline))
             progress.start_phase("final training")
             progress.say(f"learning from all {len(data)} recordings")
-            fresh.deadline = final_deadline(deadline)
+            if deadline.is_limited:
+                fresh.deadline = final_deadline(deadline)
+                limit_threads(min(workers, idle_cores()))
             with listening(progress.show_training):
                 fresh.fit(data, annotator=annotator)
     except KeyboardInterrupt:

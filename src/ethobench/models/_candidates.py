@@ -26,6 +26,7 @@ from ethobench.models.boost import Boost
 from ethobench.models.tcn import Tcn
 
 REFIT = 1.5  # how much longer learning from all takes than from all but one fold
+TIMING_NETWORK = 30.0  # seconds of an idle machine that must be left before the network is timed, which takes some itself
 FEWEST_UPDATES = 75  # of a network, below which it is not worth its time
 TIMED_UPDATES = 10  # after which the speed of a training is known
 FEWEST_SECONDS = 300.0  # of annotated recordings, below which no network is tried
@@ -69,6 +70,8 @@ class Candidate:
     seconds : float
     dropped : bool
         Whether it was left after the first fold.
+    recordings : tuple of str
+        What it learns from, where that may not be all.
     deadline : Deadline
         Of the next training.
     typical_seconds : float
@@ -80,6 +83,7 @@ class Candidate:
     folds: int = 0
     seconds: float = 0.0
     dropped: bool = False
+    recordings: tuple[str, ...] = ()
     deadline: Deadline = field(default_factory=Deadline)
     typical_seconds: float = 0.0
 
@@ -119,13 +123,16 @@ class Candidate:
 class BoostCandidate(Candidate):
     """Boosted trees: features are computed once for all folds."""
 
-    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model) -> None:
+    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model, deadline: Deadline) -> None:
         super().__init__("boost")
-        started = time.perf_counter()
+        started, computed = time.perf_counter(), time.process_time()
         self.first = taking_after(like, Boost(seed=like.seed))
         self.first.keypoints = dict(data.keypoints)
+        self.first.deadline = deadline
         self.rows = self.first.collect(data, truths)
+        self.recordings = tuple(r.id for r in data if r.id in self.rows) if self.first.account.get("notes") else ()
         self.seconds = time.perf_counter() - started
+        self.busyness = max(1.0, self.seconds / max(time.process_time() - computed, 1e-3))
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Grow trees from the rows of the other recordings."""
@@ -194,14 +201,18 @@ def run_candidates(
     list of Candidate
         Boosted trees first.
     """
-    folds = _folds(data, truths, n_folds)
     with part_of_progress(0.0, 0.05):
-        boost = BoostCandidate(data, truths, like)
+        boost = BoostCandidate(data, truths, like, deadline)
+    if boost.recordings:  # there was no time for all
+        notes += boost.first.account["notes"]
+        data = data.select(recordings=boost.recordings)
+        known = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, n_folds)
+    folds = _folds(data, truths, n_folds)
     if not folds:
         notes.append("there is one annotated recording only, so nothing could be compared: boosted trees, decoded frame by frame")
         boost.deadline = deadline
         return [boost]
-    tcn = _tcn(data, truths, like, deadline, notes)
+    tcn = _tcn(data, truths, like, deadline, notes, boost.busyness)
     shares = WITHOUT_NETWORK if tcn is None else WITH_NETWORK
     available = deadline.left
     with part_of_progress(0.05, JUDGED if tcn is None else TREES_FIRST):
@@ -267,8 +278,13 @@ def _helps(candidate: Candidate, first: Candidate, known: Mapping[str, Annotatio
     return blend.weights[candidate.name] > 0
 
 
-def _tcn(data: Dataset, truths: Mapping[str, Annotation], like: Model, deadline: Deadline, notes: list[str]) -> TcnCandidate | None:
-    """Return the network; None if there is too little data, or not enough time for it to learn anything."""
+def _tcn(
+    data: Dataset, truths: Mapping[str, Annotation], like: Model, deadline: Deadline, notes: list[str], busyness: float = 1.0
+) -> TcnCandidate | None:
+    """Return the network; None if there is too little data, or not enough time for it to learn anything.
+
+    `busyness` tells how many seconds pass for each second that this process computes.
+    """
     if find_spec("torch") is None:
         notes.append("torch is not installed, so there is no network (pip install ethobench[nn])")
         return None
@@ -277,6 +293,9 @@ def _tcn(data: Dataset, truths: Mapping[str, Annotation], like: Model, deadline:
         notes.append(f"{length:.0f} s of annotated recordings are too few to train a network on")
         return None
     if deadline.is_limited:
+        if deadline.left < TIMING_NETWORK * busyness:
+            notes.append("no network, to keep the time budget")
+            return None
         possible = network_updates(data, like, WITH_NETWORK.network * deadline.left)
         if possible < FEWEST_UPDATES:
             notes.append(f"no network, to keep the time budget: there is time for about {possible:.0f} updates in each training only")

@@ -91,12 +91,15 @@ class Auto(SignalModel):
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
         merged = learnable(data, {name: truth.without_subjects() for name, truth in truths.items()}, self.params.folds)
-        groups = kept_together(data)
         started, notes = time.perf_counter(), list[str]()
         now = self.deadline.clock()
         deadline = self.deadline.at(math.inf if self.params.budget is None else now + self.params.budget)
         tried = run_candidates(data, truths, merged, self, deadline, notes, self.params.folds)
         candidates = [candidate for candidate in tried if not candidate.dropped]
+        if tried[0].recordings and len(tried[0].recordings) < len(data):  # there was no time for all of them
+            data = data.select(recordings=tried[0].recordings)
+            merged = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, self.params.folds)
+        groups = kept_together(data)
         seen = {name: truth for name, truth in merged.items() if iv.total(truth.observed.anywhere())}
         judged = {name: truth for name, truth in seen.items() if all(name in c.predictions for c in candidates)}
         said = {c.name: {name: c.predictions[name] for name in judged} for c in candidates}

@@ -31,10 +31,11 @@ Features = NDArray[np.float32]
 FEWEST_ROWS = 20  # of a leaf; fewer where there are few rows altogether
 PIECE = 100_000  # rows whose features are in memory at a time
 NO_ROWS = np.zeros(0, dtype=np.int64)
-TIMED_ROUNDS = 4  # after which the speed of boosting is known
-FEWEST_ROUNDS = 10  # that are grown even if time has run out
-GOOD_ROUNDS = 60  # below which it is better to learn from fewer rows
-FEWEST_TIMED_ROWS = 8_000  # that are kept then
+COLLECTING = 0.3  # of a limited time that computing features may take; recordings that are left then are not learnt from
+FEWEST_RECORDINGS = 4  # that are learnt from even if time is short
+PILOT_ROWS, PILOT_ROUNDS = 3_000, 4  # of a first training that tells how fast boosting is, where time is limited
+FEWEST_ROUNDS, GOOD_ROUNDS = 10, 80  # that are grown even if time has run out; that should be grown, rather from fewer rows
+ROUND_COST = 0.05  # of computing a row's features: so long it takes to learn from the row in one round, about
 FASTEST = 3.0  # by which the learning rate is raised at most, where there is time for fewer rounds
 
 
@@ -105,16 +106,18 @@ class Boost(SignalModel):
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
-        self.familiar = Familiar.of([self._baseline(recording) for recording in data])
-        self.learn(self.collect(data, truths))
+        rows = self.collect(data, truths)
+        self.familiar = Familiar.of([self._baseline(recording) for recording in data if recording.id in rows])
+        self.learn(rows)
 
     def collect(self, data: Dataset, truths: Mapping[str, Annotation]) -> dict[str, Rows]:
         """Compute what is to be learnt of each recording."""
+        start = self.deadline.clock()
+        data = self._prepared(data)
+        seconds = self.deadline.clock() - start
         targets_of = exclusive_targets if self.exclusive else overlapping_targets
         targets = {r.id: targets_of(truths[r.id])[:: self._every(self._rate(r))] for r in data}
-        chosen = choose_rows(targets, self.params.rows)
-        if cache_folder() is not None:
-            self._fill_cache(data)
+        chosen = choose_rows(targets, self._affordable_rows(targets, seconds))
         rows = {}
         for recording in data:
             target, places = targets[recording.id], chosen[recording.id]
@@ -124,6 +127,31 @@ class Boost(SignalModel):
         if not rows:
             raise EthobenchError("there is nothing to learn from: no frame was observed")
         return rows
+
+    def _affordable_rows(self, targets: Mapping[str, NDArray[np.int16]], seconds: float) -> int:
+        """Return how many rows to learn from at most: fewer where computing the features shows that there is no time for more."""
+        if not self.deadline.is_limited:
+            return int(self.params.rows)
+        each = ROUND_COST * seconds / max(sum(len(target) for target in targets.values()), 1)
+        return int(np.clip(max(self.deadline.left, 0.0) / max(GOOD_ROUNDS * each, 1e-9), PILOT_ROWS, self.params.rows))
+
+    def _prepared(self, data: Dataset) -> Dataset:
+        """Compute features of recordings for all trainings that share them, and return those that there was time for.
+
+        The order is random, so that processes that do so at once share the work.
+        """
+        if cache_folder() is None:
+            return data
+        limit = self.deadline.share(COLLECTING)
+        ready: list[str] = []
+        for index in np.random.default_rng(os.getpid()).permutation(len(data)):
+            if limit.is_over and len(ready) >= FEWEST_RECORDINGS:
+                self.note(f"learnt from {len(ready)} of {len(data)} recordings, to keep the time budget")
+                break
+            self._features(data.recordings[index], NO_ROWS)
+            ready.append(data.recordings[index].id)
+            report("features", max(limit.used, len(ready) / len(data)))
+        return data.select(recordings=ready)
 
     def preparation_seconds(self, data: Dataset) -> float:
         """Estimate the seconds that computing the features of all recordings takes, by those of one of them."""
@@ -184,15 +212,21 @@ class Boost(SignalModel):
             "verbose": -1,
         } | ({"num_class": count} if count > 2 else {})
         n_rows, rounds = len(y), int(self.params.rounds)
-        while True:
+
+        def train(x: Features, y: NDArray[np.int64], rounds: int, pace: _Pace) -> Any:
             weights = row_weights(y, counts, self.params.temper)
-            settings["min_data_in_leaf"] = int(np.clip(len(y) // 50, 1, FEWEST_ROWS))
-            pace = _Pace(limit, rounds, float(self.params.learning_rate), can_thin=len(y) > FEWEST_TIMED_ROWS)
-            grown = lightgbm.train(settings, lightgbm.Dataset(x, y, weight=weights), rounds, callbacks=[pace])
-            if not pace.too_slow:
-                break
-            kept = _thin_by_class(y, max(pace.possible / min(GOOD_ROUNDS, rounds), FEWEST_TIMED_ROWS / len(y)))
+            smallest = {"min_data_in_leaf": int(np.clip(len(y) // 50, 1, FEWEST_ROWS))}
+            return lightgbm.train({**settings, **smallest}, lightgbm.Dataset(x, y, weight=weights), rounds, callbacks=[pace])
+
+        if limit.is_limited and n_rows > PILOT_ROWS:
+            pilot = _Pace(Deadline(clock=limit.clock), PILOT_ROUNDS, 0.0)
+            kept = _thin_by_class(y, PILOT_ROWS / n_rows)
+            train(x[kept], y[kept], PILOT_ROUNDS, pilot)
+            affordable = len(kept) * limit.left / (pilot.first + GOOD_ROUNDS * pilot.each)
+            kept = _thin_by_class(y, max(affordable, PILOT_ROWS) / n_rows)
             x, y = x[kept], y[kept]
+        pace = _Pace(limit, rounds, float(self.params.learning_rate))
+        grown = train(x, y, rounds, pace)
         if pace.done < rounds or len(y) < n_rows:
             self.note(f"boosted trees: {pace.done} of {rounds} rounds on {len(y)} of {n_rows} rows, to keep the time budget")
         return lightgbm.Booster(model_str=grown.model_to_string())  # so that what is used is what is saved
@@ -235,13 +269,6 @@ class Boost(SignalModel):
             settings,
             lambda: multiscale_features(data, rate, every=every, baseline=baseline, keypoints=self.keypoints)[0],
         )[rows]
-
-    def _fill_cache(self, data: Dataset) -> None:
-        """Compute the features of recordings in random order, so that processes that do so at once share the work."""
-        order = np.random.default_rng(os.getpid()).permutation(len(data))
-        for place, index in enumerate(order):
-            self._features(data.recordings[index], NO_ROWS)
-            report("features", (place + 1) / len(data))
 
     def _every(self, rate: float) -> int:
         return max(1, round(rate / float(self.params.row_rate)))
@@ -295,46 +322,40 @@ class _Pace:
     rounds : int
         Planned.
     learning_rate : float
-    can_thin : bool
-        Whether to stop as soon as it shows that there is time for few rounds only, so that fewer rows can be learnt from.
+        To begin with; it is raised where there is time for fewer rounds than planned.
 
     Attributes
     ----------
     done : int
         Rounds.
-    possible : float
-        Rounds that there is time for, once that is known.
-    too_slow : bool
-        Whether it stopped for want of speed.
+    first, each : float
+        Seconds until the first round had ended, which includes preparing the data, and for each round after it.
     """
 
-    def __init__(self, limit: Deadline, rounds: int, learning_rate: float, *, can_thin: bool) -> None:
-        self.limit, self.rounds, self.learning_rate, self.can_thin = limit, rounds, learning_rate, can_thin
-        self.done, self.possible, self.too_slow = 0, float(rounds), False
-        self._mark = 0.0  # when the first round had ended: it includes preparing the data
+    def __init__(self, limit: Deadline, rounds: int, learning_rate: float) -> None:
+        self.limit, self.rounds, self.learning_rate = limit, rounds, learning_rate
+        self.done, self.first, self.each = 0, 0.0, 0.0
+        self._start = limit.clock()
 
     def __call__(self, env: Any) -> None:
+        """Look at the clock after a round."""
         import lightgbm
 
         self.done = env.iteration + 1
         report("boosted trees", max(self.limit.used, self.done / self.rounds))
+        passed = self.limit.clock() - self._start
+        if self.done == 1:
+            self.first = passed
+            return
+        self.each = (passed - self.first) / (self.done - 1)
         if not self.limit.is_limited:
             return
-        if self.done == 1:
-            self._mark = self.limit.clock()
-        if self.done == TIMED_ROUNDS:
-            self._adapt(env)
-        if self.too_slow or (self.limit.is_over and self.done >= FEWEST_ROUNDS):
+        if self.done == PILOT_ROUNDS:
+            possible = self.done + max(self.limit.left, 0.0) / max(self.each, 1e-9)
+            if possible < self.rounds:
+                env.model.reset_parameter({"learning_rate": self.learning_rate * min(FASTEST, self.rounds / possible)})
+        if self.limit.is_over and self.done >= FEWEST_ROUNDS:
             raise lightgbm.callback.EarlyStopException(env.iteration, [])
-
-    def _adapt(self, env: Any) -> None:
-        """Learn faster, or not from so many rows, where there is time for fewer rounds than planned."""
-        each = max(self.limit.clock() - self._mark, 1e-6) / (TIMED_ROUNDS - 1)
-        self.possible = self.done + max(self.limit.left, 0.0) / each
-        self.too_slow = self.can_thin and self.possible < min(GOOD_ROUNDS, self.rounds)
-        if self.possible < self.rounds:
-            rate = self.learning_rate * min(FASTEST, self.rounds / max(self.possible, 1.0))
-            env.model.reset_parameter({"learning_rate": rate})
 
 
 def _thin_by_class(y: NDArray[np.int64], share: float) -> NDArray[np.int64]:

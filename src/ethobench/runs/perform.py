@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 DONE, BUSY, FAILED = "done", "busy", "failed"
 KEEPABLE = ("probabilities", "model")
 MOST_DEATHS = 3
-FITTING = 0.88  # of the time for a job; the rest is for predicting and scoring
+FITTING = 0.78  # of the time for a job; the rest is for predicting and scoring
 
 
 class DiedTooOften(EthobenchError):  # noqa: N818
