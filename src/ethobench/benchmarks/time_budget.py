@@ -13,9 +13,10 @@ from ethobench.runs import Job, Outcome, Plan, RunControl, StopRun
 
 SAVING = 0.03  # of the budget that is kept for scoring, intervals and saving
 FEWEST_SAVING_SECONDS = 1.0
+SEVERAL_AT_ONCE = 1.5  # by which workers that start together take longer to do so than one process
 FINAL = 1.3  # times that a training of the cross-validation may take: the final training may take so long
 SMALLEST_TRAINING = 3.0  # seconds; no useful model is made in less
-SMALLEST_PREPARATION = 1.0  # times what preparing all recordings takes: a training should take so long at least
+SMALLEST_PREPARATION = 0.7  # times what preparing all recordings takes: a training should take so long at least
 GENEROUS = 2.0  # times the smallest training: so long each training should be before further folds are added
 ENOUGH_TO_START = 0.5  # of the planned time of a training must be left for it to be started
 GRACE = 0.2  # of the planned time of a training by which the last of the cross-validation may be late
@@ -151,7 +152,7 @@ def limit_cross_validation(
         return CrossValidation(list(jobs), len(jobs))
     if not model.keeps_deadline:
         return CrossValidation(list(jobs), len(jobs), WholeTrainings(deadline, more=len(jobs) / max(len(jobs) - 1, 1)))
-    start_up = deadline.elapsed  # as this process did, workers import and read the data
+    start_up = SEVERAL_AT_ONCE * deadline.elapsed  # as this process did, workers import and read the data
     limited = [replace(job, budget=deadline.end - deadline.start) for job in jobs]
     remaining = [job for job in limited if job.key not in finished]
     schedule = make_schedule(deadline, len(remaining), workers, start_up=start_up, preparation=model.preparation_seconds(data))

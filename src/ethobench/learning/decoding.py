@@ -39,6 +39,7 @@ STAGES = 4  # at most; more cost time and gain little
 SHORTEST = (0.02, 0.05, 0.1)  # quantiles of the true durations below which bouts and gaps are not believed
 WORSE = 0.005  # further down the same way no better recipe is expected
 FEWEST_TRIALS, MOST_TRIALS = 2, 40
+SEGMENT_COST = 10.0  # times what tuning thresholds takes: the first trial of segments, which learns what bouts look like
 NOTICEABLE = 1e-4  # a later recipe is more complicated, so it must be better by this much
 
 
@@ -169,7 +170,7 @@ def fit_decoder(
     search.climb([Recipe(thresholds=True)])
     simple = search.best.recipe
     segments = [Recipe(price=price, filling=filling) for price, filling in WORTHS] if sequences else []
-    if limit.is_limited:
+    if limit.is_limited and limit.left > SEGMENT_COST * search.slowest:
         search.climb(segments)
     for smoothing in ("mean", "median"):
         search.climb([replace(simple, smoothing=smoothing, window=window) for window in WINDOWS])

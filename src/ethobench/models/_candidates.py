@@ -129,7 +129,7 @@ class BoostCandidate(Candidate):
         self.first = taking_after(like, Boost(seed=like.seed))
         self.first.keypoints = dict(data.keypoints)
         self.first.deadline = deadline
-        self.rows = self.first.collect(data, truths)
+        self.rows = self.first.collect(data, truths, WITHOUT_NETWORK.boost / (2 + REFIT))
         self.recordings = tuple(r.id for r in data if r.id in self.rows) if self.first.account.get("notes") else ()
         self.seconds = time.perf_counter() - started
         self.busyness = max(1.0, self.seconds / max(time.process_time() - computed, 1e-3))

@@ -31,7 +31,7 @@ from ethobench.models.boost import Boost
 FACTS = "auto.json"
 DECODED = 300_000  # frames on which decoders are compared
 FEWEST_FRAMES = 4  # that are left of a short bout
-SEARCH_COST = 60.0  # times that scoring takes: what a search for a decoder costs that tries the most important ways
+SEARCH_COST = 100.0  # times that scoring takes: what a search for a decoder costs that tries the most important ways
 DECODING = 0.1  # of the progress that choosing a decoder makes up
 SCORING = 0.04  # of a limited time that is kept for scoring the candidates
 

@@ -110,14 +110,22 @@ class Boost(SignalModel):
         self.familiar = Familiar.of([self._baseline(recording) for recording in data if recording.id in rows])
         self.learn(rows)
 
-    def collect(self, data: Dataset, truths: Mapping[str, Annotation]) -> dict[str, Rows]:
-        """Compute what is to be learnt of each recording."""
+    def collect(self, data: Dataset, truths: Mapping[str, Annotation], share: float = 1.0) -> dict[str, Rows]:
+        """Compute what is to be learnt of each recording.
+
+        Parameters
+        ----------
+        data : Dataset
+        truths : mapping of recording to Annotation
+        share : float
+            Of the time that is left afterwards, which one training may take; where time is limited, there are fewer rows for that.
+        """
         start = self.deadline.clock()
         data = self._prepared(data)
         seconds = self.deadline.clock() - start
         targets_of = exclusive_targets if self.exclusive else overlapping_targets
         targets = {r.id: targets_of(truths[r.id])[:: self._every(self._rate(r))] for r in data}
-        chosen = choose_rows(targets, self._affordable_rows(targets, seconds))
+        chosen = choose_rows(targets, self._affordable_rows(targets, seconds, share))
         rows = {}
         for recording in data:
             target, places = targets[recording.id], chosen[recording.id]
@@ -128,12 +136,12 @@ class Boost(SignalModel):
             raise EthobenchError("there is nothing to learn from: no frame was observed")
         return rows
 
-    def _affordable_rows(self, targets: Mapping[str, NDArray[np.int16]], seconds: float) -> int:
+    def _affordable_rows(self, targets: Mapping[str, NDArray[np.int16]], seconds: float, share: float) -> int:
         """Return how many rows to learn from at most: fewer where computing the features shows that there is no time for more."""
         if not self.deadline.is_limited:
             return int(self.params.rows)
         each = ROUND_COST * seconds / max(sum(len(target) for target in targets.values()), 1)
-        return int(np.clip(max(self.deadline.left, 0.0) / max(GOOD_ROUNDS * each, 1e-9), PILOT_ROWS, self.params.rows))
+        return int(np.clip(share * max(self.deadline.left, 0.0) / max(GOOD_ROUNDS * each, 1e-9), PILOT_ROWS, self.params.rows))
 
     def _prepared(self, data: Dataset) -> Dataset:
         """Compute features of recordings for all trainings that share them, and return those that there was time for.
