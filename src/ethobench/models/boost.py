@@ -230,7 +230,7 @@ class Boost(SignalModel):
             pilot = _Pace(Deadline(clock=limit.clock), PILOT_ROUNDS, 0.0)
             kept = _thin_by_class(y, PILOT_ROWS / n_rows)
             train(x[kept], y[kept], PILOT_ROUNDS, pilot)
-            affordable = len(kept) * limit.left / (pilot.first + GOOD_ROUNDS * pilot.each)
+            affordable = len(kept) * limit.left / max(pilot.first + GOOD_ROUNDS * pilot.each, 1e-6)
             kept = _thin_by_class(y, max(affordable, PILOT_ROWS) / n_rows)
             x, y = x[kept], y[kept]
         pace = _Pace(limit, rounds, float(self.params.learning_rate))
