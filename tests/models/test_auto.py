@@ -93,7 +93,7 @@ def test_a_short_budget_leaves_boosted_trees(tag):
     no_network, folds, trees = model.account["notes"]
     assert no_network == "no network, to keep the time budget"
     assert folds == "2 of 3 inner folds were used, to keep the time budget"
-    assert trees.startswith("boosted trees: 10 of 15 rounds")
+    assert trees.startswith("boosted trees: 15 of 15 rounds")
     assert model.account["budget"] == 0.001
 
 

@@ -180,9 +180,9 @@ def test_a_deadline_stops_adding_trees_and_says_so():
     clock.now += 11
     model.fit(data)
     trees = model.boosters[0].num_trees() / len(model.classes[0])
-    assert trees == 10
+    assert trees == 20
     (note,) = model.account["notes"]
-    assert note.startswith("boosted trees: 10 of 40 rounds on 3000 of ")
+    assert note.startswith("boosted trees: 20 of 40 rounds on ")
     assert eb.score({r.id: model.predict(r) for r in data}, data, resamples=0).overall["f1"] > 0.5
 
 

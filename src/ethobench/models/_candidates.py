@@ -32,7 +32,7 @@ TIMED_UPDATES = 10  # after which the speed of a training is known
 FEWEST_SECONDS = 300.0  # of annotated recordings, below which no network is tried
 NETWORK_OVERHEAD = 1.5  # by which an update takes longer than the network alone: drawing and changing the examples
 TREES_FIRST, JUDGED = 0.2, 0.65  # of the progress: after judging the trees where there is a network too, and after judging all
-FITTING = 0.9  # of the time for a candidate's fold, the rest of which is for predicting
+FITTING = 0.75  # of the time for a candidate's fold, the rest of which is for predicting
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,9 @@ class BoostCandidate(Candidate):
         model = taking_after(self.first, Boost(seed=self.first.seed))
         model.keypoints = self.first.keypoints
         model.deadline = self.deadline.share(FITTING if held_out else 1.0)
+        model.seconds_per_row = self.first.seconds_per_row
         model.learn({name: rows for name, rows in self.rows.items() if name not in held_out})
+        self.first.seconds_per_row = model.seconds_per_row
         return model
 
 

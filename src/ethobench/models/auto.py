@@ -33,6 +33,7 @@ DECODED = 300_000  # frames on which decoders are compared
 FEWEST_FRAMES = 4  # that are left of a short bout
 SEARCH_COST = 100.0  # times that scoring takes: what a search for a decoder costs that tries the most important ways
 DECODING = 0.1  # of the progress that choosing a decoder makes up
+REFIT_GRACE = 0.05  # of a limited time that each training on all recordings has in any case, since that is what comes out
 SCORING = 0.04  # of a limited time that is kept for scoring the candidates
 
 
@@ -135,6 +136,8 @@ class Auto(SignalModel):
         costs = [max(c.typical_seconds, 1e-9) for c in candidates]
         for place, candidate in enumerate(candidates):
             candidate.deadline = limit.share(costs[place] / sum(costs[place:]))
+            if deadline.is_limited and candidate.deadline.left < REFIT_GRACE * (deadline.end - deadline.start):
+                candidate.deadline = Deadline(REFIT_GRACE * (deadline.end - deadline.start), clock=deadline.clock)
             start = JUDGED + DECODING + (1 - JUDGED - DECODING) * sum(costs[:place]) / sum(costs)
             stop = JUDGED + DECODING + (1 - JUDGED - DECODING) * sum(costs[: place + 1]) / sum(costs)
             with part_of_progress(start, stop, "all recordings"):

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ NO_ROWS = np.zeros(0, dtype=np.int64)
 COLLECTING = 0.3  # of a limited time that computing features may take; recordings that are left then are not learnt from
 FEWEST_RECORDINGS = 4  # that are learnt from even if time is short
 PILOT_ROWS, PILOT_ROUNDS = 3_000, 4  # of a first training that tells how fast boosting is, where time is limited
-FEWEST_ROUNDS, GOOD_ROUNDS = 10, 80  # that are grown even if time has run out; that should be grown, rather from fewer rows
+FEWEST_ROUNDS, GOOD_ROUNDS = 20, 80  # that are grown even if time has run out; that should be grown, rather from fewer rows
 ROUND_COST = 0.05  # of computing a row's features: so long it takes to learn from the row in one round, about
 FASTEST = 3.0  # by which the learning rate is raised at most, where there is time for fewer rounds
 
@@ -103,6 +103,7 @@ class Boost(SignalModel):
 
     classes: list[list[int]]
     boosters: list[Any]
+    seconds_per_row: float | None = None  # of a training, where time is limited and it was measured
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
@@ -172,19 +173,18 @@ class Boost(SignalModel):
 
     def learn(self, rows: Mapping[str, Rows]) -> None:
         """Grow the trees from what was collected of some recordings."""
-        x = np.concatenate([own.features for own in rows.values()])
         y = np.concatenate([own.targets for own in rows.values()]).astype(np.int64)
         counts = np.sum([own.counts for own in rows.values()], axis=0)
         self.boosters, self.classes = [], []
         tracks = [(y, counts)] if self.exclusive else list(zip(y.T, counts, strict=True))
         for place, (target, count) in enumerate(tracks):
-            known = target != UNKNOWN
+            known = np.flatnonzero(target != UNKNOWN)
             classes = np.unique(target[known])
             self.classes.append(classes.tolist())
-            own = np.searchsorted(classes, target[known])
+            examples = _Examples(rows, known, np.searchsorted(classes, target[known]), count[classes])
             with part_of_progress(place / len(tracks), (place + 1) / len(tracks)):
                 limit = self.deadline.share(1 / (len(tracks) - place))
-                self.boosters.append(self._grow(x[known], own, count[classes], limit) if len(classes) > 1 else None)
+                self.boosters.append(self._grow(examples, limit) if len(classes) > 1 else None)
 
     def _count(self, target: NDArray[np.int16]) -> NDArray[np.int64]:
         if self.exclusive:
@@ -198,11 +198,11 @@ class Boost(SignalModel):
             raise EthobenchError("this model has not learnt anything yet")
         return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
 
-    def _grow(self, x: Features, y: NDArray[np.int64], counts: NDArray[np.int64], limit: Deadline) -> Any:
-        """Grow trees; where time is short with a higher learning rate, and from fewer rows where even that is too slow."""
+    def _grow(self, examples: _Examples, limit: Deadline) -> Any:
+        """Grow trees; where time is limited, from as many rows as there is time for, and faster if that is still too slow."""
         import lightgbm
 
-        count = int(y.max()) + 1
+        count = int(examples.y.max()) + 1
         settings = {
             "objective": "multiclass" if count > 2 else "binary",
             "num_leaves": self.params.leaves,
@@ -219,24 +219,24 @@ class Boost(SignalModel):
             "num_threads": cores(),
             "verbose": -1,
         } | ({"num_class": count} if count > 2 else {})
-        n_rows, rounds = len(y), int(self.params.rounds)
+        n_rows, rounds = len(examples.y), int(self.params.rounds)
 
-        def train(x: Features, y: NDArray[np.int64], rounds: int, pace: _Pace) -> Any:
-            weights = row_weights(y, counts, self.params.temper)
-            smallest = {"min_data_in_leaf": int(np.clip(len(y) // 50, 1, FEWEST_ROWS))}
-            return lightgbm.train({**settings, **smallest}, lightgbm.Dataset(x, y, weight=weights), rounds, callbacks=[pace])
+        def train(part: _Examples, rounds: int, pace: _Pace) -> Any:
+            weights = row_weights(part.y, part.counts, self.params.temper)
+            smallest = {"min_data_in_leaf": int(np.clip(len(part.y) // 50, 1, FEWEST_ROWS))}
+            data = lightgbm.Dataset(part.features(), part.y, weight=weights)
+            return lightgbm.train({**settings, **smallest}, data, rounds, callbacks=[pace])
 
         if limit.is_limited and n_rows > PILOT_ROWS:
-            pilot = _Pace(Deadline(clock=limit.clock), PILOT_ROUNDS, 0.0)
-            kept = _thin_by_class(y, PILOT_ROWS / n_rows)
-            train(x[kept], y[kept], PILOT_ROUNDS, pilot)
-            affordable = len(kept) * limit.left / max(pilot.first + GOOD_ROUNDS * pilot.each, 1e-6)
-            kept = _thin_by_class(y, max(affordable, PILOT_ROWS) / n_rows)
-            x, y = x[kept], y[kept]
+            if self.seconds_per_row is None:
+                pilot = _Pace(Deadline(clock=limit.clock), PILOT_ROUNDS, 0.0)
+                train(examples.thinned(PILOT_ROWS), PILOT_ROUNDS, pilot)
+                self.seconds_per_row = (pilot.first + GOOD_ROUNDS * pilot.each) / PILOT_ROWS
+            examples = examples.thinned(max(limit.left / max(self.seconds_per_row, 1e-9), PILOT_ROWS))
         pace = _Pace(limit, rounds, float(self.params.learning_rate))
-        grown = train(x, y, rounds, pace)
-        if pace.done < rounds or len(y) < n_rows:
-            self.note(f"boosted trees: {pace.done} of {rounds} rounds on {len(y)} of {n_rows} rows, to keep the time budget")
+        grown = train(examples, rounds, pace)
+        if pace.done < rounds or len(examples.y) < n_rows:
+            self.note(f"boosted trees: {pace.done} of {rounds} rounds on {len(examples.y)} of {n_rows} rows, to keep the time budget")
         return lightgbm.Booster(model_str=grown.model_to_string())  # so that what is used is what is saved
 
     def _predict(self, recording: Recording) -> Prediction:
@@ -366,12 +366,44 @@ class _Pace:
             raise lightgbm.callback.EarlyStopException(env.iteration, [])
 
 
-def _thin_by_class(y: NDArray[np.int64], share: float) -> NDArray[np.int64]:
-    """Return the indices of a share of the rows, evenly from each class, at least one of each."""
-    every = 1 / min(max(share, 1e-6), 1.0)
-    kept = []
-    for code in np.unique(y):
-        rows = np.flatnonzero(y == code)
-        count = max(1, round(len(rows) / every))
-        kept.append(rows[(np.arange(count) * (len(rows) / count)).astype(np.int64)])
-    return np.sort(np.concatenate(kept))
+@dataclass(frozen=True)
+class _Examples:
+    """Rows of several recordings with the classes of one set of trees; features are put together only when they are needed.
+
+    Attributes
+    ----------
+    rows : mapping of recording to Rows
+    index : array of int
+        Which of all rows, in order.
+    y : array of int
+        Their classes.
+    counts : array of int
+        How many frames there were of each class.
+    """
+
+    rows: Mapping[str, Rows]
+    index: NDArray[np.int64]
+    y: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def features(self) -> Features:
+        """Return the features of the rows."""
+        ends = np.cumsum([len(own.targets) for own in self.rows.values()])
+        parts, first = [], 0
+        for own, end in zip(self.rows.values(), ends, strict=True):
+            chosen = self.index[slice(*np.searchsorted(self.index, [first, end]))] - first
+            parts.append(own.features if len(chosen) == len(own.features) else own.features[chosen])
+            first = int(end)
+        return np.concatenate(parts)
+
+    def thinned(self, most: float) -> _Examples:
+        """Return at most about so many rows, evenly from each class, at least one of each."""
+        if most >= len(self.y):
+            return self
+        kept = []
+        for code in np.unique(self.y):
+            places = np.flatnonzero(self.y == code)
+            count = max(1, round(len(places) * most / len(self.y)))
+            kept.append(places[(np.arange(count) * (len(places) / count)).astype(np.int64)])
+        chosen = np.sort(np.concatenate(kept))
+        return replace(self, index=self.index[chosen], y=self.y[chosen])
