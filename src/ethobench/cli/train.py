@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ethobench.core.cores import idle_cores, usable_cores
-from ethobench.core.deadline import Deadline, format_seconds
+from ethobench.core.deadline import Deadline, format_seconds, seconds_since_start
 
 if TYPE_CHECKING:
     from ethobench.cli._progress import TrainingProgress
@@ -75,7 +75,7 @@ def run(
         raise typer.BadParameter(
             "a learning curve has no time budget; leave out one of --learning-curve and --budget", param_hint="--budget"
         )
-    deadline = Deadline(_seconds(budget) if budget else None)
+    deadline = Deadline(_seconds(budget) if budget else None, elapsed=seconds_since_start())
     if out.exists():
         raise EthobenchError(f"{out} exists and is left alone; choose another name")
     model = model or _usual_model()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from ethobench.core.errors import EthobenchError
 
@@ -26,6 +28,8 @@ class Deadline:
         From now on; without it there is no limit.
     clock : callable
         Returns seconds, as `time.monotonic` does. That clock is the same for all processes of a machine.
+    elapsed : float
+        Seconds of it that have passed already.
 
     Attributes
     ----------
@@ -43,9 +47,9 @@ class Deadline:
     inf
     """
 
-    def __init__(self, seconds: float | None = None, *, clock: Clock = time.monotonic) -> None:
+    def __init__(self, seconds: float | None = None, *, clock: Clock = time.monotonic, elapsed: float = 0.0) -> None:
         self.clock = clock
-        self.start = clock()
+        self.start = clock() - elapsed
         self.end = math.inf if seconds is None else self.start + seconds
 
     def __repr__(self) -> str:
@@ -90,6 +94,16 @@ class Deadline:
     def before(self, seconds: float) -> Deadline:
         """Return a deadline from now until some seconds before this one."""
         return self.at(self.end - seconds)
+
+
+def seconds_since_start() -> float:
+    """Return how long this process has been running, imports included; 0 where the system does not say."""
+    try:
+        fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        started = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # after the machine was started, as CLOCK_BOOTTIME has it
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
+    except (OSError, AttributeError, IndexError, ValueError):
+        return 0.0
 
 
 def parse_seconds(text: str) -> float:

@@ -130,7 +130,7 @@ class BoostCandidate(Candidate):
         self.first.keypoints = dict(data.keypoints)
         self.first.deadline = deadline
         self.rows = self.first.collect(data, truths, WITHOUT_NETWORK.boost / (2 + REFIT))
-        self.recordings = tuple(r.id for r in data if r.id in self.rows) if self.first.account.get("notes") else ()
+        self.recordings = tuple(r.id for r in data if r.id in self.rows) if len(self.first.prepared) < len(data) else ()
         self.seconds = time.perf_counter() - started
         self.busyness = max(1.0, self.seconds / max(time.process_time() - computed, 1e-3))
 
@@ -205,8 +205,8 @@ def run_candidates(
     """
     with part_of_progress(0.0, 0.05):
         boost = BoostCandidate(data, truths, like, deadline)
+    notes += boost.first.account.get("notes", [])
     if boost.recordings:  # there was no time for all
-        notes += boost.first.account["notes"]
         data = data.select(recordings=boost.recordings)
         known = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, n_folds)
     folds = _folds(data, truths, n_folds)

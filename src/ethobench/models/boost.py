@@ -103,6 +103,7 @@ class Boost(SignalModel):
 
     classes: list[list[int]]
     boosters: list[Any]
+    prepared: tuple[str, ...] = ()  # recordings whose features there was time for
     seconds_per_row: float | None = None  # of a training, where time is limited and it was measured
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
@@ -123,6 +124,7 @@ class Boost(SignalModel):
         """
         start = self.deadline.clock()
         data = self._prepared(data)
+        self.prepared = tuple(recording.id for recording in data)
         seconds = self.deadline.clock() - start
         targets_of = exclusive_targets if self.exclusive else overlapping_targets
         targets = {r.id: targets_of(truths[r.id])[:: self._every(self._rate(r))] for r in data}
@@ -142,7 +144,10 @@ class Boost(SignalModel):
         if not self.deadline.is_limited:
             return int(self.params.rows)
         each = ROUND_COST * seconds / max(sum(len(target) for target in targets.values()), 1)
-        return int(np.clip(share * max(self.deadline.left, 0.0) / max(GOOD_ROUNDS * each, 1e-9), PILOT_ROWS, self.params.rows))
+        most = int(np.clip(share * max(self.deadline.left, 0.0) / max(GOOD_ROUNDS * each, 1e-9), PILOT_ROWS, self.params.rows))
+        if most < min(self.params.rows, sum(len(target) for target in targets.values())):
+            self.note(f"boosted trees learn from {most} rows at most, to keep the time budget")
+        return most
 
     def _prepared(self, data: Dataset) -> Dataset:
         """Compute features of recordings for all trainings that share them, and return those that there was time for.
