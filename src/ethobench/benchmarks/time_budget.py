@@ -16,7 +16,8 @@ FEWEST_SAVING_SECONDS = 1.0
 SEVERAL_AT_ONCE = 1.5  # by which workers that start together take longer to do so than one process
 FINAL = 1.3  # times that a training of the cross-validation may take: the final training may take so long
 SMALLEST_TRAINING = 3.0  # seconds; no useful model is made in less
-SMALLEST_PREPARATION = 0.7  # times what preparing all recordings takes: a training should take so long at least
+MOST_PREPARATION = 0.25  # of the time left that preparing all recordings may take
+SMALLEST_PREPARATION = 0.5  # times what preparing all recordings takes: a training should take so long at least
 GENEROUS = 2.0  # times the smallest training: so long each training should be before further folds are added
 ENOUGH_TO_START = 0.5  # of the planned time of a training must be left for it to be started
 GRACE = 0.2  # of the planned time of a training by which the last of the cross-validation may be late
@@ -78,7 +79,7 @@ def make_schedule(deadline: Deadline, n_folds: int, workers: int, *, start_up: f
     now = deadline.clock()
     left = _without_saving(deadline).left
     smallest = max(SMALLEST_TRAINING, SMALLEST_PREPARATION * preparation)
-    overhead = start_up
+    overhead = start_up + min(preparation / workers, MOST_PREPARATION * left)
     if n_folds < 1:
         return Schedule(0, 0, workers, 0.0, now, now)
     choices = [n_folds, *(count for count in range(n_folds - 1, 1, -1) if count % workers == 0)]  # part of a round saves no time
@@ -116,12 +117,15 @@ class CrossValidation:
         Starts and ends them.
     deadlines : dict of str to float
         When they have to end, as `How.deadlines` takes it.
+    prepare_until : float
+        Until when workers prepare all recordings, as `How.prepare_until` takes it.
     """
 
     jobs: list[Job]
     folds: int
     control: RunControl = field(default_factory=RunControl)
     deadlines: dict[str, float] = field(default_factory=dict)
+    prepare_until: float = 0.0
 
     def plan(self) -> Plan:
         """Plan the jobs, all at once."""
@@ -158,7 +162,7 @@ def limit_cross_validation(
     schedule = make_schedule(deadline, len(remaining), workers, start_up=start_up, preparation=model.preparation_seconds(data))
     ends = {job.key: schedule.end_of(place) for place, job in enumerate(remaining[: schedule.folds])}
     folds = len(limited) - len(remaining) + schedule.folds
-    return CrossValidation(limited, folds, ShortenedTrainings(schedule, deadline, ends), ends)
+    return CrossValidation(limited, folds, ShortenedTrainings(schedule, deadline, ends), ends, schedule.start)
 
 
 class ShortenedTrainings(RunControl):

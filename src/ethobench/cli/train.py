@@ -208,7 +208,7 @@ def _cross_validate(
     progress.say(describe_plan(model, limited.folds, n_folds, workers, progress.deadline))
     plans = [limited.plan(), *(learning_curve.plans(dataset, model.name, **shared) if curve else ())]
     progress.start_phase("cross-validation")
-    how = How(deadlines=limited.deadlines, features=str(cache_folder() or ""))
+    how = How(deadlines=limited.deadlines, features=str(cache_folder() or ""), prepare_until=limited.prepare_until)
     control = ShowFolds(progress, limited.control, store, limited.folds, workers)
     with local_workers(workers) as staff:
         outcome = Engine(store, staff.make_executor, staff.count, control.watch, how, control).run(plans)

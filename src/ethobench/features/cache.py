@@ -71,11 +71,21 @@ def cached(kind: str, data: Data, settings: Any, compute: Callable[[], Value]) -
     return value
 
 
+def keep(kind: str, data: Data, settings: Any, compute: Callable[[], Any]) -> None:
+    """Compute and keep something, unless that was done before; as `cached`, but nothing is read."""
+    folder = _folder.get()
+    if folder is not None and not (folder / f"{kind}-{_digest(data, settings)}").exists():
+        cached(kind, data, settings, compute)
+
+
 def _digest(data: Data, settings: Any) -> str:
     digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
-    is_tag = isinstance(data, Signals)
-    names = data.channels if is_tag else (*data.individuals, *data.keypoints)
-    arrays = [data.values] if is_tag else [data.positions, data.confidence]
+    names: tuple[str, ...]
+    arrays: list[np.ndarray]
+    if isinstance(data, Signals):
+        names, arrays = data.channels, [data.values]
+    else:
+        names, arrays = (*data.individuals, *data.keypoints), [data.positions, data.confidence]
     digest.update(repr((names, data.rate, [(array.shape, str(array.dtype)) for array in arrays])).encode())
     for array in arrays:
         digest.update(np.ascontiguousarray(array).data)

@@ -130,6 +130,9 @@ class Model:
         """Estimate the seconds of what all trainings on parts of a dataset share, such as features; 0 where they share nothing."""
         return 0.0
 
+    def prepare(self, data: Dataset, deadline: Deadline) -> None:
+        """Compute what all trainings on parts of a dataset share, until a deadline, and keep it (`features.cache`)."""
+
     def note(self, text: str) -> None:
         """Keep something that a user should know about the fit; `train` prints it, and the card has it."""
         self.account.setdefault("notes", []).append(text)

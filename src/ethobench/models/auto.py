@@ -129,6 +129,10 @@ class Auto(SignalModel):
         """Estimate the seconds that computing the features of all recordings takes, by those of one of them."""
         return Boost(seed=self.seed).preparation_seconds(data)
 
+    def prepare(self, data: Dataset, deadline: Deadline) -> None:
+        """Compute the features of recordings ahead of all trainings that share them, until a deadline."""
+        Boost(seed=self.seed).prepare(data, deadline)
+
     def _learn_all(self, candidates: list[Candidate], deadline: Deadline) -> dict[str, Model]:
         """Let candidates learn from all recordings, each for its share of the time left."""
         parts = {}
@@ -215,7 +219,7 @@ def choose_decoder(
         score({name: prediction.annotation for name, prediction in said.items()}, true, resamples=0, behaviors="all")
         needed = SEARCH_COST * (deadline.clock() - start)
         if needed > deadline.left and every < shortest:
-            every = min(shortest, math.ceil(every * needed / max(deadline.left, 1e-6)))
+            every = max(every, min(shortest, math.ceil(every * needed / max(deadline.left, 1e-6))))
             said, true = _thinned_all(predictions, truths, every)
     decoder, trials = fit_decoder(said, true, metric=metric, groups=groups, priors=priors, deadline=deadline)
     return replace(decoder, trust=decoder.trust / every), trials  # as much evidence in a second, though there are more frames in it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.progress import part_of_progress, report
-from ethobench.features.cache import cache_folder, cached
+from ethobench.core.recording import Data
+from ethobench.features.cache import cache_folder, cached, keep
 from ethobench.features.multiscale import multiscale_context, multiscale_features
 from ethobench.learning.clips import UNKNOWN, exclusive_targets, overlapping_targets
 from ethobench.models._base import input_names, register_model
@@ -30,7 +31,6 @@ FACTS, TREES = "boost.json", "trees-{}.txt"
 Features = NDArray[np.float32]
 FEWEST_ROWS = 20  # of a leaf; fewer where there are few rows altogether
 PIECE = 100_000  # rows whose features are in memory at a time
-NO_ROWS = np.zeros(0, dtype=np.int64)
 COLLECTING = 0.3  # of a limited time that computing features may take; recordings that are left then are not learnt from
 FEWEST_RECORDINGS = 4  # that are learnt from even if time is short
 PILOT_ROWS, PILOT_ROUNDS = 3_000, 4  # of a first training that tells how fast boosting is, where time is limited
@@ -150,28 +150,48 @@ class Boost(SignalModel):
         return most
 
     def _prepared(self, data: Dataset) -> Dataset:
-        """Compute features of recordings for all trainings that share them, and return those that there was time for.
+        """Compute features of recordings for all trainings that share them, and return those that there was time for."""
+        ready = self._keep_features(data, self.deadline.share(COLLECTING), FEWEST_RECORDINGS)
+        if len(ready) < len(data):
+            self.note(f"learnt from {len(ready)} of {len(data)} recordings, to keep the time budget")
+        return data.select(recordings=ready)
+
+    def _keep_features(self, data: Dataset, limit: Deadline, fewest: int = 0) -> list[str]:
+        """Compute and keep features until a deadline; return the recordings that are ready.
 
         The order is random, so that processes that do so at once share the work.
         """
         if cache_folder() is None:
-            return data
-        limit = self.deadline.share(COLLECTING)
+            return [recording.id for recording in data]
         ready: list[str] = []
         for index in np.random.default_rng(os.getpid()).permutation(len(data)):
-            if limit.is_over and len(ready) >= FEWEST_RECORDINGS:
-                self.note(f"learnt from {len(ready)} of {len(data)} recordings, to keep the time budget")
+            if limit.is_over and len(ready) >= fewest:
                 break
-            self._features(data.recordings[index], NO_ROWS)
-            ready.append(data.recordings[index].id)
+            recording = data.recordings[index]
+            if self._is_kept(recording):
+                keep(*self._kept_features(recording))
+            ready.append(recording.id)
             report("features", max(limit.used, len(ready) / len(data)))
-        return data.select(recordings=ready)
+        return ready
+
+    def prepare(self, data: Dataset, deadline: Deadline) -> None:
+        """Compute the features of recordings ahead of all trainings that share them, until a deadline."""
+        if any(annotation.subjects for recording in data for annotation in recording.annotations.values()):
+            return  # who does what to whom is learnt from other views of the recordings
+        probe = self._unfitted(data)
+        probe._keep_features(data, deadline)
+
+    def _unfitted(self, data: Dataset) -> Boost:
+        """Return a model that knows what it reads, and nothing else."""
+        model = Boost(seed=self.seed, row_rate=self.params.row_rate)
+        first = data.recordings[0]
+        model.rate, model.inputs, model.keypoints = first.rate, input_names(first), dict(data.keypoints)
+        return model
 
     def preparation_seconds(self, data: Dataset) -> float:
         """Estimate the seconds that computing the features of all recordings takes, by those of one of them."""
         recording = sorted(data, key=lambda each: each.n_frames or 0)[len(data) // 2]
-        probe = Boost(seed=self.seed, row_rate=self.params.row_rate)
-        probe.rate, probe.inputs, probe.keypoints = recording.rate, input_names(recording), dict(data.keypoints)
+        probe = self._unfitted(data)
         start = time.perf_counter()
         probe._features(recording, np.arange(-(-len(probe._data(recording)) // probe._every(probe._rate(recording)))))
         return (time.perf_counter() - start) * data.n_frames / max(recording.n_frames or 1, 1)
@@ -271,17 +291,25 @@ class Boost(SignalModel):
         return result
 
     def _features(self, recording: Recording, rows: NDArray[np.int64]) -> Features:
-        rate, every = self._rate(recording), self._every(self._rate(recording))
-        data, baseline = self._data(recording), self._baseline(recording)
-        if cache_folder() is None or len(data) // every > PIECE:
-            return multiscale_features(data, rate, every=every, baseline=baseline, keypoints=self.keypoints, rows=rows)[0]
-        settings = (rate, every, self.keypoints, baseline)
-        return cached(
-            "multiscale",
-            data,
-            settings,
-            lambda: multiscale_features(data, rate, every=every, baseline=baseline, keypoints=self.keypoints)[0],
-        )[rows]
+        rate = self._rate(recording)
+        if not self._is_kept(recording):
+            data, baseline = self._data(recording), self._baseline(recording)
+            return multiscale_features(data, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints, rows=rows)[0]
+        return cached(*self._kept_features(recording))[rows]
+
+    def _is_kept(self, recording: Recording) -> bool:
+        """Return whether the features of a recording are kept for other trainings."""
+        return cache_folder() is not None and len(self._data(recording)) // self._every(self._rate(recording)) <= PIECE
+
+    def _kept_features(self, recording: Recording) -> tuple[str, Data, Any, Callable[[], Features]]:
+        """Return what `cached` and `keep` take."""
+        rate, data, baseline = self._rate(recording), self._data(recording), self._baseline(recording)
+        every = self._every(rate)
+
+        def compute() -> Features:
+            return multiscale_features(data, rate, every=every, baseline=baseline, keypoints=self.keypoints)[0]
+
+        return "multiscale", data, (rate, every, self.keypoints, baseline), compute
 
     def _every(self, rate: float) -> int:
         return max(1, round(rate / float(self.params.row_rate)))

@@ -57,6 +57,8 @@ class How:
         results depend on it have it in their key as `Job.budget`.
     features : str
         Folder where features are kept for other jobs (`feature_cache`); none unless given.
+    prepare_until : float
+        Until when, on the same clock, workers compute features of all recordings together before their first training.
     """
 
     run: str = ""
@@ -64,6 +66,7 @@ class How:
     data: str = ""
     deadlines: Mapping[str, float] = field(default_factory=dict)
     features: str = ""
+    prepare_until: float = 0.0
 
 
 def perform(plain: Mapping[str, Any], root: str, how: How | None = None) -> tuple[str, str]:
@@ -208,6 +211,9 @@ def _work(job: Job, store: Store, how: How) -> None:
 
 def _fit(model: Model, data: Dataset, job: Job, how: How) -> None:
     """Train on the job's training recordings, by the job's deadline if there is one."""
+    if how.prepare_until > time.monotonic():
+        with part_of_progress(0.0, 0.0):
+            model.prepare(data, Deadline().at(how.prepare_until))
     if job.key in how.deadlines:
         model.deadline = Deadline().at(how.deadlines[job.key]).share(FITTING)
     with part_of_progress(0.0, FITTING):
