@@ -547,7 +547,7 @@ def test_a_deadline_ends_the_search_with_the_best_so_far():
     late = Deadline(1, clock=clock)
     clock.now += 2
     decoder, trials = fit_decoder(predictions, truths, deadline=late)
-    assert [trial.recipe for trial in trials] == [Recipe(), Recipe(thresholds=True)]
+    assert [trial.recipe for trial in trials] == [Recipe(), Recipe(smoothing="mean", window=1 / 4)]
     assert sum(trial.chosen for trial in trials) == 1
     assert decoder.apply(predictions["0"]).annotation.n_frames == truths["0"].n_frames
 
@@ -556,6 +556,7 @@ def test_where_time_is_limited_segments_are_tried_early():
     seen = {str(seed): noisy(seed, n=1000) for seed in range(3)}
     predictions, truths = {k: p for k, (p, _) in seen.items()}, {k: t for k, (_, t) in seen.items()}
     _, trials = fit_decoder(predictions, truths, deadline=Deadline(1e9))
-    assert trials[2].recipe.price is not None
+    assert trials[3].recipe.price is not None
     _, usual = fit_decoder(predictions, truths)
-    assert {trial.recipe for trial in usual if not trial.recipe.shortest} == {trial.recipe for trial in trials if not trial.recipe.shortest}
+    assert usual[3].recipe.price is None
+    assert {trial.recipe for trial in usual if trial.recipe.price} == {trial.recipe for trial in trials if trial.recipe.price}

@@ -217,3 +217,15 @@ def test_recordings_that_there_is_no_time_for_are_named(tmp_path):
     with feature_cache(tmp_path):
         model.fit(data)
     assert "learnt from 4 of 8 recordings, to keep the time budget" in model.account["notes"]
+
+
+def test_features_of_all_recordings_are_computed_ahead(tmp_path):
+    data = eb.load_dataset("synthetic/tag", individuals=3, seconds=30)
+    with feature_cache(tmp_path):
+        for model in (eb.create_model("boost"), eb.create_model("auto")):
+            model.prepare(data, Deadline())
+    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.name.startswith("multiscale")}
+    assert len(kept) == 3
+    with feature_cache(tmp_path):
+        eb.create_model("boost", **QUICK).fit(data).predict(data.recordings[0])
+    assert kept == {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.name.startswith("multiscale")}

@@ -73,7 +73,7 @@ def make_schedule(deadline: Deadline, n_folds: int, workers: int, *, start_up: f
     Examples
     --------
     >>> now = lambda: 0.0
-    >>> [make_schedule(Deadline(s, clock=now), 5, 2, start_up=5, preparation=15).folds for s in (40, 80, 120, 300)]
+    >>> [make_schedule(Deadline(s, clock=now), 5, 2, start_up=5, preparation=15).folds for s in (30, 50, 70, 300)]
     [0, 2, 4, 5]
     """
     now = deadline.clock()

@@ -39,6 +39,7 @@ STAGES = 4  # at most; more cost time and gain little
 SHORTEST = (0.02, 0.05, 0.1)  # quantiles of the true durations below which bouts and gaps are not believed
 WORSE = 0.005  # further down the same way no better recipe is expected
 FEWEST_TRIALS, MOST_TRIALS = 2, 40
+QUICK_WINDOW = 1 / 4  # of the typical duration of a bout: smoothing that is tried first where time is limited
 SEGMENT_COST = 10.0  # times what tuning thresholds takes: the first trial of segments, which learns what bouts look like
 NOTICEABLE = 1e-4  # a later recipe is more complicated, so it must be better by this much
 
@@ -167,6 +168,8 @@ def fit_decoder(
     limit = deadline or Deadline()
     search = _Search(everything, _folds(everything, groups or {}, n_folds), metric, limit)
     search.climb([Recipe()])
+    if limit.is_limited:  # what costs least and brings most comes first
+        search.climb([Recipe(smoothing="mean", window=QUICK_WINDOW)])
     search.climb([Recipe(thresholds=True)])
     simple = search.best.recipe
     segments = [Recipe(price=price, filling=filling) for price, filling in WORTHS] if sequences else []
