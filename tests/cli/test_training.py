@@ -159,6 +159,7 @@ def test_a_budget_is_for_the_whole_command_and_what_it_costs_is_said(study, tmp_
     assert "plan: no time for cross-validation; final training only = 1 training of auto on 1 core, about 1 s (budget 1 s)" in told
     assert "there was no time for cross-validation: how good the model is on new individuals is not known" in told
     assert "to keep the time budget" in told
+    assert "the final training takes some seconds at least, but 0 s of the budget are left; it is finished all the same" in told
     assert "of a budget of 1 s" in told
     card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
     assert card["evaluation"] == {}

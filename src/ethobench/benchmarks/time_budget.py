@@ -97,6 +97,28 @@ def final_deadline(deadline: Deadline) -> Deadline:
     return _without_saving(deadline)
 
 
+def warn_of_final(deadline: Deadline, seconds: float) -> str:
+    """Return what to say before a final training that will take longer than there is time; nothing if it may fit.
+
+    Parameters
+    ----------
+    deadline : Deadline
+        Of the command.
+    seconds : float
+        That the training takes, about; 0 if that is not known.
+
+    Examples
+    --------
+    >>> warn_of_final(Deadline(60, clock=lambda: 0.0), 90)
+    'the final training takes about 1 min 30 s, but 58 s of the budget are left; it is finished all the same'
+    """
+    left = _without_saving(deadline).left
+    if left >= max(seconds, SMALLEST_TRAINING):
+        return ""
+    takes = f"takes about {format_seconds(seconds)}" if seconds else "takes some seconds at least"
+    return f"the final training {takes}, but {format_seconds(left)} of the budget are left; it is finished all the same"
+
+
 def _without_saving(deadline: Deadline) -> Deadline:
     if not deadline.is_limited:
         return deadline
@@ -127,9 +149,15 @@ class CrossValidation:
     deadlines: dict[str, float] = field(default_factory=dict)
     prepare_until: float = 0.0
 
-    def plan(self) -> Plan:
-        """Plan the jobs, all at once."""
-        yield self.jobs
+    def plan(self, more: Sequence[Job] = ()) -> Plan:
+        """Plan the jobs, and more if need be, all at once."""
+        yield [*self.jobs, *more]
+
+    @property
+    def final_seconds(self) -> float:
+        """About how long the final training takes, as far as trainings that cannot be shortened tell; 0 if nothing is known."""
+        control = self.control
+        return control.more * control.longest if isinstance(control, WholeTrainings) else 0.0
 
 
 def limit_cross_validation(
@@ -230,10 +258,11 @@ class WholeTrainings(RunControl):
             self.longest = max(self.longest, now - self._started.pop(key))
         needed = max([self.longest, *(now - self._started[key] for key in running if key in self._started)]) * self.more
         if running and needed > _without_saving(self.deadline).left:
+            self.longest = needed / self.more
             raise StopRun
 
 
-def describe_plan(model: Model, folds: int, n_folds: int, workers: int, deadline: Deadline) -> str:
+def describe_plan(model: Model, folds: int, n_folds: int, workers: int, deadline: Deadline, *, curve: int = 0) -> str:
     """Say how many trainings there will be, and how long they take.
 
     Parameters
@@ -244,6 +273,8 @@ def describe_plan(model: Model, folds: int, n_folds: int, workers: int, deadline
     workers : int
         Trainings at a time.
     deadline : Deadline
+    curve : int
+        Further trainings for a learning curve.
 
     Examples
     --------
@@ -261,7 +292,8 @@ def describe_plan(model: Model, folds: int, n_folds: int, workers: int, deadline
         kind = (
             f"{folds}-fold cross-validation" if folds == n_folds else f"{folds} of {n_folds} folds of cross-validation, for want of time,"
         )
-        what = f"{kind} + final training = {folds + 1} trainings"
+        extra = f" + {curve} trainings for the learning curve" if curve else ""
+        what = f"{kind}{extra} + final training = {folds + curve + 1} trainings"
     cores = f"{workers} core{'s' if workers > 1 else ''}"
     line = f"plan: {what} of {model.name} on {cores}"
     if not deadline.is_limited:

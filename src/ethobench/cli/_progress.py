@@ -103,6 +103,11 @@ class TrainingProgress:
         """Print a line that stays."""
         typer.echo(text, err=True)
 
+    def warn(self, text: str) -> None:
+        """Print a note, if there is something to say."""
+        if text:
+            typer.secho(f"note: {text}", err=True, fg=typer.colors.YELLOW)
+
     def line(self) -> str:
         """Return the state in one line: time passed, phase, what is being computed, time left."""
         passed = format_seconds(self.deadline.elapsed)

@@ -59,15 +59,13 @@ def run(
     Example: [bold]ethobench train my_study/ --out models/first --budget 10m[/bold]
     """
     from ethobench.benchmarks.own import annotated
-    from ethobench.benchmarks.time_budget import describe_plan, final_deadline
+    from ethobench.benchmarks.time_budget import describe_plan, warn_of_final
     from ethobench.cli._params import read_params
     from ethobench.cli._progress import TrainingProgress
     from ethobench.core.errors import EthobenchError
-    from ethobench.core.progress import listening
     from ethobench.datasets import load_dataset
     from ethobench.models import create_model
     from ethobench.models._card import tried_in_words
-    from ethobench.runs.workers import limit_threads
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
@@ -92,13 +90,8 @@ def run(
                 fresh.evaluation = _cross_validate(dataset, fresh, data, Path(f"{out}-cv"), shared, workers, learning_curve, progress)
             else:
                 progress.say(describe_plan(fresh, 0, 0, workers, deadline))
-            progress.start_phase("final training")
-            progress.say(f"learning from all {len(data)} recordings")
-            if deadline.is_limited:
-                fresh.deadline = final_deadline(deadline)
-                limit_threads(min(workers, idle_cores()))
-            with listening(progress.show_training):
-                fresh.fit(data, annotator=annotator)
+                progress.warn(warn_of_final(deadline, 0.0))
+            _fit_all(fresh, data, annotator, workers, progress)
     except KeyboardInterrupt:
         typer.secho("stopped; nothing is half-written, and the same command goes on with what is done", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
@@ -111,6 +104,21 @@ def run(
     typer.echo(f"next: ethobench predict {out} RECORDING... --out annotations/")
     if deadline.is_limited:
         typer.echo(f"took {format_seconds(deadline.elapsed)} of a budget of {format_seconds(deadline.end - deadline.start)}", err=True)
+
+
+def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, progress: TrainingProgress) -> None:
+    """Train on all recordings, with the time that is left."""
+    from ethobench.benchmarks.time_budget import final_deadline
+    from ethobench.core.progress import listening
+    from ethobench.runs.workers import limit_threads
+
+    progress.start_phase("final training")
+    progress.say(f"learning from all {len(data)} recordings")
+    if progress.deadline.is_limited:
+        model.deadline = final_deadline(progress.deadline)
+        limit_threads(min(workers, idle_cores()))
+    with listening(progress.show_training):
+        model.fit(data, annotator=annotator)
 
 
 @contextmanager
@@ -192,7 +200,7 @@ def _cross_validate(
 ) -> dict[str, Any]:
     """Score the model on individuals it has not seen, and show it; nothing where there is no time for that."""
     from ethobench.benchmarks import learning_curve, own, results_table
-    from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation
+    from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation, warn_of_final
     from ethobench.cli._progress import ShowFolds
     from ethobench.cli.results import print_table
     from ethobench.core.errors import EthobenchError
@@ -205,18 +213,19 @@ def _cross_validate(
     (plan,) = own.plans(dataset, [model.name], **{**shared, "params": {model.name: shared["params"]}, "data": data})
     limited = limit_cross_validation(model, next(plan), data, progress.deadline, workers=workers, finished={*store.finished()})
     n_folds = len(limited.jobs)
-    progress.say(describe_plan(model, limited.folds, n_folds, workers, progress.deadline))
-    plans = [limited.plan(), *(learning_curve.plans(dataset, model.name, **shared) if curve else ())]
+    more = [job for plan in learning_curve.plans(dataset, model.name, **shared) for job in next(plan)] if curve else []
+    progress.say(describe_plan(model, limited.folds, n_folds, workers, progress.deadline, curve=len(more)))
     progress.start_phase("cross-validation")
     how = How(deadlines=limited.deadlines, features=str(cache_folder() or ""), prepare_until=limited.prepare_until)
-    control = ShowFolds(progress, limited.control, store, limited.folds, workers)
+    control = ShowFolds(progress, limited.control, store, limited.folds + len(more), workers)
     with local_workers(workers) as staff:
-        outcome = Engine(store, staff.make_executor, staff.count, control.watch, how, control).run(plans)
+        outcome = Engine(store, staff.make_executor, staff.count, control.watch, how, control).run([limited.plan(more)])
     if outcome.failed or outcome.broken:
         raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
     done = sum(store.has(job.key) for job in limited.jobs)
     if done < n_folds:
         progress.say(f"cross-validated on {done} of {n_folds} folds for want of time" if done else "no time for cross-validation")
+    progress.warn(warn_of_final(progress.deadline, limited.final_seconds))
     if not done:
         return {}
     rows = [row for row in results_table(store, only=outcome.keys) if row["setting"] in own.WHOLE]
