@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from ethobench import load_dataset, load_model, read_recordings
+from ethobench.cli._progress import TrainingProgress
+from ethobench.core.deadline import Deadline
+from ethobench.runs import Job, Outcome, Store
 from tests.cli.test_cli import ethobench
+from tests.clock import Clock
 
 pytestmark = pytest.mark.slow
 
@@ -172,3 +176,77 @@ def test_a_gap_in_a_tag_is_not_labelled(study, tmp_path, model):
     budget = json.loads(ethobench("budget", tmp_path / "out" / "gap.csv", "--json").stdout)
     rows = budget["rows"] if isinstance(budget, dict) else budget
     assert sum(row["seconds"] for row in rows) == pytest.approx(40, abs=0.2)
+
+
+def test_a_budget_is_for_the_whole_command_and_what_it_costs_is_said(study, tmp_path):
+    """Far too short a budget: the smallest model comes out, works, and nobody takes it for an evaluated one."""
+    made = ethobench("train", study, "--out", tmp_path / "model", "--budget", "1s", "--workers", 1)
+    assert made.returncode == 0, made.stderr
+    told = " ".join(made.stderr.split())
+    assert "plan: no time for cross-validation; final training only = 1 training of auto on 1 core, about 1 s (budget 1 s)" in told
+    assert "there was no time for cross-validation: how good the model is on new individuals is not known" in told
+    assert "to keep the time budget" in told
+    assert "the final training takes some seconds at least, but 0 s of the budget are left; it is finished all the same" in told
+    assert "of a budget of 1 s" in told
+    card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
+    assert card["evaluation"] == {}
+    assert "not evaluated" in (tmp_path / "model" / "CARD.md").read_text(encoding="utf-8")
+    first = load_dataset(study).recordings[0]
+    assert load_model(tmp_path / "model").predict(first).n_frames == first.n_frames
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model-cv"]  # shared features are gone
+
+
+def test_enough_time_is_all_folds(study, tmp_path):
+    made = ethobench("train", study, "--model", "boost", "--param", "rounds=5", "--out", tmp_path / "model", "--budget", "10m")
+    assert made.returncode == 0, made.stderr
+    assert "plan: 4-fold cross-validation + final training = 5 trainings of boost" in " ".join(made.stderr.split())
+    card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
+    assert (card["evaluation"]["folds"], card["evaluation"]["folds_planned"]) == (4, 4)
+    assert "notes" not in card["account"]
+
+
+def test_no_model_ignores_a_budget(study, tmp_path):
+    made = ethobench("train", study, "--model", "rf", "--param", "trees=5", "--out", tmp_path / "model", "--budget", "5m")
+    assert made.returncode == 0, made.stderr
+    assert "a training of rf cannot be shortened: folds are left out if they take too long" in " ".join(made.stderr.split())
+    short = ethobench("train", study, "--model", "rf", "--param", "trees=5", "--out", tmp_path / "short", "--budget", "1s")
+    assert short.returncode == 0, short.stderr
+    assert "no time for cross-validation" in short.stderr
+    assert json.loads((tmp_path / "short" / "model.json").read_text(encoding="utf-8"))["evaluation"] == {}
+
+
+def test_the_plan_and_progress_without_a_budget(study, tmp_path):
+    made = ethobench("train", study, "--model", "dt", "--out", tmp_path / "m", "--workers", 2)
+    assert "plan: 4-fold cross-validation + final training = 5 trainings of dt on 2 cores; estimating" in " ".join(made.stderr.split())
+    wrong = ethobench("train", study, "--out", tmp_path / "n", "--budget", "10 minutes")
+    assert wrong.returncode == 2
+    assert "is not a duration" in " ".join(wrong.stderr.split())
+    both = ethobench("train", study, "--learning-curve", "--budget", "1h", "--out", tmp_path / "n")
+    assert both.returncode == 2
+    assert "a learning curve has no time budget" in " ".join(both.stderr.split())
+
+
+def test_lines_of_progress_tell_stage_and_time_left(tmp_path):
+    clock = Clock()
+    store, outcome = Store(tmp_path / "s"), Outcome(done=1)
+    jobs = [Job("own", "d", "", ("a",), (str(fold),), "rf", fold=fold) for fold in range(4)]
+    store.progress_file(jobs[1].key).write_text('{"stage": "boosted trees", "fraction": 0.5}', encoding="utf-8")
+    limited, free = (TrainingProgress(Deadline(seconds, clock=clock)) for seconds in (300, None))
+    for progress in (limited, free):
+        progress.start_phase("cross-validation")
+        assert progress.line().startswith("0 s | cross-validation | ")
+    assert free.line().endswith("estimating the time left")
+    clock.now += 60
+    for progress in (limited, free):
+        progress.show_folds(store, jobs[1:3], outcome, 4, 2)
+    state = "1 min | cross-validation | 1 of 4 folds done, fold 2: boosted trees (50%), fold 3: starting"
+    assert limited.line() == f"{state} | 4 min of the budget left"
+    assert free.line() == f"{state} | about 3 min left"  # 40 s a fold, 2.5 to go; a training takes 80 s when two share the machine
+    free.start_phase("final training")
+    free.show_training("features", 0.0)
+    assert free.line() == "1 min | final training | features (0%) | about 1 min 20 s left"
+    clock.now += 30
+    free.show_training("network", 0.75)
+    assert free.line() == "1 min 30 s | final training | network (75%) | about 10 s left"
+    clock.now += 300
+    assert limited.line().endswith("the budget is used up")

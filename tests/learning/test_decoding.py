@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.clock import Clock
 
 from ethobench import score
 from ethobench.core import Annotation, Behavior, Ethogram, Prediction
+from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.datasets._semi_markov import State, sample_codes
 from ethobench.learning import _viterbi
@@ -536,3 +538,25 @@ def test_a_behaviour_with_one_bout_and_one_that_never_occurs():
     truths = {name: Annotation.from_frames(codes, ethogram, 10) for name in "xy"}
     decoder, _ = fit_decoder({name: Prediction(values, ethogram, 10) for name in "xy"}, truths)
     np.testing.assert_array_equal(decoder.decode(values, ethogram, 10).to_codes(), codes)
+
+
+def test_a_deadline_ends_the_search_with_the_best_so_far():
+    seen = {str(seed): noisy(seed) for seed in range(3)}
+    predictions, truths = {k: p for k, (p, _) in seen.items()}, {k: t for k, (_, t) in seen.items()}
+    clock = Clock()
+    late = Deadline(1, clock=clock)
+    clock.now += 2
+    decoder, trials = fit_decoder(predictions, truths, deadline=late)
+    assert [trial.recipe for trial in trials] == [Recipe(), Recipe(smoothing="mean", window=1 / 4)]
+    assert sum(trial.chosen for trial in trials) == 1
+    assert decoder.apply(predictions["0"]).annotation.n_frames == truths["0"].n_frames
+
+
+def test_where_time_is_limited_segments_are_tried_early():
+    seen = {str(seed): noisy(seed, n=1000) for seed in range(3)}
+    predictions, truths = {k: p for k, (p, _) in seen.items()}, {k: t for k, (_, t) in seen.items()}
+    _, trials = fit_decoder(predictions, truths, deadline=Deadline(1e9))
+    assert trials[3].recipe.price is not None
+    _, usual = fit_decoder(predictions, truths)
+    assert usual[3].recipe.price is None
+    assert {trial.recipe for trial in usual if trial.recipe.price} == {trial.recipe for trial in trials if trial.recipe.price}

@@ -11,8 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.clock import Clock
 
 import ethobench as eb
+from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.learning.device import choose_device, own_random_state
 from ethobench.learning.loop import Progress, Training, train
@@ -264,3 +266,38 @@ def test_a_killed_process_leaves_what_the_next_one_needs(tmp_path):
     assert told[0].epoch > 0
     assert same(resumed.module, whole.fit(data).module)
     assert [path.name for path in (tmp_path / "c").iterdir()] == ["training.safetensors"]
+
+
+def test_a_deadline_ends_a_training_with_a_low_learning_rate():
+    """A step takes 1 s, and there are 20 s for what would be 240 steps."""
+    clock, rates = Clock(), []
+    module = network()
+    hook = torch.optim.Adam.step
+
+    def step(optimizer, *arguments, **named):
+        rates.append(optimizer.param_groups[0]["lr"])
+        clock.now += 1
+        return hook(optimizer, *arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.Adam, "step", step)
+        history = train(module, Lines(), loss, replace(SETTINGS, epochs=30), deadline=Deadline(20, clock=clock))
+    assert len(rates) == 20
+    assert len(history.losses) == 3  # the last of them is cut short
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] == pytest.approx(0.01)
+    assert rates[-1] < 0.001
+
+
+def test_a_deadline_that_has_passed_leaves_one_step():
+    clock = Clock()
+    deadline = Deadline(1, clock=clock)
+    clock.now += 5
+    assert len(train(network(), Lines(), loss, SETTINGS, deadline=deadline).losses) == 1
+
+
+def test_without_a_limit_a_deadline_changes_nothing():
+    one, other = network(), network()
+    train(one, Lines(), loss, SETTINGS)
+    train(other, Lines(), loss, SETTINGS, deadline=Deadline())
+    assert same(one, other)

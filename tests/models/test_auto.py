@@ -8,12 +8,15 @@ import json
 import numpy as np
 import pytest
 import torch
+from tests.clock import Clock
 
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
+from ethobench.core.deadline import Deadline, OutOfTime
 from ethobench.core.errors import EthobenchError
 from ethobench.learning import _decoder
 from ethobench.learning.decoding import Decoder
+from ethobench.learning.loop import Progress
 from ethobench.models import _base, _candidates, auto
 from ethobench.models.auto import Auto
 
@@ -87,7 +90,7 @@ def test_a_short_budget_leaves_boosted_trees(tag):
     model = eb.create_model("auto", budget=0.001).fit(tag)
     assert [row["candidate"] for row in model.account["candidates"]] == ["boost"]
     assert model.account["candidates"][0]["folds"] == 2
-    assert model.account["notes"] == ["2 of 3 folds were judged, to keep the budget", "no time was left for a network"]
+    assert model.account["notes"] == ["no network, to keep the time budget", "2 of 3 inner folds were used, to keep the time budget"]
     assert model.account["budget"] == 0.001
 
 
@@ -99,21 +102,58 @@ def test_little_data_train_no_network():
     assert [row["folds"] for row in model.account["candidates"]] == [3]
 
 
-def test_a_budget_decides_how_long_the_network_learns(tag, monkeypatch):
-    """It takes 50 s to probe 25 updates, so 2 s each; of the budget, 50 s are reserved, for two folds and a refit that takes 1.4."""
-    now, folds, truths = [0.0], [["a"], ["b"]], {r.id: r.annotation() for r in tag}
-    monkeypatch.setattr(_candidates.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(_candidates.TcnCandidate, "learn_without", lambda self, held_out: now.__setitem__(0, now[0] + 50.0))
-    chosen, clock = {}, {}
-    for budget in (90.0, 400.0, 1000.0, 10_000.0):
-        now[0] = 0.0
-        clock[budget] = _candidates.Clock(budget)
-        chosen[budget] = _candidates._tcn(tag, truths, Auto(), clock[budget], folds, 50.0)
-    assert chosen[90.0] is chosen[400.0] is None
-    assert clock[400.0].notes == ["no time was left for a network"]
-    assert chosen[1000.0].params == {"updates": int((1000 - 50 - 50) / (2 * 3.4))}
-    assert clock[1000.0].notes == ["the network learnt in 132 updates of 200, to keep the budget"]
-    assert (chosen[10_000.0].params, clock[10_000.0].notes) == ({"updates": 200}, [])
+def test_the_network_is_tried_only_if_there_is_time_for_it(tag, monkeypatch):
+    """An update takes 1.5 s, with drawing the examples: 75 of them for two inner folds, and for all recordings 1.5 times as long."""
+    monkeypatch.setattr(_candidates.Tcn(seed=0).__class__, "time_update", lambda self, data: 1.0)
+    truths = {r.id: r.annotation() for r in tag}
+    like = Auto()
+    like.ethogram, like.rate, like.inputs = tag.ethogram, tag.recordings[0].rate, ()
+    chosen, notes = {}, {}
+    for budget in (20.0, 800.0, 1200.0):
+        notes[budget] = []
+        deadline = Deadline(budget, clock=Clock())
+        chosen[budget] = _candidates._tcn(tag, truths, like, deadline, notes[budget])
+    assert chosen[20.0] is chosen[800.0] is None
+    assert notes[20.0] == ["no network, to keep the time budget"]
+    assert notes[800.0] == ["no network, to keep the time budget: there is time for about 54 updates in each training only"]
+    assert (chosen[1200.0].name, notes[1200.0]) == ("tcn", [])
+    assert _candidates._tcn(tag, truths, like, Deadline(1200.0, clock=Clock()), notes[20.0], busyness=50.0) is None
+
+
+def test_a_network_that_turns_out_too_slow_is_given_up_at_once():
+    clock = Clock()
+    deadline, start = Deadline(100, clock=clock), clock()
+    progress = Progress(epoch=0, epochs=12, step=10, steps=25, loss=1.0, frames_per_second=1.0)
+    clock.now += 10  # 1 s for each update: 100 of them, 75 will do
+    _candidates._refuse_slow_training(deadline, start, progress)
+    clock.now += 10  # 2 s for each: 50
+    with pytest.raises(OutOfTime, match="time for 50 updates"):
+        _candidates._refuse_slow_training(deadline, start, progress)
+
+
+def test_trainings_of_auto_end_by_the_deadline_of_a_command(tag):
+    """Time runs out while features are computed, so all that follows is as short as possible, and the model still works."""
+    model = eb.create_model("auto")
+    clock = Clock()
+    model.deadline = Deadline(5, clock=clock)
+    clock.now += 6
+    model.fit(tag)
+    assert model.account["decoded"]["tried"] == 2
+    assert [row["folds"] for row in model.account["candidates"]] == [2]
+    assert model.predict(tag.recordings[0]).n_frames == tag.recordings[0].n_frames
+
+
+def test_without_a_budget_the_clock_does_not_matter(tag, tmp_path):
+    """The same model comes out, however long it takes."""
+    slow = eb.create_model("auto")
+    slow.deadline = Deadline(clock=Clock(step=1000.0))
+    models = [eb.create_model("auto").fit(tag), slow.fit(tag)]
+    for name, model in zip("ab", models, strict=True):
+        model.save(tmp_path / name)
+    digests = [json.loads((tmp_path / name / "model.json").read_text(encoding="utf-8"))["decoder"] for name in "ab"]
+    assert digests[0] == digests[1]
+    said = [model.predict(tag.recordings[0]).probabilities for model in models]
+    assert np.array_equal(*said)
 
 
 @pytest.mark.slow
@@ -170,7 +210,8 @@ def test_overlapping_behaviours():
 @pytest.mark.slow
 def test_thinned_frames_choose_the_same_decoder_in_seconds(tag, monkeypatch):
     monkeypatch.setattr(auto, "DECODED", 3000)
-    model = eb.create_model("auto", budget=0.001).fit(tag)
+    monkeypatch.setattr(_candidates, "FEWEST_SECONDS", 1e9)  # no network
+    model = eb.create_model("auto").fit(tag)
     assert isinstance(model.decoder, Decoder)
     assert model.account["decoded"]["tried"] > 5
     found = eb.score({r.id: model.predict(r) for r in tag}, tag, resamples=0).overall

@@ -6,12 +6,15 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.clock import Clock
 
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Observed, Recording, Signals
 from ethobench.core import intervals as iv
+from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.observed import Track
+from ethobench.features.cache import feature_cache
 from ethobench.models import _base
 from ethobench.models._inputs import between, in_order
 from ethobench.models._thinned import choose_rows, row_weights
@@ -168,3 +171,62 @@ def test_annotating_at_another_rate_is_predicting():
     assert fast.rate != model.rate
     with pytest.warns(UserWarning, match="resampled to 25 Hz"):
         assert model.annotate(fast) == model.predict(fast).annotation
+
+
+def test_a_deadline_stops_adding_trees_and_says_so():
+    data = eb.load_dataset("synthetic/tag", individuals=4, seconds=300)
+    clock = Clock()
+    model = eb.create_model("boost", rounds=40)
+    model.deadline = Deadline(10, clock=clock)
+    clock.now += 11
+    model.fit(data)
+    trees = model.boosters[0].num_trees() / len(model.classes[0])
+    assert trees == 20
+    note = model.account["notes"][-1]
+    assert note.startswith("boosted trees: 20 of 40 rounds on ")
+    assert eb.score({r.id: model.predict(r) for r in data}, data, resamples=0).overall["f1"] > 0.5
+
+
+def test_rows_are_left_out_where_time_is_short_but_no_behaviour_is():
+    random = np.random.default_rng(0)
+    codes = np.repeat(random.integers(0, 2, 800), 25)
+    one = recording(codes, codes[:, None] + random.normal(0, 0.2, (len(codes), 1)))
+    model = eb.create_model("boost", **QUICK)
+    model.deadline = Deadline(1.0, clock=Clock(step=0.05))
+    model.fit(Dataset((one,), ETHOGRAM))
+    assert model.classes == [[0, 1]]
+    assert "to keep the time budget" in model.account["notes"][-1]
+
+
+def test_kept_features_change_nothing(tmp_path):
+    data = eb.load_dataset("synthetic/tag", individuals=3, seconds=60)
+    plain = eb.create_model("boost", **QUICK).fit(data)
+    for _ in range(2):  # computed, then read
+        with feature_cache(tmp_path):
+            cached = eb.create_model("boost", **QUICK).fit(data)
+            predicted = cached.predict(data.recordings[0])
+        assert [b.model_to_string() for b in cached.boosters] == [b.model_to_string() for b in plain.boosters]
+        assert np.array_equal(predicted.probabilities, plain.predict(data.recordings[0]).probabilities)
+    assert len([path for path in tmp_path.iterdir() if path.name.startswith("multiscale")]) == 3
+
+
+def test_recordings_that_there_is_no_time_for_are_named(tmp_path):
+    data = eb.load_dataset("synthetic/tag", individuals=8, seconds=30)
+    model, clock = eb.create_model("boost", **QUICK), Clock()
+    model.deadline = Deadline(10, clock=clock)
+    clock.now += 11
+    with feature_cache(tmp_path):
+        model.fit(data)
+    assert "learnt from 4 of 8 recordings, to keep the time budget" in model.account["notes"]
+
+
+def test_features_of_all_recordings_are_computed_ahead(tmp_path):
+    data = eb.load_dataset("synthetic/tag", individuals=3, seconds=30)
+    with feature_cache(tmp_path):
+        for model in (eb.create_model("boost"), eb.create_model("auto")):
+            model.prepare(data, Deadline())
+    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.name.startswith("multiscale")}
+    assert len(kept) == 3
+    with feature_cache(tmp_path):
+        eb.create_model("boost", **QUICK).fit(data).predict(data.recordings[0])
+    assert kept == {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.name.startswith("multiscale")}

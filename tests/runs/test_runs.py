@@ -11,8 +11,9 @@ import pytest
 from ethobench import load_dataset
 from ethobench.benchmarks import fold_plan, results_table
 from ethobench.core.errors import EthobenchError
-from ethobench.runs import Engine, GridSearch, How, Job, Store, StoreError
-from ethobench.runs.perform import DONE, FAILED, perform
+from ethobench.core.progress import listening, report
+from ethobench.runs import Engine, GridSearch, How, Job, RunControl, StopRun, Store, StoreError
+from ethobench.runs.perform import DONE, FAILED, ProgressFile, perform
 
 pytestmark = pytest.mark.slow
 
@@ -170,3 +171,48 @@ def test_datasets_without_folds_are_refused():
     data = load_dataset("synthetic/tag", individuals=1, seconds=5.0)
     with pytest.raises(EthobenchError, match="no folds"):
         next(fold_plan("x", data, "chance", dataset="synthetic/tag"))
+
+
+def test_a_control_decides_which_jobs_start(tmp_path):
+    class First(RunControl):
+        one_at_a_time = True
+
+        def admits(self, job, outcome):
+            return job.fold < 2
+
+    store = Store(tmp_path / "s")
+    outcome = Engine(store, lambda: ThreadPoolExecutor(1), 1, control=First()).run([plan()])
+    jobs = next(plan())
+    assert outcome.done == 2
+    assert outcome.skipped == {job.key for job in jobs[2:]}
+    assert [store.has(job.key) for job in jobs] == [True, True, False, False]
+    assert Engine(store, lambda: ThreadPoolExecutor(1), 1).run([plan()]).done == 2  # the others, later
+
+
+def test_a_control_ends_a_run_and_keeps_what_is_done(tmp_path):
+    class Impatient(RunControl):
+        one_at_a_time = True
+
+        def look(self, under_way, outcome):
+            if outcome.done:
+                raise StopRun
+
+    store = Store(tmp_path / "s")
+    outcome = Engine(store, lambda: ThreadPoolExecutor(1), 1, control=Impatient()).run([plan()])
+    jobs = next(plan())
+    assert 1 <= sum(store.has(job.key) for job in jobs) < len(jobs)
+    assert outcome.skipped == {job.key for job in jobs if not store.has(job.key)}
+
+
+def test_workers_keep_their_latest_report_in_a_file(tmp_path):
+    store, key = Store(tmp_path / "s"), some_job().key
+    assert store.progress(key) is None
+    with listening(ProgressFile(store.progress_file(key), every=0.0)):
+        report("boosted trees", 0.25)
+        assert store.progress(key) == ("boosted trees", 0.25)
+        report("scoring", 0.5)
+    assert store.progress(key) == ("scoring", 0.5)
+    store.progress_file(key).write_text("{", encoding="utf-8")  # killed while it wrote
+    assert store.progress(key) is None
+    perform(some_job().to_dict(), str(store.root))
+    assert not store.progress_file(key).exists()

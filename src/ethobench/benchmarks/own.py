@@ -81,6 +81,7 @@ def plans(
     by: str = "individual",
     suites: Sequence[str] = ("ethobench",),
     seed: int = 0,
+    data: Dataset | None = None,
 ) -> Iterator[Plan]:
     """Plan models on a dataset of your own.
 
@@ -102,10 +103,12 @@ def plans(
         What is never split between training and test.
     suites : sequence of str
     seed : int
+    data : Dataset, optional
+        The annotated recordings, where they were loaded before.
     """
     path = Path(dataset)
     source = str(path.resolve()) if path.exists() else dataset
-    data = with_folds(annotated(load_dataset(source, **(options or {})), annotator), by=by)
+    data = with_folds(annotated(load_dataset(source, **(options or {})), annotator) if data is None else data, by=by)
     setting = WHOLE[by != "individual"]
     for model in chosen:
         yield fold_plan(
@@ -144,6 +147,7 @@ def evaluation(store: Store, model: str, only: Collection[str] | None = None) ->
     between, occurrence = scores.intervals, scores.occurrence
     return {
         "suite": CARD_SUITE,
+        "folds": len(done),
         "split": "recording" if done[0]["job"]["setting"] == WHOLE[1] else "individual",
         "figures": _known(scores.overall),
         "intervals": between["overall"],

@@ -117,7 +117,13 @@ def _told_apart(jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, st
 def _facts(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return in what two tries of one model may differ."""
     seed = None if job["benchmark"] in MIXED else job["seed"] - job["fold"] or None
-    return {**job["params"], "annotator": job["annotator"], "seed": seed, "data": job["version"] or None}
+    return {
+        **job["params"],
+        "annotator": job["annotator"],
+        "seed": seed,
+        "data": job["version"] or None,
+        "time budget": job.get("budget") or None,
+    }
 
 
 def grouped_scores(store: Store, only: Collection[str] | None = None) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]], Scores]]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ethobench.cli._files import RenameOption
-from ethobench.core.cores import usable_cores
+from ethobench.core.cores import idle_cores, usable_cores
+from ethobench.core.deadline import Deadline, format_seconds, seconds_since_start
 
 if TYPE_CHECKING:
     from ethobench.benchmarks.own import CrossValidation
+    from ethobench.cli._progress import TrainingProgress
+    from ethobench.core import Dataset
     from ethobench.models import Model
 
 
@@ -42,7 +46,8 @@ def run(
     budget: Annotated[
         str,
         typer.Option(
-            help="Model auto: how long one training may take, such as 10m, 90s or 2h; cross-validation has several.", metavar="TIME"
+            help="How long the whole command may take, cross-validation included, such as 90s, 10m or 2h. No limit unless given.",
+            metavar="TIME",
         ),
     ] = "",
     evaluate: Annotated[
@@ -59,46 +64,100 @@ def run(
     Example: [bold]ethobench train my_study/ --out models/first --budget 10m[/bold]
     """
     from ethobench.benchmarks.own import annotated
+    from ethobench.benchmarks.time_budget import describe_plan, warn_of_final
     from ethobench.cli._files import read_renames
-    from ethobench.cli._params import read_params
-    from ethobench.core.errors import EthobenchError, ReadWarning
+    from ethobench.cli._progress import TrainingProgress
+    from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
-    from ethobench.models import create_model
     from ethobench.models._card import tried_in_words
-    from ethobench.models._default import default_model
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
+    if learning_curve and budget:
+        raise typer.BadParameter(
+            "a learning curve has no time budget; leave out one of --learning-curve and --budget", param_hint="--budget"
+        )
+    deadline = Deadline(_seconds(budget) if budget else None, elapsed=seconds_since_start())
     if out.exists():
         raise EthobenchError(f"{out} exists and is left alone; choose another name")
-    default = default_model()
-    if default.note and model in ("", default.name):
-        typer.secho(f"note: {default.note}", err=True, fg=typer.colors.YELLOW)
-    if not model:
-        model, decode = default.name, decode or default.decode
-    params = read_params(param or [], [model], decode)[model]
-    if init is not None:
-        params = {**_shape_of(init, model), **params, _place_for(init, model): str(init.resolve())}
-    if budget:
-        params["budget"] = _seconds(budget)
-    fresh = create_model(model, seed=seed, **params)
+    fresh, params = _create(model, param or [], decode, init, seed)
     options: dict[str, Any] = {} if corrections is None else {"corrections": str(corrections.resolve())}
     if rename:
         options["rename"] = read_renames(rename)
-    if evaluate:
-        shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
-        fresh.evaluation, cross_validation = _cross_validate(dataset, model, Path(f"{out}-cv"), shared, workers, learning_curve)
-    with warnings.catch_warnings():  # what is left out was told before
-        warnings.simplefilter("ignore" if evaluate else "default", ReadWarning)
-        data = annotated(load_dataset(dataset, **options), annotator)
-    typer.echo(f"learning from all {len(data)} recordings", err=True)
-    fresh.fit(data, annotator=annotator)
+    cross_validation = None
+    try:
+        with TrainingProgress(deadline) as progress, _shared_features(out, deadline):
+            data = annotated(load_dataset(dataset, **options), annotator)
+            if evaluate:
+                shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
+                folder = Path(f"{out}-cv")
+                fresh.evaluation, cross_validation = _cross_validate(
+                    dataset, fresh, data, folder, shared, workers, learning_curve, progress
+                )
+            else:
+                progress.say(describe_plan(fresh, 0, 0, workers, deadline))
+                progress.warn(warn_of_final(deadline, 0.0))
+            _fit_all(fresh, data, annotator, workers, progress)
+    except KeyboardInterrupt:
+        typer.secho("stopped; nothing is half-written, and the same command goes on with what is done", err=True, fg=typer.colors.YELLOW)
+        raise typer.Exit(130) from None
+    if evaluate and not fresh.evaluation:
+        fresh.note("there was no time for cross-validation: how good the model is on new individuals is not known")
     for line in tried_in_words(fresh.account):
         typer.echo(line, err=True)
-    _keep_out_of_fold(fresh, cross_validation if evaluate else None)
+    _keep_out_of_fold(fresh, cross_validation)
     fresh.save(out)
     typer.echo(f"{out}: {fresh!r}")
     typer.echo(f"next: ethobench predict {out} RECORDING... --out annotations/")
+    if deadline.is_limited:
+        typer.echo(f"took {format_seconds(deadline.elapsed)} of a budget of {format_seconds(deadline.end - deadline.start)}", err=True)
+
+
+def _create(name: str, param: list[str], decode: str, init: Path | None, seed: int) -> tuple[Model, dict[str, Any]]:
+    """Create the model that was named, or the default; return it with its hyper-parameters."""
+    from ethobench.cli._params import read_params
+    from ethobench.models import create_model
+    from ethobench.models._default import default_model
+
+    default = default_model()
+    if default.note and name in ("", default.name):
+        typer.secho(f"note: {default.note}", err=True, fg=typer.colors.YELLOW)
+    if not name:
+        name, decode = default.name, decode or default.decode
+    params = read_params(param, [name], decode)[name]
+    if init is not None:
+        params = {**_shape_of(init, name), **params, _place_for(init, name): str(init.resolve())}
+    return create_model(name, seed=seed, **params), params
+
+
+def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, progress: TrainingProgress) -> None:
+    """Train on all recordings, with the time that is left."""
+    from ethobench.benchmarks.time_budget import final_deadline
+    from ethobench.core.progress import listening
+    from ethobench.runs.workers import limit_threads
+
+    progress.start_phase("final training")
+    progress.say(f"learning from all {len(data)} recordings")
+    if progress.deadline.is_limited:
+        model.deadline = final_deadline(progress.deadline)
+        limit_threads(min(workers, idle_cores()))
+    with listening(progress.show_training):
+        model.fit(data, annotator=annotator)
+
+
+@contextmanager
+def _shared_features(out: Path, deadline: Deadline) -> Iterator[None]:
+    """Compute features once for all trainings where time is limited; they are kept beside the model until it is made."""
+    import tempfile
+
+    from ethobench.features.cache import feature_cache
+
+    if not deadline.is_limited:
+        yield
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.features-") as folder, feature_cache(folder):
+        yield
 
 
 def _keep_out_of_fold(model: Model, cross_validation: CrossValidation | None) -> None:
@@ -153,35 +212,59 @@ def _shape_of(init: Path, model: str) -> dict[str, Any]:
 
 def _seconds(text: str) -> float:
     """Read a time such as 10m."""
-    number, unit = text.strip()[:-1], text.strip()[-1:]
+    from ethobench.core.deadline import parse_seconds
+    from ethobench.core.errors import EthobenchError
+
     try:
-        return float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
-    except (KeyError, ValueError):
-        raise typer.BadParameter(f"{text!r} is no time: give 90s, 10m or 2h", param_hint="--budget") from None
+        return parse_seconds(text)
+    except EthobenchError as error:
+        raise typer.BadParameter(str(error), param_hint="--budget") from None
 
 
 def _cross_validate(
-    dataset: str, model: str, place: Path, shared: dict[str, Any], workers: int, curve: bool
-) -> tuple[dict[str, Any], CrossValidation]:
-    """Score the model on individuals it has not seen, and show it; return the scores and the out-of-fold predictions."""
+    dataset: str,
+    model: Model,
+    data: Dataset,
+    place: Path,
+    shared: dict[str, Any],
+    workers: int,
+    curve: bool,
+    progress: TrainingProgress,
+) -> tuple[dict[str, Any], CrossValidation | None]:
+    """Score the model on individuals it has not seen, and show it; return the scores and the out-of-fold predictions.
+
+    Both are empty where there is no time for any fold.
+    """
     from ethobench.benchmarks import learning_curve, own, results_table
+    from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation, warn_of_final
     from ethobench.cli._occurrence import print_never_annotated
-    from ethobench.cli._progress import shown_progress
+    from ethobench.cli._progress import ShowFolds
     from ethobench.cli.results import print_behaviors, print_table
     from ethobench.core.errors import EthobenchError
+    from ethobench.features.cache import cache_folder
     from ethobench.metrics import suites
-    from ethobench.runs import Engine, Store
-    from ethobench.runs.perform import How
+    from ethobench.runs import Engine, How, Store
     from ethobench.runs.workers import local_workers
 
     store = Store(place)
-    plans = list(own.plans(dataset, [model], **{**shared, "params": {model: shared["params"]}}))
-    if curve:
-        plans += learning_curve.plans(dataset, model, **shared)
-    with local_workers(workers) as staff, shown_progress() as watch:
-        outcome = Engine(store, staff.make_executor, staff.count, watch, How(keep=("probabilities",))).run(plans)
+    (plan,) = own.plans(dataset, [model.name], **{**shared, "params": {model.name: shared["params"]}, "data": data})
+    limited = limit_cross_validation(model, next(plan), data, progress.deadline, workers=workers, finished={*store.finished()})
+    n_folds = len(limited.jobs)
+    more = [job for plan in learning_curve.plans(dataset, model.name, **shared) for job in next(plan)] if curve else []
+    progress.say(describe_plan(model, limited.folds, n_folds, workers, progress.deadline, curve=len(more)))
+    progress.start_phase("cross-validation")
+    how = How(keep=("probabilities",), deadlines=limited.deadlines, features=str(cache_folder() or ""), prepare_until=limited.prepare_until)
+    control = ShowFolds(progress, limited.control, store, limited.folds + len(more), workers)
+    with local_workers(workers) as staff:
+        outcome = Engine(store, staff.make_executor, staff.count, control.watch, how, control).run([limited.plan(more)])
     if outcome.failed or outcome.broken:
         raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
+    done = sum(store.has(job.key) for job in limited.jobs)
+    if done < n_folds:
+        progress.say(f"cross-validated on {done} of {n_folds} folds for want of time" if done else "no time for cross-validation")
+    progress.warn(warn_of_final(progress.deadline, limited.final_seconds))
+    if not done:
+        return {}, None
     rows = [row for row in results_table(store, only=outcome.keys) if row["setting"] in own.WHOLE]
     shown = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
     print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in shown])
@@ -189,7 +272,7 @@ def _cross_validate(
         told = learning_curve.curve_table(store, outcome.keys)
         columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
         print_behaviors(store, columns, told, outcome.keys)
-    evaluation = own.evaluation(store, model, outcome.keys)
+    evaluation = {**own.evaluation(store, model.name, outcome.keys), "folds_planned": n_folds}
     if not curve:
         print_never_annotated(evaluation["never_annotated"], evaluation["only_predicted"])
-    return evaluation, own.out_of_fold(store, model, outcome.keys)
+    return evaluation, own.out_of_fold(store, model.name, outcome.keys)

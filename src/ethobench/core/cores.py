@@ -10,3 +10,12 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def idle_cores() -> int:
+    """Return how many cores other programs leave to this process, one at least.
+
+    Threads that wait for each other are slowed down by every core that is busy with something else.
+    """
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return max(1, min(usable_cores(), round(usable_cores() - busy)))

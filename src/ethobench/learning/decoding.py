@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.core.folds import deal_folds
+from ethobench.core.progress import report
 from ethobench.learning._decoder import Decoder, prior_factors
 from ethobench.learning._learn_decoder import Lessons, learn_dynamics, learn_thresholds
 from ethobench.learning._viterbi import NOTHING, Dynamics
@@ -36,6 +38,9 @@ WORTHS = (
 STAGES = 4  # at most; more cost time and gain little
 SHORTEST = (0.02, 0.05, 0.1)  # quantiles of the true durations below which bouts and gaps are not believed
 WORSE = 0.005  # further down the same way no better recipe is expected
+FEWEST_TRIALS, MOST_TRIALS = 2, 40
+QUICK_WINDOW = 1 / 4  # of the typical duration of a bout: smoothing that is tried first where time is limited
+SEGMENT_COST = 10.0  # times what tuning thresholds takes: the first trial of segments, which learns what bouts look like
 NOTICEABLE = 1e-4  # a later recipe is more complicated, so it must be better by this much
 
 
@@ -120,6 +125,7 @@ def fit_decoder(
     n_folds: int = 5,
     priors: Mapping[str, float] | None = None,
     sequences: bool = True,
+    deadline: Deadline | None = None,
 ) -> tuple[Decoder, list[Trial]]:
     """Choose a decoder for out-of-fold predictions of training recordings.
 
@@ -145,6 +151,8 @@ def fit_decoder(
     sequences : bool
         Whether to try the most probable sequence of behaviours and the best division into bouts too; without, frames are smoothed
         at most.
+    deadline : Deadline, optional
+        Until when recipes are tried, those that are usually best first; at least two are.
 
     Returns
     -------
@@ -157,16 +165,23 @@ def fit_decoder(
     if len({prediction.ethogram for prediction in predictions.values()}) != 1 or len({p.exclusive for p in predictions.values()}) != 1:
         raise MismatchError("a decoder is chosen for at least one recording, in one ethogram, exclusive or overlapping throughout")
     everything = Lessons(predictions, truths, priors or {})
-    search = _Search(everything, _folds(everything, groups or {}, n_folds), metric)
+    limit = deadline or Deadline()
+    search = _Search(everything, _folds(everything, groups or {}, n_folds), metric, limit)
     search.climb([Recipe()])
+    if limit.is_limited:  # what costs least and brings most comes first
+        search.climb([Recipe(smoothing="mean", window=QUICK_WINDOW)])
     search.climb([Recipe(thresholds=True)])
     simple = search.best.recipe
+    segments = [Recipe(price=price, filling=filling) for price, filling in WORTHS] if sequences else []
+    if limit.is_limited and limit.left > SEGMENT_COST * search.slowest:
+        search.climb(segments)
     for smoothing in ("mean", "median"):
         search.climb([replace(simple, smoothing=smoothing, window=window) for window in WINDOWS])
     for stages in _stages(everything) if sequences else ():
         for tuned in (False, True):
             search.climb([Recipe(thresholds=tuned, stages=stages, trust=trust) for trust in TRUSTS])
-    search.climb([Recipe(price=price, filling=filling) for price, filling in WORTHS] if sequences else [])
+    if not limit.is_limited:
+        search.climb(segments)
     if search.best.recipe.price is None:  # whoever judges bouts has seen how short they are
         search.climb([replace(search.best.recipe, shortest=quantile) for quantile in SHORTEST])
     best = search.best
@@ -190,9 +205,10 @@ def _stages(lessons: Lessons) -> tuple[int, ...]:
 class _Search:
     """Recipes that were tried so far, and how to try more."""
 
-    def __init__(self, everything: Lessons, folds: list[tuple[Lessons, list[str]]], metric: str) -> None:
-        self.everything, self.folds, self.metric = everything, folds, metric
+    def __init__(self, everything: Lessons, folds: list[tuple[Lessons, list[str]]], metric: str, limit: Deadline) -> None:
+        self.everything, self.folds, self.metric, self.limit = everything, folds, metric, limit
         self.trials: list[Trial] = []
+        self.slowest = 0.0  # seconds that a trial took
 
     @property
     def best(self) -> Trial:
@@ -207,7 +223,12 @@ class _Search:
         """Try recipes in their order until one is clearly worse than the best of them so far."""
         top = -np.inf
         for recipe in recipes:
+            if len(self.trials) >= FEWEST_TRIALS and self.limit.left < self.slowest:
+                return
+            start = self.limit.clock()
             self.trials.append(self._try(recipe))
+            self.slowest = max(self.slowest, self.limit.clock() - start)
+            report("decoding", max(self.limit.used, len(self.trials) / MOST_TRIALS))
             if self.trials[-1].value < top - WORSE:
                 return
             top = max(top, self.trials[-1].value)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError
+from ethobench.core.progress import report
 from ethobench.learning.checkpoint import Checkpoint, State
 from ethobench.learning.device import choose_device, own_random_state, seed_torch
 from ethobench.learning.losses import Loss
@@ -61,8 +63,8 @@ class Training:
         if self.epochs < 1 or self.learning_rate <= 0 or (self.patience is not None and self.patience < 1):
             raise EthobenchError("training needs at least one epoch, a learning rate above zero, and a patience of one epoch or more")
 
-    def rate_at(self, epoch: int) -> float:
-        """Return the learning rate of an epoch."""
+    def rate_at(self, epoch: float) -> float:
+        """Return the learning rate of an epoch, or of a point between two."""
         falls = self.schedule == "cosine"
         return self.learning_rate * (0.5 * (1 + math.cos(math.pi * epoch / self.epochs)) if falls else 1.0)
 
@@ -119,6 +121,7 @@ def train(
     every: float = 60.0,
     identity: Mapping[str, Any] | None = None,
     progress: Callable[[Progress], None] | None = None,
+    deadline: Deadline | None = None,
 ) -> History:
     """Train a module in place.
 
@@ -142,7 +145,11 @@ def train(
         What else the training is, beside its settings and shapes; a checkpoint of another one is refused.
     progress : callable, optional
         Told after every step.
+    deadline : Deadline, optional
+        When to stop even if epochs are left. The learning rate then falls with the time that has passed, where that runs faster than
+        the epochs, so that it still ends low. At least one step is made.
     """
+    limit = deadline or Deadline()
     if settings.patience is not None and validation is None:
         raise EthobenchError("early stopping needs a validation part")
     run = _Run(module.to(choose_device()), settings)
@@ -154,8 +161,8 @@ def train(
         if state is not None:
             run.restore(state)
     with own_random_state(settings.seed):
-        while not run.is_done:
-            _train_epoch(run, batches, loss, file, progress)
+        while not run.is_done and not (limit.is_over and run.at.losses):
+            _train_epoch(run, batches, loss, file, progress, limit)
             if validation is not None:
                 run.judge(_mean_loss(run, validation, loss))
             if file is not None:
@@ -191,6 +198,10 @@ class _Run:
     def is_done(self) -> bool:
         patience, waited = self.settings.patience, self.at.epoch - 1 - self.best_epoch
         return self.at.epoch >= self.settings.epochs or (patience is not None and waited >= patience)
+
+    def set_learning_rate(self, value: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = value
 
     def step(self, inputs: NDArray[Any], targets: NDArray[Any], loss: Loss) -> float:
         seed_torch(self.settings.seed, self.at.epoch, self.at.step)  # dropout is the same after a new beginning
@@ -236,19 +247,30 @@ class _Run:
         return History(tuple(self.at.losses), tuple(self.at.validation), self.best_epoch)
 
 
-def _train_epoch(run: _Run, batches: Batches, loss: Loss, file: Checkpoint | None, progress: Callable[[Progress], None] | None) -> None:
-    """Take the steps of an epoch that are not taken yet."""
+def _train_epoch(
+    run: _Run,
+    batches: Batches,
+    loss: Loss,
+    file: Checkpoint | None,
+    progress: Callable[[Progress], None] | None,
+    limit: Deadline,
+) -> None:
+    """Take the steps of an epoch that are not taken yet; fewer if time runs out."""
     at, settings = run.at, run.settings
     plans = batches.draw(np.random.default_rng([settings.seed, at.epoch]))
-    for group in run.optimizer.param_groups:
-        group["lr"] = settings.rate_at(at.epoch)
+    run.set_learning_rate(settings.rate_at(at.epoch))
     run.module.train()
     mark = time.perf_counter()
     for plan in plans[at.step :]:
+        if limit.is_limited:
+            if limit.is_over and at.partial:
+                break
+            run.set_learning_rate(settings.rate_at(max(at.epoch, min(limit.used, 0.99) * settings.epochs)))
         inputs, targets = batches.gather(plan)
         at.partial.append(run.step(inputs, targets, loss))
         at.step += 1
         now = time.perf_counter()
+        report("network", max(limit.used, (at.epoch + at.step / len(plans)) / settings.epochs))
         if progress is not None:
             speed = math.prod(inputs.shape[:-1]) / max(now - mark, 1e-9)
             progress(Progress(at.epoch, settings.epochs, at.step, len(plans), at.partial[-1], speed))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
 from ethobench.core import intervals as iv
+from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.lengths import fit_length
 from ethobench.core.occurrence import Occurrence
@@ -72,6 +73,10 @@ class Model:
         What must be installed, and which extra of ethobench brings it.
     never_annotated : tuple of str
         The behaviours of the ethogram that the training data never show, so that the model cannot predict them.
+    keeps_deadline : bool
+        Whether `fit` can be shortened: it then ends by `deadline`, with a model that has learnt less.
+    deadline : Deadline
+        When `fit` should have ended; no limit unless set. What is learnt then depends on the speed of the machine.
     evaluation : dict
         How it did in cross-validation, where that was asked: figures by suite.
     decode : str
@@ -105,6 +110,7 @@ class Model:
     revision: ClassVar[int] = 2
     needs_signals: ClassVar[bool] = True
     packages: ClassVar[Mapping[str, str]] = {}
+    keeps_deadline: ClassVar[bool] = False
     exclusive: bool = True
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
@@ -130,6 +136,7 @@ class Model:
         self.account: dict[str, Any] = {}
         self.training: TrainingData | None = None
         self.out_of_fold: Mapping[str, Predicted] = {}
+        self.deadline = Deadline()
         self.checkpoint: Path | None = None  # where a long training may keep what it has, to go on after it was killed
 
     def __repr__(self) -> str:
@@ -140,6 +147,22 @@ class Model:
         """Return one like this that has not learnt anything, and does not decode."""
         params = {f.name: getattr(self.params, f.name) for f in dataclasses.fields(self.params)}
         return type(self)(seed=self.seed, **params)
+
+    def preparation_seconds(self, data: Dataset) -> float:
+        """Estimate the seconds of what all trainings on parts of a dataset share, such as features; 0 where they share nothing."""
+        return 0.0
+
+    def prepare(self, data: Dataset, deadline: Deadline) -> None:
+        """Compute what all trainings on parts of a dataset share, until a deadline, and keep it (`features.cache`)."""
+
+    def note(self, text: str) -> None:
+        """Keep something that a user should know about the fit; `train` prints it, and the card has it."""
+        self.account.setdefault("notes", []).append(text)
+
+    def note_epochs(self, done: int, planned: int) -> None:
+        """Note that a network was trained for fewer epochs than planned, where a deadline is the reason."""
+        if self.deadline.is_limited and done < planned:
+            self.note(f"the network was trained for {done} of {planned} epochs, to keep the time budget")
 
     def fit(self, data: Dataset, *, annotator: str | None = None) -> Model:
         """Learn from a dataset.

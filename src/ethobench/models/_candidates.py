@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +13,12 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core import intervals as iv
+from ethobench.core.deadline import Deadline, OutOfTime
 from ethobench.core.folds import kept_together
+from ethobench.core.progress import part_of_progress
 from ethobench.learning.blending import fit_blend
 from ethobench.learning.calibration import log_loss
+from ethobench.learning.loop import Progress
 from ethobench.metrics import score
 from ethobench.models._base import Model
 from ethobench.models._default import NO_NETWORK
@@ -24,29 +26,35 @@ from ethobench.models._out_of_fold import inner_folds, taking_after
 from ethobench.models.boost import Boost
 from ethobench.models.tcn import Tcn
 
-FIRST_SHARE = 0.4  # of the budget that boosted trees may take
-REFIT = 1.4  # how much longer learning from all takes than from all but one fold
-FEWEST_UPDATES, PROBE = 75, 25
+REFIT = 1.5  # how much longer learning from all takes than from all but one fold
+TIMING_NETWORK = 30.0  # seconds of an idle machine that must be left before the network is timed, which takes some itself
+FEWEST_UPDATES = 75  # of a network, below which it is not worth its time
+TIMED_UPDATES = 10  # after which the speed of a training is known
 FEWEST_SECONDS = 300.0  # of annotated recordings, below which no network is tried
+NETWORK_OVERHEAD = 1.5  # by which an update takes longer than the network alone: drawing and changing the examples
+TREES_FIRST, JUDGED = 0.2, 0.65  # of the progress: after judging the trees where there is a network too, and after judging all
+FITTING = 0.75  # of the time for a candidate's fold, the rest of which is for predicting
 
 
-class Clock:
-    """A budget of time, if there is one, and what was decided to keep it."""
+@dataclass(frozen=True)
+class Shares:
+    """How the time that is left after computing features is spent, where it is limited; the rest is kept for scoring.
 
-    def __init__(self, budget: float | None) -> None:
-        self.budget = budget
-        self.notes: list[str] = []
-        self._start = time.perf_counter()
+    Attributes
+    ----------
+    boost, network : float
+        For all trainings of boosted trees and of the network, those on all recordings included.
+    decoding : float
+        For choosing the decoder.
+    """
 
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the beginning."""
-        return time.perf_counter() - self._start
+    boost: float
+    network: float
+    decoding: float
 
-    @property
-    def left(self) -> float:
-        """Seconds of the budget that are left."""
-        return math.inf if self.budget is None else self.budget - self.elapsed
+
+WITH_NETWORK = Shares(0.3, 0.47, 0.13)
+WITHOUT_NETWORK = Shares(0.68, 0.0, 0.2)
 
 
 @dataclass
@@ -63,6 +71,12 @@ class Candidate:
     seconds : float
     dropped : bool
         Whether it was left after the first fold.
+    recordings : tuple of str
+        What it learns from, where that may not be all.
+    deadline : Deadline
+        Of the next training.
+    typical_seconds : float
+        How long training without a fold and predicting the fold took, on average.
     """
 
     name: str
@@ -70,6 +84,9 @@ class Candidate:
     folds: int = 0
     seconds: float = 0.0
     dropped: bool = False
+    recordings: tuple[str, ...] = ()
+    deadline: Deadline = field(default_factory=Deadline)
+    typical_seconds: float = 0.0
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Learn from the recordings that are not held out."""
@@ -87,8 +104,9 @@ class Candidate:
         started = time.perf_counter()
         model = self.learn_without(held_out)
         self.predictions |= {name: model._predict(data[name]) for name in held_out}
-        self.folds += 1
         taken = time.perf_counter() - started
+        self.typical_seconds = (self.typical_seconds * self.folds + taken) / (self.folds + 1)
+        self.folds += 1
         self.seconds += taken
         return taken
 
@@ -106,40 +124,64 @@ class Candidate:
 class BoostCandidate(Candidate):
     """Boosted trees: features are computed once for all folds."""
 
-    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model) -> None:
+    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model, deadline: Deadline) -> None:
         super().__init__("boost")
-        started = time.perf_counter()
+        started, computed = time.perf_counter(), time.process_time()
         self.first = taking_after(like, Boost(seed=like.seed))
         self.first.keypoints = dict(data.keypoints)
-        self.rows = self.first.collect(data, truths)
+        self.first.deadline = deadline
+        self.rows = self.first.collect(data, truths, WITHOUT_NETWORK.boost / (2 + REFIT))
+        self.recordings = tuple(r.id for r in data if r.id in self.rows) if len(self.first.prepared) < len(data) else ()
         self.seconds = time.perf_counter() - started
+        self.busyness = max(1.0, self.seconds / max(time.process_time() - computed, 1e-3))
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Grow trees from the rows of the other recordings."""
         model = taking_after(self.first, Boost(seed=self.first.seed))
         model.keypoints = self.first.keypoints
+        model.deadline = self.deadline.share(FITTING if held_out else 1.0)
+        model.seconds_per_row = self.first.seconds_per_row
         model.learn({name: rows for name, rows in self.rows.items() if name not in held_out})
+        self.first.seconds_per_row = model.seconds_per_row
         return model
 
 
 class TcnCandidate(Candidate):
-    """The network, with as many updates as there is time for."""
+    """The network, trained for as long as there is time for."""
 
-    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model, updates: int | None = None) -> None:
+    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model) -> None:
         super().__init__("tcn")
         self.data, self.truths, self.like = data, truths, like
-        self.params: dict[str, Any] = {} if updates is None else {"updates": updates}
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Train on the other recordings."""
-        model = taking_after(self.like, Tcn(seed=self.like.seed, **self.params))
+        model = taking_after(self.like, Tcn(seed=self.like.seed))
+        model.deadline = self.deadline.share(FITTING if held_out else 1.0)
+        if model.deadline.is_limited and held_out:
+            model.progress = partial(_refuse_slow_training, model.deadline, self.deadline.clock())
         kept = self.data.select(recordings=[r.id for r in self.data if r.id not in held_out])
         model._fit(kept, {r.id: self.truths[r.id] for r in kept})
         return model
 
 
+def _refuse_slow_training(deadline: Deadline, start: float, progress: Progress) -> None:
+    """Stop a training at its beginning if there will be too few updates to learn anything."""
+    done = progress.epoch * progress.steps + progress.step
+    if done == TIMED_UPDATES:
+        planned = progress.epochs * progress.steps
+        possible = done + deadline.left * done / max(deadline.clock() - start, 1e-6)
+        if possible < min(FEWEST_UPDATES, planned):
+            raise OutOfTime(f"there is time for {possible:.0f} updates of the network only")
+
+
 def run_candidates(
-    data: Dataset, truths: Mapping[str, Annotation], known: Mapping[str, Annotation], like: Model, clock: Clock, n_folds: int
+    data: Dataset,
+    truths: Mapping[str, Annotation],
+    known: Mapping[str, Annotation],
+    like: Model,
+    deadline: Deadline,
+    notes: list[str],
+    n_folds: int,
 ) -> list[Candidate]:
     """Judge the candidates that there is time for, and drop the network after one fold if it adds nothing to the trees there.
 
@@ -150,7 +192,10 @@ def run_candidates(
         What is to be learnt, and what of it can be judged (`learnable`).
     like : Model
         Whose seed, inputs and rate the candidates share.
-    clock : Clock
+    deadline : Deadline
+        Of everything, decoding and the trainings on all recordings included.
+    notes : list of str
+        Receives what was decided for want of time or data.
     n_folds : int
         At most.
 
@@ -159,31 +204,71 @@ def run_candidates(
     list of Candidate
         Boosted trees first.
     """
+    with part_of_progress(0.0, 0.05):
+        boost = BoostCandidate(data, truths, like, deadline)
+    notes += boost.first.account.get("notes", [])
+    if boost.recordings:  # there was no time for all
+        data = data.select(recordings=boost.recordings)
+        known = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, n_folds)
     folds = _folds(data, truths, n_folds)
-    boost = BoostCandidate(data, truths, like)
     if not folds:
-        clock.notes.append("there is one annotated recording only, so nothing could be compared: boosted trees, decoded frame by frame")
+        notes.append("there is one annotated recording only, so nothing could be compared: boosted trees, decoded frame by frame")
+        boost.deadline = deadline
         return [boost]
-    taken = boost.judge(data, folds[0])
-    used = folds
-    if clock.budget is not None:
-        more = (FIRST_SHARE * clock.budget - boost.seconds) / max(taken, 1e-9)
-        used = folds[: max(2, 1 + int(max(more, 0)))]
+    tcn = _tcn(data, truths, like, deadline, notes, boost.busyness)
+    shares = WITHOUT_NETWORK if tcn is None else WITH_NETWORK
+    available = deadline.left
+    with part_of_progress(0.05, JUDGED if tcn is None else TREES_FIRST):
+        used = _judge_boost(boost, data, folds, shares.boost * available, deadline)
     if len(used) < len(folds):
-        clock.notes.append(f"{len(used)} of {len(folds)} folds were judged, to keep the budget")
-    for held_out in used[1:]:
-        boost.judge(data, held_out)
-    tcn = _tcn(data, truths, like, clock, used, REFIT * taken)
+        notes.append(f"{len(used)} of {len(folds)} inner folds were used, to keep the time budget")
     if tcn is None:
         return [boost]
-    tcn.judge(data, used[0])
-    if len(used) > 1 and not _helps(tcn, boost, known, kept_together(data)):
-        tcn.dropped = True
-        clock.notes.append("on the first fold the network added nothing to the trees, so it was left at that")
-        return [boost, tcn]
-    for held_out in used[1:]:
-        tcn.judge(data, held_out)
-    return [boost, tcn]
+    reserved = REFIT * boost.typical_seconds + (1 - shares.boost - shares.network) * available if deadline.is_limited else 0.0
+    with part_of_progress(TREES_FIRST, JUDGED):
+        _judge_network(tcn, boost, data, used, known, deadline.before(reserved), notes)
+    return [boost, tcn] if tcn.folds else [boost]
+
+
+def _judge_boost(boost: Candidate, data: Dataset, folds: list[list[str]], seconds: float, deadline: Deadline) -> list[list[str]]:
+    """Judge boosted trees on the folds that there is time for, two at least; return these folds."""
+    used = folds
+    for place, held_out in enumerate(folds):
+        if place >= len(used):
+            break
+        if deadline.is_limited:
+            units = (2 if place == 0 else len(used)) + REFIT
+            boost.deadline = deadline.at(deadline.clock() + seconds / units)
+        with part_of_progress(place / len(used), (place + 1) / len(used), f"inner fold {place + 1} of {len(used)}"):
+            taken = boost.judge(data, held_out)
+        if place == 0 and deadline.is_limited:
+            used = folds[: max(2, min(len(folds), int(seconds / max(taken, 1e-9) - REFIT)))]
+    return used
+
+
+def _judge_network(
+    tcn: Candidate,
+    boost: Candidate,
+    data: Dataset,
+    folds: list[list[str]],
+    known: Mapping[str, Annotation],
+    deadline: Deadline,
+    notes: list[str],
+) -> None:
+    """Judge the network on the same folds as boosted trees; drop it after the first if it adds nothing to them."""
+    for place, held_out in enumerate(folds):
+        tcn.deadline = deadline.share(1 / (len(folds) - place + REFIT))
+        try:
+            with part_of_progress(place / len(folds), (place + 1) / len(folds), f"inner fold {place + 1} of {len(folds)}"):
+                tcn.judge(data, held_out)
+        except OutOfTime as error:
+            notes.append(f"no network, to keep the time budget: {error}")
+            tcn.dropped = True
+            return
+        if place == 0 and len(folds) > 1 and not _helps(tcn, boost, known, kept_together(data)):
+            tcn.dropped = True
+            notes.append("on the first fold the network added nothing to the trees, so it was left at that")
+            return
 
 
 def _helps(candidate: Candidate, first: Candidate, known: Mapping[str, Annotation], groups: Mapping[str, str]) -> bool:
@@ -197,33 +282,38 @@ def _helps(candidate: Candidate, first: Candidate, known: Mapping[str, Annotatio
 
 
 def _tcn(
-    data: Dataset, truths: Mapping[str, Annotation], like: Model, clock: Clock, folds: list[list[str]], reserved: float
+    data: Dataset, truths: Mapping[str, Annotation], like: Model, deadline: Deadline, notes: list[str], busyness: float = 1.0
 ) -> TcnCandidate | None:
-    """Return the network with the updates that there is time for; None if they are too few to learn anything."""
+    """Return the network; None if there is too little data, or not enough time for it to learn anything.
+
+    `busyness` tells how many seconds pass for each second that this process computes.
+    """
     if find_spec("torch") is None:
-        clock.notes.append(NO_NETWORK)
+        notes.append(NO_NETWORK)
         return None
     length = sum(iv.total(truth.observed.anywhere()) / truth.rate for truth in truths.values())
     if length < FEWEST_SECONDS:
-        clock.notes.append(f"{length:.0f} s of annotated recordings are too few to train a network on")
+        notes.append(f"{length:.0f} s of annotated recordings are too few to train a network on")
         return None
-    if clock.budget is None:
-        return TcnCandidate(data, truths, like)
-    if clock.left - reserved <= 0:
-        clock.notes.append("no time was left for a network")
-        return None
-    probe = TcnCandidate(data, truths, like, PROBE)
-    started = time.perf_counter()
-    probe.learn_without(folds[0])
-    one = (time.perf_counter() - started) / PROBE
-    updates = int((clock.left - reserved) / (one * (len(folds) + REFIT)))
-    if updates < FEWEST_UPDATES:
-        clock.notes.append("no time was left for a network")
-        return None
-    usual = int(Tcn().params.updates)
-    if updates < usual:
-        clock.notes.append(f"the network learnt in {updates} updates of {usual}, to keep the budget")
-    return TcnCandidate(data, truths, like, min(updates, usual))
+    if deadline.is_limited:
+        if deadline.left < TIMING_NETWORK * busyness:
+            notes.append("no network, to keep the time budget")
+            return None
+        possible = network_updates(data, like, WITH_NETWORK.network * deadline.left)
+        if possible < FEWEST_UPDATES:
+            notes.append(f"no network, to keep the time budget: there is time for about {possible:.0f} updates in each training only")
+            return None
+    return TcnCandidate(data, truths, like)
+
+
+def network_updates(data: Dataset, like: Model, seconds: float) -> float:
+    """Return how many updates each training of the network has, if two inner folds and the training on everything take so long."""
+    if seconds <= 0:
+        return 0.0
+    model = taking_after(like, Tcn(seed=like.seed))
+    model.keypoints = dict(data.keypoints)
+    each = NETWORK_OVERHEAD * model.time_update(data)
+    return FITTING * seconds / (2 + REFIT) / max(each, 1e-9)
 
 
 def _folds(data: Dataset, truths: Mapping[str, Annotation], n_folds: int) -> list[list[str]]:

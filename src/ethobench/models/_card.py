@@ -74,8 +74,8 @@ def _evaluation(told: Mapping[str, Any], untrained: Sequence[str] = ()) -> list[
     if not told:
         return ["It was not evaluated: `ethobench train` does so unless told not to."]
     head = [
-        f"Scores of suite `{told['suite']}` on recordings that it had not learnt from (cross-validated by {told['split']}), "
-        f"{_based_on(told)}:",
+        f"Scores of suite `{told['suite']}` on recordings that it had not learnt from "
+        f"(cross-validated by {told['split']}{_folds_done(told)}), {_based_on(told)}:",
         "",
     ]
     never = told.get("never_annotated", [])
@@ -99,6 +99,12 @@ def _based_on(told: Mapping[str, Any]) -> str:
     if "n" not in told:
         return "with intervals over individuals"
     return f"n = {told['n']} {told['unit']}; {told['reason'] or 'in brackets 95 % intervals'}"
+
+
+def _folds_done(told: Mapping[str, Any]) -> str:
+    """Say how many folds were done, where it was not all of them."""
+    done, planned = told.get("folds", 0), told.get("folds_planned", 0)
+    return f", {done} of {planned} folds for want of time" if done < planned else ""
 
 
 def _cell(value: float | None, between: tuple[float, float] | None) -> str:

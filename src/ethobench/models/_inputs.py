@@ -12,6 +12,7 @@ from ethobench.core import Annotation, Poses, Recording, Signals
 from ethobench.core.errors import MismatchError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
+from ethobench.features.cache import cached
 from ethobench.features.multiscale import Baseline, baseline_of
 from ethobench.models._base import Model, input_names
 from ethobench.models._clock import is_rate
@@ -47,7 +48,10 @@ class SignalModel(Model):
 
     def _baseline(self, recording: Recording) -> Baseline:
         known = recording.metadata.get(USUAL)
-        return known if isinstance(known, Baseline) else baseline_of(self._data(recording), self._rate(recording), keypoints=self.keypoints)
+        if isinstance(known, Baseline):
+            return known
+        data, rate = self._data(recording), self._rate(recording)
+        return cached("baseline", data, (rate, self.keypoints), lambda: baseline_of(data, rate, keypoints=self.keypoints))
 
     def _data(self, recording: Recording) -> Data:
         return known_signals(recording, self.inputs)

@@ -81,6 +81,7 @@ class NetworkModel(Model):
 
     Params = NetworkParams
     packages = PACKAGES
+    keeps_deadline = True
     progress: Callable[[Progress], None] | None = None
     history: History
     module: torch.nn.Module
@@ -122,7 +123,10 @@ class NetworkModel(Model):
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint) / CHECKPOINT,
             identity={**dataclasses.asdict(self.params), **identity},
             progress=self.progress,
+            deadline=self.deadline,
         )
+        if self.params.patience is None:
+            self.note_epochs(len(self.history.losses), self.params.epochs)
 
     def _held_out(self, data: Dataset) -> list[str]:
         """Return the recordings of the individuals that tell when to stop."""

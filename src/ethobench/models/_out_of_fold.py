@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind", bound="Model")
 N_FOLDS = 3
+AFTERWARDS = 2.0  # trainings' worth of time that is kept for choosing the decoder and for the training on everything
+DECODING = 0.25  # of the time that is left then, which choosing the decoder may take
 TRUTH = "truth"
 
 
@@ -35,8 +37,10 @@ def out_of_fold(model: Model, data: Dataset, truths: Mapping[str, Annotation], n
     told = replace(data, recordings=tuple(r.copy(annotations={_annotator(r): truths[r.id]}) for r in data))
     folds = inner_folds(told, truths, n_folds)
     found: dict[str, Prediction] = {}
-    for fold in sorted(set(folds.values())):
+    n_used = len({*folds.values()})
+    for place, fold in enumerate(sorted({*folds.values()})):
         fresh = taking_after(model, model.fresh())
+        fresh.deadline = model.deadline.share(1 / (n_used - place + AFTERWARDS))
         others = [recording.id for recording in told if folds.get(recording.id) != fold]
         fresh._fit(told.select(recordings=others), {name: truths[name] for name in others})
         found |= {name: fresh._predict(told[name]) for name, k in folds.items() if k == fold}
@@ -70,4 +74,4 @@ def choose_decoder(model: Model, data: Dataset, truths: Mapping[str, Annotation]
     told = out_of_fold(model, data, truths)
     if not told:
         return Decoder(), []
-    return fit_decoder(told, truths, metric=metric, groups=kept_together(data))
+    return fit_decoder(told, truths, metric=metric, groups=kept_together(data), deadline=model.deadline.share(DECODING))

@@ -57,6 +57,7 @@ class TrajectoryModel(Model):
 
     packages = PACKAGES
     Params = TrajectoryParams
+    keeps_deadline = True
     progress: Callable[[Progress], None] | None = None
     histories: list[History]
     style: str | None = None
@@ -116,8 +117,10 @@ class TrajectoryModel(Model):
                     checkpoint=None if self.checkpoint is None else Path(self.checkpoint) / CHECKPOINT.format(place or ""),
                     identity={**identity, "phase": place, "head_only": phase.head_only},
                     progress=self.progress,
+                    deadline=self.deadline.share(1 / (len(phases) - place)),
                 )
             )
+        self.note_epochs(sum(len(history.losses) for history in self.histories), sum(phase.epochs for phase in phases))
         self.module.freeze(False)
         self.module.to(choose_device()).eval()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,13 +14,16 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core import intervals as iv
+from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.folds import kept_together
+from ethobench.core.progress import part_of_progress
 from ethobench.learning.blending import Blend, fit_blend, weighted_mean
 from ethobench.learning.calibration import calibration_error, coverage_curve, frame_confidence, with_probabilities
 from ethobench.learning.decoding import Decoder, Trial, check_metric, fit_decoder
+from ethobench.metrics import score
 from ethobench.models._base import Model, load_model, register_model
-from ethobench.models._candidates import Clock, learnable, run_candidates
+from ethobench.models._candidates import JUDGED, REFIT, Candidate, learnable, run_candidates
 from ethobench.models._familiar import Familiar
 from ethobench.models._inputs import SignalModel, plain_keypoints, stated_keypoints
 from ethobench.models.boost import Boost
@@ -27,6 +31,10 @@ from ethobench.models.boost import Boost
 FACTS = "auto.json"
 DECODED = 300_000  # frames on which decoders are compared
 FEWEST_FRAMES = 4  # that are left of a short bout
+SEARCH_COST = 100.0  # times that scoring takes: what a search for a decoder costs that tries the most important ways
+DECODING = 0.1  # of the progress that choosing a decoder makes up
+REFIT_GRACE = 0.05  # of a limited time that each training on all recordings has in any case, since that is what comes out
+SCORING = 0.04  # of a limited time that is kept for scoring the candidates
 
 
 @dataclass(frozen=True)
@@ -39,8 +47,9 @@ class Params:
         What bouts are decoded for: ``"balanced"`` (mean of frame and bout F1), ``"f1"``, ``"bout_f1"``, or another figure of suite
         ``ethobench``.
     budget : float, optional
-        Seconds that training may take, about: if it runs short, there are fewer folds, the network learns for a shorter time, or
-        there are boosted trees only. Then what comes out depends on the speed of the machine; without a budget it does not.
+        Seconds that one `fit` may take, about: if they are too few, there are fewer folds, trees and decoders, the network trains for
+        a shorter time, or there are boosted trees only. Then what comes out depends on the speed of the machine; without a budget it
+        does not.
     unknown : float
         Frames whose most probable behaviour has a lower probability are left unobserved; 0 for none. Where behaviours overlap, frames
         that are less sure than this of any of them, of its presence or its absence.
@@ -70,6 +79,7 @@ class Auto(SignalModel):
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
     revision = 4
+    keeps_deadline = True
 
     parts: dict[str, Model]
     blend: Blend
@@ -82,10 +92,15 @@ class Auto(SignalModel):
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
         merged = learnable(data, {name: truth.without_subjects() for name, truth in truths.items()}, self.params.folds)
-        groups = kept_together(data)
-        clock = Clock(self.params.budget)
-        tried = run_candidates(data, truths, merged, self, clock, self.params.folds)
+        started, notes = time.perf_counter(), list[str]()
+        now = self.deadline.clock()
+        deadline = self.deadline.at(math.inf if self.params.budget is None else now + self.params.budget)
+        tried = run_candidates(data, truths, merged, self, deadline, notes, self.params.folds)
         candidates = [candidate for candidate in tried if not candidate.dropped]
+        if tried[0].recordings and len(tried[0].recordings) < len(data):  # there was no time for all of them
+            data = data.select(recordings=tried[0].recordings)
+            merged = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, self.params.folds)
+        groups = kept_together(data)
         seen = {name: truth for name, truth in merged.items() if iv.total(truth.observed.anywhere())}
         judged = {name: truth for name, truth in seen.items() if all(name in c.predictions for c in candidates)}
         said = {c.name: {name: c.predictions[name] for name in judged} for c in candidates}
@@ -94,16 +109,44 @@ class Auto(SignalModel):
         if judged:
             self.blend, joined = fit_blend(said, judged, groups)
             priors = self.blend.priors(data.ethogram)
-            self.decoder, trials = choose_decoder(joined, judged, self.params.metric, groups, priors)
+            refit = REFIT * sum(c.typical_seconds for c in candidates if self.blend.weights.get(c.name, 0) > 0)
+            limit = _without_scoring(deadline).before(refit)
+            with part_of_progress(JUDGED, JUDGED + DECODING):
+                self.decoder, trials = choose_decoder(joined, judged, self.params.metric, groups, priors, limit)
         elif candidates[0].predictions:
-            clock.notes.append("no behaviour was shown by two that could be compared: boosted trees, decoded frame by frame")
+            notes.append("no behaviour was shown by two that could be compared: boosted trees, decoded frame by frame")
         self.familiar = Familiar.of([self._baseline(recording) for recording in data])
-        self.parts = {c.name: c.learn_all() for c in candidates if self.blend.weights.get(c.name, 0) > 0}
+        self.parts = self._learn_all([c for c in candidates if self.blend.weights.get(c.name, 0) > 0], deadline)
         rows = [{**c.row(judged), "weight": self.blend.weights.get(c.name, 0.0)} for c in tried]
-        self.account = {"candidates": rows, "budget": clock.budget, "seconds": round(clock.elapsed, 1), "notes": clock.notes}
+        notes += [note for part in self.parts.values() for note in part.account.get("notes", [])]
+        seconds = round(time.perf_counter() - started, 1)
+        self.account = {"candidates": rows, "budget": self.params.budget, "seconds": seconds, "notes": notes}
         if judged:
             plain = {name: weighted_mean({c: own[name] for c, own in said.items()}, self.blend.weights) for name in judged}
             self.account |= _figures(plain, joined, judged, trials)
+
+    def preparation_seconds(self, data: Dataset) -> float:
+        """Estimate the seconds that computing the features of all recordings takes, by those of one of them."""
+        return Boost(seed=self.seed).preparation_seconds(data)
+
+    def prepare(self, data: Dataset, deadline: Deadline) -> None:
+        """Compute the features of recordings ahead of all trainings that share them, until a deadline."""
+        Boost(seed=self.seed).prepare(data, deadline)
+
+    def _learn_all(self, candidates: list[Candidate], deadline: Deadline) -> dict[str, Model]:
+        """Let candidates learn from all recordings, each for its share of the time left."""
+        parts = {}
+        limit = _without_scoring(deadline)
+        costs = [max(c.typical_seconds, 1e-9) for c in candidates]
+        for place, candidate in enumerate(candidates):
+            candidate.deadline = limit.share(costs[place] / sum(costs[place:]))
+            if deadline.is_limited and candidate.deadline.left < REFIT_GRACE * (deadline.end - deadline.start):
+                candidate.deadline = Deadline(REFIT_GRACE * (deadline.end - deadline.start), clock=deadline.clock)
+            start = JUDGED + DECODING + (1 - JUDGED - DECODING) * sum(costs[:place]) / sum(costs)
+            stop = JUDGED + DECODING + (1 - JUDGED - DECODING) * sum(costs[: place + 1]) / sum(costs)
+            with part_of_progress(start, stop, "all recordings"):
+                parts[candidate.name] = candidate.learn_all()
+        return parts
 
     def _predict(self, recording: Recording) -> Prediction:
         if self.ethogram is None:
@@ -160,16 +203,25 @@ def choose_decoder(
     metric: str,
     groups: Mapping[str, str],
     priors: Mapping[str, float],
+    deadline: Deadline | None = None,
 ) -> tuple[Decoder, list[Trial]]:
     """Choose how probabilities become bouts; where there are very many frames, on every n-th of them."""
     every = max(1, round(sum(p.n_frames for p in predictions.values()) / DECODED))
     lengths = np.concatenate([truth.stop - truth.start for truth in truths.values()])
     lengths = lengths[lengths > 0]  # but for point events
+    shortest = every
     if len(lengths):  # short bouts must still be seen
-        every = min(every, max(1, int(np.quantile(lengths, 0.1)) // FEWEST_FRAMES))
-    thin = {name: _thinned(prediction, truths[name], every) for name, prediction in predictions.items()}
-    said, true = {name: pair[0] for name, pair in thin.items()}, {name: pair[1] for name, pair in thin.items()}
-    decoder, trials = fit_decoder(said, true, metric=metric, groups=groups, priors=priors)
+        shortest = max(1, int(np.quantile(lengths, 0.1)) // FEWEST_FRAMES)
+        every = min(every, shortest)
+    said, true = _thinned_all(predictions, truths, every)
+    if deadline is not None and deadline.is_limited:
+        start = deadline.clock()
+        score({name: prediction.annotation for name, prediction in said.items()}, true, resamples=0, behaviors="all")
+        needed = SEARCH_COST * (deadline.clock() - start)
+        if needed > deadline.left and every < shortest:
+            every = max(every, min(shortest, math.ceil(every * needed / max(deadline.left, 1e-6))))
+            said, true = _thinned_all(predictions, truths, every)
+    decoder, trials = fit_decoder(said, true, metric=metric, groups=groups, priors=priors, deadline=deadline)
     return replace(decoder, trust=decoder.trust / every), trials  # as much evidence in a second, though there are more frames in it
 
 
@@ -185,6 +237,19 @@ def _figures(
         if trial.chosen:
             told["decoded"] = {"f1": round(trial.f1, 4), "bout_f1": round(trial.bout_f1, 4), "tried": len(trials)}
     return told
+
+
+def _without_scoring(deadline: Deadline) -> Deadline:
+    """Return a deadline that leaves time for scoring the candidates."""
+    return deadline.before(SCORING * (deadline.end - deadline.start)) if deadline.is_limited else deadline
+
+
+def _thinned_all(
+    predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], every: int
+) -> tuple[dict[str, Prediction], dict[str, Annotation]]:
+    """Take every n-th frame of predictions and of their truths."""
+    pairs = {name: _thinned(prediction, truths[name], every) for name, prediction in predictions.items()}
+    return {name: pair[0] for name, pair in pairs.items()}, {name: pair[1] for name, pair in pairs.items()}
 
 
 def _thinned(prediction: Prediction, truth: Annotation, every: int) -> tuple[Prediction, Annotation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.features.multiscale import signal_context
+from ethobench.features.cache import cached
+from ethobench.features.multiscale import Baseline, signal_context
 from ethobench.learning.augmentation import Layout
 from ethobench.learning.clips import exclusive_targets, make_clips, overlapping_targets
 from ethobench.learning.device import PACKAGES, choose_device, own_random_state
@@ -27,7 +29,7 @@ from ethobench.models._base import register_model
 from ethobench.models._familiar import Familiar
 from ethobench.models._inputs import SignalModel, between, held, plain_keypoints, stated_keypoints
 from ethobench.models._live import Live, LiveFrames, LiveNetwork, corners_of
-from ethobench.models._scaled import Scaling, read_inputs
+from ethobench.models._scaled import Inputs, Scaling, read_inputs
 
 if TYPE_CHECKING:
     import torch
@@ -96,6 +98,7 @@ class Tcn(SignalModel):
     packages = PACKAGES
     Params = Params
     grid = {"learning_rate": (0.01, 0.003, 0.001), "temper": (0.0, 0.5, 1.0)}  # noqa: RUF012
+    keeps_deadline = True
 
     module: torch.nn.Module
     scaling: Scaling | Preparation
@@ -121,15 +124,18 @@ class Tcn(SignalModel):
             self.module = self.build(len(layout.channels))
         updates = min(self.params.updates, self.params.passes * len(clips.values) / (window * self.params.batch))
         identity = {"model": self.name, "revision": self.revision, "data": clips.checksum, "window": window}
+        epochs = max(1, round(updates / UPDATES))
         self.history = train(
             self.module,
             steps,
             self._loss(clips.targets),
-            Training(max(1, round(updates / UPDATES)), self.params.learning_rate, weight_decay=1e-4, amsgrad=False, seed=self.seed),
+            Training(epochs, self.params.learning_rate, weight_decay=1e-4, amsgrad=False, seed=self.seed),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint) / CHECKPOINT,
             identity={**dataclasses.asdict(self.params), **identity},
             progress=self.progress,
+            deadline=self.deadline,
         )
+        self.note_epochs(len(self.history.losses), epochs)
 
     def _learn_inputs(self, data: Dataset) -> tuple[Layout, dict[str, NDArray[np.float32]]]:
         """Learn how inputs are scaled; return what they stand for, and those of each recording."""
@@ -141,9 +147,29 @@ class Tcn(SignalModel):
             return how.layout(), {name: own.read(0, len(own)) for name, own in opened.items()}
         usual = {recording.id: self._baseline(recording) for recording in data}
         self.familiar = Familiar.of(list(usual.values()))
-        read = {r.id: read_inputs(self._data(r), self._rate(r), usual[r.id], self.keypoints) for r in data}
+        read = {r.id: self._read_inputs(r, usual[r.id]) for r in data}
         scaling = self.scaling = Scaling.of(list(read.values()))
         return scaling.layout(), {name: scaling.apply(own) for name, own in read.items()}
+
+    def time_update(self, data: Dataset) -> float:
+        """Measure the seconds that an update of the network takes on this machine now, without computing any inputs."""
+        import torch
+
+        n_inputs = 2 * len(self._baseline(data.recordings[0]).names) + 1
+        window = self._window([recording.n_frames or 0 for recording in data])
+        seconds = []
+        with own_random_state(self.seed):
+            module = self.build(n_inputs).to(choose_device())
+            values = torch.zeros(self.params.batch, window, n_inputs, device=next(module.parameters()).device)
+            for _ in range(3):
+                start = time.perf_counter()
+                module(values).sum().backward()
+                seconds.append(time.perf_counter() - start)
+        return float(np.median(seconds))
+
+    def _read_inputs(self, recording: Recording, baseline: Baseline) -> Inputs:
+        data, rate = self._data(recording), self._rate(recording)
+        return cached("inputs", data, (rate, self.keypoints, baseline), lambda: read_inputs(data, rate, baseline, self.keypoints))
 
     def _loss(self, targets: NDArray[np.int16]) -> Any:
         if not self.exclusive:

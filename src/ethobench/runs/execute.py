@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import active_children
 from typing import IO
 
@@ -38,6 +38,8 @@ class Outcome:
         The best final result so far.
     keys : set of str
         Of all jobs that its plans asked for.
+    skipped : set of str
+        Keys of those that were not done because the run's control decided so.
     """
 
     done: int = 0
@@ -48,6 +50,30 @@ class Outcome:
     waiting: int = 0
     best: Result | None = None
     keys: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
+
+
+class StopRun(Exception):  # noqa: N818
+    """Raised by a `RunControl` to end a run at once."""
+
+
+class RunControl:
+    """Looks on while a run is under way; this one lets everything happen.
+
+    Attributes
+    ----------
+    one_at_a_time : bool
+        Whether each worker is handed its next job only after the last one, so that `admits` is asked as late as possible.
+    """
+
+    one_at_a_time: bool = False
+
+    def admits(self, job: Job, outcome: Outcome) -> bool:
+        """Return whether to start a job; one that is not started is among the outcome's `skipped`."""
+        return True
+
+    def look(self, under_way: list[Job], outcome: Outcome) -> None:
+        """Look at the jobs that are under way, about once a second; may raise `StopRun`."""
 
 
 Watch = Callable[[str, Outcome], None]
@@ -79,6 +105,8 @@ class Engine:
         Is handed a line and the outcome so far after every job.
     how : How, optional
         What workers must know; the run's name is filled in.
+    control : RunControl, optional
+        Looks on while jobs are done, decides which of them to start, and may end the run.
     """
 
     def __init__(
@@ -88,11 +116,13 @@ class Engine:
         workers: int | Callable[[], int],
         watch: Watch = lambda _, __: None,
         how: How | None = None,
+        control: RunControl | None = None,
     ) -> None:
         self.store, self.make_executor, self.watch = store, make_executor, watch
         self.workers = workers if callable(workers) else lambda: workers
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{socket.gethostname()}-{os.getpid()}"
-        self.how = How(name, how.keep, how.data) if how else How(name)
+        self.how = replace(how or How(), run=name)
+        self.control = control or RunControl()
         self.outcome = Outcome()
         self._queue: deque[Job] = deque()
         self._suspects: deque[Job] = deque()
@@ -118,6 +148,7 @@ class Engine:
                 try:
                     self._submit(executor)
                     self._collect()
+                    self.control.look([job for future, job in self._under_way.items() if not future.done()], self.outcome)
                 except BrokenExecutor:
                     executor.shutdown(wait=True)
                     self._bury()
@@ -125,6 +156,8 @@ class Engine:
         except KeyboardInterrupt:
             self._stop()
             raise
+        except StopRun:
+            self._abandon()
         finally:
             for future in self._under_way:
                 future.cancel()
@@ -147,6 +180,16 @@ class Engine:
         except KeyboardInterrupt:
             for process in active_children():
                 process.kill()
+
+    def _abandon(self) -> None:
+        """End jobs that are under way at once; nothing of them is kept, and the rest is not begun."""
+        for future in self._under_way:
+            future.cancel()
+        for process in active_children():
+            process.kill()
+        unfinished = [*self._under_way.values(), *self._queue, *self._suspects]
+        self.outcome.skipped |= {job.key for job in unfinished if not self.store.has(job.key)}
+        self._under_way = {}
 
     def _advance(self, plan: Plan, results: list[Result] | None = None) -> None:
         """Ask a plan for its next jobs until some of them need a worker."""
@@ -198,9 +241,12 @@ class Engine:
             if self._under_way:
                 return
             self._hand_over(executor, self._suspects)
-        most = 2 * max(1, self.workers())
+        most = (1 if self.control.one_at_a_time else 2) * max(1, self.workers())
         while self._queue and len(self._under_way) < most:
-            self._hand_over(executor, self._queue)
+            if self.control.admits(self._queue[0], self.outcome):
+                self._hand_over(executor, self._queue)
+            else:
+                self.outcome.skipped.add(self._queue.popleft().key)
 
     def _hand_over(self, executor: Executor, jobs: deque[Job]) -> None:
         future = executor.submit(perform, jobs[0].to_dict(), str(self.store.root), self.how)

@@ -11,21 +11,29 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ethobench.core import Dataset, Prediction, Recording
+from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.progress import listening, part_of_progress, report
+from ethobench.features.cache import feature_cache
 from ethobench.runs.claims import LEASE, StoreError
 from ethobench.runs.plan import Job
 from ethobench.runs.store import Store
 
+if TYPE_CHECKING:
+    from ethobench.models import Model
+
 DONE, BUSY, FAILED = "done", "busy", "failed"
 KEEPABLE = ("probabilities", "model")
 MOST_DEATHS = 3
+FITTING = 0.78  # of the time for a job; the rest is for predicting and scoring
 
 
 class DiedTooOften(EthobenchError):  # noqa: N818
@@ -44,11 +52,21 @@ class How:
         What to store besides the bouts.
     data : str
         Where named datasets lie, for workers whose own environment does not tell.
+    deadlines : mapping of str to float
+        By when jobs should be done, by key, on the clock `time.monotonic`: only for workers on the machine of the run. Jobs whose
+        results depend on it have it in their key as `Job.budget`.
+    features : str
+        Folder where features are kept for other jobs (`feature_cache`); none unless given.
+    prepare_until : float
+        Until when, on the same clock, workers compute features of all recordings together before their first training.
     """
 
     run: str = ""
     keep: tuple[str, ...] = ()
     data: str = ""
+    deadlines: Mapping[str, float] = field(default_factory=dict)
+    features: str = ""
+    prepare_until: float = 0.0
 
 
 def perform(plain: Mapping[str, Any], root: str, how: How | None = None) -> tuple[str, str]:
@@ -89,7 +107,8 @@ def perform(plain: Mapping[str, Any], root: str, how: How | None = None) -> tupl
             raise DiedTooOften(f"its worker died {deaths} times")
         if how.data and "ETHOBENCH_DATA" not in os.environ and Path(how.data).is_dir():
             os.environ["ETHOBENCH_DATA"] = how.data
-        _work(job, store, how)
+        with listening(ProgressFile(store.progress_file(job.key))), feature_cache(how.features or None):
+            _work(job, store, how)
     except StoreError:
         raise
     except Exception as error:
@@ -100,7 +119,34 @@ def perform(plain: Mapping[str, Any], root: str, how: How | None = None) -> tupl
         stop.set()
         keeper.join()
         store.claims.release(job.key)
+        store.progress_file(job.key).unlink(missing_ok=True)
     return DONE, ""
+
+
+class ProgressFile:
+    """A listener to progress that keeps the latest report in a small file, for the run to read.
+
+    Parameters
+    ----------
+    path : Path
+        Written at most once in `every` seconds, and not at all by jobs that are done sooner.
+    every : float
+    """
+
+    def __init__(self, path: Path, every: float = 1.0) -> None:
+        self.path, self.every = path, every
+        self._written = time.monotonic()
+
+    def __call__(self, stage: str, fraction: float) -> None:
+        """Keep a report, unless the last one is recent."""
+        now = time.monotonic()
+        if now - self._written < self.every:
+            return
+        self._written = now
+        with suppress(OSError):  # a full disk must not end a training
+            temporary = self.path.with_suffix(f".{os.getpid()}")
+            temporary.write_text(json.dumps({"stage": stage, "fraction": fraction}), encoding="utf-8")
+            temporary.replace(self.path)
 
 
 def _work(job: Job, store: Store, how: How) -> None:
@@ -112,25 +158,19 @@ def _work(job: Job, store: Store, how: How) -> None:
     log, timing, mark = io.StringIO(), {}, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        place = job.source or job.dataset, json.dumps(dict(job.options), sort_keys=True)
-        data = _load(*place)
-        if job.version and data.version != job.version:
-            _load.cache_clear()  # the data may have changed since this worker read them
-            data = _load(*place)
-        if job.version and data.version != job.version:
-            raise MismatchError(f"{job.dataset} has changed since the job was planned (version {data.version}, not {job.version})")
-        if job.behaviors:
-            data = data.select(behaviors=job.behaviors)
+        report("reading", 0.0)
+        data = _data_of(job)
         timing["load"] = time.perf_counter() - mark
         mark = time.perf_counter()
         model = create_model(job.model, seed=job.seed, **{**job.params, **_beginning(job, store)})
         model.checkpoint = store.root / "checkpoints" / job.key
-        model.fit(data.select(recordings=job.train), annotator=job.teacher or job.annotator)
+        _fit(model, data, job, how)
         model.style = job.annotator if job.teacher else None
         timing["fit"] = time.perf_counter() - mark
         mark = time.perf_counter()
-        predictions = {name: model.predict(data[name]) for name in job.test}
+        predictions = _predict(model, data, job.test)
         timing["predict"] = time.perf_counter() - mark
+        report("scoring", 0.99)
         mark = time.perf_counter()
         tested = data.select(recordings=job.test)
         scores = {name: score(predictions, tested, suite=name, annotator=job.annotator, resamples=0) for name in job.suites}
@@ -160,6 +200,37 @@ def _work(job: Job, store: Store, how: How) -> None:
 
     store.finish(job, fill)
     shutil.rmtree(model.checkpoint, ignore_errors=True)
+
+
+def _data_of(job: Job) -> Dataset:
+    """Load the dataset of a job, in the version that the job was planned with."""
+    source = job.source or job.dataset, json.dumps(dict(job.options), sort_keys=True)
+    data = _load(*source)
+    if job.version and data.version != job.version:
+        _load.cache_clear()  # the data may have changed since this worker read them
+        data = _load(*source)
+    if job.version and data.version != job.version:
+        raise MismatchError(f"{job.dataset} has changed since the job was planned (version {data.version}, not {job.version})")
+    return data.select(behaviors=job.behaviors) if job.behaviors else data
+
+
+def _fit(model: Model, data: Dataset, job: Job, how: How) -> None:
+    """Train on the job's training recordings, by the job's deadline if there is one."""
+    if how.prepare_until > time.monotonic():
+        with part_of_progress(0.0, 0.0):
+            model.prepare(data, Deadline().at(how.prepare_until))
+    if job.key in how.deadlines:
+        model.deadline = Deadline().at(how.deadlines[job.key]).share(FITTING)
+    with part_of_progress(0.0, FITTING):
+        model.fit(data.select(recordings=job.train), annotator=job.teacher or job.annotator)
+
+
+def _predict(model: Model, data: Dataset, names: Sequence[str]) -> dict[str, Prediction]:
+    predictions = {}
+    for place, name in enumerate(names):
+        report("predicting", FITTING + (1 - FITTING) * place / len(names))
+        predictions[name] = model.predict(data[name])
+    return predictions
 
 
 def _beginning(job: Job, store: Store) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from ethobench.runs.claims import StoreError
 
-LATER = ("behaviors", "teacher", "begin_with", "digest", "keep")
+LATER = ("behaviors", "teacher", "begin_with", "digest", "keep", "budget")
 """Part of a job's key only where they are set, so that jobs from before there were such fields keep theirs."""
 
 
@@ -55,6 +55,9 @@ class Job:
         Hash of files that hyper-parameters name, so that other files make another job (`digest_of`).
     keep : tuple of {"model"}
         What later jobs need of this one.
+    budget : float
+        Seconds that the command may take for which the job is done, where the model keeps deadlines; 0 for no limit. What the job
+        learns then depends on the speed of the machine.
     source : str
         What `load_dataset` takes where that is not the dataset's name: the path of your own. No part of the key.
     """
@@ -79,6 +82,7 @@ class Job:
     begin_with: str = ""
     digest: str = ""
     keep: tuple[str, ...] = ()
+    budget: float = 0.0
     source: str = ""
 
     def to_dict(self) -> dict[str, Any]:

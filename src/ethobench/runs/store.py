@@ -64,6 +64,18 @@ class Store:
         """Return where a finished job lies or would lie."""
         return self.root / "jobs" / key[:2] / key
 
+    def progress_file(self, key: str) -> Path:
+        """Return where a worker keeps how far it is with a job."""
+        return self.root / "tmp" / f"{key}.progress"
+
+    def progress(self, key: str) -> tuple[str, float] | None:
+        """Return the stage of a job under way, and the part of it that is done, from 0 to 1; None if nothing was reported yet."""
+        try:
+            found = from_json(self.progress_file(key).read_bytes())
+            return str(found["stage"]), float(found["fraction"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
     def has(self, key: str) -> bool:
         """Whether a job is finished."""
         return os.path.isdir(os.path.join(self.root, "jobs", key[:2], key))  # noqa: PTH112, PTH118 - asked for every job

@@ -76,11 +76,16 @@ def process_pool(workers: int) -> Executor:
 
 
 def _set_up(threads: int) -> None:
-    """Set a worker up: numerical libraries must not take all cores in every process (those already loaded are told so)."""
-    from threadpoolctl import threadpool_limits
-
+    """Set a worker up: numerical libraries must not take all cores in every process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run as a whole to act on
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    limit_threads(threads)
+
+
+def limit_threads(threads: int) -> None:
+    """Limit the threads of numerical libraries in this process, those already loaded and those to come."""
+    from threadpoolctl import threadpool_limits
+
     threadpool_limits(threads)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
         os.environ[name] = str(threads)

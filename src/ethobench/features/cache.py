@@ -1,0 +1,107 @@
+"""Features that are computed once for all trainings of a command.
+
+Cross-validation trains several times on almost the same recordings. Inside `feature_cache`, what is computed from a recording's signals
+alone is kept in a temporary folder that all processes of the command share. It is found by the content of the signals, so results are
+the same with and without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ethobench.core import Signals
+from ethobench.core.recording import Data
+
+MOST_BYTES = 4 << 30
+_folder: ContextVar[Path | None] = ContextVar("feature_cache", default=None)
+Value = TypeVar("Value")
+
+
+@contextmanager
+def feature_cache(folder: str | Path | None) -> Iterator[None]:
+    """Keep computed features in a folder while inside.
+
+    Parameters
+    ----------
+    folder : path or None
+        Private to the command, and removed by whoever made it: its files are pickles. None for no cache.
+    """
+    token = _folder.set(None if folder is None else Path(folder))
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def cache_folder() -> Path | None:
+    """Return where features are kept; None outside of `feature_cache`."""
+    return _folder.get()
+
+
+def cached(kind: str, data: Data, settings: Any, compute: Callable[[], Value]) -> Value:
+    """Return what was computed before from the same signals, or compute it.
+
+    Parameters
+    ----------
+    kind : str
+        What is computed.
+    data : Signals or Poses
+    settings : object
+        Everything else that the result depends on; told apart by its `repr`.
+    compute : callable
+    """
+    folder = _folder.get()
+    if folder is None:
+        return compute()
+    path = folder / f"{kind}-{_digest(data, settings)}"
+    with suppress(FileNotFoundError):
+        return pickle.loads(path.read_bytes())  # type: ignore[no-any-return]  # noqa: S301 - written by this command
+    value = compute()
+    _write(path, pickle.dumps(value, protocol=5))
+    return value
+
+
+def keep(kind: str, data: Data, settings: Any, compute: Callable[[], Any]) -> None:
+    """Compute and keep something, unless that was done before; as `cached`, but nothing is read."""
+    folder = _folder.get()
+    if folder is not None and not (folder / f"{kind}-{_digest(data, settings)}").exists():
+        cached(kind, data, settings, compute)
+
+
+def _digest(data: Data, settings: Any) -> str:
+    digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
+    names: tuple[str, ...]
+    arrays: list[np.ndarray]
+    if isinstance(data, Signals):
+        names, arrays = data.channels, [data.values]
+    else:
+        names, arrays = (*data.individuals, *data.keypoints), [data.positions, data.confidence]
+    digest.update(repr((names, data.rate, [(array.shape, str(array.dtype)) for array in arrays])).encode())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that appears whole; none where the cache is full or the disk is."""
+    if sum(entry.stat().st_size for entry in os.scandir(path.parent)) + len(content) > MOST_BYTES:
+        return
+    with suppress(OSError):
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(name).replace(path)
+        finally:
+            with suppress(FileNotFoundError):
+                Path(name).unlink()

@@ -1,0 +1,57 @@
+"""Deadlines and progress: what is left, who gets which share, and what listeners hear."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from tests.clock import Clock
+
+from ethobench.core.deadline import Deadline, format_seconds, parse_seconds
+from ethobench.core.errors import EthobenchError
+from ethobench.core.progress import listening, part_of_progress, report
+
+
+def test_time_passes_and_is_shared_out():
+    clock = Clock()
+    deadline = Deadline(100, clock=clock)
+    clock.now += 20
+    half, early = deadline.share(0.5), deadline.before(30)
+    assert (deadline.elapsed, deadline.left, half.left, early.left) == (20, 80, 40, 50)
+    clock.now += 20
+    assert (half.used, half.left, deadline.used) == (0.5, 20, 0.4)
+    assert deadline.at(math.inf).end == deadline.end  # a part never ends later than the whole
+    clock.now += 100
+    assert deadline.is_over
+    assert deadline.left == -40
+    assert deadline.share(0.5).is_over
+
+
+def test_without_a_limit_nothing_ever_ends():
+    deadline = Deadline()
+    for each in (deadline, deadline.share(0.1), deadline.before(1000)):
+        assert not each.is_limited
+        assert not each.is_over
+        assert (each.left, each.used) == (math.inf, 0.0)
+
+
+def test_durations_are_read_and_written():
+    assert [parse_seconds(text) for text in ("90s", "10m", "1.5h", "1h30m", " 2m ")] == [90, 600, 5400, 5400, 120]
+    for wrong in ("", "10", "m", "10 min", "-5m", "0s", "1m30", "1d"):
+        with pytest.raises(EthobenchError, match="is not a duration"):
+            parse_seconds(wrong)
+    assert [format_seconds(s) for s in (-3, 0.4, 59.6, 61, 3599.7, 5400)] == ["0 s", "0 s", "1 min", "1 min 1 s", "1 h", "1 h 30 min"]
+
+
+def test_parts_report_to_the_whole():
+    report("to nobody", 0.5)
+    heard = []
+    with listening(lambda stage, fraction: heard.append((stage, round(fraction, 3)))):
+        report("features", 0.1)
+        with part_of_progress(0.2, 0.6, "fold 1"):
+            report("trees", 0.5)
+            with part_of_progress(0.5, 1.0):
+                report("network", 2.0)
+        report("scoring", 0.9)
+    report("to nobody", 1.0)
+    assert heard == [("features", 0.1), ("fold 1: trees", 0.4), ("fold 1: network", 0.6), ("scoring", 0.9)]
