@@ -62,7 +62,7 @@ class Mabe2025(Format):
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, labeled: Labeled = None) -> list[Recording]:
         columns, places = _columns(path)
         clock, notes = frames_rate(rate)
-        extra = [name for name in columns if name not in KNOWN]
+        extra = [name for name in columns if name and name not in KNOWN]
         if extra:
             notes.append(Note(f"columns not understood and left out: {', '.join(extra)}"))
         tables: dict[str, BoutRows] = {} if "video_id" in columns else {path.stem: BoutRows(path)}
