@@ -173,7 +173,7 @@ def check_zip(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(info.file_size for info in archive.infolist())
-    except (zipfile.BadZipFile, OSError) as error:
+    except Exception as error:  # zipfile raises many kinds for damaged archives
         raise FormatError(path, f"the file is damaged or no zip archive ({error})") from None
     if size > MAX_UNZIPPED or size > MAX_RATIO * max(path.stat().st_size, 10_000):
         raise FormatError(path, f"refused: its {path.stat().st_size:,} bytes would unpack to {size:,}")

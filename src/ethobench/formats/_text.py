@@ -79,15 +79,12 @@ class Head:
 
     @cached_property
     def sheet(self) -> list[list[str]]:
-        """The rows of the first sheet of an XLSX file; none if it is no such file or not sound."""
+        """The rows of the first sheet of an XLSX file; none if it is no such file, a `FormatError` if it is damaged."""
         from ethobench.formats._tables import read_sheet
 
         if not self.is_zip or self.path.suffix.lower() not in (".xlsx", ".xlsm"):
             return []
-        try:
-            return read_sheet(self.path)
-        except FormatError:
-            return []
+        return read_sheet(self.path)
 
     @property
     def is_hdf5(self) -> bool:

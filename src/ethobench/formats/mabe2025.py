@@ -51,13 +51,9 @@ class Mabe2025(Format):
     def sniff(self, path: Path, head: Head) -> float:
         if not head.raw.startswith(PARQUET):
             return 0.95 if {*COLUMNS} <= {*head.header} else 0.0
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        try:
-            return 0.95 if {*COLUMNS} <= {*pq.read_schema(path).names} else 0.0
-        except (pa.ArrowException, OSError, ValueError):
-            return 0.0
+        return 0.95 if {*COLUMNS} <= {*pq.read_schema(path).names} else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, labeled: Labeled = None) -> list[Recording]:
         columns, places = _columns(path)

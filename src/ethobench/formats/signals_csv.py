@@ -73,10 +73,7 @@ def _sniff_parquet(path: Path) -> float:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError):
-        return 0.0
+    schema = pq.read_schema(path)
     kinds = [field.type for field in schema if field.name.strip().lower() not in (*CLOCKS, *COUNTERS)]
     numbers = [pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in kinds]
     return 0.3 if kinds and all(numbers) and any(map(pa.types.is_floating, kinds)) else 0.0
