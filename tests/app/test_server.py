@@ -15,7 +15,7 @@ from ethobench.app.opening import open_project
 from ethobench.app.security import new_token
 from ethobench.app.server import static_files
 from ethobench.core.errors import ReadWarning
-from ethobench.formats import formats
+from ethobench.formats import formats, read_quietly
 
 pytestmark = pytest.mark.slow
 
@@ -210,6 +210,17 @@ def test_corrections_over_the_wire(client, lab):
     assert "no correction" in client.post("recordings/0/edit", {"track": "anna", "revision": 0, "edits": edits}, 400)["error"]
     assert "already an annotator" in client.post("recordings/1/start", {"name": "anna"}, 400)["error"]
     assert sorted(p.name for p in (lab / "corrections").iterdir()) == ["m1.zoe.csv", "recordings.csv"]
+
+
+@pytest.mark.parametrize("subject", ["a\rb", "a\0", "\ud800", "a\nb", " a"])
+def test_names_that_files_cannot_hold_are_refused(client, lab, subject):
+    client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
+    before = (lab / "corrections" / "m1.zoe.csv").read_bytes()
+    edits = [{"kind": "mark", "start": 0, "stop": 20, "behavior": "groom", "subject": subject}]
+    told = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 400)
+    assert "which files cannot hold" in told["error"]
+    assert (lab / "corrections" / "m1.zoe.csv").read_bytes() == before
+    assert read_quietly(lab / "corrections" / "m1.zoe.csv")[0].annotations["zoe"].subjects == ()
 
 
 def test_changes_must_be_json_from_our_page(client, lab):

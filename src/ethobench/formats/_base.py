@@ -33,6 +33,8 @@ class Format:
         Whether one file can hold several recordings.
     annotators : bool
         Whether one file can hold several annotators of a recording.
+    names_behaviors : bool
+        Whether files hold the names of behaviors, not only their numbers.
     """
 
     name: str = ""
@@ -42,6 +44,7 @@ class Format:
     keeps: ClassVar[tuple[str, ...]] = ()
     several: ClassVar[bool] = False
     annotators: ClassVar[bool] = False
+    names_behaviors: ClassVar[bool] = True
 
     def sniff(self, path: Path, head: Head) -> float:
         """Return how sure we are that `path` is of this format: 0 = it is not, 1 = it says so itself.

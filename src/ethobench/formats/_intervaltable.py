@@ -68,6 +68,16 @@ def plain(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
+def is_no_label(name: str) -> bool:
+    """Tell whether a cell of behaviors names none: blank, or a tool's placeholder."""
+    return not name.strip() or plain(name) in {plain(word) for word in NO_LABEL if word}
+
+
+def is_marker(name: str) -> bool:
+    """Tell whether a cell of behaviors marks the beginning or the end of what was observed."""
+    return plain(name) == MARKER
+
+
 def find_columns(header: Sequence[str]) -> dict[str, str]:
     """Guess which column is what; "unit" tells what times are in."""
     known = {plain(name): name for name in reversed(header)}
@@ -146,9 +156,9 @@ class IntervalRows:
             if drop is not None and name in drop:
                 self.kind[row] = "drop"
                 dropped[name] = dropped.get(name, 0) + 1
-            elif (plain(name) == MARKER) if markers is None else (name in markers):
+            elif is_marker(name) if markers is None else (name in markers):
                 self.kind[row] = "marker"
-            elif plain(name) in NO_LABEL:
+            elif is_no_label(name):
                 self.kind[row] = "unlabelled"
         if dropped:
             self.notes.append(Note("dropped as asked: " + ", ".join(f"{name!r} ({n} rows)" for name, n in dropped.items())))

@@ -17,6 +17,7 @@ import numpy as np
 from ethobench.core import Annotation, ClockOrigin, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
 from ethobench.formats._base import Format, formats
+from ethobench.formats._recording_text import check_read_back, check_recordings, repair_recordings
 from ethobench.formats._text import Head
 
 SURE = 0.05
@@ -110,6 +111,7 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
         raise
     except Exception as error:
         raise FormatError(path, f"could not be read as {reader.title} ({type(error).__name__}: {error})") from error
+    repair_recordings(recordings)
     if options.get("rate") is not None:
         for recording in recordings:
             recording.clock_origin = ClockOrigin.GIVEN
@@ -209,6 +211,7 @@ def write_recordings(
     _check_options(writer, writer.write, options)
     if len(recordings) != 1 and not writer.several:
         raise EthobenchError(f"a {writer.title} file holds one recording, not {len(recordings)}; write one file for each")
+    check_recordings(recordings)
     notes: list[Note] = []
     for recording in recordings:
         if len(recording.annotations) > 1 and not writer.annotators and "annotations" in writer.contents:
@@ -218,6 +221,7 @@ def write_recordings(
     try:
         with appearing(path) as temporary:
             notes += writer.write(recordings, temporary, **options)
+            check_read_back(writer, temporary, recordings)
     except (EthobenchError, OSError, MemoryError):
         raise
     except Exception as error:

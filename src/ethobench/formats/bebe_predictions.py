@@ -25,6 +25,7 @@ class BebePredictions(Format):
     title = "BEBE predictions"
     suffixes = (".bebe.csv",)
     keeps = ("length", "observed")
+    names_behaviors = False
 
     def sniff(self, path: Path, head: Head) -> float:
         if path.parent.name != "predictions" and not path.name.endswith(self.suffixes):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ethobench.core import Annotation, ClockOrigin, Recording
-from ethobench.core.errors import Note
+from ethobench.core.errors import EthobenchError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _intervaltable as table_of
 from ethobench.formats._base import Format, pick_entry, register_format
@@ -87,6 +87,9 @@ class IntervalTable(Format):
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         annotations = [(r.id, name, a) for r in recordings for name, a in r.annotations.items()]
+        for name in dict.fromkeys(name for *_, a in annotations for name in a.ethogram.names):
+            if table_of.is_no_label(name) or table_of.is_marker(name):
+                raise EthobenchError(f"in an {self.title} {name!r} does not name a behavior, so it would be lost; rename it")
         used = {
             "recording": True,
             "rater": any(name != DEFAULT_ANNOTATOR for _, name, _ in annotations),

@@ -178,7 +178,7 @@ def _layout(path: Path) -> _Layout:
     source = _wide_tables.plain_source(path, delimiter, encoding)
     with io.BytesIO(source) if isinstance(source, bytes) else path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if line.count(delimiter.encode()) >= width:
+            if line.count(delimiter.encode()) >= width and b'"' not in line:
                 raise FormatError(path, f"more cells than the header's {width}", f"row {number}")
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
