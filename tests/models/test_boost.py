@@ -15,7 +15,7 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.observed import Track
 from ethobench.features.cache import feature_cache
-from ethobench.models import _base
+from ethobench.models import _base, _default
 from ethobench.models._inputs import between, in_order
 from ethobench.models._thinned import choose_rows, row_weights
 
@@ -152,8 +152,9 @@ def test_nothing_saved_is_a_program(tmp_path):
 
 @pytest.mark.parametrize(("name", "extra"), [("boost", "boost"), ("auto", "boost"), ("tcn", "nn"), ("crnn", "nn"), ("conv1d", "nn")])
 def test_without_its_packages_a_model_says_what_to_install(monkeypatch, name, extra):
-    monkeypatch.setattr(_base, "find_spec", lambda package: None)
-    with pytest.raises(EthobenchError, match=rf"model {name!r} needs .*pip install ethobench\[{extra}\]"):
+    for module in (_base, _default):
+        monkeypatch.setattr(module, "find_spec", lambda package: None)
+    with pytest.raises(EthobenchError, match=rf'model {name!r} needs .*pip install "ethobench\[{extra}\]"'):
         eb.create_model(name)
 
 
