@@ -22,6 +22,7 @@ from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Predi
 from ethobench.core import intervals as iv
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.folders import check_folder
 from ethobench.core.lengths import fit_length
 from ethobench.core.occurrence import Occurrence
 from ethobench.core.registry import Registry
@@ -41,6 +42,7 @@ from ethobench.models._skeleton import as_known
 from ethobench.models._styles import by_annotator
 from ethobench.models.held_out import OUT_OF_FOLD, OutOfFoldPredictions, Predicted, write_predictions
 from ethobench.models.missing_input import MAX_GAP_SECONDS, RequiredInput, input_present
+from ethobench.models.network_use import Consent, NetworkUse
 from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
 
 PIECE = 1_000_000
@@ -101,6 +103,11 @@ class Model:
     out_of_fold : mapping of recording id to Prediction or Annotation
         What the cross-validation of `ethobench train` predicts of the training recordings, by models that had not seen them;
         `predict` gives the answer of this model instead, which did see them.
+    external_params : tuple of str
+        Hyper-parameters that refer to something outside the folder of a saved model and are used to predict: addresses, names of
+        environment variables, paths. They are never taken from the folder; whoever loads the model states them.
+    allow_network : bool
+        Whether it may send data over the network. False for a model from a folder, unless `load_model` was told otherwise.
     """
 
     name: ClassVar[str] = ""
@@ -112,6 +119,8 @@ class Model:
     packages: ClassVar[Mapping[str, str]] = {}
     keeps_deadline: ClassVar[bool] = False
     exclusive: bool = True
+    external_params: ClassVar[tuple[str, ...]] = ()
+    allow_network: bool = True
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
         known = [f.name for f in dataclasses.fields(self.Params)]
@@ -265,6 +274,10 @@ class Model:
         if recording.signals is None:
             return np.ones(recording.n_frames or 0, dtype=bool)
         return self.required_input.met(self._input_present(recording))
+
+    def network_use(self) -> NetworkUse | None:
+        """Return what predicting sends over the network, and where to; None for a model that sends nothing."""
+        return None
 
     def stream(self) -> Live:
         """Follow along frame by frame, where the model looks at nothing to come."""
@@ -432,7 +445,7 @@ class Model:
         """Read what `_save` wrote."""
 
 
-HELPERS = ("audit", "held_out", "missing_input", "provenance")
+HELPERS = ("audit", "held_out", "missing_input", "network_use", "provenance")
 models: Registry[type[Model]] = Registry("model", "ethobench.models", HELPERS, classes=True)
 register_model = models.register
 
@@ -461,16 +474,35 @@ def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -
     return kind(seed=seed, decode=decode, **params)
 
 
-def load_model(path: str | Path) -> Model:
-    """Load a model that was saved."""
+def load_model(path: str | Path, *, allow_network: bool = False, **external: str) -> Model:
+    """Load a saved model. A folder from elsewhere can neither send data nor have files outside it read.
+
+    Parameters
+    ----------
+    path : path
+        The folder. Links that lead out of it are refused.
+    allow_network : bool
+        Whether the model may contact the provider that it names (model ``mllm``); `Model.network_use` tells whom.
+    **external : str
+        Settings that are never taken from the folder: for model ``mllm`` ``base_url``, ``key_variable``, ``answers`` and ``address``.
+
+    Raises
+    ------
+    FormatError
+        If the folder holds no saved model, or a damaged one.
+    ConsentError
+        If the folder has one of the external settings and it is not stated here.
+    """
     from ethobench.formats._text import read_json
 
     path = Path(path)
     if not (path / CARD).is_file():
         raise FormatError(path, f"this is no saved model: it has no {CARD}")
+    check_folder(path)
     card = read_json(path / CARD)
     try:
         params = {key: tuple(value) if isinstance(value, list) else value for key, value in card["params"].items()}
+        params = Consent(allow_network, external).apply(path, params, models[card["model"]].external_params)
         model = create_model(card["model"], seed=card["seed"], decode=card.get("decode", ""), **params)
         model.ethogram = Ethogram([Behavior(**b) for b in card["behaviors"]], card["background"])
         model.rate, model.inputs, model.trained_on = card["rate"], tuple(card["inputs"]), card["trained_on"]
@@ -485,6 +517,7 @@ def load_model(path: str | Path) -> Model:
         raise FormatError(
             path / CARD, f"saved by revision {card['revision']} of {model.name!r}, this one is {model.revision}; train it again"
         )
+    model.allow_network = allow_network
     model._load(path)
     model.training = TrainingData.read(path)
     model.out_of_fold = OutOfFoldPredictions(path / OUT_OF_FOLD, model.ethogram)
