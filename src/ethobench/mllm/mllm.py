@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import shutil
 import warnings
 from collections.abc import Collection, Mapping
@@ -302,4 +303,7 @@ def _plain(clip: Clip) -> dict[str, Any]:
 
 def _example(fields: Mapping[str, Any], clip: Clip | None) -> Example:
     segments = tuple((float(a), float(b), str(name)) for a, b, name in fields["segments"])
-    return Example(segments, fields["duration"], clip, fields["behavior"])
+    duration = float(fields["duration"])
+    if not all(0 <= a <= b < math.inf for a, b, _ in segments) or not 0 <= duration < math.inf:
+        raise ValueError("a worked example has times that are no seconds")
+    return Example(segments, duration, clip, str(fields["behavior"]))

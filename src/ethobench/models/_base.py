@@ -30,7 +30,7 @@ from ethobench.core.signals import Keypoint
 from ethobench.features._gaps import gap_frames
 from ethobench.learning.decoding import Decoder, check_metric
 from ethobench.metrics import consensus
-from ethobench.models._card import CARD, WORDS, digest_files, in_words
+from ethobench.models._card import CARD, WORDS, check_files, digest_files, hash_files, in_words
 from ethobench.models._checked import checked
 from ethobench.models._clock import at_rate, back_at_rate, is_rate
 from ethobench.models._default import install_command
@@ -42,10 +42,11 @@ from ethobench.models._skeleton import as_known
 from ethobench.models._styles import by_annotator
 from ethobench.models.held_out import OUT_OF_FOLD, OutOfFoldPredictions, Predicted, write_predictions
 from ethobench.models.missing_input import MAX_GAP_SECONDS, RequiredInput, input_present
-from ethobench.models.network_use import Consent, NetworkUse
+from ethobench.models.network_use import Consent, ConsentError, NetworkUse
 from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
 
 PIECE = 1_000_000
+HIGHEST_RATE = 100_000.0  # Hz; a damaged card could otherwise have recordings resampled to any length
 CONSENSUS, ALL = "consensus", "all"
 
 
@@ -382,7 +383,7 @@ class Model:
                 self.training.write(temporary)
             if self.out_of_fold:
                 write_predictions(temporary / OUT_OF_FOLD, self.out_of_fold, self.name)
-            card = {**self._card(), "digest": digest_files(temporary)}
+            card = {**self._card(), "digest": digest_files(temporary), "files": hash_files(temporary)}
             (temporary / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
             (temporary / WORDS).write_text(in_words(card), encoding="utf-8")
             os.chmod(temporary, 0o755)  # noqa: PTH101, S103 - mkdtemp's own mode would hide it from colleagues
@@ -500,30 +501,61 @@ def load_model(path: str | Path, *, allow_network: bool = False, **external: str
         raise FormatError(path, f"this is no saved model: it has no {CARD}")
     check_folder(path)
     card = read_json(path / CARD)
+    if not isinstance(card, dict):
+        raise FormatError(path / CARD, "the model's card is damaged")
+    check_files(path, card)  # before any of them is parsed
+    model = _model_of_card(path, card, Consent(allow_network, external))
+    model.allow_network = allow_network
+    try:
+        model._load(path)
+    except (FormatError, ConsentError):
+        raise
+    except EthobenchError as error:
+        raise FormatError(path, str(error)) from None
+    except Exception as error:
+        raise FormatError(path, f"a file of the model is damaged ({type(error).__name__}: {error})") from None
+    model.training = TrainingData.read(path)
+    model.out_of_fold = OutOfFoldPredictions(path / OUT_OF_FOLD, model.ethogram or Ethogram([]))
+    return model
+
+
+def _model_of_card(path: Path, card: Mapping[str, Any], consent: Consent) -> Model:
+    """Create a model with what its card says, as yet without what was learnt."""
     try:
         params = {key: tuple(value) if isinstance(value, list) else value for key, value in card["params"].items()}
-        params = Consent(allow_network, external).apply(path, params, models[card["model"]].external_params)
-        model = create_model(card["model"], seed=card["seed"], decode=card.get("decode", ""), **params)
+        params = consent.apply(path, params, models[card["model"]].external_params)
+        model = create_model(card["model"], seed=_seed_of(card), decode=card.get("decode", ""), **params)
         model.ethogram = Ethogram([Behavior(**b) for b in card["behaviors"]], card["background"])
-        model.rate, model.inputs, model.trained_on = card["rate"], tuple(card["inputs"]), card["trained_on"]
+        model.rate, model.inputs, model.trained_on = _rate_of(card), tuple(map(str, card["inputs"])), str(card["trained_on"])
         model.licence, model.never_annotated = card.get("licence", ""), tuple(card.get("never_annotated", ()))
         model.evaluation, model.account = dict(card.get("evaluation", {})), dict(card.get("account", {}))
         model.decoder = Decoder.from_dict(card["decoder"]) if card.get("decoder") else None
         model.required_input = RequiredInput.from_dict(card["required_input"])
         model.directions = Directions(tuple(card["directions"]["towards"])) if card.get("directions") else None
-    except (KeyError, TypeError, AttributeError) as error:
+        revision = card["revision"]
+    except (FormatError, ConsentError):
+        raise
+    except EthobenchError as error:
+        raise FormatError(path / CARD, str(error)) from None
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
         raise FormatError(path / CARD, f"the model's card is damaged ({error})") from None
-    if card["revision"] != model.revision:
-        raise FormatError(
-            path / CARD, f"saved by revision {card['revision']} of {model.name!r}, this one is {model.revision}; train it again"
-        )
-    model.allow_network = allow_network
-    model._load(path)
-    model.training = TrainingData.read(path)
-    model.out_of_fold = OutOfFoldPredictions(path / OUT_OF_FOLD, model.ethogram)
-    if card.get("digest", "") not in ("", digest_files(path)):
-        raise FormatError(path, "its files are not the ones that were saved: some were changed or lost")
+    if revision != model.revision:
+        raise FormatError(path / CARD, f"saved by revision {revision} of {model.name!r}, this one is {model.revision}; train it again")
     return model
+
+
+def _seed_of(card: Mapping[str, Any]) -> int:
+    seed = card["seed"]
+    if type(seed) is not int:
+        raise ValueError(f"the seed is {seed!r}")
+    return seed
+
+
+def _rate_of(card: Mapping[str, Any]) -> float | None:
+    rate = card["rate"]
+    if rate is not None and not (isinstance(rate, (int, float)) and 0 < rate <= HIGHEST_RATE):
+        raise ValueError(f"the rate is {rate!r}")
+    return rate
 
 
 def truth_of(recording: Recording, annotator: str | None) -> Annotation:
