@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from tests.clock import Clock
+from tests.models.damage import renew_digests
 
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Observed, Recording, Signals
@@ -142,12 +143,13 @@ def test_nothing_saved_is_a_program(tmp_path):
     assert {"boost.json", "trees-0.txt"} < {p.name for p in (tmp_path / "m").iterdir()}
     assert {p.suffix for p in (tmp_path / "m").iterdir()} <= {".json", ".txt", ".md"}
     (tmp_path / "m" / "trees-0.txt").write_text("no trees", encoding="utf-8")
-    model = eb.create_model("boost", **QUICK)
+    renew_digests(tmp_path / "m")
     with pytest.raises(FormatError, match="not the trees"):
-        model._load(tmp_path / "m")
+        eb.load_model(tmp_path / "m")
     (tmp_path / "m" / "boost.json").write_text("{}", encoding="utf-8")
+    renew_digests(tmp_path / "m")
     with pytest.raises(FormatError, match="damaged"):
-        model._load(tmp_path / "m")
+        eb.load_model(tmp_path / "m")
 
 
 @pytest.mark.parametrize(("name", "extra"), [("boost", "boost"), ("auto", "boost"), ("tcn", "nn"), ("crnn", "nn"), ("conv1d", "nn")])
