@@ -106,7 +106,7 @@ class Claims:
 
     def living(self) -> list[str]:
         """List the jobs that processes work on."""
-        return sorted(path.name for path in self.folder.iterdir() if path.suffix != ".lock" and self._is_alive(path))
+        return sorted(path.name for path in self.folder.iterdir() if "." not in path.name and self._is_alive(path))
 
     def begun(self, key: str) -> bool:
         """Whether somebody has begun a job, alive or not."""
