@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from ethobench.core.files import STALE_SECONDS, sha256_of, sync_folder, sync_tree, write_text
+from ethobench.core.files import STALE_SECONDS, remove_stale_temporaries, sha256_of, sync_folder, sync_tree, write_text
 from ethobench.runs.claims import Claims, StoreError
 from ethobench.runs.plan import Job, Result
 
@@ -135,6 +135,7 @@ class Store:
 
     def remove_leftovers(self) -> None:
         """Remove what killed workers left in ``tmp``: entries of jobs that nobody works on, unchanged for a day."""
+        remove_stale_temporaries(self.root / "claims")
         living = {*self.claims.living()}
         for path in (self.root / "tmp").iterdir():
             if not _KEY.match(path.name) or path.name[:24] in living:
