@@ -101,7 +101,7 @@ def _open(sources: Sequence[str], rate: float | None, tell: Callable[[str], None
     path = Path(sources[0])
     if len(sources) == 1:
         if (path / "store.json").is_file():
-            return _Opened(path.resolve().name, _parts_of_store(path))
+            return _Opened(path.resolve().name, _parts_of_store(path, tell))
         manifest = _manifest(path)
         if manifest is not None:
             data = load_dataset(manifest)
@@ -207,7 +207,7 @@ def _add_predictions(
         tell(message)
 
 
-def _parts_of_store(path: Path) -> list[_Part]:
+def _parts_of_store(path: Path, tell: Callable[[str], None]) -> list[_Part]:
     """Return the recordings of a run's datasets with what its final jobs predicted of them."""
     from ethobench.app.stored import predictions_of
     from ethobench.runs import Job, Store
@@ -215,10 +215,12 @@ def _parts_of_store(path: Path) -> list[_Part]:
     store = Store(path)
     jobs: dict[tuple[str, str], list[tuple[Job, Path]]] = {}
     for key in store.finished():
-        found = store.read(key)
+        found = store.read(key) if store.verify(key) else None
         if found is not None and (job := Job.from_dict(found["job"])).stage == "final":
             data_key = (job.source or job.dataset, json.dumps(dict(job.options), sort_keys=True))
             jobs.setdefault(data_key, []).append((job, store.folder(key)))
+    for message in store.describe_damage():
+        tell(message)
     if not jobs:
         raise EthobenchError(f"{path}: no job of this run is finished yet; `ethobench status {path}` tells how far it is")
     parts = []

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.files import write_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,18 +20,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str,
     """Write tensors, and texts by name, under a temporary name; then give the file its own."""
     from safetensors.torch import save
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, dict(notes))
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)  # mkstemp's own mode would hide it from colleagues
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    write_bytes(path, content, overwrite=True)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
