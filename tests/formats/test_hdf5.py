@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import _hdf5
+from ethobench.formats import _hdf5, detect
 from ethobench.formats._text import Head
 
 
@@ -71,8 +71,9 @@ def test_text_is_no_number_and_a_group_no_dataset(path: Path) -> None:
         _hdf5.array(path, file, "group/inner/numbers", 2)
 
 
-def test_names_for_sniffing_never_raise(path: Path, tmp_path: Path) -> None:
+def test_names_for_sniffing(path: Path, tmp_path: Path) -> None:
     assert {"group", "soft", "outside"} <= _hdf5.top_names(Head(path))
     broken = tmp_path / "broken.h5"
     broken.write_bytes(path.read_bytes()[:60])
-    assert _hdf5.top_names(Head(broken)) == frozenset()
+    with pytest.raises(FormatError, match="this is no sound HDF5 file"):
+        detect(broken)

@@ -168,11 +168,19 @@ def test_cut_off_row_is_reported_and_unobserved(tmp_path: Path) -> None:
 
 
 def test_empty_lines(tmp_path: Path) -> None:
-    path = put(tmp_path, "a,b\n0,1\n\n1,0\n\n\n")
+    path = put(tmp_path, "a,b\n0,1\n,\n1,0\n\n\n")
     a = read_quietly(path, "onehot", rate=30)[0].annotation()
     assert a.n_frames == 3
     assert pairs(a.observed.frames) == [(0, 1), (2, 3)]
     assert "2 empty lines at the end" in notes_of(path)
+
+
+def test_a_blank_line_is_no_frame_where_an_index_tells_the_frames(tmp_path: Path) -> None:
+    a = read_quietly(put(tmp_path, "frame,a,b\n0,0,1\n\n1,1,0\n"), "onehot", rate=30)[0].annotation()
+    assert (a.n_frames, a.observed.is_whole(2)) == (2, True)
+    with pytest.raises(FormatError, match="row 3: a blank line between the rows of frames"):
+        read_quietly(put(tmp_path, "a,b\n0,1\n\n1,0\n"), "onehot", rate=30)
+    assert read_quietly(put(tmp_path, "a\n0\n\n1\n"), "onehot", rate=30)[0].n_frames == 3
 
 
 def test_contradictions_are_reported(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_blank_label_is_unobserved_and_told(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "the file is empty"),
-        ("\n\n", "first line is empty"),
+        ("\n\n", "the file is empty"),
         ("a,b\n1,2\n", "no body part"),
         (TARGETS.replace("Sniffing", "Attack"), "column 'Attack' stands twice"),
         (TARGETS.replace("0,1,1\n", "0,1,1,9,9\n"), "row 3: more cells than the header's 14"),

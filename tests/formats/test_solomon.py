@@ -123,7 +123,7 @@ def test_cells_that_say_missing_were_not_looked_at(write: Any) -> None:
         (SHEET.replace("0.4,", "0.47,"), "row 4: the times are not on a regular grid of 5 Hz"),
         (SHEET.replace("Light", "Behaviour"), "two columns have the same name"),
         (SHEET.replace("Light", ""), "column 2 has no name"),
-        (SHEET.replace("Time", "Frame"), "the first column of a Solomon Coder sheet is 'Time'"),
+        (SHEET.replace("Time", "Frame"), "a Solomon Coder sheet has a column 'Time'"),
         (SHEET.replace("0,,", "0,,,Rear", 1), "row 2: 4 cells where the header has 3"),
         ("Time,Behaviour\n", "at least one category and some rows"),
         ("", "empty"),

@@ -46,7 +46,8 @@ class Format:
     def sniff(self, path: Path, head: Head) -> float:
         """Return how sure we are that `path` is of this format: 0 = it is not, 1 = it says so itself.
 
-        Must be quick, must not raise for any content, and looks only at the name and at `head`.
+        Must be quick, and looks only at the name and at `head`. If it raises, `detect` takes the file as damaged and not of this
+        format, and keeps the reason for its error message.
         """
         return 0.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,14 +40,11 @@ def open_file(path: Path) -> Iterator[h5py.File]:
 
 
 def top_names(head: Head) -> frozenset[str]:
-    """Return the names at the top of an HDF5 file and of its attributes (as ``@name``) for sniffing; none if it is not sound."""
-    if not head.is_hdf5:
+    """Return the names at the top of an HDF5 file and of its attributes (as ``@name``) for sniffing; none without h5py."""
+    if not head.is_hdf5 or find_spec("h5py") is None:
         return frozenset()
-    try:
-        with open_file(head.path) as file:
-            return frozenset([*file, *(f"@{name}" for name in file.attrs)])
-    except Exception:
-        return frozenset()
+    with open_file(head.path) as file:
+        return frozenset([*file, *(f"@{name}" for name in file.attrs)])
 
 
 def member(path: Path, group: h5py.Group, name: str) -> Any:

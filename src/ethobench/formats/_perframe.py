@@ -17,7 +17,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.formats._tables import format_time
-from ethobench.formats._text import guess_delimiter, read_text
+from ethobench.formats._text import guess_delimiter, has_spaced_cells, read_text, strip_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +45,8 @@ class FrameTable:
     first : int
         One-based line of the first row.
     notes : list of Note
+    lines : array of int, optional
+        One-based line of each row, where blank lines lie between them.
     """
 
     path: Path
@@ -52,10 +54,11 @@ class FrameTable:
     cells: pd.DataFrame
     first: int
     notes: list[Note] = field(default_factory=list)
+    lines: NDArray[np.int64] | None = None
 
     def place(self, row: int) -> str:
         """Say where a row stands in the file."""
-        return f"row {self.first + row}"
+        return f"row {self.first + row if self.lines is None else self.lines[row]}"
 
     @property
     def index(self) -> int | None:
@@ -90,12 +93,14 @@ def read_frame_table(path: Path, *, as_text: bool = False) -> FrameTable:
     import pandas as pd
 
     text = read_text(path)
-    body = text.rstrip("\n")
+    body = text.rstrip(" \n")
     notes = []
-    spare = len(text) - len(body) - 1
+    spare = text.count("\n", len(body)) - 1
     if spare > 0:
         notes.append(Note(f"{spare} empty lines at the end are not read as frames"))
     delimiter = guess_delimiter(body)
+    if has_spaced_cells(body, delimiter):
+        body = _stripped(path, body, delimiter)
     skip, header = _header(path, body, delimiter)
     lines = body.count("\n") + 1 - skip
     width = len(header)
@@ -124,7 +129,60 @@ def read_frame_table(path: Path, *, as_text: bool = False) -> FrameTable:
         raise FormatError(path, f"the table is damaged ({str(error).strip()})") from None
     if not len(cells):
         raise FormatError(path, "the table has a header, but no rows")
-    return FrameTable(path, header, cells.iloc[:, : len(header)], skip + 1, notes)
+    table = FrameTable(path, header, cells.iloc[:, : len(header)], skip + 1, notes)
+    if len(header) > 1 and "\n\n" in body:
+        _drop_blank_lines(table, body.split("\n")[skip:])
+    return _with_index_first(table)
+
+
+def index_first(header: Sequence[str]) -> list[str]:
+    """Return the names of columns with the one that counts frames or gives their times in front, if exactly one is named so."""
+    order = _index_first_order(header)
+    return [header[i] for i in order]
+
+
+def _index_first_order(header: Sequence[str]) -> list[int]:
+    order = list(range(len(header)))
+    named = [i for i, name in enumerate(header) if name.strip().lower() in FRAME_NAMES | TIME_NAMES]
+    if header and len(named) == 1 and not is_index(header[0]):
+        order.insert(0, order.pop(named[0]))
+    return order
+
+
+def _with_index_first(table: FrameTable) -> FrameTable:
+    """Move the column of frame numbers or times to the front, where its numbers rise from row to row as such numbers do."""
+    order = _index_first_order(table.header)
+    if not order or order[0] == 0:
+        return table
+    try:
+        numbers = table.cells[order[0]].to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        return table
+    if not (np.diff(numbers) > 0).all():
+        return table
+    cells = table.cells[order]
+    cells.columns = list(range(len(order)))
+    return FrameTable(table.path, [table.header[i] for i in order], cells, table.first, table.notes, table.lines)
+
+
+def _drop_blank_lines(table: FrameTable, lines: Sequence[str]) -> None:
+    """Drop blank lines between rows where an index tells the frame of each row; elsewhere it is unclear whether they are frames."""
+    blank = np.array([not line for line in lines])
+    if len(blank) != len(table.cells) or not blank.any():  # lengths differ where cells have line ends in them
+        return
+    if is_index(table.header[_index_first_order(table.header)[0]]):
+        table.cells = table.cells[~blank].reset_index(drop=True)
+        table.lines = np.flatnonzero(~blank) + table.first
+        return
+    message = "a blank line between the rows of frames: delete it, or fill in the cells of its frame"
+    raise FormatError(table.path, message, table.place(int(np.flatnonzero(blank)[0])))
+
+
+def _stripped(path: Path, body: str, delimiter: str) -> str:
+    try:
+        return strip_cells(body, delimiter).removesuffix("\n")
+    except csv.Error as error:
+        raise FormatError(path, str(error)) from None
 
 
 def binary(table: FrameTable, column: int) -> NDArray[np.int8]:
@@ -234,7 +292,7 @@ def _check_widths(path: Path, body: str, delimiter: str, skip: int, width: int) 
     reader = csv.reader(io.StringIO(body), delimiter=delimiter)
     try:
         for row in reader:
-            if reader.line_num <= skip or len(row) == width:
+            if reader.line_num <= skip or len(row) == width or not row:
                 continue
             if any(cell.strip() for cell in row[width:]):
                 raise FormatError(path, f"{len(row)} cells where the header has {width}", f"row {reader.line_num}")

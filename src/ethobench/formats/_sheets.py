@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
 from ethobench.core.errors import Note
 from ethobench.formats._tables import read_sheet, write_sheet, write_table
-from ethobench.formats._text import DELIMITERS, read_text
+from ethobench.formats._text import DELIMITERS, read_text, split_rows
 
 SHEETS = (".xlsx", ".xlsm")
 DEEPEST_HEADER = 500
@@ -36,9 +35,8 @@ def find_header(sheet: list[list[str]], text: str, wanted: Callable[[set[str]], 
 
 def _numbered_rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
     """Split the beginning of a text into cells; each row comes with the number of its line."""
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     try:
-        return [(reader.line_num, row) for row in islice(reader, DEEPEST_HEADER)]
+        return list(islice(split_rows(text, delimiter), DEEPEST_HEADER))
     except csv.Error:
         return []
 

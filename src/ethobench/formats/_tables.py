@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 import zipfile
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.formats._text import guess_delimiter, read_text
+from ethobench.formats._text import guess_delimiter, read_text, split_rows
 
 MAX_UNZIPPED = 1 << 30
 MAX_RATIO = 200
@@ -94,9 +93,9 @@ def read_table(path: Path, *, skip: int = 0, delimiter: str | None = None) -> Ta
         found = "\t"
     else:
         text = read_text(path)
-        stated = re.match(r"\ufeff?sep=(.)\n", text)
+        stated = re.match(r"\s*sep=(.)\n", text)
         if stated:  # Excel's way of naming the delimiter
-            delimiter, skip = stated.group(1), max(skip, 1)
+            delimiter, skip = stated.group(1), max(skip, text.count("\n", 0, stated.end()))
         found = delimiter or guess_delimiter("\n".join(text.split("\n")[skip:]))
         numbered = list(_csv_rows(path, text, found))[skip:] if not skip else [r for r in _csv_rows(path, text, found) if r[0] > skip]
     filled = [(place, row) for place, row in numbered if any(cell.strip() for cell in row)]
@@ -124,7 +123,7 @@ def read_sheet(path: Path) -> list[list[str]]:
         book = load_workbook(path, read_only=True, data_only=True)
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # what the file says of its size may be out of date
-        rows = [["" if cell is None else str(cell) for cell in row] for row in sheet.iter_rows(values_only=True)]
+        rows = [["" if cell is None else str(cell).strip() for cell in row] for row in sheet.iter_rows(values_only=True)]
         book.close()
     except Exception as error:
         raise FormatError(path, f"this is not a readable XLSX file ({error})") from None
@@ -174,7 +173,7 @@ def check_zip(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(info.file_size for info in archive.infolist())
-    except (zipfile.BadZipFile, OSError) as error:
+    except Exception as error:  # zipfile raises many kinds for damaged archives
         raise FormatError(path, f"the file is damaged or no zip archive ({error})") from None
     if size > MAX_UNZIPPED or size > MAX_RATIO * max(path.stat().st_size, 10_000):
         raise FormatError(path, f"refused: its {path.stat().st_size:,} bytes would unpack to {size:,}")
@@ -186,12 +185,12 @@ def format_time(seconds: float) -> str:
 
 
 def _csv_rows(path: Path, text: str, delimiter: str) -> Iterable[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    line = 0
     try:
-        for row in reader:
-            yield reader.line_num, row
+        for line, row in split_rows(text, delimiter):
+            yield line, row
     except csv.Error as error:
-        raise FormatError(path, str(error), f"row {reader.line_num}") from None
+        raise FormatError(path, str(error), f"row {line + 1}") from None
 
 
 def _guess_decimal(rows: Sequence[Sequence[str]]) -> str:

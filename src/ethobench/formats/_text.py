@@ -6,6 +6,8 @@ import codecs
 import csv
 import io
 import json
+import re
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,11 +36,12 @@ class Head:
 
     @cached_property
     def text(self) -> str:
-        """The first bytes as text, empty for binary files; lines end with a newline alone."""
+        """The first bytes as text, empty for binary files; lines end with a newline alone, and blank lines at the top are dropped."""
         encoding = encoding_of(self.raw)
         if encoding == "utf-8" and b"\0" in self.raw:
             return ""
         text = self.raw.decode(encoding, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+        text = text[count_blank_lines(text)[1] :]
         whole = len(self.raw) < HEAD_BYTES
         return text if whole or "\n" not in text else text[: text.rfind("\n") + 1]
 
@@ -49,31 +52,39 @@ class Head:
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """The first lines as cells, split at the likeliest delimiter."""
+        """The first lines as stripped cells, split at the likeliest delimiter; blank lines at the end are dropped."""
         try:
-            return list(csv.reader(io.StringIO(self.text), delimiter=guess_delimiter(self.text)))
+            rows = [row for _, row in split_rows(self.text, guess_delimiter(self.text))]
         except csv.Error:
             return []
+        while rows and not any(rows[-1]):
+            rows.pop()
+        return rows
 
     @cached_property
     def header(self) -> list[str]:
-        """The cells of the first line that is not a ``#`` comment, stripped."""
-        for row in self.rows:
-            if row and not row[0].startswith("#"):
-                return [cell.strip() for cell in row]
-        return []
+        """The cells of the first line that is neither blank nor a ``#`` comment; empty cells at its end are dropped."""
+        i = self._header_row
+        return [] if i is None else without_empty_end(self.rows[i])
+
+    @cached_property
+    def body(self) -> list[list[str]]:
+        """The rows below the header that are not blank, without the empty cells that a spreadsheet adds at their ends."""
+        i, width = self._header_row, len(self.header)
+        return [] if i is None else [row[:width] + without_empty_end(row[width:]) for row in self.rows[i + 1 :] if any(row)]
+
+    @cached_property
+    def _header_row(self) -> int | None:
+        return next((i for i, row in enumerate(self.rows) if any(row) and not row[0].startswith("#")), None)
 
     @cached_property
     def sheet(self) -> list[list[str]]:
-        """The rows of the first sheet of an XLSX file; none if it is no such file or not sound."""
+        """The rows of the first sheet of an XLSX file; none if it is no such file, a `FormatError` if it is damaged."""
         from ethobench.formats._tables import read_sheet
 
         if not self.is_zip or self.path.suffix.lower() not in (".xlsx", ".xlsm"):
             return []
-        try:
-            return read_sheet(self.path)
-        except FormatError:
-            return []
+        return read_sheet(self.path)
 
     @property
     def is_hdf5(self) -> bool:
@@ -117,6 +128,51 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise FormatError(path, f"the text is damaged ({error.reason})", f"byte {error.start}") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def count_blank_lines(text: str) -> tuple[int, int]:
+    """Return the number of blank lines at the top of a text, and of the characters in them."""
+    blank = re.match(r"(?:[ \ufeff]*\n)*\ufeff?", text)
+    end = blank.end() if blank else 0
+    return text.count("\n", 0, end), end
+
+
+def split_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Split delimited text into stripped cells; each row comes with the number of its last line.
+
+    This is where quoting and blanks around cells (``"a" , "b"``) lose their meaning for all readers.
+
+    Raises
+    ------
+    csv.Error
+        For quotes that do not close in a sensible place.
+    """
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
+    for row in reader:
+        yield reader.line_num, [cell.strip() for cell in row]
+
+
+def without_empty_end(row: list[str]) -> list[str]:
+    """Return a row without the empty cells at its end."""
+    end = len(row)
+    while end and not row[end - 1]:
+        end -= 1
+    return row[:end]
+
+
+def has_spaced_cells(text: str, delimiter: str) -> bool:
+    """Tell whether blanks stand at the ends of cells or lines, which fast CSV parsers would take for content."""
+    d = re.escape(delimiter)
+    return re.search(rf"(?:^|[{d}\n])[ ]|[ ](?:[{d}\n\"]|$)", text) is not None
+
+
+def strip_cells(text: str, delimiter: str) -> str:
+    """Return delimited text with the same lines and no blanks around its cells."""
+    stripped = io.StringIO()
+    writer = csv.writer(stripped, delimiter=delimiter, lineterminator="\n")
+    for _, row in split_rows(text, delimiter):
+        writer.writerow(row if any(row) or len(row) != 1 else [])
+    return stripped.getvalue()
 
 
 def read_json(path: Path) -> Any:

@@ -33,15 +33,37 @@ def detect(path: str | Path) -> Format:
     head = Head(path)
     if not head.is_dir and not head.raw:
         raise FormatError(path, "the file is empty (0 bytes)")
-    found = sorted(((f.sniff(path, head), f.name) for f in formats), reverse=True)
-    (best, name), (second, rival) = found[0], found[1]
+    reasons: dict[str, str] = {}
+    confidences = sorted(((_sniff(f, path, head, reasons), f.name) for f in formats), reverse=True)
+    (best, name), (second, rival) = confidences[0], confidences[1]
     if best <= 0 and head.is_hdf5 and find_spec("h5py") is None:
         raise FormatError(path, "this is an HDF5 file, and reading it needs h5py (pip install ethobench[pose])")
     if best <= 0:
-        raise FormatError(path, "no format recognises this file; if you know its format, name it (`ethobench formats` lists them)")
+        message = "no format recognises this file; if you know its format, name it (`ethobench formats` lists them)"
+        damage = "; it may be damaged: " + "; ".join(dict.fromkeys(reasons.values())) if reasons else ""
+        raise FormatError(path, message + damage)
     if best - second < SURE and second > 0:
         raise FormatError(path, f"this could be {name} or {rival}; name one (--from, or format=)")
     return formats[name]
+
+
+def _sniff(format: Format, path: Path, head: Head, reasons: dict[str, str]) -> float:
+    """Return how sure a format is; one that fails on a damaged file does not recognise it, and its reason is kept."""
+    try:
+        return format.sniff(path, head)
+    except MemoryError:
+        raise
+    except FormatError as error:
+        reasons[format.name] = str(error).removeprefix(f"{path}: ")
+    except Exception as error:
+        reasons[format.name] = describe_exception(error)
+    return 0.0
+
+
+def describe_exception(error: Exception) -> str:
+    """Say in one line what an exception of another library is about."""
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words[:200]}" if words else type(error).__name__
 
 
 def read_recordings(path: str | Path, format: str | None = None, *, entry: str | None = None, **options: Any) -> list[Recording]:

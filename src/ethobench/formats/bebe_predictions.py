@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, register_format
 from ethobench.formats._bouts import frames_rate
-from ethobench.formats._text import Head, read_text
+from ethobench.formats._text import Head, guess_delimiter, read_text, split_rows, without_empty_end
 
 LOOKED_AT = 50
 
@@ -28,13 +29,17 @@ class BebePredictions(Format):
     def sniff(self, path: Path, head: Head) -> float:
         if path.parent.name != "predictions" and not path.name.endswith(self.suffixes):
             return 0.0
-        cells = [line.strip() for line in head.lines[:LOOKED_AT] if line.strip()]
+        cells = [cell for row in head.rows[:LOOKED_AT] for cell in without_empty_end(row)]
         return 0.95 if cells and all(cell.isdigit() for cell in cells) else 0.0
 
     def read(
         self, path: Path, entry: str | None = None, *, behaviors: Sequence[str] | None = None, rate: float | None = None
     ) -> list[Recording]:
-        cells = read_text(path).split()
+        text = read_text(path)
+        try:
+            cells = [cell for _, row in split_rows(text, guess_delimiter(text)) for cell in without_empty_end(row)]
+        except csv.Error as error:
+            raise FormatError(path, str(error)) from None
         try:
             codes = np.array([int(cell) for cell in cells])
         except ValueError as error:

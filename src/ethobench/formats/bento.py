@@ -24,7 +24,7 @@ from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import BoutRows, frames_rate, origin_of
 from ethobench.formats._frameclock import at_rate
 from ethobench.formats._perframe import background_notes
-from ethobench.formats._text import Head, read_text
+from ethobench.formats._text import Head, count_blank_lines, read_text
 
 MAGIC = "bento annotation file"
 FIELD = re.compile(r"annotation (start frame|stop frame|start time|stop time|framerate):\s*(\S+)", re.IGNORECASE)
@@ -103,10 +103,11 @@ class BentoAnnot(Format):
 def _parse(path: Path) -> _File:
     file = _File()
     section = channel = behavior = ""
-    lines = read_text(path).split("\n")
-    if not lines[0].strip().lower().startswith(MAGIC):
-        raise FormatError(path, "the first line of a BENTO file is 'Bento annotation file'", "line 1")
-    for number, raw in enumerate(lines[1:], start=2):
+    text = read_text(path)
+    lines, top = text.split("\n"), count_blank_lines(text)[0]
+    if not lines[top].strip().lower().startswith(MAGIC):
+        raise FormatError(path, "the first line of a BENTO file is 'Bento annotation file'", f"line {top + 1}")
+    for number, raw in enumerate(lines[top + 1 :], start=top + 2):
         line = raw.strip()
         found = FIELD.match(line)
         heading = CHANNEL.match(line)

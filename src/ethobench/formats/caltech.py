@@ -21,7 +21,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import BoutRows, frames_rate
 from ethobench.formats._perframe import background_notes, rate_notes
-from ethobench.formats._text import Head, read_text
+from ethobench.formats._text import Head, count_blank_lines, read_text
 
 MAGIC = "Caltech Behavior Annotator - Annotation File"
 STREAM = re.compile(r"(S\d+)\s*:")
@@ -118,11 +118,12 @@ class CaltechAnnotator(Format):
 
 def _parse(path: Path) -> _File:
     file = _File()
-    lines = read_text(path).split("\n")
-    if not lines[0].strip().lower().startswith(MAGIC.lower()[:26]):
-        raise FormatError(path, f"the first line is not {MAGIC!r}", "line 1")
+    text = read_text(path)
+    lines, top = text.split("\n"), count_blank_lines(text)[0]
+    if not lines[top].strip().lower().startswith(MAGIC.lower()[:26]):
+        raise FormatError(path, f"the first line is not {MAGIC!r}", f"line {top + 1}")
     section = stream = ""
-    for number, raw in enumerate(lines[1:], start=2):
+    for number, raw in enumerate(lines[top + 1 :], start=top + 2):
         line = raw.strip()
         heading = STREAM.match(line)
         if not line or set(line) == {"-"}:

@@ -37,8 +37,7 @@ class DeepEthogramLabels(Format):
         names = head.header
         if len(names) < 3 or names[1] != BACKGROUND or names[0]:
             return 0.0
-        rows = [row for row in head.rows[1:] if row]
-        return 0.95 if rows and all(cell.strip() in CELLS for row in rows for cell in row[1:]) else 0.0
+        return 0.95 if head.body and all(cell in CELLS for row in head.body for cell in row[1:]) else 0.0
 
     def entries(self, path: Path) -> list[str]:
         return [path.stem]

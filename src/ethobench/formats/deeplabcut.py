@@ -79,14 +79,14 @@ class DeepLabCut(Format):
 
 def scorer_of(head: Head) -> str | None:
     """Return the scorer that a table of this kind names; None if it is no such table."""
-    lines = [re.split(r"[,;\t|]", line) for line in head.lines[:4]]
-    first = [line[0].strip().strip('"').lower() for line in lines]
+    lines = [[cell.strip().strip('"').strip() for cell in re.split(r"[,;\t|]", line)] for line in head.lines[:4]]
+    first = [line[0].lower() for line in lines]
     if not head.text:  # a first row that is longer than the head
         return "" if re.match(rb'(\xef\xbb\xbf)?"?scorer"?[,;\t|]', head.raw) and b"\0" not in head.raw[:1000] else None
     cut = len(head.raw) == HEAD_BYTES and len(lines) < 4
     if first[:1] != ["scorer"] or not (cut or "bodyparts" in first[1:3]):
         return None
-    return next((cell.strip().strip('"') for cell in lines[0][1:] if cell.strip()), "")
+    return next((cell for cell in lines[0][1:] if cell), "")
 
 
 def read_table(path: Path, rate: float | None, software: str) -> Recording:

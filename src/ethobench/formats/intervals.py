@@ -46,15 +46,15 @@ class IntervalTable(Format):
     annotators = True
 
     def sniff(self, path: Path, head: Head) -> float:
-        rows = head.sheet or [row for row in head.rows if row and not row[0].startswith("#")]
-        if len(rows) < 2:
+        filled = [row for row in head.sheet if any(row)]
+        header, rows = (filled[0], filled[1:]) if filled else (head.header, head.body)
+        if not rows:
             return 0.0
-        header = [cell.strip() for cell in rows[0]]
         found = table_of.find_columns(header)
         if "behavior" not in found or "start" not in found or not {"stop", "duration"} & {*found}:
             return 0.0
         place = header.index(found["start"])
-        cells = [row[place] for row in rows[1:20] if len(row) > place and row[place].strip()]
+        cells = [row[place] for row in rows[:20] if len(row) > place and row[place].strip()]
         return 0.6 if cells and all(seconds_of(cell) is not None for cell in cells) else 0.0
 
     def read(

@@ -40,12 +40,11 @@ class LabelsCsv(Format):
     keeps = ("observed", "length")
 
     def sniff(self, path: Path, head: Head) -> float:
-        names = head.header
+        names = _perframe.index_first(head.header)
         own = names[1:] if names and _perframe.is_index(names[0]) else names
-        rows = [row for row in head.rows if any(cell.strip() for cell in row)]
-        if len(own) != 1 or own[0].lower() not in _perframe.LABEL_NAMES or len(rows) < 2:
+        if len(own) != 1 or own[0].lower() not in _perframe.LABEL_NAMES or not head.body:
             return 0.0
-        return 0.6 if all(len(row) <= len(names) for row in rows) else 0.0
+        return 0.6 if all(len(row) <= len(names) for row in head.body) else 0.0
 
     def entries(self, path: Path) -> list[str]:
         return [path.stem]

@@ -51,18 +51,14 @@ class Mabe2025(Format):
     def sniff(self, path: Path, head: Head) -> float:
         if not head.raw.startswith(PARQUET):
             return 0.95 if {*COLUMNS} <= {*head.header} else 0.0
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        try:
-            return 0.95 if {*COLUMNS} <= {*pq.read_schema(path).names} else 0.0
-        except (pa.ArrowException, OSError, ValueError):
-            return 0.0
+        return 0.95 if {*COLUMNS} <= {*pq.read_schema(path).names} else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, labeled: Labeled = None) -> list[Recording]:
         columns, places = _columns(path)
         clock, notes = frames_rate(rate)
-        extra = [name for name in columns if name not in KNOWN]
+        extra = [name for name in columns if name and name not in KNOWN]
         if extra:
             notes.append(Note(f"columns not understood and left out: {', '.join(extra)}"))
         tables: dict[str, BoutRows] = {} if "video_id" in columns else {path.stem: BoutRows(path)}

@@ -37,15 +37,11 @@ class OneHotCsv(Format):
 
     def sniff(self, path: Path, head: Head) -> float:
         names = head.header
-        first = next((i for i, row in enumerate(head.rows) if [cell.strip() for cell in row] == names), 0)
-        rows = [row for row in head.rows[first + 1 :] if any(cell.strip() for cell in row)]
         skip = 1 if names and _perframe.is_index(names[0]) else 0
         own = names[skip:]
-        while own and not own[-1]:
-            own.pop()
-        if not rows or not own or any(not name or _perframe.is_number(name) for name in own):
+        if not head.body or not own or any(not name or _perframe.is_number(name) for name in own):
             return 0.0
-        cells = [cell.strip().lower() for row in rows for cell in row[skip:]]
+        cells = [cell.lower() for row in head.body for cell in row[skip:]]
         if not all(cell in PLAIN for cell in cells) or not any(cells):
             return 0.0
         if len(own) == 1:

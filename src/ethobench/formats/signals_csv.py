@@ -20,6 +20,7 @@ from ethobench.core.errors import FormatError, Note
 from ethobench.formats._base import Format, register_format
 from ethobench.formats._frameclock import resolution, snapped
 from ethobench.formats._text import Head, encoding_of, guess_delimiter
+from ethobench.formats._wide_tables import opened, plain_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,7 @@ class SignalsCsv(Format):
         names = [name.lower() for name in head.header]
         if len(names) < 2 or any(_is_number(name) for name in names):
             return 0.0
-        rows = [row for row in head.rows if row and not row[0].startswith("#")][1 : LOOKED_AT + 1]
+        rows = [row for row in head.body if not row[0].startswith("#")][:LOOKED_AT]
         channels = [i for i, name in enumerate(names) if name not in (*CLOCKS, *COUNTERS)]
         cells = [row[i] for row in rows for i in channels if len(row) == len(names)]
         filled = [cell.replace(",", ".") for cell in cells if cell.strip() not in ("", "NA", "nan", "NaN")]
@@ -72,10 +73,7 @@ def _sniff_parquet(path: Path) -> float:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError):
-        return 0.0
+    schema = pq.read_schema(path)
     kinds = [field.type for field in schema if field.name.strip().lower() not in (*CLOCKS, *COUNTERS)]
     numbers = [pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in kinds]
     return 0.3 if kinds and all(numbers) and any(map(pa.types.is_floating, kinds)) else 0.0
@@ -122,7 +120,18 @@ def _chunks(path: Path) -> Iterator[pd.DataFrame]:
         encoding = encoding_of(head)
         delimiter = guess_delimiter(head.decode(encoding, errors="replace"))
         decimal = "." if delimiter == "," else _decimal(head)
-        with pd.read_csv(path, sep=delimiter, encoding=encoding, comment="#", decimal=decimal, chunksize=CHUNK) as tables:
+        source = plain_source(path, delimiter, encoding)
+        named = list(range(len(Head(path).header))) or None  # without the empty columns that a spreadsheet adds
+        with pd.read_csv(
+            opened(source),
+            sep=delimiter,
+            encoding=encoding if source is path else "utf-8",
+            usecols=named,
+            comment="#",
+            decimal=decimal,
+            chunksize=CHUNK,
+            skipinitialspace=True,
+        ) as tables:
             yield from tables
     except (ValueError, OSError) as error:
         raise FormatError(path, f"the table cannot be read ({error})") from None

@@ -7,7 +7,7 @@ the behaviours are the last columns that hold only 0 and 1; ``behaviors=`` names
 
 from __future__ import annotations
 
-import csv
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, ClockOrigin, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _perframe
+from ethobench.formats import _perframe, _wide_tables
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import frames_rate
-from ethobench.formats._text import Head, encoding_of
+from ethobench.formats._text import Head, without_empty_end
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,8 +43,12 @@ class _Layout:
     """Which columns are what, by their places in the header."""
 
     path: Path
-    header: list[str]
+    source: Path | bytes
     encoding: str
+    delimiter: str
+    first_row: int
+    width: int
+    header: list[str]
     parts: list[str]
     probabilities: dict[str, int]
 
@@ -61,12 +65,13 @@ class _Layout:
 
         try:
             cells = pd.read_csv(
-                self.path,
+                _wide_tables.opened(self.source),
+                sep=self.delimiter,
                 header=None,
-                names=list(range(len(self.header))),
+                names=list(range(self.width)),
                 usecols=list(columns),
                 index_col=False,
-                skiprows=1,
+                skiprows=self.first_row - 1,
                 encoding=self.encoding,
                 low_memory=False,
                 keep_default_na=False,
@@ -167,18 +172,14 @@ class SimbaCsv(Format):
 
 
 def _layout(path: Path) -> _Layout:
-    with path.open("rb") as file:
-        raw = file.readline()
-        commas = raw.count(b",")
-        for number, line in enumerate(file, start=2):
-            if line.count(b",") > commas:
-                raise FormatError(path, f"more cells than the header's {commas + 1}", f"row {number}")
-    if not raw.strip():
-        raise FormatError(
-            path, "the file is empty" if path.stat().st_size == 0 else "the first line is empty, where the header was expected"
-        )
-    encoding = encoding_of(raw)
-    header = [cell.strip() for cell in next(csv.reader([raw.decode(encoding, errors="replace")]))]
+    rows, delimiter, encoding = _wide_tables.first_rows(path, 1)
+    header, width = without_empty_end(rows[0]), len(rows[0])
+    top = _wide_tables.blank_lines(path, encoding)
+    source = _wide_tables.plain_source(path, delimiter, encoding)
+    with io.BytesIO(source) if isinstance(source, bytes) else path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.count(delimiter.encode()) >= width:
+                raise FormatError(path, f"more cells than the header's {width}", f"row {number}")
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise FormatError(path, f"column {twice[0]!r} stands twice", "header")
@@ -186,7 +187,8 @@ def _layout(path: Path) -> _Layout:
     if not parts:
         raise FormatError(path, "no body part (columns *_x, *_y, *_p) was found", "header")
     probabilities = {name.removeprefix(PROBABILITY): i for i, name in enumerate(header) if name.startswith(PROBABILITY)}
-    return _Layout(path, header, encoding, parts, probabilities)
+    encoding = "utf-8" if isinstance(source, bytes) else encoding
+    return _Layout(path, source, encoding, delimiter, top + 2, width, header, parts, probabilities)
 
 
 def _label_columns(layout: _Layout, behaviors: Sequence[str] | str | None) -> tuple[list[int], list[Note]]:
@@ -219,7 +221,7 @@ def _is_binary(column: pd.Series[Any]) -> bool:
 
 
 def _annotation(layout: _Layout, labels: list[int], rate: float) -> tuple[Annotation, list[Note]]:
-    table = _perframe.FrameTable(layout.path, layout.header, layout.load(labels), 2)
+    table = _perframe.FrameTable(layout.path, layout.header, layout.load(labels), layout.first_row)
     names = [layout.header[i] for i in labels]
     values = np.stack([_perframe.binary(table, i) for i in labels], axis=1)
     annotation, notes = _perframe.annotation_of(values, _perframe.named_ethogram(names), rate)

@@ -42,9 +42,10 @@ class Solomon(Format):
     several = True
 
     def sniff(self, path: Path, head: Head) -> float:
-        if len(head.header) < 2 or head.header[0] != TIME:
+        if len(head.header) < 2 or TIME not in head.header:
             return 0.0
-        rows = [row for row in head.rows[1:] if len(row) == len(head.header)]
+        i = head.header.index(TIME)
+        rows = [[row[i], *row[:i], *row[i + 1 :]] for row in head.body if len(row) == len(head.header)]
         steps = np.diff([_number(row[0]) for row in rows])
         if not len(steps) or not (steps > IRREGULAR * np.median(steps)).all():
             return 0.0
@@ -117,8 +118,10 @@ class Solomon(Format):
 
 def _table(path: Path) -> Table:
     table = read_table(path)
-    if table.header[0] != TIME:
-        not_understood(path, f"the first column of a {TITLE} is {TIME!r}, not {table.header[0]!r}", "header")
+    if TIME not in table.header:
+        not_understood(path, f"a {TITLE} has a column {TIME!r}; here are: {', '.join(table.header)}", "header")
+    i = table.header.index(TIME)
+    table.header, *table.rows = [[row[i], *row[:i], *row[i + 1 :]] for row in (table.header, *table.rows)]
     if len({*table.header}) != len(table.header):
         not_understood(path, f"two columns have the same name: {', '.join(table.header)}", "header")
     if len(table.header) < 2 or not len(table):

@@ -34,16 +34,16 @@ class TidyCsv(Format):
     annotators = True
 
     def sniff(self, path: Path, head: Head) -> float:
-        return 1.0 if head.text.startswith(MAGIC) else 0.0
+        return 1.0 if head.text.lstrip(' "').startswith(MAGIC) else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         description = _read_description(path)
         table = read_table(path, delimiter=_delimiter(path))
-        unknown = [name for name in table.header if name not in (*_tidy.COLUMNS, *_tidy.OPTIONAL)]
+        unknown = [name for name in table.header if name and name not in (*_tidy.COLUMNS, *_tidy.OPTIONAL)]
         missing = [name for name in _tidy.COLUMNS[:4] if name not in table]
         if missing:
             raise FormatError(path, f"no column {', '.join(missing)}; there are: {', '.join(table.header)}", "header")
-        columns: dict[str, list[Any]] = {name: table.column(name) for name in table.header if name not in unknown}
+        columns: dict[str, list[Any]] = {name: table.column(name) for name in table.header if name and name not in unknown}
         for name in {"start", "stop", "confidence"} & {*columns}:
             columns[name] = table.numbers(name).tolist()
         recordings = _tidy.assemble(path, description, columns, [f"row {p}" for p in table.places], rate)
@@ -73,20 +73,30 @@ def _as_written(line: str) -> str:
     """Undo what a spreadsheet does to a line of the description: it takes commas for cells, and puts quotes around them."""
     if not line.startswith('"#'):
         return line
-    ways = [",".join(next(csv.reader([line], delimiter=delimiter))).rstrip(",") for delimiter in ",;\t"]
-    return next((way for way in ways if way.endswith("}")), ways[0])
+    ways = [",".join(next(csv.reader([line], delimiter=delimiter))).rstrip(", ") for delimiter in ",;\t"]
+    return next((way for way in ways if _is_json(way.partition(":")[2])), ways[0])
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _delimiter(path: Path) -> str:
     """Return what stands between cells: a comma, unless a spreadsheet has put something else there."""
-    header = next((line for line in read_text(path).split("\n") if not line.startswith(("#", '"#'))), "")
+    header = next((line for line in read_text(path).split("\n") if line.strip() and not line.lstrip(' "').startswith("#")), "")
     return next((mark for mark in ",;\t" if mark in header), ",")
 
 
 def _read_description(path: Path) -> _tidy.Description:
     fields: dict[str, Any] = {"recordings": [], "behaviors": []}
     for number, written in enumerate(read_text(path).split("\n"), start=1):
-        line = _as_written(written)
+        if not written.strip(" ,;\t"):
+            continue
+        line = _as_written(written.strip())
         if not line.startswith("#"):
             break
         if line.startswith(MAGIC):

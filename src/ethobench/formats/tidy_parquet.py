@@ -32,10 +32,7 @@ class TidyParquet(Format):
             return 0.0
         import pyarrow.parquet as pq
 
-        try:
-            return 1.0 if KEY in (pq.read_schema(path).metadata or {}) else 0.0
-        except (OSError, ValueError):
-            return 0.0
+        return 1.0 if KEY in (pq.read_schema(path).metadata or {}) else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         import pyarrow as pa
