@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import h5py
 
 MOST_LINKS = 32
+MEMORY_OF_TEXT = 64  # bytes of a Python string beside its letters
 
 
 @contextmanager
@@ -102,7 +103,7 @@ def array(path: Path, group: h5py.Group, name: str, ndim: int | None = None) -> 
         raise FormatError(path, f"{node.name} holds objects, where numbers were expected")
     if ndim is not None and node.ndim != ndim:
         raise FormatError(path, f"{node.name} has {node.ndim} axes, where {ndim} were expected")
-    check_size(path, int(np.prod(node.shape, dtype=float)) * node.dtype.itemsize, path.stat().st_size)
+    check_size(path, int(np.prod(node.shape, dtype=float)) * _memory_per_item(node.dtype), path.stat().st_size)
     return np.asarray(node[()])
 
 
@@ -114,7 +115,7 @@ def texts(path: Path, group: h5py.Group, name: str) -> list[str]:
     if not isinstance(node, h5py.Dataset):
         return []
     _refuse_outside(path, node)
-    check_size(path, node.size * node.dtype.itemsize, path.stat().st_size)
+    check_size(path, (node.size or 0) * (node.dtype.itemsize + MEMORY_OF_TEXT), path.stat().st_size)
     if node.dtype.kind not in "SUO" or (node.dtype.kind == "O" and h5py.check_string_dtype(node.dtype) is None):
         return [plain_text(value) for value in np.ravel(node[()]).tolist()] if node.dtype.kind in "biuf" else []
     return [plain_text(value) for value in np.ravel(node[()]).tolist()]
@@ -135,6 +136,16 @@ def plain_text(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(-1)[0]
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _memory_per_item(dtype: np.dtype[Any]) -> int:
+    """Return the bytes that an item takes once its numbers are 64 bits wide, as readers make them."""
+    if dtype.names:
+        return sum(_memory_per_item(dtype[name]) for name in dtype.names)
+    if dtype.subdtype:
+        base, shape = dtype.subdtype
+        return _memory_per_item(base) * int(np.prod(shape, dtype=float))
+    return max(dtype.itemsize, 8)
 
 
 def _lies_elsewhere(node: h5py.Dataset) -> bool:

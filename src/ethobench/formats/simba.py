@@ -23,7 +23,8 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _perframe
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import frames_rate
-from ethobench.formats._text import Head, encoding_of
+from ethobench.formats._sizes import check_table
+from ethobench.formats._text import Head, duplicates, encoding_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,16 +171,18 @@ def _layout(path: Path) -> _Layout:
     with path.open("rb") as file:
         raw = file.readline()
         commas = raw.count(b",")
+        number = 1
         for number, line in enumerate(file, start=2):
             if line.count(b",") > commas:
                 raise FormatError(path, f"more cells than the header's {commas + 1}", f"row {number}")
+    check_table(path, number - 1, commas + 1, path.stat().st_size)
     if not raw.strip():
         raise FormatError(
             path, "the file is empty" if path.stat().st_size == 0 else "the first line is empty, where the header was expected"
         )
     encoding = encoding_of(raw)
     header = [cell.strip() for cell in next(csv.reader([raw.decode(encoding, errors="replace")]))]
-    twice = sorted({name for name in header if header.count(name) > 1})
+    twice = sorted(duplicates(header))
     if twice:
         raise FormatError(path, f"column {twice[0]!r} stands twice", "header")
     parts = [name[:-2] for name in header if name.endswith("_x") and all(f"{name[:-2]}_{axis}" in header for axis in AXES)]
