@@ -6,6 +6,7 @@ with one line of JSON. A child that hangs or dies is replaced.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import select
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,10 +62,12 @@ class Worker:
         Working folder of the child: its cache and temporary files.
     seconds : float
         Time limit for each task.
+    modules : sequence of str
+        Imported before the limits apply, beside those of the readers.
     """
 
-    def __init__(self, folder: Path, seconds: float = TIME_LIMIT) -> None:
-        self.folder, self.seconds = folder, seconds
+    def __init__(self, folder: Path, seconds: float = TIME_LIMIT, modules: Sequence[str] = ()) -> None:
+        self.folder, self.seconds, self.modules = folder, seconds, modules
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Worker:
@@ -112,7 +116,7 @@ class Worker:
             environment = {**os.environ, "ETHOBENCH_CACHE": str(self.folder / "cache"), "OMP_NUM_THREADS": "1", "TMPDIR": str(self.folder)}
             with (self.folder / "stderr.txt").open("wb") as errors:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tests.fuzz.worker"],
+                    [sys.executable, "-m", "tests.fuzz.worker", *self.modules],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,
@@ -136,6 +140,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not be taken for an answer
     warm_up()
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_LIMIT, ADDRESS_LIMIT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answers.write(b"ready\n")

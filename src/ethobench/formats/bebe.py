@@ -130,7 +130,7 @@ def _signals(path: Path, metadata: Metadata) -> Signals:
 
 def _arrays(path: Path, metadata: Metadata) -> Mapping[str, NDArray[Any]]:
     width, labels = len(metadata.clip_column_names), len(metadata.label_names)
-    return cached_arrays(path, PARSER, partial(_parse, path, width, labels))
+    return cached_arrays(path, f"{PARSER}-{width}-{labels}", partial(_parse, path, width, labels))  # what is checked is part of the key
 
 
 def _parse(path: Path, width: int, n_labels: int) -> dict[str, NDArray[Any]]:
