@@ -5,9 +5,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from tests.fuzz.corpus import make_corpus
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import _hdf5
+from ethobench.formats import _hdf5, read_quietly
 from ethobench.formats._text import Head
 
 
@@ -76,3 +77,19 @@ def test_names_for_sniffing_never_raise(path: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.h5"
     broken.write_bytes(path.read_bytes()[:60])
     assert _hdf5.top_names(Head(broken)) == frozenset()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["jabs", "sleap"])
+def test_a_damaged_object_header_is_named(name: str, tmp_path: Path) -> None:
+    """No damaged byte after the table of names gives a message that only names an exception."""
+    (seed,) = (s for s in make_corpus([name]) if next(iter(s.files)).endswith((".h5", ".nwb")))
+    ((file, content),) = seed.files.items()
+    offset = content.index(b"SNOD") if b"SNOD" in content else 0
+    for i in range(offset, min(len(content), offset + 640), 16):
+        path = tmp_path / file
+        path.write_bytes(content[:i] + b"\xfe" + content[i + 1 :])
+        try:
+            read_quietly(path, name)
+        except FormatError as error:
+            assert "KeyError" not in str(error)

@@ -35,8 +35,8 @@ def open_file(path: Path) -> Iterator[h5py.File]:
     with file:
         try:
             yield file
-        except (OSError, RuntimeError) as error:
-            raise FormatError(path, f"the HDF5 file is damaged ({str(error).splitlines()[0]})") from None
+        except (OSError, RuntimeError, KeyError) as error:  # h5py raises KeyError for an object whose header is damaged
+            raise FormatError(path, f"the HDF5 file is damaged ({' '.join(str(error).splitlines()[:1])})") from None
 
 
 def top_names(head: Head) -> frozenset[str]:
