@@ -126,7 +126,7 @@ def _columns(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
         try:
             table = read_parquet(path)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise FormatError(path, f"this is not a valid Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
+            raise FormatError(path, f"this is not a sound Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
         columns = {name: plain_values(table.column(name)) for name in table.column_names}
         places = [f"row {i + 1}" for i in range(table.num_rows)]
     else:
