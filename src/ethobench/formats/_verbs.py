@@ -105,7 +105,11 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
     _check_options(reader, reader.read, options)
     try:
         recordings = reader.read(path, entry, **options)
-    except (EthobenchError, OSError, MemoryError):
+    except EthobenchError as error:
+        if type(error) is EthobenchError and str(path) not in str(error):  # from the core, which knows no files
+            raise FormatError(path, str(error)) from error
+        raise
+    except (OSError, MemoryError):
         raise
     except Exception as error:
         raise FormatError(path, f"could not be read as {reader.title} ({type(error).__name__}: {error})") from error
