@@ -9,7 +9,7 @@ endif
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 WORKERS ?= 2
 
-.PHONY: help demo test test-fast check format bench docs clean
+.PHONY: help demo test test-fast fuzz check format bench docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -34,6 +34,9 @@ test: $(VENV)/all ## install everything and run all tests
 
 test-fast: $(VENV)/all ## the tests to run while coding: under a minute
 	HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not slow"
+
+fuzz: $(VENV)/all ## mutated files against all readers; options: FUZZ="--seed 1 --count 5000 --formats boris,nwb --minutes 10"
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 check: $(VENV)/all ## style, types, layers, spelling
 	$(BIN)/ruff check .

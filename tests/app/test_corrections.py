@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from ethobench import load_dataset, read_annotation
 from ethobench.app.corrections import Corrections, check_annotator, plain
 from ethobench.app.opening import open_project
-from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
+from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError, ReadWarning
 
 MARK = {"kind": "mark", "start": 0, "stop": 30, "behavior": "groom"}
 
@@ -191,3 +195,177 @@ def test_corrections_that_do_not_fit_are_noted_and_left(lab, tmp_path):
 
 def test_check_annotator_trims():
     assert check_annotator("  Zoë Q.  ", {"anna"}) == "Zoë Q."
+
+
+SAVE_MANY = """
+import sys
+from pathlib import Path
+from ethobench import Annotation, Recording
+from ethobench.app.corrections import Corrections
+from ethobench.core.errors import MismatchError
+
+folder, annotator, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+corrections = Corrections(folder)
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(count):
+    annotation = Annotation.from_bouts([0], [5], ["rest"], ["rest"], rate=10, n_frames=600)
+    try:
+        corrections.save(Recording(f"r{number}"), annotator, annotation)
+        print(number, flush=True)
+    except MismatchError:
+        pass
+"""
+
+
+def save_at_once(folder, *annotators, count):
+    """Start one process per annotator, and let them begin together."""
+    command = [sys.executable, "-c", SAVE_MANY, str(folder)]
+    processes = [
+        subprocess.Popen([*command, name, str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for name in annotators
+    ]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return processes
+
+
+def rows_and_files(folder):
+    with (folder / "recordings.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return rows, {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {"recordings.csv"}
+
+
+@pytest.mark.slow
+def test_two_viewers_at_once_lose_and_double_nothing(tmp_path):
+    folder = tmp_path / "corrections"
+    for process in save_at_once(folder, "zoe", "yan", count=20):
+        process.communicate()
+        assert process.returncode == 0
+    rows, files = rows_and_files(folder)
+    assert sorted((row["recording"], row["annotator"]) for row in rows) == sorted(
+        (f"r{n}", who) for n in range(20) for who in ("yan", "zoe")
+    )
+    assert files == {row["annotations"] for row in rows}
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.slow
+def test_one_name_in_two_viewers_is_saved_once(tmp_path):
+    folder = tmp_path / "corrections"
+    saved = [int(line) for process in save_at_once(folder, "zoe", "zoe", count=20) for line in process.communicate()[0].split()]
+    assert sorted(saved) == list(range(20))
+    rows, files = rows_and_files(folder)
+    assert sorted(row["recording"] for row in rows) == sorted(f"r{n}" for n in range(20))
+    assert files == {row["annotations"] for row in rows}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kill -9")
+def test_a_killed_viewer_leaves_nothing_unlisted_and_blocks_nobody(tmp_path):
+    folder = tmp_path / "corrections"
+    victim, other = save_at_once(folder, "zoe", "yan", count=25)
+    acknowledged = [victim.stdout.readline().strip() for _ in range(5)]
+    victim.send_signal(signal.SIGKILL)
+    acknowledged += victim.communicate()[0].split()
+    other.communicate()
+    assert other.returncode == 0
+    corrections = Corrections(folder)
+    found = corrections.load()
+    rows, files = rows_and_files(folder)
+    assert files == {row["annotations"] for row in rows}
+    assert len(rows) == len({(row["recording"], row["annotator"]) for row in rows}) == len(found)
+    assert {(f"r{number}", "zoe") for number in acknowledged} <= {*found}
+    assert {(f"r{number}", "yan") for number in range(25)} <= {*found}
+
+
+@pytest.mark.parametrize("moment", ["write_recordings", "Corrections._enter"])
+@pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
+def test_an_interrupted_save_is_finished_by_the_next_session(lab, project, monkeypatch, moment, is_before):
+    """Whatever the moment of a power cut, each file that is there is listed once."""
+    owner, _, name = f"ethobench.app.corrections.{moment}".rpartition(".")
+    module = Corrections if "Corrections" in owner else sys.modules[owner]
+    original = getattr(module, name)
+
+    def cut(*arguments, **options):
+        if not is_before:
+            original(*arguments, **options)
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, cut)
+        patched.setattr(Corrections, "_recover", lambda _: None)  # the process is gone
+        with pytest.raises(SystemExit):
+            project.start(0, "zoe", "anna")
+    again = open_project([str(lab)])
+    rows, files = rows_and_files(lab / "corrections") if (lab / "corrections" / "recordings.csv").exists() else ([], set())
+    assert [row["annotations"] for row in rows] == sorted(files)
+    if rows:
+        assert again.entry(0).track("zoe").annotation == again.entry(0).track("anna").annotation
+        with pytest.raises(EthobenchError, match="already an annotator"):
+            again.start(0, "zoe")
+    else:
+        again.start(0, "zoe", "anna")
+        assert len(rows_and_files(lab / "corrections")[0]) == 1
+    assert not [path for path in (lab / "corrections").iterdir() if path.name.startswith(".")]
+
+
+def test_the_name_that_another_viewer_took_is_refused_and_both_go_on(lab, project):
+    other = open_project([str(lab)])
+    project.start(0, "zoe", "anna")
+    with pytest.raises(MismatchError, match="another viewer"):
+        other.start(0, "Zoe", "ben")
+    other.start(0, "yan", "ben")
+    project.edit(0, "zoe", 0, [MARK])
+    assert load_dataset(lab).annotators == ("anna", "ben", "zoe", "yan")
+
+
+def damage_file(folder):
+    (folder / "m1.zoe.csv").write_bytes(b"\xff\0")
+
+
+def empty_file(folder):
+    (folder / "m1.zoe.csv").write_bytes(b"")
+
+
+def lose_file(folder):
+    (folder / "m1.zoe.csv").unlink()
+
+
+def list_twice(folder):
+    (folder / "again.csv").write_bytes((folder / "m1.zoe.csv").read_bytes())
+    with (folder / "recordings.csv").open("a", encoding="utf-8") as file:
+        file.write("m1,mouse1,again.csv,zoe\n")
+
+
+def list_an_original(folder):
+    manifest = folder / "recordings.csv"
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace("zoe.csv,zoe", "zoe.csv,anna"), encoding="utf-8")
+
+
+def contradict(folder):
+    manifest = folder / "recordings.csv"
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace("mouse1", "mouse7"), encoding="utf-8")
+
+
+def damage_header(folder):
+    (folder / "recordings.csv").write_bytes(b"\xff\xfe\0")
+
+
+@pytest.mark.parametrize(
+    "damage", [damage_file, empty_file, lose_file, list_twice, list_an_original, contradict, damage_header], ids=lambda d: d.__name__
+)
+def test_an_unreadable_correction_does_not_keep_the_rest_from_opening(lab, project, damage):
+    project.start(0, "zoe", "anna")
+    project.start(1, "yan", "anna")
+    damage(lab / "corrections")
+    with pytest.warns(ReadWarning, match=r"correction"):
+        data = load_dataset(lab)
+    assert {*data["m1"].annotations} >= {"anna", "ben"}
+    assert damage is damage_header or "yan" in data["m2"].annotations
+    with pytest.warns(ReadWarning, match=r"correction"):
+        again = open_project([str(lab)])
+    assert [t.name for t in again.entry(0).tracks][:2] == ["anna", "ben"]
+    assert damage in (contradict, list_an_original) or again.notes

@@ -37,7 +37,8 @@ def test_a_killed_run_is_resumed_and_does_only_what_is_missing(tmp_path):
     assert all((store / "jobs" / key[:2] / key / "timing.json").read_bytes() == stamp for key, stamp in done.items())
     assert ethobench(*arguments, "--store", calm).returncode == 0
     assert ethobench("results", store, "--json").stdout == ethobench("results", calm, "--json").stdout
-    assert json.loads(ethobench("status", store, "--json").stdout) == {"done": 8, "running": [], "failed": {}, "quarantined": []}
+    summary = json.loads(ethobench("status", store, "--json").stdout)
+    assert summary == {"done": 8, "running": [], "failed": {}, "quarantined": [], "damaged": []}
     assert "rf" in ethobench("results", store).stdout
 
 

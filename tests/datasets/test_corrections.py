@@ -6,7 +6,7 @@ import pytest
 
 from ethobench import Annotation, load_dataset
 from ethobench.app.corrections import Corrections
-from ethobench.core.errors import FormatError
+from ethobench.core.errors import FormatError, ReadWarning
 
 OPTIONS = {"individuals": 2, "seconds": 20.0}
 
@@ -41,6 +41,15 @@ def test_what_does_not_belong_is_refused(folder, tmp_path):
     (tmp_path / "outside.csv").write_text("", encoding="utf-8")
     with pytest.raises(FormatError, match="is no file in"):
         load_dataset("synthetic/tag", corrections=folder, **OPTIONS)
+
+
+def test_one_that_cannot_be_read_does_not_keep_the_others_out(folder):
+    data = load_dataset("synthetic/tag", **OPTIONS)
+    Corrections(folder).save(data.recordings[1], "dora", data.recordings[1].annotation())
+    next(folder.glob("*.carla.csv")).write_bytes(b"\xff\0")
+    with pytest.warns(ReadWarning, match="a correction is left out: .*carla"):
+        data = load_dataset("synthetic/tag", corrections=folder, **OPTIONS)
+    assert [list(r.annotations) for r in data] == [["truth"], ["truth", "dora"]]
 
 
 def _renamed(folder):

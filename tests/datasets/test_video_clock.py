@@ -76,6 +76,7 @@ def test_a_video_of_another_length_is_another_version(filmed):
 
 
 def test_the_clock_of_a_video_is_cached_until_the_video_changes(filmed, monkeypatch):
+    monkeypatch.setattr("ethobench.formats._cache.CLOCK_GRAIN", 0)  # else a file this new is not remembered
     probed = []
     monkeypatch.setattr("ethobench.datasets._video_clock.probe", lambda path: probed.append(path) or probe(path))
     rows = "m1,m1.webm\nm2,m1.webm\nm3,m1.webm"

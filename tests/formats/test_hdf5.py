@@ -5,9 +5,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from tests.fuzz.corpus import make_corpus
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import _hdf5, detect
+from ethobench.formats import _hdf5, detect, read_quietly
 from ethobench.formats._text import Head
 
 
@@ -77,3 +78,19 @@ def test_names_for_sniffing(path: Path, tmp_path: Path) -> None:
     broken.write_bytes(path.read_bytes()[:60])
     with pytest.raises(FormatError, match="this is no sound HDF5 file"):
         detect(broken)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["jabs", "sleap"])
+def test_a_damaged_object_header_is_named(name: str, tmp_path: Path) -> None:
+    """No damaged byte after the table of names gives a message that only names an exception."""
+    (seed,) = (s for s in make_corpus([name]) if next(iter(s.files)).endswith((".h5", ".nwb")))
+    ((file, content),) = seed.files.items()
+    offset = content.index(b"SNOD") if b"SNOD" in content else 0
+    for i in range(offset, min(len(content), offset + 640), 16):
+        path = tmp_path / file
+        path.write_bytes(content[:i] + b"\xfe" + content[i + 1 :])
+        try:
+            read_quietly(path, name)
+        except FormatError as error:
+            assert "KeyError" not in str(error)

@@ -90,7 +90,7 @@ def test_examples_are_shown(kind, clips, texts, pairs):
 def test_only_recordings_shown_as_examples_count_as_training_recordings(shots, kind, seen, pairs, tmp_path):
     with GeminiStub(always=Say(OTHER)) as stub:
         asking(stub, shots=shots, examples=kind, example_seconds=5.0).fit(pairs).save(tmp_path / "m")
-        model = load_model(tmp_path / "m")
+        model = load_model(tmp_path / "m", base_url=stub.url)
     assert [r.id for r in pairs if model.was_trained_on(r)] == seen
 
 
@@ -109,7 +109,7 @@ def test_saved_examples_travel_with_the_model(pairs, tmp_path):
     with GeminiStub(always=Say(OTHER)) as stub:
         model = asking(stub, shots=1, example_seconds=4.0).fit(pairs.select(recordings=["animal01"]))
         model.save(tmp_path / "m")
-        again = load_model(tmp_path / "m")
+        again = load_model(tmp_path / "m", allow_network=True, base_url=stub.url)
         assert again.predict(pairs["animal02"]).annotation == model.predict(pairs["animal02"]).annotation
     assert [e.segments for e in again.worked] == [e.segments for e in model.worked]
     assert again.worked[0].clip.video == tmp_path / "m" / "example0.mp4"

@@ -179,7 +179,7 @@ def test_a_missing_key_is_told(provider, variable, clip, monkeypatch):
     asked = Asker(whom).ask(assign(clip, load_task("calms21"), whom, SMALL).requests[0])
     assert asked.error == f"{provider} needs a key in the environment variable {variable}"
     with pytest.raises(ProviderError, match="MY_KEY"):
-        make_provider(provider, "m", Access(key_variable="MY_KEY")).key("X")
+        make_provider(provider, "m", Access(key_variable="MY_KEY")).key()
 
 
 def test_a_local_server_needs_no_key(clip, monkeypatch):

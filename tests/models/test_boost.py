@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from tests.clock import Clock
+from tests.models.damage import renew_digests
 
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Observed, Recording, Signals
@@ -15,7 +16,7 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.observed import Track
 from ethobench.features.cache import feature_cache
-from ethobench.models import _base
+from ethobench.models import _base, _default
 from ethobench.models._inputs import between, in_order
 from ethobench.models._thinned import choose_rows, row_weights
 
@@ -142,18 +143,20 @@ def test_nothing_saved_is_a_program(tmp_path):
     assert {"boost.json", "trees-0.txt"} < {p.name for p in (tmp_path / "m").iterdir()}
     assert {p.suffix for p in (tmp_path / "m").iterdir()} <= {".json", ".txt", ".md"}
     (tmp_path / "m" / "trees-0.txt").write_text("no trees", encoding="utf-8")
-    model = eb.create_model("boost", **QUICK)
+    renew_digests(tmp_path / "m")
     with pytest.raises(FormatError, match="not the trees"):
-        model._load(tmp_path / "m")
+        eb.load_model(tmp_path / "m")
     (tmp_path / "m" / "boost.json").write_text("{}", encoding="utf-8")
+    renew_digests(tmp_path / "m")
     with pytest.raises(FormatError, match="damaged"):
-        model._load(tmp_path / "m")
+        eb.load_model(tmp_path / "m")
 
 
 @pytest.mark.parametrize(("name", "extra"), [("boost", "boost"), ("auto", "boost"), ("tcn", "nn"), ("crnn", "nn"), ("conv1d", "nn")])
 def test_without_its_packages_a_model_says_what_to_install(monkeypatch, name, extra):
-    monkeypatch.setattr(_base, "find_spec", lambda package: None)
-    with pytest.raises(EthobenchError, match=rf"model {name!r} needs .*pip install ethobench\[{extra}\]"):
+    for module in (_base, _default):
+        monkeypatch.setattr(module, "find_spec", lambda package: None)
+    with pytest.raises(EthobenchError, match=rf'model {name!r} needs .*pip install "ethobench\[{extra}\]"'):
         eb.create_model(name)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from tests.models.damage import renew_digests
 
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Observed, Recording, Signals
@@ -273,9 +274,11 @@ def test_damaged_weights_are_named(tag, tmp_path):
     with pytest.raises(FormatError, match="missing"):
         eb.load_model(tmp_path / "a")
     (tmp_path / "b" / "weights.safetensors").write_bytes(b"x" * 40)
+    renew_digests(tmp_path / "b")
     with pytest.raises(FormatError, match="not a readable safetensors file"):
         eb.load_model(tmp_path / "b")
     save_file({"x": torch.zeros(1)}, tmp_path / "c" / "weights.safetensors", {"network": '{"window": 5, "n_inputs": 6, "exclusive": true}'})
+    renew_digests(tmp_path / "c")
     with pytest.raises(FormatError, match="do not fit the network"):
         eb.load_model(tmp_path / "c")
 

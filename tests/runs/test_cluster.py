@@ -20,7 +20,7 @@ from tests.runs.test_faults import done_in_logs
 from ethobench.benchmarks import results_table
 from ethobench.core.errors import EthobenchError
 from ethobench.runs import Store
-from ethobench.runs.workers import Nodes, dask_workers, make_cluster
+from ethobench.runs.workers import Nodes, cluster_security, dask_workers, make_cluster
 
 pytestmark = pytest.mark.slow
 RUN = [sys.executable, "-m", "ethobench", "run", "synthetic", "--datasets", "tag", "--models", "chance,rf"]
@@ -95,16 +95,88 @@ def test_a_scheduler_that_is_not_there_is_said():
         pass
 
 
-def test_batch_scripts_say_what_was_asked():
+def test_batch_scripts_say_what_was_asked(tmp_path):
     nodes = Nodes(3, 4, "16GB", "02:00:00", "short", "lab7")
     for kind, mark in (("slurm", "#SBATCH -p short"), ("pbs", "#PBS -q short"), ("sge", "#$ -q short")):
-        with make_cluster(kind, nodes, start=False) as made:
+        with cluster_security(tmp_path / "c") as security, make_cluster(kind, nodes, security, start=False) as made:
             script = made.job_script()
+        assert f"--tls-key {tmp_path}/c/" in script
+        assert "tls://" in script
         assert mark in script
         assert "lab7" in script
         assert re.search(r"--nworkers[= ]4", script)
     with pytest.raises(EthobenchError, match="no cluster 'moon'; there are: local, slurm"):
-        make_cluster("moon", nodes)
+        make_cluster("moon", nodes, None)
+
+
+STRANGER = """
+import asyncio, logging, ssl, sys
+from distributed import Security
+from distributed.core import connect
+
+logging.disable(logging.CRITICAL)
+without_certificate = ssl.create_default_context()
+without_certificate.check_hostname, without_certificate.verify_mode = False, ssl.CERT_NONE
+strangers = {
+    "tcp": ("tcp", {}),
+    "no certificate": ("tls", {"ssl_context": without_certificate, "require_encryption": True}),
+    "another certificate": ("tls", Security.temporary().get_connection_args("client")),
+}
+if len(sys.argv) > 4:
+    mine = Security(require_encryption=True, tls_ca_file=sys.argv[4], tls_client_cert=sys.argv[4], tls_client_key=sys.argv[5])
+    strangers = {"the certificate": ("tls", mine.get_connection_args("client"))}
+
+
+async def attempt(address, arguments):
+    comm = await connect(address, timeout=2, **arguments)
+    await comm.write({"op": "identity", "reply": True})
+    return await comm.read()
+
+
+for address in sys.argv[1:4]:
+    for name, (protocol, arguments) in strangers.items():
+        try:
+            asyncio.run(attempt(address.replace("tls:", protocol + ":"), arguments))
+        except OSError:
+            print("refused:", name)
+        else:
+            print("connected:", name)
+"""
+
+
+def test_nobody_without_the_certificate_connects_to_a_cluster_that_we_start(tmp_path):
+    from distributed import Client
+
+    with cluster_security(tmp_path) as security, make_cluster("local", Nodes(1, 1), security) as made:
+        with Client(made.scheduler_address, security=security, set_as_default=False) as client:
+            ((worker, facts),) = client.scheduler_info()["workers"].items()
+            assert client.submit(pow, 2, 5).result(timeout=60) == 32
+        everywhere = [made.scheduler_address, worker, facts["nanny"]]
+        assert all(address.startswith("tls://127.0.0.1:") for address in everywhere)
+        command = [sys.executable, "-c", STRANGER, *everywhere]
+        refused = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert refused.stdout.splitlines() == ["refused: tcp", "refused: no certificate", "refused: another certificate"] * 3
+        certificates = [security.tls_worker_cert, security.tls_worker_key]
+        connected = subprocess.run([*command, *certificates], capture_output=True, text=True, check=True)
+        assert connected.stdout.splitlines() == ["connected: the certificate"] * 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes")
+def test_certificates_are_readable_by_the_owner_only_and_removed(tmp_path):
+    with cluster_security(tmp_path / "c") as security:
+        (folder,) = (tmp_path / "c").iterdir()
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
+        assert modes == {folder.name: 0o700, "cert.pem": 0o600, "key.pem": 0o600}
+        assert "PRIVATE KEY" in Path(security.tls_worker_key).read_text(encoding="ascii")
+    assert not folder.exists()
+    with pytest.raises(EthobenchError, match="choose another path"), cluster_security(tmp_path / "my runs"):
+        pass
+
+
+def test_without_cryptography_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(EthobenchError, match=r"ethobench\[cluster\]"), cluster_security():
+        pass
 
 
 def test_slurm_from_submission_to_results(tmp_path):
@@ -124,6 +196,7 @@ def test_slurm_from_submission_to_results(tmp_path):
     log = (tmp_path / "batch.log").read_text(encoding="utf-8")
     assert ended.returncode == 0, ended.stdout + ended.stderr + log
     assert "8 jobs done" in ended.stdout
-    assert log.count("Start worker at") >= 1
+    assert re.search(r"Start worker at: +'?tls://", log)
+    assert list((tmp_path / "s" / "certificates").iterdir()) == []
     pids = {json.loads(p.read_text(encoding="utf-8"))["pid"] for p in (tmp_path / "s" / "jobs").glob("*/*/timing.json")}
     assert len(pids) >= 1

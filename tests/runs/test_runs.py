@@ -57,7 +57,7 @@ def test_a_finished_job_is_complete_and_not_done_again(tmp_path):
     job = some_job()
     assert perform(job.to_dict(), str(store.root)) == (DONE, "")
     names = {p.name for p in store.folder(job.key).iterdir()}
-    assert names == {"job.json", "scores.json", "predictions.parquet", "timing.json", "log.txt"}
+    assert names == {"job.json", "scores.json", "predictions.parquet", "timing.json", "log.txt", "manifest.json"}
     before = (store.folder(job.key) / "timing.json").read_bytes()
     assert perform(job.to_dict(), str(store.root)) == (DONE, "")
     assert (store.folder(job.key) / "timing.json").read_bytes() == before

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from typer.testing import CliRunner
 
 from ethobench.benchmarks import own
+from ethobench.benchmarks.results import results_table
+from ethobench.cli import app
+from ethobench.reports import summarize_store
 from ethobench.runs import Engine, Store, perform, store
 from ethobench.runs.claims import StoreError
 
 OPTIONS = {"individuals": 2, "seconds": 20.0}
 
 
-@pytest.fixture
-def done(tmp_path) -> Store:
-    place = Store(tmp_path / "s")
-    Engine(place, lambda: ThreadPoolExecutor(1), 1).run(list(own.plans("synthetic/tag", ["chance"], options=OPTIONS)))
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory) -> Store:
+    place = Store(tmp_path_factory.mktemp("run") / "s")
+    rerun(place)
     assert len(list(place.finished())) == 2
     return place
+
+
+@pytest.fixture
+def done(finished_run, tmp_path) -> Store:
+    shutil.copytree(finished_run.root, tmp_path / "s")
+    return Store(tmp_path / "s")
 
 
 def test_what_may_not_be_read_is_not_put_aside(done, monkeypatch):
@@ -75,3 +88,132 @@ def test_a_worker_that_has_old_data_reads_them_again(tmp_path, monkeypatch):
 
 def iter_of(jobs):
     yield jobs
+
+
+def rerun(place):
+    return Engine(place, lambda: ThreadPoolExecutor(1), 1).run(list(own.plans("synthetic/tag", ["chance"], options=OPTIONS)))
+
+
+def command(*arguments):
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_stray_files_are_ignored(done, tmp_path):
+    before = results_table(done)
+    folders = [folder for folder in done.root.rglob("*") if folder.is_dir()]
+    assert len(folders) > 10
+    for folder in [done.root, *folders]:
+        for name in (".DS_Store", "Thumbs.db", "._a.json"):
+            (folder / name).write_bytes(b"\0\1")
+    (done.root / "jobs" / "lost+found").mkdir()
+    assert len(list(done.finished())) == 2
+    assert results_table(done, timings=True)
+    assert results_table(done) == before
+    assert json.loads(command("status", done.root, "--json").stdout) == {
+        "done": 2, "running": [], "failed": {}, "quarantined": [], "damaged": []
+    }  # fmt: skip
+    command("results", done.root)
+    command("report", done.root, "--out", tmp_path / "report.html")
+    assert (rerun(done).there, done.damaged) == (2, [])
+
+
+def change_a_digit(path):
+    text = path.read_text(encoding="utf-8")
+    place = text.index("0.") + 2
+    path.write_text(f"{text[:place]}{(int(text[place]) + 1) % 10}{text[place + 1 :]}", encoding="utf-8")
+    json.loads(path.read_text(encoding="utf-8"))
+
+
+def flip_a_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("scores.json", change_a_digit),
+        ("predictions.parquet", flip_a_bit),
+        ("predictions.parquet", lambda path: path.write_bytes(b"")),
+        ("predictions.parquet", lambda path: path.unlink()),
+        ("manifest.json", lambda path: path.write_text("{", encoding="utf-8")),
+        ("manifest.json", flip_a_bit),
+        ("job.json", lambda path: path.write_text("[]", encoding="utf-8")),
+    ],
+    ids=["digit of a score", "bit of predictions", "empty predictions", "no predictions", "cut manifest", "bit of manifest", "no job"],
+)
+def test_a_damaged_job_is_named_and_done_again(done, name, damage):
+    expected = results_table(done)
+    key = next(iter(done.finished()))
+    damage(done.folder(key) / name)
+    outcome = rerun(Store(done.root))
+    assert (outcome.done, outcome.there) == (1, 1)
+    assert [entry[:24] for entry in done.quarantined()] == [key]
+    assert results_table(done) == expected
+
+
+def test_status_and_results_name_a_changed_score_and_do_not_count_it(done):
+    first, second = done.finished()
+    change_a_digit(done.folder(first) / "scores.json")
+    shown = command("results", done.root)
+    assert f"{first} is damaged (scores.json does not match its checksum)" in shown.stderr.replace("\n", "")
+    change_a_digit(done.folder(second) / "scores.json")
+    summary = json.loads(command("status", done.root, "--json").stdout)
+    assert summary["done"] == 0
+    assert len(summary["quarantined"]) == 2
+    assert second in summary["damaged"][0]
+
+
+def test_a_report_leaves_out_damaged_predictions(done):
+    key = next(iter(done.finished()))
+    flip_a_bit(done.folder(key) / "predictions.parquet")
+    report = summarize_store(done)
+    assert any(f"{key} is damaged (predictions.parquet" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"host": 3, "fit": "x"}'])
+def test_damaged_times_are_named_and_the_scores_stay(done, content):
+    before = results_table(done)
+    key = next(iter(done.finished()))
+    (done.folder(key) / "timing.json").write_text(content, encoding="utf-8")
+    assert "timing.json is damaged" in command("results", done.root, "--timings").stderr.replace("\n", "")
+    assert results_table(done) == before
+    assert summarize_store(done)["notes"]
+    assert rerun(Store(done.root)).there == 2
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"error": "x", "traceback": "", "job": {}}'])
+def test_a_damaged_record_of_a_failure_is_named(done, content):
+    job = store.Job.from_dict(done.job(next(iter(done.finished()))))
+    done.fail(job, "no luck", "Traceback")
+    assert list(done.failures()) == [job.key]
+    (done.root / "failed" / f"{job.key}.json").write_text(content, encoding="utf-8")
+    shown = command("status", done.root).stdout.replace("\n", "")
+    assert f"{job.key}.json is damaged" in shown
+    assert "0 failed, 1 found damaged" in shown
+    assert done.failures() == {}
+
+
+def test_jobs_of_earlier_versions_without_checksums_are_read_and_that_is_said(done):
+    expected = results_table(done)
+    for key in done.finished():
+        (done.folder(key) / "manifest.json").unlink()
+    assert results_table(done) == expected
+    assert "2 jobs were stored without checksums" in done.describe_damage()[0]
+    assert rerun(Store(done.root)).there == 2
+
+
+def test_what_killed_workers_left_is_removed_once_it_is_old(done):
+    key = next(iter(done.finished()))
+    old, young, stray = (done.root / "tmp" / name for name in (f"{key}.abc", f"{key}.def", "notes.txt"))
+    for path in (old, young):
+        path.mkdir()
+    stray.write_text("mine", encoding="utf-8")
+    long_ago = time.time() - 7 * 86400
+    for path in (old, stray):
+        os.utime(path, (long_ago, long_ago))
+    rerun(done)
+    assert [path.exists() for path in (old, young, stray)] == [False, True, True]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ethobench.app.corrections import Corrections, plain
 from ethobench.app.entries import Entry
@@ -20,6 +21,9 @@ from ethobench.datasets._video_clock import with_video_clock
 from ethobench.datasets.collate import collate_quietly
 from ethobench.datasets.manifest import CORRECTIONS, MANIFEST
 from ethobench.formats import detect
+
+if TYPE_CHECKING:
+    from ethobench.models import Model
 
 ASSUMED_RATE = 30.0
 BEBE_METADATA = "dataset_metadata.yaml"
@@ -52,9 +56,10 @@ def open_project(
     corrections: Path | None = None,
     rate: float | None = None,
     behaviors: Sequence[str] = (),
-    models: Sequence[Path] = (),
+    models: Sequence[Path] | Mapping[Path, Model] = (),
     videos: Sequence[Path] = (),
     tell: Callable[[str], None] = lambda _: None,
+    before_predicting: Callable[[str, Model, int], None] = lambda *_: None,
 ) -> Project:
     """Open a dataset, the store of a run, or files.
 
@@ -69,18 +74,21 @@ def open_project(
         Frames per second, where files do not tell.
     behaviors : sequence of str
         Behaviours to label with, beside those that the data name.
-    models : sequence of Path
-        Saved models whose predictions are shown too.
+    models : sequence of Path, or mapping of Path to Model
+        Saved models whose predictions are shown too; those of a sequence are loaded, and may not use the network.
     videos : sequence of Path
         Folders outside the data from which videos may be shown.
     tell : callable
         Told what a user should know while this goes on.
+    before_predicting : callable
+        Called with the name of a model, the model, and the number of recordings that it is about to predict.
     """
     if not sources:
         raise EthobenchError("name a dataset, the store of a run, or files to look at")
     opened = _open(sources, rate, tell)
     for path in models:
-        _add_predictions(path, opened.parts, tell)
+        model = models[path] if isinstance(models, Mapping) else _load_model(path)
+        _add_predictions(path.resolve().name, model, opened.parts, tell, before_predicting)
     return Project(
         opened.name,
         [_entry(part, behaviors, rate) for part in opened.parts],
@@ -93,7 +101,7 @@ def _open(sources: Sequence[str], rate: float | None, tell: Callable[[str], None
     path = Path(sources[0])
     if len(sources) == 1:
         if (path / "store.json").is_file():
-            return _Opened(path.resolve().name, _parts_of_store(path))
+            return _Opened(path.resolve().name, _parts_of_store(path, tell))
         manifest = _manifest(path)
         if manifest is not None:
             data = load_dataset(manifest)
@@ -166,12 +174,23 @@ def _entry(part: _Part, behaviors: Sequence[str], stated: float | None) -> Entry
     return Entry(recording, part.ethogram.join(Ethogram(behaviors)), part.said, rate, length, notes, missing)
 
 
-def _add_predictions(path: Path, parts: Sequence[_Part], tell: Callable[[str], None]) -> None:
-    """Add the predictions of a saved model to every recording with signals: the out-of-fold ones for its training recordings."""
+def _load_model(path: Path) -> Model:
     from ethobench.models import load_model
+
+    return load_model(path)
+
+
+def _add_predictions(
+    name: str,
+    model: Model,
+    parts: Sequence[_Part],
+    tell: Callable[[str], None],
+    before_predicting: Callable[[str, Model, int], None],
+) -> None:
+    """Add the predictions of a saved model to every recording with signals: the out-of-fold ones for its training recordings."""
     from ethobench.models.held_out import Origin, describe_origins, predict_or_held_out
 
-    model, name = load_model(path), path.resolve().name
+    before_predicting(name, model, sum(part.recording.signals is not None for part in parts))
 
     def predict(part: _Part, number: int) -> Prediction:
         tell(f"{name} predicts {part.recording.id} ({number} of {len(parts)})")
@@ -188,7 +207,7 @@ def _add_predictions(path: Path, parts: Sequence[_Part], tell: Callable[[str], N
         tell(message)
 
 
-def _parts_of_store(path: Path) -> list[_Part]:
+def _parts_of_store(path: Path, tell: Callable[[str], None]) -> list[_Part]:
     """Return the recordings of a run's datasets with what its final jobs predicted of them."""
     from ethobench.app.stored import predictions_of
     from ethobench.runs import Job, Store
@@ -196,10 +215,12 @@ def _parts_of_store(path: Path) -> list[_Part]:
     store = Store(path)
     jobs: dict[tuple[str, str], list[tuple[Job, Path]]] = {}
     for key in store.finished():
-        found = store.read(key)
+        found = store.read(key) if store.verify(key) else None
         if found is not None and (job := Job.from_dict(found["job"])).stage == "final":
             data_key = (job.source or job.dataset, json.dumps(dict(job.options), sort_keys=True))
             jobs.setdefault(data_key, []).append((job, store.folder(key)))
+    for message in store.describe_damage():
+        tell(message)
     if not jobs:
         raise EthobenchError(f"{path}: no job of this run is finished yet; `ethobench status {path}` tells how far it is")
     parts = []

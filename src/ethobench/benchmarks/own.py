@@ -21,6 +21,7 @@ from ethobench.metrics import Scores
 from ethobench.models import ALL, CONSENSUS, Model
 from ethobench.models.held_out import Predicted, read_predictions
 from ethobench.runs import Plan, Search, Store
+from ethobench.runs.claims import StoreError
 
 MODELS = ("chance", "rf")
 WHOLE = ("full", "split by recording")
@@ -179,6 +180,8 @@ def out_of_fold(store: Store, model: str, only: Collection[str] | None = None) -
             continue
         split = "recording" if job["setting"] == WHOLE[1] else "individual"
         held_out = {*job["test"]} - {*job["train"]}
+        if not store.verify(finished["key"]):
+            raise StoreError(f"{store.damaged[-1]}: run the command again")
         fold_predictions = read_predictions(store.folder(finished["key"]))
         predictions |= {name: predicted for name, predicted in fold_predictions.items() if name in held_out}
         folds |= dict.fromkeys(held_out & {*fold_predictions}, job["fold"])

@@ -163,6 +163,7 @@ def _part(name: tuple[str, ...]) -> str:
 
 
 def _timings(store: Store, jobs: Sequence[Mapping[str, Any]]) -> Row:
-    told = [json.loads((store.folder(job["key"]) / "timing.json").read_text(encoding="utf-8")) for job in jobs]
-    hosts = ", ".join(sorted({timing["host"] for timing in told}))
-    return dict(zip(TIMINGS, (len(told), *(sum(t[part] for t in told) for part in ("fit", "predict")), hosts), strict=True))
+    timings = [timing for job in jobs if (timing := store.timing(job["key"]))]
+    hosts = ", ".join(sorted({timing["host"] for timing in timings}))
+    seconds = (sum(timing[step] for timing in timings) for step in ("fit", "predict"))
+    return dict(zip(TIMINGS, (len(jobs), *seconds, hosts), strict=True))

@@ -143,7 +143,7 @@ def _groups(store: Store) -> dict[tuple[str, str], _Group]:
     groups: dict[tuple[str, str], _Group] = {}
     for found in final_jobs(store):
         job, folder = found["job"], store.folder(found["key"])
-        if job["benchmark"] != NAME:
+        if job["benchmark"] != NAME or not store.verify(found["key"]):
             continue
         group = groups.setdefault((job["dataset"], job["setting"]), _Group(job["options"], job["annotator"]))
         draw = group.draws.setdefault(job["seed"], {})

@@ -11,7 +11,7 @@ from ethobench.core.deadline import Deadline, format_seconds
 from ethobench.models import Model
 from ethobench.runs import Job, Outcome, Plan, RunControl, StopRun
 
-SAVING = 0.03  # of the budget that is kept for scoring, intervals and saving
+SAVING = 0.08  # of the budget that is kept for scoring, intervals and saving, and for a machine that becomes busier
 FEWEST_SAVING_SECONDS = 1.0
 SEVERAL_AT_ONCE = 1.5  # by which workers that start together take longer to do so than one process
 FINAL = 1.3  # times that a training of the cross-validation may take: the final training may take so long
@@ -110,7 +110,7 @@ def warn_of_final(deadline: Deadline, seconds: float) -> str:
     Examples
     --------
     >>> warn_of_final(Deadline(60, clock=lambda: 0.0), 90)
-    'the final training takes about 1 min 30 s, but 58 s of the budget are left; it is finished all the same'
+    'the final training takes about 1 min 30 s, but 55 s of the budget are left; it is finished all the same'
     """
     left = _without_saving(deadline).left
     if left >= max(seconds, SMALLEST_TRAINING):

@@ -229,10 +229,14 @@ def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *,
     from ethobench.mllm.batch import Batcher
     from ethobench.mllm.outcome import FAILED
     from ethobench.mllm.session import ask_about
+    from ethobench.models.network_use import NetworkUse
 
     missing = [assignment for assignment in assignments if not folder.is_done(assignment)]
     if len(missing) < len(assignments):
         typer.echo(f"{len(assignments) - len(missing)} of {len(assignments)} videos were annotated before, and are left as they are")
+    if missing and asker.provider.uses_network:
+        use = NetworkUse(asker.provider.name, asker.provider.model, asker.provider.host, asker.provider.key_variables)
+        typer.secho(f"network: annotate sends {use.describe(len(missing))}", err=True, fg=typer.colors.YELLOW)
     ask_all = Batcher(asker, poll=poll, tell=tell_line).ask_all if batch else asker.ask_all
     outcomes: list[Outcome] = []
     try:

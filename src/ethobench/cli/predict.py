@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ethobench.cli._consent import AllowNetworkOption, ExternalOption, announce_network, read_external
+
 if TYPE_CHECKING:
     from ethobench.core import Annotation, Recording
     from ethobench.core.signals import Keypoint
@@ -36,6 +38,8 @@ def run(
         typer.Option("--in-sample", help="Training recordings: write the final model's own predictions, not the out-of-fold ones."),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    allow_network: AllowNetworkOption = False,
+    param: ExternalOption = None,
 ) -> None:
     """Annotate recordings with a trained model; long ones are read and predicted a piece at a time.
 
@@ -57,13 +61,14 @@ def run(
     writer = formats[to]
     if not writer.can_write:
         raise EthobenchError(f"{writer.title} cannot be written; see: ethobench formats")
-    trained = _adjusted(load_model(model), style, unknown)
+    trained = _adjusted(load_model(model, allow_network=allow_network, **read_external(param)), style, unknown)
     notes = Notes()
     sources = [found for source in inputs for found in _sources(source, rate)]
     names = file_names(found.name for found in sources)
     paths = [out / f"{name}{writer.suffixes[0]}" for name in names]
     if (there := [path for path in paths if path.exists()]) and not overwrite:
         raise EthobenchError(f"{there[0]} exists and is left alone; choose another folder, or give --overwrite")
+    announce_network(str(model), trained, len(sources))
     out.mkdir(parents=True, exist_ok=True)
     use_out_of_fold = not in_sample and not style and unknown is None
     origins: dict[str, Origin] = {}

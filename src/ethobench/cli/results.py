@@ -59,9 +59,9 @@ def run(
     wanted = [name.strip() for name in metrics.split(",")] if metrics else []
     rows = results_table(place, timings=timings) if table == "results" else _other_table(place, table, wanted, against)
     if not rows and table != "results":
+        for message in place.describe_damage():
+            tell_line(message)
         raise NotFoundError(f"{store} holds nothing for the table {table!r}; without --table, it shows all that there is")
-    for damage in place.damaged:
-        tell_line(damage)
     columns = (*COLUMNS, *(TIMINGS if timings else ())) if table == "results" else tuple(dict.fromkeys(c for row in rows for c in row))
     if sql is not None:
         from ethobench.benchmarks.query import ask
@@ -69,6 +69,8 @@ def run(
         names, answers = ask(place, rows, sql)
         columns = tuple(names)
         rows = [dict(zip(columns, answer, strict=True)) for answer in answers]
+    for message in place.describe_damage():
+        tell_line(message)
     if csv is not None:
         _write(csv, columns, rows)
     if as_json:

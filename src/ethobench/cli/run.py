@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -102,7 +103,7 @@ def run(
     batch: Annotated[bool, typer.Option("--batch", help="Ask in batches: cheaper, slower.", rich_help_panel=ASKED)] = False,
     workers: Annotated[int, typer.Option(help="Processes; one for each core unless given.", min=1, rich_help_panel=HERE)] = usable_cores(),
     scheduler: Annotated[
-        str | None, typer.Option(help="Use the Dask cluster at this address, such as tcp://10.0.0.1:8786.", rich_help_panel=THERE)
+        str | None, typer.Option(help="Use the Dask cluster at this address, such as tls://10.0.0.1:8786.", rich_help_panel=THERE)
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(help="Start workers through slurm, pbs or sge; or local, to try it here.", rich_help_panel=THERE)
@@ -139,7 +140,7 @@ def run(
 
     asked = Nodes(nodes, cores, memory, walltime, queue, account)
     if show_script:
-        _show_script(cluster, asked)
+        _show_script(cluster, asked, store)
         return
     from ethobench.cli._params import read_variations
     from ethobench.cli._progress import shown_progress
@@ -197,7 +198,7 @@ def run(
 
         plans = [only_folds(plan, _numbers(folds, "--folds")) for plan in plans]
     try:
-        with _workers(workers, scheduler, cluster, asked) as staff, shown_progress() as watch:
+        with _workers(workers, scheduler, cluster, asked, place) as staff, shown_progress() as watch:
             outcome = Engine(place, staff.make_executor, staff.count, watch, how).run(plans)
     except KeyboardInterrupt:
         typer.secho("stopped; the same command goes on from here", err=True, fg=typer.colors.YELLOW)
@@ -278,23 +279,31 @@ def _search(kind: str, store: Store, trials: int, at_once: int, seed: int) -> Se
     return OptunaSearch(store.root / "search", trials, at_once, seed=seed) if kind == "optuna" else None
 
 
-def _workers(count: int, scheduler: str | None, cluster: str | None, nodes: Nodes) -> AbstractContextManager[Workers]:
+def _workers(count: int, scheduler: str | None, cluster: str | None, nodes: Nodes, store: Store) -> AbstractContextManager[Workers]:
+    from ethobench.cli._files import tell_line
     from ethobench.runs.workers import cluster_workers, dask_workers, local_workers
 
     if scheduler and cluster:
         raise typer.BadParameter("either a scheduler that runs, or a cluster to start", param_hint="--scheduler")
     if scheduler:
+        if not scheduler.startswith("tls://"):
+            tell_line(f"whoever can reach {scheduler} can run code on its workers; give the scheduler certificates and use tls://")
         return dask_workers(scheduler)
-    return cluster_workers(cluster, nodes) if cluster else local_workers(count)
+    return cluster_workers(cluster, nodes, store.root / "certificates") if cluster else local_workers(count)
 
 
-def _show_script(cluster: str | None, nodes: Nodes) -> None:
-    from ethobench.runs.workers import make_cluster
+def _show_script(cluster: str | None, nodes: Nodes, store: Path) -> None:
+    from ethobench.runs.workers import cluster_security, make_cluster
 
     if cluster in (None, "local"):
         raise typer.BadParameter("a batch script belongs to slurm, pbs or sge", param_hint="--show-script")
-    with make_cluster(str(cluster), nodes, start=False) as made:
-        typer.echo(made.job_script())
+    with (
+        TemporaryDirectory() as folder,
+        cluster_security(Path(folder)) as security,
+        make_cluster(str(cluster), nodes, security, start=False) as made,
+    ):
+        certificates = str((store / "certificates").resolve())  # where the run will put them
+        typer.echo(made.job_script().replace(str(Path(folder).resolve()), certificates))
 
 
 def _tell(outcome: Outcome, store: Path) -> None:

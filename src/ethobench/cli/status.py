@@ -23,11 +23,12 @@ def run(
     place = existing_store(store)
     failures = place.failures()
     running = place.claims.living()
-    quarantined = sorted(path.name for path in (place.root / "quarantine").iterdir())
-    done = sum(1 for _ in place.finished())
+    done = sum(place.verify(key, thorough=False) for key in list(place.finished()))
+    quarantined = place.quarantined()
     if as_json:
         failed = {key: failure["error"] for key, failure in failures.items()}
-        typer.echo(json.dumps({"done": done, "running": running, "failed": failed, "quarantined": quarantined}, indent=1))
+        summary = {"done": done, "running": running, "failed": failed, "quarantined": quarantined, "damaged": place.describe_damage()}
+        typer.echo(json.dumps(summary, indent=1))
         return
     typer.echo(f"{done} done, {len(running)} running, {len(failures)} failed, {len(quarantined)} found damaged")
     for key, failure in failures.items():
@@ -35,5 +36,7 @@ def run(
         typer.echo(f"  {key} {job['dataset']} {job['model']} {job['params']} fold {job['fold']}: {failure['error']}")
         if tracebacks:
             typer.echo(failure["traceback"])
+    for message in place.describe_damage():
+        typer.echo(f"  {message}")
     for name in quarantined:
         typer.echo(f"  damaged, put aside: {place.root / 'quarantine' / name}")

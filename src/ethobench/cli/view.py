@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from ethobench.cli._consent import AllowNetworkOption, ExternalOption, announce_network, read_external
+
+if TYPE_CHECKING:
+    from ethobench.models import Model
 
 
 def run(
@@ -24,6 +29,8 @@ def run(
     videos: Annotated[
         list[Path] | None, typer.Option(help="A folder outside the data from which videos may be shown; may be repeated.", metavar="DIR")
     ] = None,
+    allow_network: AllowNetworkOption = False,
+    param: ExternalOption = None,
 ) -> None:
     """Look at recordings, compare annotators and models, correct labels and save them as a new annotator.
 
@@ -42,7 +49,8 @@ def run(
         corrections=corrections,
         rate=rate,
         behaviors=[name.strip() for name in (behaviors or "").split(",") if name.strip()],
-        models=model or [],
+        models=_load_models(model or [], read_external(param), allow_network=allow_network),
+        before_predicting=announce_network,
         videos=videos or [],
         tell=_tell,
     )
@@ -53,6 +61,14 @@ def run(
     for line in project.progress():
         _tell(line)
     _tell(f"stopped; corrections are in {project.corrections.folder}")
+
+
+def _load_models(paths: list[Path], external: dict[str, str], *, allow_network: bool) -> dict[Path, Model]:
+    if not paths:
+        return {}
+    from ethobench.models import load_model
+
+    return {path: load_model(path, allow_network=allow_network, **external) for path in paths}
 
 
 def _tell(message: str) -> None:

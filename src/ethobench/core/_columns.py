@@ -36,6 +36,9 @@ def as_frames(values: ArrayLike, name: str) -> IntArray:
 
 
 def behavior_codes(behavior: Sequence[str] | ArrayLike, ethogram: Ethogram, n: int) -> IntArray:
+    if isinstance(behavior, (list, tuple)) and all(isinstance(name, str) for name in behavior):
+        codes_by_name = {name: ethogram.code(name) for name in dict.fromkeys(behavior)}  # an array of text would pad all to the longest
+        return np.array([codes_by_name[name] for name in behavior], dtype=np.int64)
     values = np.asarray(behavior)
     if values.size and values.dtype.kind in "OUS":
         return np.array([ethogram.code(str(name)) for name in values.tolist()], dtype=np.int64)

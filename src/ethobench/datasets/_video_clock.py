@@ -1,12 +1,10 @@
 """The clock of a recording's video: frame rate and length where no other file states them.
 
-Clocks are cached by the video's path, size and time of change, so that a manifest of hundreds of videos is slow to load once only.
+Clocks are cached for each state of the video file (`remembered`), so that a manifest of hundreds of videos is slow to load once only.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +14,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.lengths import MOST_LONGER
 from ethobench.core.video import probe
-from ethobench.formats._cache import cache_folder
-from ethobench.formats._verbs import appearing
+from ethobench.formats._cache import cache_folder, remembered
 
 SAME_RATE = 1e-4  # relative difference below which two frame rates are the same: 29.97 and 30000/1001
 
@@ -78,17 +75,14 @@ def _cached_clock(path: Path) -> tuple[float, int, float]:
     """Return rate, length in frames and duration of a video file, from the cache where they have been read before."""
     if not path.is_file():
         raise FormatError(path, "there is no such video file")
-    status = path.stat()
-    identity = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}"
-    cached = cache_folder() / "videos" / f"{hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()}.json"
-    with contextlib.suppress(OSError, ValueError):
-        rate, n_frames, duration = json.loads(cached.read_text(encoding="ascii"))
-        return float(rate), int(n_frames), float(duration)
+    text = remembered(path, cache_folder() / "videos", lambda: _probe_clock(path))
+    rate, n_frames, duration = json.loads(text)
+    return float(rate), int(n_frames), float(duration)
+
+
+def _probe_clock(path: Path) -> str:
     video = probe(path)
-    clock = (video.rate, video.n_frames, video.duration)
-    with contextlib.suppress(OSError), appearing(cached) as temporary:  # a cache that cannot be written is no reason to fail
-        temporary.write_text(json.dumps(clock), encoding="ascii")
-    return clock
+    return json.dumps((video.rate, video.n_frames, video.duration))
 
 
 def with_video_clock(recording: Recording) -> Recording:

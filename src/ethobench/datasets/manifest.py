@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -40,6 +40,7 @@ class _Row:
     rate: float | None = None
     fold: int | None = None
     numbers: dict[str, float] = field(default_factory=dict)
+    is_correction: bool = False
 
     def __getitem__(self, name: str) -> str:
         return self.cells.get(name, "")
@@ -68,8 +69,9 @@ class _Problems:
 def load_manifest(path: Path, *, rename: Mapping[str, str] | None = None, check_rename: bool = True) -> Dataset:
     """Load the recordings that a ``recordings.csv`` lists; everything wrong with it is told at once.
 
-    Corrections that the viewer saved beside it are merged as further annotators. Behaviors are renamed as `rename` says and as the
-    column ``alias`` of ``ethogram.csv`` says; with `check_rename`, an old name in `rename` that no annotation has is an error.
+    Corrections that the viewer saved beside it are merged as further annotators; one that cannot be used is left out with a warning or
+    a note. Behaviors are renamed as `rename` says and as the column ``alias`` of ``ethogram.csv`` says; with `check_rename`, an old
+    name in `rename` that no annotation has is an error.
     """
     if not path.is_file():
         raise FormatError(path, "there is no such file")
@@ -77,7 +79,7 @@ def load_manifest(path: Path, *, rename: Mapping[str, str] | None = None, check_
     rows = _read_rows(path, problems)
     corrected = path.parent / CORRECTIONS / path.name
     if corrected.is_file():
-        rows += _read_rows(corrected, problems)
+        rows += _read_corrections(corrected)
     problems.raise_if_any()
     ethogram, aliases = _read_ethogram(path.parent / ETHOGRAM, {row["channel"] for row in rows})
     grouped: dict[str, list[_Row]] = {}
@@ -92,7 +94,7 @@ def load_manifest(path: Path, *, rename: Mapping[str, str] | None = None, check_
     elif rename:
         ethogram = ethogram.rename({old: new for old, new in rename.items() if old in ethogram})
     for recording in recordings:
-        _fit_ethogram(recording, ethogram, grouped[recording.id][0].place, problems)
+        _fit_ethogram(recording, ethogram, grouped[recording.id], problems)
     problems.raise_if_any()
     _tell(path, recordings)
     fold_of = {name: _first(group, "fold").fold for name, group in grouped.items()}
@@ -123,13 +125,30 @@ def _read_rows(path: Path, problems: _Problems) -> list[_Row]:
     rows = []
     for cells, line in zip(table.rows, table.places, strict=True):
         row = _Row(f"row {line}", path.parent, {k: v.strip() for k, v in zip(table.header, cells, strict=True)})
-        if path.parent.name == CORRECTIONS:
-            row.place = f"{CORRECTIONS}, {row.place}"
         _check(row, problems)
         rows.append(row)
     if not rows:
         problems.add("header", "no recordings are listed")
     return rows
+
+
+def _read_corrections(path: Path) -> list[_Row]:
+    """Read the manifest of corrections; what cannot be used is left out with a warning, so that it does not keep the rest from opening."""
+    try:
+        rows = _read_rows(path, _Problems(path))
+    except (EthobenchError, OSError) as error:
+        warnings.warn(f"the corrections are left out: {error}", ReadWarning, stacklevel=4)
+        return []
+    usable = []
+    for row in rows:
+        row.is_correction, row.place = True, f"{CORRECTIONS}, {row.place}"
+        problems = _Problems(path)
+        _check(row, problems)
+        for problem in problems.found:
+            warnings.warn(f"{path}: a correction is left out: {problem}", ReadWarning, stacklevel=4)
+        if not problems.found:
+            usable.append(row)
+    return usable
 
 
 def _check(row: _Row, problems: _Problems) -> None:
@@ -159,9 +178,11 @@ def _check(row: _Row, problems: _Problems) -> None:
 
 
 def _recording(name: str, rows: list[_Row], problems: _Problems) -> Recording | None:
-    """Read all that the rows say of one recording."""
+    """Read all that the rows say of one recording; a correction that cannot be used is left out with a note."""
     said = {column: _first(rows, column) for column in (*COLUMNS, *NUMBERS)}
     for row in rows:
+        if row.is_correction:
+            continue
         for column in ("individual", "signals", "rate", "split", "fold", "video"):
             if row[column] and row[column] != said[column][column]:
                 first = said[column]
@@ -181,11 +202,16 @@ def _recording(name: str, rows: list[_Row], problems: _Problems) -> Recording | 
     origins: list[ClockOrigin] = []
     for row in rows:
         try:
+            if row.is_correction:
+                _check_correction(row, said)
             if (path := row.path("annotations")) is not None and path.exists():
                 annotator, annotation, origin, more = _annotation(row, path, rate, length, clock)
                 _add_annotation(annotations, annotator, annotation, more, notes, name)
                 origins.append(origin)
         except EthobenchError as error:
+            if row.is_correction:
+                notes.append(Note(f"this correction is left out: {error}", row.place))
+                continue
             problems.add(row.place, error)
             return None
     extra = {k: v for row in reversed(rows) for k, v in row.cells.items() if k not in (*COLUMNS, *NUMBERS) and v}
@@ -210,6 +236,13 @@ def _recording(name: str, rows: list[_Row], problems: _Problems) -> Recording | 
         notes=tuple(notes),
         clock_origin=ClockOrigin.GIVEN if said["rate"].rate is not None else next(iter(origins), ClockOrigin.STATED),
     )
+
+
+def _check_correction(row: _Row, stated: Mapping[str, _Row]) -> None:
+    """Refuse a correction whose row contradicts what the dataset's own manifest says of the recording."""
+    for column in ("individual", "signals", "rate", "split", "fold", "video"):
+        if row[column] and row[column] != stated[column][column]:
+            raise MismatchError(f"{column} is {row[column]!r} here, but {stated[column][column]!r} in {stated[column].place}")
 
 
 def _first(rows: list[_Row], column: str) -> _Row:
@@ -352,14 +385,19 @@ def _joined(recordings: Iterable[Recording]) -> Ethogram:
     return ethogram
 
 
-def _fit_ethogram(recording: Recording, ethogram: Ethogram, place: str, problems: _Problems) -> None:
+def _fit_ethogram(recording: Recording, ethogram: Ethogram, rows: Sequence[_Row], problems: _Problems) -> None:
     """Express a recording's annotations in the dataset's ethogram."""
     fitted = {}
+    corrections = {row["annotator"] for row in rows if row.is_correction} - {row["annotator"] for row in rows if not row.is_correction}
     for annotator, annotation in recording.annotations.items():
         try:
             fitted[annotator] = annotation.with_ethogram(ethogram)
         except EthobenchError as error:
-            problems.add(place, f"{recording.id!r}: {error}; add it to {ETHOGRAM}")
+            if annotator in corrections:
+                note = Note(f"the correction by {annotator!r} is left out: {error}; add it to {ETHOGRAM}")
+                recording.notes = (*recording.notes, note)
+            else:
+                problems.add(rows[0].place, f"{recording.id!r}: {error}; add it to {ETHOGRAM}")
     recording.annotations = fitted
 
 

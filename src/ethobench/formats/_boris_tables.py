@@ -28,7 +28,7 @@ OTHERS = (
     "Media file path", "Media file name", "Subject", "Behavior", "Behavioral category", "Modifiers", "Behavior type", "Status",
     "Observation duration by subject by observation", "Time", "Image index", "Image file path", "Comment",
 )  # fmt: skip  # fmt: skip
-MODIFIER = re.compile(r"modifiers?\s*#?\s*\d*", re.IGNORECASE)
+MODIFIER = re.compile(r"modifiers?\s*(?:#\s*)?\d*", re.IGNORECASE)
 OBSERVATION_COLUMNS = (
     "Observation id", "Observation date", "Description", "Observation duration", "Observation type", "Source", "Time offset (s)",
     "Media duration (s)", "FPS",

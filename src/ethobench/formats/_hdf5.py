@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import h5py
 
 MOST_LINKS = 32
+MEMORY_OF_TEXT = 64  # bytes of a Python string beside its letters
 
 
 @contextmanager
@@ -35,8 +36,8 @@ def open_file(path: Path) -> Iterator[h5py.File]:
     with file:
         try:
             yield file
-        except (OSError, RuntimeError) as error:
-            raise FormatError(path, f"the HDF5 file is damaged ({str(error).splitlines()[0]})") from None
+        except (OSError, RuntimeError, KeyError) as error:  # h5py raises KeyError for an object whose header is damaged
+            raise FormatError(path, f"the HDF5 file is damaged ({' '.join(str(error).splitlines()[:1])})") from None
 
 
 def top_names(head: Head) -> frozenset[str]:
@@ -100,7 +101,7 @@ def array(path: Path, group: h5py.Group, name: str, ndim: int | None = None) -> 
         raise FormatError(path, f"{node.name} holds objects, where numbers were expected")
     if ndim is not None and node.ndim != ndim:
         raise FormatError(path, f"{node.name} has {node.ndim} axes, where {ndim} were expected")
-    check_size(path, int(np.prod(node.shape, dtype=float)) * node.dtype.itemsize, path.stat().st_size)
+    check_size(path, int(np.prod(node.shape, dtype=float)) * _memory_per_item(node.dtype), path.stat().st_size)
     return np.asarray(node[()])
 
 
@@ -112,7 +113,7 @@ def texts(path: Path, group: h5py.Group, name: str) -> list[str]:
     if not isinstance(node, h5py.Dataset):
         return []
     _refuse_outside(path, node)
-    check_size(path, node.size * node.dtype.itemsize, path.stat().st_size)
+    check_size(path, (node.size or 0) * (node.dtype.itemsize + MEMORY_OF_TEXT), path.stat().st_size)
     if node.dtype.kind not in "SUO" or (node.dtype.kind == "O" and h5py.check_string_dtype(node.dtype) is None):
         return [plain_text(value) for value in np.ravel(node[()]).tolist()] if node.dtype.kind in "biuf" else []
     return [plain_text(value) for value in np.ravel(node[()]).tolist()]
@@ -133,6 +134,16 @@ def plain_text(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(-1)[0]
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _memory_per_item(dtype: np.dtype[Any]) -> int:
+    """Return the bytes that an item takes once its numbers are 64 bits wide, as readers make them."""
+    if dtype.names:
+        return sum(_memory_per_item(dtype[name]) for name in dtype.names)
+    if dtype.subdtype:
+        base, shape = dtype.subdtype
+        return _memory_per_item(base) * int(np.prod(shape, dtype=float))
+    return max(dtype.itemsize, 8)
 
 
 def _lies_elsewhere(node: h5py.Dataset) -> bool:

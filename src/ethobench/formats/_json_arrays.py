@@ -16,6 +16,7 @@ from ethobench.core.errors import FormatError
 
 CHUNK = 1 << 23
 DEEPEST = 20
+MAX_AXES = 8
 
 _BLANK = re.compile(rb"[ \t\r\n]*")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -78,6 +79,8 @@ class JsonScanner:
         begin, end = self.place, self._end_of_numbers()
         opening = _OPENING.match(self.memory, begin, end)
         depth = opening[0].count(b"[") if opening else 0
+        if depth > MAX_AXES:
+            self._fail(f"arrays nested {depth:,} deep, and at most {MAX_AXES} axes are expected")
         inside = begin + 1
         if end - inside < 100 and not self.memory[inside : end - 1].strip():
             self.place = end

@@ -16,8 +16,9 @@ from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
+from ethobench.formats._sizes import check_table
 from ethobench.formats._tables import format_time
-from ethobench.formats._text import guess_delimiter, has_spaced_cells, read_text, strip_cells
+from ethobench.formats._text import duplicates, guess_delimiter, has_spaced_cells, read_text, strip_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -276,7 +277,8 @@ def _header(path: Path, body: str, delimiter: str) -> tuple[int, list[str]]:
         header = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
         while len(header) > 1 and not header[-1]:
             header.pop()
-        twice = sorted({name for name in header if header.count(name) > 1})
+        check_table(path, body.count("\n") - number, len(header), len(body))
+        twice = sorted(duplicates(header))
         if twice:
             raise FormatError(path, f"column {twice[0]!r} stands twice", "header")
         if all(is_number(cell) for cell in header):

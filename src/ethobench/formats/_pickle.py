@@ -3,15 +3,21 @@
 Two of the formats have pickles in them: CalMS21's NPY form and the column index of DeepLabCut's H5 files. Neither needs
 more than arrays, numbers, text and containers, so nothing else is ever looked up, called or built. Not even NumPy's own
 constructors run: stand-ins collect what the pickle says of an array, and the array is made from it after a check.
+
+A pickle can refer to one object many times, so a few hundred bytes can stand for any number of values once the references are
+followed. An `_Allowance` counts values as they are copied and refuses the pickle beyond a multiple of its size. Keys of
+dictionaries and members of sets must be text or numbers: to hash nested tuples means to follow all their references.
 """
 
 from __future__ import annotations
 
 import io
+import mmap
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +25,7 @@ from numpy.typing import NDArray
 from ethobench.core.errors import FormatError
 
 DEEPEST = 50
+MIN_ALLOWANCE = 1 << 22  # values that any pickle may have
 _ARRAY_MODULES = ("numpy.core.multiarray", "numpy._core.multiarray")
 _NUMERIC_MODULES = ("numpy.core.numeric", "numpy._core.numeric")
 _CONTAINERS: dict[tuple[str, str], Callable[..., Any]] = {
@@ -44,8 +51,12 @@ def load_plain(path: Path, source: bytes | IO[bytes], place: str = "") -> Any:
         For a damaged pickle, or one that asks for anything else; the message says what it asked for.
     """
     stream = io.BytesIO(source) if isinstance(source, bytes) else source
+    stored = len(source) if isinstance(source, (bytes, mmap.mmap)) else path.stat().st_size
+    allowance = _Allowance(max(MIN_ALLOWANCE, 2 * stored))
     try:
-        return _finish(_PlainUnpickler(stream).load())
+        value = _PlainUnpickler(stream, allowance).load()
+        _check_expanded_size(value, allowance.limit)
+        return _finish(value)
     except _RefusedError as refusal:
         raise FormatError(path, f"refused: its pickle asks for {refusal}, where only arrays and plain values may be", place) from None
     except Exception as error:
@@ -54,6 +65,54 @@ def load_plain(path: Path, source: bytes | IO[bytes], place: str = "") -> Any:
 
 class _RefusedError(Exception):
     """Something that has no place in data."""
+
+
+class _Allowance:
+    """Counts the values that a pickle makes us copy."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.spent = limit, 0
+
+    def spend(self, count: int) -> None:
+        self.spent += count
+        if self.spent > self.limit:
+            raise _too_many_references(self.limit)
+
+
+def _too_many_references(limit: int) -> _RefusedError:
+    return _RefusedError(f"more than {limit:,} values by references to the same objects")
+
+
+def _check_expanded_size(value: Any, limit: int) -> None:
+    """Refuse a value that would have more than `limit` parts if every reference in it were a copy."""
+    sizes: dict[int, int] = {}
+
+    def size_of(item: Any, depth: int) -> int:
+        if id(item) in sizes:
+            return sizes[id(item)]
+        if depth > DEEPEST:
+            raise _RefusedError(f"containers nested more than {DEEPEST} deep")
+        size = 1
+        if isinstance(item, (str, bytes)):
+            size += len(item)
+        elif isinstance(item, (_Array, np.ndarray)):
+            array = item.array if isinstance(item, _Array) else item
+            size += array.size if array.dtype.kind in "biuf" else array.nbytes
+            if array.dtype.kind == "O":
+                sizes[id(item)] = limit
+                size += sum(size_of(part, depth + 1) for part in array.reshape(-1))
+        elif isinstance(item, dict):
+            sizes[id(item)] = limit  # a container inside itself has no end
+            size += sum(size_of(part, depth + 1) for pair in item.items() for part in pair)
+        elif isinstance(item, (list, tuple, set, frozenset)):
+            sizes[id(item)] = limit
+            size += sum(size_of(part, depth + 1) for part in item)
+        if size > limit:
+            raise _too_many_references(limit)
+        sizes[id(item)] = size
+        return size
+
+    size_of(value, 0)
 
 
 class _Known:
@@ -92,37 +151,57 @@ class _DType:
 class _Array:
     """What a pickle says of an array."""
 
-    __slots__ = ("array",)
+    __slots__ = ("allowance", "array")
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, allowance: _Allowance, *_: Any) -> None:
+        self.allowance = allowance
         self.array: NDArray[Any] = np.empty(0)
 
     def __setstate__(self, state: Any) -> None:
         shape, dtype, fortran, content = state[-4:]
-        self.array = _make_array(content, dtype, shape, "F" if fortran else "C")
+        self.array = _make_array(self.allowance, content, dtype, shape, "F" if fortran else "C")
 
 
-def _make_array(content: Any, dtype: Any, shape: Any, order: str) -> NDArray[Any]:
+def _make_array(allowance: _Allowance, content: Any, dtype: Any, shape: Any, order: str) -> NDArray[Any]:
     if not isinstance(dtype, _DType):
         raise _RefusedError(f"an array of {type(dtype).__name__}")
     kind = dtype.to_numpy()
+    if isinstance(content, (str, list)):
+        allowance.spend(len(content))
     if kind.kind == "O":
         if not isinstance(content, list):
             raise _RefusedError("an array of objects that is no list")
         array = np.empty(len(content), dtype=object)
-        array[:] = [_finish(item) for item in content]
+        for i, item in enumerate(content):
+            array[i] = item
     else:
         array = np.frombuffer(content.encode("latin-1") if isinstance(content, str) else content, dtype=kind)
     return array.reshape(tuple(int(n) for n in shape), order="F" if order == "F" else "C")
 
 
-def _make_scalar(dtype: Any, content: Any = b"") -> Any:
-    return _make_array(content, dtype, (1,), "C")[0]
+def _make_scalar(allowance: _Allowance, dtype: Any, content: Any = b"") -> Any:
+    allowance.spend(len(content) if isinstance(content, (str, bytes)) else 1)
+    return _make_array(allowance, content, dtype, (1,), "C")[0]
 
 
-def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+def _make_container(allowance: _Allowance, kind: Callable[..., Any], items: Any = ()) -> Any:
+    if not isinstance(items, (list, tuple, set, frozenset)):
+        raise _RefusedError(f"a container made of {type(items).__name__}")
+    allowance.spend(1 + len(items))
+    for item in items:
+        _check_key(item[0] if kind is dict and isinstance(item, (list, tuple)) and item else item)
+    return kind(items)
+
+
+def _check_key(key: Any) -> None:
+    if not isinstance(key, (str, bytes, int, float, np.generic)) and key is not None:
+        raise _RefusedError(f"{type(key).__name__} as a key")
+
+
+def _encode(allowance: _Allowance, text: Any, encoding: Any = "latin1") -> bytes:
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1", "utf-8", "ascii"):
         raise _RefusedError(f"the encoding {encoding!r}")
+    allowance.spend(len(text))
     return text.encode(encoding)
 
 
@@ -136,24 +215,61 @@ def _no_bytes(*args: Any) -> bytes:
 class _PlainUnpickler(pickle._Unpickler):
     """The unpickler written in Python: unlike the one in C, a claimed size makes it set nothing aside in advance."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    dispatch: ClassVar[dict[int, Callable[..., None]]] = dict(pickle._Unpickler.dispatch)
+
+    def __init__(self, file: IO[bytes], allowance: _Allowance) -> None:
         super().__init__(file, encoding="latin1")
+        self.allowance = allowance
+        self.stack: list[Any]
+        self.metastack: list[list[Any]]
+
+    def _check_keys(self, items: list[Any], step: int) -> None:
+        for key in items[::step]:
+            _check_key(key)
+
+    def _load_dict(self) -> None:
+        self._check_keys(self.stack, 2)
+        super().load_dict()  # type: ignore[misc]
+
+    def _load_setitem(self) -> None:
+        self._check_keys(self.stack[-2:-1], 1)
+        super().load_setitem()  # type: ignore[misc]
+
+    def _load_setitems(self) -> None:
+        self._check_keys(self.stack, 2)
+        super().load_setitems()  # type: ignore[misc]
+
+    def _load_members(self) -> None:
+        self._check_keys(self.stack, 1)
+        super().load_additems()  # type: ignore[misc]
+
+    def _load_frozenset(self) -> None:
+        self._check_keys(self.stack, 1)
+        super().load_frozenset()  # type: ignore[misc]
+
+    dispatch |= {
+        pickle.DICT[0]: _load_dict,
+        pickle.SETITEM[0]: _load_setitem,
+        pickle.SETITEMS[0]: _load_setitems,
+        pickle.ADDITEMS[0]: _load_members,
+        pickle.FROZENSET[0]: _load_frozenset,
+    }
 
     def find_class(self, module: str, name: str) -> Any:
         if module in _ARRAY_MODULES and name == "_reconstruct":
-            return _Known(_Array)
+            return _Known(partial(_Array, self.allowance))
         if module in _ARRAY_MODULES and name == "scalar":
-            return _Known(_make_scalar)
+            return _Known(partial(_make_scalar, self.allowance))
         if module in _NUMERIC_MODULES and name == "_frombuffer":
-            return _Known(_make_array)
+            return _Known(partial(_make_array, self.allowance))
         if module == "numpy" and name in ("ndarray", "dtype"):
-            return _Known(_Array if name == "ndarray" else _DType)
+            return _Known(partial(_Array, self.allowance) if name == "ndarray" else _DType)
         if (module, name) == ("_codecs", "encode"):
-            return _Known(_encode)
+            return _Known(partial(_encode, self.allowance))
         if module in ("builtins", "__builtin__") and name == "bytes":
             return _Known(_no_bytes)
         if (module, name) in _CONTAINERS:
-            return _Known(_CONTAINERS[module, name])
+            return _Known(partial(_make_container, self.allowance, _CONTAINERS[module, name]))
         raise _RefusedError(f"{module}.{name}")
 
     def persistent_load(self, pid: Any) -> Any:
@@ -171,8 +287,12 @@ def _finish(value: Any, depth: int = 0, done: dict[int, Any] | None = None) -> A
     if id(value) in done:
         return done[id(value)]
     made: Any = value
-    if isinstance(value, _Array):
-        made = value.array
+    if isinstance(value, (_Array, np.ndarray)):
+        made = value.array if isinstance(value, _Array) else value
+        if made.dtype.kind == "O":
+            done[id(value)] = made
+            for i, item in enumerate(made.reshape(-1)):
+                made.reshape(-1)[i] = _finish(item, depth + 1, done)
     elif isinstance(value, (_DType, _Known)):
         raise _RefusedError("a type, not a value")
     elif isinstance(value, dict):

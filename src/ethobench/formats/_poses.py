@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def poses_of_columns(
         raise FormatError(path, "no column holds coordinates (x, y)", "header")
     found = {columns[i] for i in known}
     if len(found) != len(known):
-        twice = next(columns[i] for n, i in enumerate(known) if columns[i] in [columns[j] for j in known[:n]])
+        twice = next(column for column, count in Counter(columns[i] for i in known).items() if count > 1)
         raise FormatError(path, f"{' '.join(part for part in twice if part)} stands twice", "header")
     n_axes = 3 if any(axis == "z" for *_, axis in found) else 2
     for who, point in dict.fromkeys(column[:2] for column in found):
@@ -61,7 +62,8 @@ def poses_of_columns(
     check_size(path, int(np.prod(shape)) * (n_axes + 1) * 8, values.nbytes)
     cells = np.full((*shape, n_axes + 1), np.nan)
     axis_place = {**{axis: n for n, axis in enumerate(AXES[:n_axes])}, CONFIDENCE: n_axes}
-    places = np.array([(individuals.index(columns[i][0]), keypoints.index(columns[i][1]), axis_place[columns[i][2]]) for i in known])
+    individual_index, keypoint_index = ({name: n for n, name in enumerate(names)} for names in (individuals, keypoints))
+    places = np.array([(individual_index[columns[i][0]], keypoint_index[columns[i][1]], axis_place[columns[i][2]]) for i in known])
     cells[:, places[:, 0], places[:, 1], places[:, 2]] = values[:, known]
     positions, confidence = np.ascontiguousarray(cells[..., :n_axes]), np.ascontiguousarray(cells[..., n_axes])
     blank = (confidence == 0) & (positions == 0).all(axis=-1)

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.formats._sizes import SMALL_FILE, check_table
 from ethobench.formats._text import guess_delimiter, read_text, split_rows
 
 MAX_UNZIPPED = 1 << 30
+MIN_UNZIPPED = 1 << 27
 MAX_RATIO = 200
+MAX_PARSED_WHOLE = 1 << 22  # bytes of a part that openpyxl parses into objects as a whole, such as the styles
+STREAMED = ("xl/worksheets/", "xl/sharedStrings", "xl/media/", "xl/drawings/", "xl/charts/")
+MAX_MISSING_ROWS = 100_000
+MAX_SHEET_CELLS = 1_000_000
+MAX_SHEET_COLUMNS = 1 << 14
+LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 
 
 @dataclass
@@ -105,6 +117,7 @@ def read_table(path: Path, *, skip: int = 0, delimiter: str | None = None) -> Ta
         raise FormatError(path, "the table is empty")
     header = [cell.strip() for cell in filled[0][1]]
     width = len(header)
+    check_table(path, len(filled), width, path.stat().st_size)
     for place, row in filled[1:]:
         if any(cell.strip() for cell in row[width:]):
             raise FormatError(path, f"{len(row)} cells where the header has {width}", f"row {place}")
@@ -114,19 +127,44 @@ def read_table(path: Path, *, skip: int = 0, delimiter: str | None = None) -> Ta
     return table
 
 
-def read_sheet(path: Path) -> list[list[str]]:
-    """Return all cells of the first sheet of an XLSX file as text."""
-    check_zip(path)
+def read_sheet(path: Path, first_rows: int | None = None) -> list[list[str]]:
+    """Return the cells of the first sheet of an XLSX file as text: all, or those of the first rows."""
+    check_workbook(path)
     from openpyxl import load_workbook
 
     try:
         book = load_workbook(path, read_only=True, data_only=True)
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # what the file says of its size may be out of date
-        rows = [["" if cell is None else str(cell).strip() for cell in row] for row in sheet.iter_rows(values_only=True)]
+        rows = _sheet_rows(path, sheet, first_rows)
         book.close()
+    except FormatError:
+        raise
     except Exception as error:
         raise FormatError(path, f"this is not a readable XLSX file ({error})") from None
+    return rows
+
+
+def _sheet_rows(path: Path, sheet: Any, first_rows: int | None) -> list[list[str]]:
+    """Read the cells row by row; rows that the sheet leaves out are empty.
+
+    A sheet states the number of each row and the column of each cell, so a few bytes can stand for any number of empty ones.
+    """
+    limit = max(MAX_SHEET_CELLS, path.stat().st_size // 5)
+    rows: list[list[str]] = []
+    cells = missing = 0
+    for row in islice(sheet.iter_rows(values_only=True), first_rows):
+        missing = 0 if row else missing + 1
+        if missing > MAX_MISSING_ROWS:
+            raise FormatError(path, f"refused: more than {MAX_MISSING_ROWS:,} rows are left out", f"row {len(rows) + 1}")
+        cells += 1 + len(row)
+        if len(row) > MAX_SHEET_COLUMNS:
+            raise FormatError(
+                path, f"refused: {len(row):,} columns, where a sheet has at most {MAX_SHEET_COLUMNS:,}", f"row {len(rows) + 1}"
+            )
+        if cells > limit:
+            raise FormatError(path, f"refused: its sheet claims more than {limit:,} cells, far more than the file can hold")
+        rows.append(["" if cell is None else str(cell).strip() for cell in row])
     return rows
 
 
@@ -168,15 +206,64 @@ def _sheet_cell(sheet: Any, value: object) -> object:
     return cell
 
 
-def check_zip(path: Path) -> None:
-    """Refuse a zip file that is damaged or would unpack to far more than it is."""
+def check_workbook(path: Path) -> None:
+    """Refuse an XLSX file that is damaged or unpacks to far more than it is, whatever sizes the archive states."""
+    stored = path.stat().st_size
+    limit = min(MAX_UNZIPPED, MAX_RATIO * max(stored, 10_000), max(MIN_UNZIPPED, MAX_RATIO * (stored - SMALL_FILE)))
+    total = 0
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(info.file_size for info in archive.infolist())
-    except Exception as error:  # zipfile raises many kinds for damaged archives
+        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+            stated = sum(info.file_size for info in archive.infolist())
+            if stated > limit:
+                raise FormatError(path, f"refused: its {stored:,} bytes would unpack to {stated:,}")
+            for info in archive.infolist():
+                is_streamed = info.filename.startswith(STREAMED)
+                size = _unpacked_size(file, info, min(limit - total, limit if is_streamed else MAX_PARSED_WHOLE))
+                total += size
+                if size != info.file_size:
+                    raise FormatError(
+                        path, f"refused: {info.filename} states {info.file_size:,} bytes, but would unpack to {size:,} or more"
+                    )
+    except FormatError:
+        raise
+    except _TooLargeError as error:
+        raise FormatError(path, f"refused: its {stored:,} bytes would unpack to far more ({error})") from None
+    except Exception as error:  # zipfile raises errors of many classes for damaged archives
         raise FormatError(path, f"the file is damaged or no zip archive ({error})") from None
-    if size > MAX_UNZIPPED or size > MAX_RATIO * max(path.stat().st_size, 10_000):
-        raise FormatError(path, f"refused: its {path.stat().st_size:,} bytes would unpack to {size:,}")
+
+
+class _TooLargeError(Exception):
+    """A member of an archive unpacks to more than it may."""
+
+
+def _unpacked_size(file: IO[bytes], info: zipfile.ZipInfo, limit: int) -> int:
+    """Unpack a member piece by piece and count its bytes."""
+    file.seek(info.header_offset)
+    header = file.read(LOCAL_HEADER.size)
+    *_, name_length, extra_length = LOCAL_HEADER.unpack(header)
+    file.seek(name_length + extra_length, io.SEEK_CUR)
+    if info.compress_type == zipfile.ZIP_STORED:
+        return info.compress_size
+    if info.compress_type != zipfile.ZIP_DEFLATED:
+        raise ValueError(f"{info.filename} is packed by a method that XLSX files do not use")
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    size, left = 0, info.compress_size
+    while left > 0 and not unpacker.eof:
+        packed = file.read(min(left, 1 << 16))
+        left -= len(packed)
+        if not packed:
+            break
+        while packed:
+            size += len(unpacker.decompress(packed, 1 << 20))
+            if size > limit:
+                raise _TooLargeError(f"{info.filename} alone to more than {limit:,} bytes")
+            packed = unpacker.unconsumed_tail
+    while not unpacker.eof:
+        piece = unpacker.decompress(b"", 1 << 20)
+        size += len(piece)
+        if not piece or size > limit:
+            break
+    return size
 
 
 def format_time(seconds: float) -> str:

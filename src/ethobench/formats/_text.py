@@ -7,7 +7,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from ethobench.core.errors import FormatError
 
 HEAD_BYTES = 1 << 16
+SHEET_HEAD = 500  # rows of a sheet that are looked at to recognise a format
 DELIMITERS = ",;\t|"
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
@@ -79,12 +81,12 @@ class Head:
 
     @cached_property
     def sheet(self) -> list[list[str]]:
-        """The rows of the first sheet of an XLSX file; none if it is no such file, a `FormatError` if it is damaged."""
+        """The first rows of the first sheet of an XLSX file; none if it is no such file, a `FormatError` if it is damaged."""
         from ethobench.formats._tables import read_sheet
 
         if not self.is_zip or self.path.suffix.lower() not in (".xlsx", ".xlsm"):
             return []
-        return read_sheet(self.path)
+        return read_sheet(self.path, SHEET_HEAD)
 
     @property
     def is_hdf5(self) -> bool:
@@ -193,13 +195,17 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of its pairs; a key that stands twice would hide data, so it is an error."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _DuplicateKeyError(next(key for key in keys if keys.count(key) > 1))
+        raise _DuplicateKeyError(duplicates(key for key, _ in pairs)[0])
     return made
 
 
 class _DuplicateKeyError(ValueError):
     """A JSON object names a key twice."""
+
+
+def duplicates(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, in the order of their first occurrence."""
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def guess_delimiter(text: str) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import os
-import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 
 from ethobench.core import Annotation, ClockOrigin, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
+from ethobench.core.files import atomic_path
 from ethobench.formats._base import Format, formats
 from ethobench.formats._recording_text import check_read_back, check_recordings, repair_recordings
 from ethobench.formats._text import Head
@@ -107,7 +106,11 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
     _check_options(reader, reader.read, options)
     try:
         recordings = reader.read(path, entry, **options)
-    except (EthobenchError, OSError, MemoryError):
+    except EthobenchError as error:
+        if type(error) is EthobenchError and str(path) not in str(error):  # from the core, which knows no files
+            raise FormatError(path, str(error)) from error
+        raise
+    except (OSError, MemoryError):
         raise
     except Exception as error:
         raise FormatError(path, f"could not be read as {reader.title} ({type(error).__name__}: {error})") from error
@@ -219,7 +222,7 @@ def write_recordings(
         for annotation in recording.annotations.values():
             notes += losses(annotation, writer)
     try:
-        with appearing(path) as temporary:
+        with atomic_path(path, overwrite=overwrite) as temporary:
             notes += writer.write(recordings, temporary, **options)
             check_read_back(writer, temporary, recordings)
     except (EthobenchError, OSError, MemoryError):
@@ -291,21 +294,9 @@ _LOSS = {
 }
 
 
-@contextmanager
-def appearing(path: Path) -> Iterator[Path]:
-    """Give a temporary name in the same folder; when the block ends well, it takes the place of `path` at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    temporary.unlink()
-    try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def appearing(path: Path) -> AbstractContextManager[Path]:
+    """Give the name of a temporary file that replaces `path` when the block ends without an error; see `atomic_path`."""
+    return atomic_path(path, overwrite=True)
 
 
 def existing(path: str | Path) -> Path:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import FormatError
+from ethobench.formats._sizes import check_table
 from ethobench.formats._text import HEAD_BYTES, encoding_of, has_spaced_cells, read_text, strip_cells
 
 MISSING = ["", "NaN", "nan", "NA", "N/A", "null", "None"]
@@ -102,6 +103,7 @@ def read_wide(path: Path, n_header: int, text_columns: Sequence[int]) -> WideTab
     rows, delimiter, encoding = first_rows(path, n_header + 20)
     header, body = rows[:n_header], [row for row in rows[n_header:] if row]
     width = max((len(row) for row in header), default=0)
+    check_table(path, 0, width, path.stat().st_size)
     numeric = [i for i in range(width) if i not in text_columns]
     comma = delimiter != "," and any("," in cell for row in body for i, cell in enumerate(row) if i in numeric)
     source, skip = plain_source(path, delimiter, encoding), blank_lines(path, encoding) + n_header

@@ -20,6 +20,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import FormatError
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._cache import cached_arrays
+from ethobench.formats._sizes import check_table
 from ethobench.formats._text import Head, read_text
 
 METADATA = "dataset_metadata.yaml"
@@ -129,7 +130,7 @@ def _signals(path: Path, metadata: Metadata) -> Signals:
 
 def _arrays(path: Path, metadata: Metadata) -> Mapping[str, NDArray[Any]]:
     width, labels = len(metadata.clip_column_names), len(metadata.label_names)
-    return cached_arrays(path, PARSER, partial(_parse, path, width, labels))
+    return cached_arrays(path, f"{PARSER}-{width}-{labels}", partial(_parse, path, width, labels))  # what is checked is part of the key
 
 
 def _parse(path: Path, width: int, n_labels: int) -> dict[str, NDArray[Any]]:
@@ -138,6 +139,8 @@ def _parse(path: Path, width: int, n_labels: int) -> dict[str, NDArray[Any]]:
 
     if path.stat().st_size == 0:
         raise FormatError(path, "the file is empty (0 bytes)")
+    with path.open("rb") as file:
+        check_table(path, 1 + sum(1 for _ in file), width, path.stat().st_size)
     try:
         table = pd.read_csv(path, header=None, dtype=np.float64)
     except (ValueError, pd.errors.ParserError) as error:

@@ -13,6 +13,7 @@ from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, register_format
 from ethobench.formats._bouts import frames_rate
+from ethobench.formats._sizes import check_label
 from ethobench.formats._text import Head, guess_delimiter, read_text, split_rows, without_empty_end
 
 LOOKED_AT = 50
@@ -45,6 +46,8 @@ class BebePredictions(Format):
             codes = np.array([int(cell) for cell in cells])
         except ValueError as error:
             raise FormatError(path, f"one whole number per row is expected ({error})") from None
+        if behaviors is None:
+            check_label(path, int(codes.max()), f"row {int(codes.argmax()) + 1}")
         names = list(behaviors) if behaviors is not None else [f"class_{i}" for i in range(1, int(codes.max()) + 1)]
         if codes.min() < 0 or codes.max() > len(names):
             raise FormatError(path, f"codes run from {codes.min()} to {codes.max()}, but {len(names)} behaviours were named")

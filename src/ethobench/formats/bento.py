@@ -24,11 +24,11 @@ from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import BoutRows, frames_rate, origin_of
 from ethobench.formats._frameclock import at_rate
 from ethobench.formats._perframe import background_notes
-from ethobench.formats._text import Head, count_blank_lines, read_text
+from ethobench.formats._text import Head, count_blank_lines, duplicates, read_text
 
 MAGIC = "bento annotation file"
 FIELD = re.compile(r"annotation (start frame|stop frame|start time|stop time|framerate):\s*(\S+)", re.IGNORECASE)
-CHANNEL = re.compile(r"(.+?)-{5,}$")
+RULE = "-" * 5  # ends the heading of a channel
 EVEN = 0.25
 MOST = 1e12
 
@@ -103,6 +103,7 @@ class BentoAnnot(Format):
 def _parse(path: Path) -> _File:
     file = _File()
     section = channel = behavior = ""
+    listed: set[str] = set()
     text = read_text(path)
     lines, top = text.split("\n"), count_blank_lines(text)[0]
     if not lines[top].strip().lower().startswith(MAGIC):
@@ -110,7 +111,7 @@ def _parse(path: Path) -> _File:
     for number, raw in enumerate(lines[top + 1 :], start=top + 2):
         line = raw.strip()
         found = FIELD.match(line)
-        heading = CHANNEL.match(line)
+        heading = line.rstrip("-") if line.endswith(RULE) else ""
         if not line:
             section = ""
         elif line.lower().startswith("movie file"):
@@ -123,16 +124,18 @@ def _parse(path: Path) -> _File:
             file.channels[line] = []
         elif section == "list of annotations:":
             file.behaviors.append(line)
+            listed.add(line)
         elif heading:
-            channel, behavior = heading[1], ""
+            channel, behavior = heading, ""
             if channel not in file.channels:
                 file.notes.append(Note(f"channel {channel!r} is not in the list of channels", f"line {number}"))
             file.channels.setdefault(channel, [])
         elif line.startswith(">"):
             behavior = line[1:].strip()
-            if behavior not in file.behaviors:
+            if behavior not in listed:
                 file.notes.append(Note(f"{behavior!r} is not in the list of annotations; added", f"line {number}"))
                 file.behaviors.append(behavior)
+                listed.add(behavior)
         elif channel and behavior and not line.lower().startswith("start"):
             cells = line.split()
             if len(cells) < 2:
@@ -140,7 +143,7 @@ def _parse(path: Path) -> _File:
             start, stop, duration, *_ = [*(_number(path, cell, number) for cell in cells[:3]), np.nan]
             file.channels[channel].append(_Row(behavior, start, stop, duration, number))
             file.in_seconds |= any("." in cell for cell in cells[:3])
-    twice = sorted({name for name in file.behaviors if file.behaviors.count(name) > 1})
+    twice = sorted(duplicates(file.behaviors))
     if twice:
         file.notes.append(Note(f"{', '.join(twice)} stand twice in the list of annotations; read as one"))
         file.behaviors = list(dict.fromkeys(file.behaviors))

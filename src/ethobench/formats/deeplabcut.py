@@ -244,7 +244,8 @@ def _queryable(path: Path, group: h5py.Group) -> tuple[list[list[str]], list[str
         if len(raw) > MOST_PICKLED:
             raise FormatError(path, f"refused: the names of its columns take {len(raw):,} bytes", table.name)
         found = load_plain(path, raw, f"{table.name}, names of the columns")
-        if not isinstance(found, list) or not all(isinstance(label, (tuple, list)) for label in found):
+        plain = (str, bytes, int, float)
+        if not isinstance(found, list) or not all(isinstance(n, (tuple, list)) and all(isinstance(p, plain) for p in n) for n in found):
             raise FormatError(path, "the names of its columns are damaged", table.name)
         labels += [[str(part) for part in label] for label in found]
     values = np.concatenate([records[name].reshape(len(records), -1) for name in blocks], axis=1).astype(np.float64)

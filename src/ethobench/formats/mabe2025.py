@@ -22,6 +22,7 @@ from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import BoutRows, frames_rate
+from ethobench.formats._parquet import plain_values, read_parquet
 from ethobench.formats._perframe import background_notes, named_ethogram, rate_notes
 from ethobench.formats._tables import read_table, write_table
 from ethobench.formats._text import Head
@@ -30,7 +31,6 @@ COLUMNS = ("agent_id", "target_id", "action", "start_frame", "stop_frame")
 KNOWN = (*COLUMNS, "row_id", "video_id")
 SELF = "self"
 PARQUET = b"PAR1"
-MAX_ROWS_PER_BYTE = 10
 
 Labeled = Sequence[str] | str | Mapping[str, Sequence[str] | str] | None
 
@@ -118,16 +118,12 @@ def _columns(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
         parquet = file.read(4) == PARQUET
     if parquet:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
-            promised, size = pq.read_metadata(path).num_rows, path.stat().st_size
-            if promised > MAX_ROWS_PER_BYTE * size:
-                raise FormatError(path, f"refused: its {size:,} bytes would unpack to {promised:,} rows")
-            table = pq.read_table(path)
-        except (pa.ArrowException, OSError) as error:
-            raise FormatError(path, f"this is not a sound Parquet file ({str(error).splitlines()[0]})") from None
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+            table = read_parquet(path)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise FormatError(path, f"this is not a sound Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
+        columns = {name: plain_values(table.column(name)) for name in table.column_names}
         places = [f"row {i + 1}" for i in range(table.num_rows)]
     else:
         text = read_table(path)

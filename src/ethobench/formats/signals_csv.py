@@ -19,6 +19,7 @@ from ethobench.core import Recording, Signals
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats._base import Format, register_format
 from ethobench.formats._frameclock import resolution, snapped
+from ethobench.formats._sizes import check_size, check_table
 from ethobench.formats._text import Head, encoding_of, guess_delimiter
 from ethobench.formats._wide_tables import opened, plain_source
 
@@ -112,6 +113,7 @@ def _chunks(path: Path) -> Iterator[pd.DataFrame]:
             import pyarrow.parquet as pq
 
             with pq.ParquetFile(path, pre_buffer=False) as file:
+                check_size(path, 8 * file.metadata.num_rows * file.metadata.num_columns, path.stat().st_size)
                 for batch in file.iter_batches(CHUNK):
                     yield batch.to_pandas()
             return
@@ -120,6 +122,9 @@ def _chunks(path: Path) -> Iterator[pd.DataFrame]:
         encoding = encoding_of(head)
         delimiter = guess_delimiter(head.decode(encoding, errors="replace"))
         decimal = "." if delimiter == "," else _decimal(head)
+        with path.open("rb") as raw:
+            header = next((line for line in raw if line.strip() and not line.startswith(b"#")), b"")
+            check_table(path, sum(1 for _ in raw), header.count(delimiter.encode()) + 1, path.stat().st_size)
         source = plain_source(path, delimiter, encoding)
         named = list(range(len(Head(path).header))) or None  # without the empty columns that a spreadsheet adds
         with pd.read_csv(

@@ -23,7 +23,8 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _perframe, _wide_tables
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import frames_rate
-from ethobench.formats._text import Head, without_empty_end
+from ethobench.formats._sizes import check_table
+from ethobench.formats._text import Head, duplicates, without_empty_end
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,11 +177,13 @@ def _layout(path: Path) -> _Layout:
     header, width = without_empty_end(rows[0]), len(rows[0])
     top = _wide_tables.blank_lines(path, encoding)
     source = _wide_tables.plain_source(path, delimiter, encoding)
+    number = 1
     with io.BytesIO(source) if isinstance(source, bytes) else path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.count(delimiter.encode()) >= width and b'"' not in line:
                 raise FormatError(path, f"more cells than the header's {width}", f"row {number}")
-    twice = sorted({name for name in header if header.count(name) > 1})
+    check_table(path, number - 1, width, path.stat().st_size)
+    twice = sorted(duplicates(header))
     if twice:
         raise FormatError(path, f"column {twice[0]!r} stands twice", "header")
     parts = [name[:-2] for name in header if name.endswith("_x") and all(f"{name[:-2]}_{axis}" in header for axis in AXES)]

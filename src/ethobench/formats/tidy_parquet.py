@@ -11,6 +11,7 @@ from ethobench.core import Recording
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats import _tidy
 from ethobench.formats._base import DETAILS, Format, pick_entry, register_format
+from ethobench.formats._parquet import plain_values, read_parquet
 from ethobench.formats._text import Head
 
 KEY = b"ethobench"
@@ -36,15 +37,14 @@ class TidyParquet(Format):
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(path)
+            table = read_parquet(path)
             fields = json.loads(table.schema.metadata[KEY])
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             raise FormatError(path, f"this is not a sound tidy Parquet file ({error})") from None
         description = _tidy.check_description(path, fields)
-        columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in table.column_names}
+        columns: dict[str, list[Any]] = {name: plain_values(table.column(name)) for name in table.column_names}
         for name, column in columns.items():
             blank: Any = float("nan") if name in NUMBERS else ""
             columns[name] = [blank if value is None else value for value in column]

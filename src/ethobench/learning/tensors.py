@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from ethobench.core.errors import FormatError
+from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.files import write_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import Module
+
+Network = TypeVar("Network", bound="Module")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str]) -> None:
     """Write tensors, and texts by name, under a temporary name; then give the file its own."""
     from safetensors.torch import save
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, dict(notes))
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)  # mkstemp's own mode would hide it from colleagues
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    write_bytes(path, content, overwrite=True)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -43,3 +35,45 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise FormatError(path, "the file is missing") from None
     except (SafetensorError, OSError) as error:
         raise FormatError(path, f"this is not a readable safetensors file ({error})") from None
+
+
+def load_weights(build: Callable[[], Network], weights: Mapping[str, Tensor], path: Path) -> Network:
+    """Build a network and give it weights that were read from a file.
+
+    The network is first built without memory for its weights, so that a damaged file cannot ask for a network that does not fit
+    into memory: it must have the weights of each layer.
+
+    Parameters
+    ----------
+    build : callable
+        Builds the network.
+    weights : mapping of str to Tensor
+    path : Path
+        Where they come from.
+
+    Raises
+    ------
+    FormatError
+        If names, shapes or types of the weights differ from those of the network, or some are not finite.
+    """
+    import torch
+
+    try:
+        with torch.device("meta"):
+            expected = build().state_dict()
+    except EthobenchError:
+        raise
+    except Exception as error:
+        raise FormatError(path, f"the network cannot be built ({type(error).__name__}: {error})") from None
+    if {*expected} != {*weights}:
+        raise FormatError(path, "the weights do not fit the network: some are missing, or belong to another network")
+    for name, tensor in expected.items():
+        other = weights[name]
+        if other.shape != tensor.shape or other.dtype != tensor.dtype:
+            shapes = f"{list(other.shape)} {other.dtype} in the file, {list(tensor.shape)} {tensor.dtype} in the network"
+            raise FormatError(path, f"the weights do not fit the network: {name} is {shapes}")
+        if not torch.isfinite(other).all():
+            raise FormatError(path, f"the weights {name} are not finite: the file is damaged, or the training diverged")
+    network = build()
+    network.load_state_dict(dict(weights))
+    return network

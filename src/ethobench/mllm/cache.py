@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ethobench.core.files import write_text
 from ethobench.formats._cache import cache_folder
 from ethobench.mllm.request import Reply, Request
 
@@ -50,13 +49,4 @@ class AnswerCache:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file that appears whole or not at all; ASCII only, so that any text of a model can be held."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            json.dump(value, file, indent=1, default=dict)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    write_text(path, json.dumps(value, indent=1, default=dict), overwrite=True)

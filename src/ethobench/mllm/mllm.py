@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import shutil
 import warnings
 from collections.abc import Collection, Mapping
@@ -15,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
-from ethobench.core.errors import EthobenchError
+from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording
+from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.folds import original_id
 from ethobench.formats._cache import cache_folder, content_hash
 from ethobench.mllm.annotate import RULES, Assignment, assign, make_clip, make_provider, read_answers
@@ -27,7 +28,9 @@ from ethobench.mllm.providers import Access, Provider, ProviderError
 from ethobench.mllm.request import Clip
 from ethobench.mllm.settings import Settings
 from ethobench.mllm.task import Task, load_task, task_names, task_of
+from ethobench.mllm.video import MIME, is_video
 from ethobench.models import Model, register_model
+from ethobench.models.network_use import NetworkUse, check_consent
 from ethobench.models.provenance import TrainingData
 
 LEARNT = "examples.json"
@@ -88,6 +91,7 @@ class Mllm(Model):
     title = "a multimodal language model: gemini, openai, answers from files (replay) or guesses (chance)"
     Params = Params
     needs_signals = False
+    external_params = ("base_url", "key_variable", "answers", "address")
 
     def __init__(self, *, seed: int = 0, **params: Any) -> None:
         super().__init__(seed=seed, **params)
@@ -103,12 +107,21 @@ class Mllm(Model):
     @cached_property
     def asker(self) -> Asker:
         """Asks, with the cache that all of Ethobench shares."""
+        check_consent(f"model {self.name!r}", self.network_use(), allowed=self.allow_network)
         return Asker(self.provider)
 
     @cached_property
     def provider(self) -> Provider:
         """Whom to ask."""
         return make_provider(self.params.provider, self.params.model, self.params.access())
+
+    def network_use(self) -> NetworkUse | None:
+        """Return whom predicting asks, and where; None for providers that answer on this computer."""
+        provider = self.provider
+        if not provider.uses_network:
+            return None
+        content = "video and worked examples" if self.worked else "video"
+        return NetworkUse(provider.name, provider.model, provider.host, provider.key_variables, content)
 
     def fit(self, data: Dataset, *, annotator: str | None = None) -> Mllm:
         """Choose worked examples; where none are wanted, the recordings may be missing altogether.
@@ -198,31 +211,52 @@ class Mllm(Model):
         for number, example in enumerate(self.worked):
             if example.clip is not None and example.clip.form != "link":
                 file, _ = example.clip.file(folder)
-                shutil.copyfile(file, folder / f"example{number}{file.suffix}")
+                shutil.copyfile(file, folder / f"example{number}{file.suffix.lower()}")
                 if file.parent == folder:
                     file.unlink()
             kept.append({**dataclasses.asdict(example), "clip": example.clip and _plain(example.clip)})
         guide = [dataclasses.asdict(example) for example in self.guide]
-        (folder / LEARNT).write_text(json.dumps({"dataset": self.dataset, "examples": kept, "guide": guide}), encoding="utf-8")
+        task = None if self.task is None else _task_to_dict(self.task)  # whole, so that loading needs no file outside the folder
+        learnt = {"dataset": self.dataset, "task": task, "examples": kept, "guide": guide}
+        (folder / LEARNT).write_text(json.dumps(learnt), encoding="utf-8")
 
     def _load(self, folder: Path) -> None:
         from ethobench.formats._text import read_json
 
         learnt = read_json(folder / LEARNT)
-        self.dataset = learnt["dataset"]
-        self.task = self._task_for(Dataset((), self.ethogram or Ethogram([]), name=self.dataset))
-        self.guide = tuple(_example(fields, None) for fields in learnt["guide"])
-        self.worked = tuple(_example(fields, self._clip(folder, k, fields)) for k, fields in enumerate(learnt["examples"]))
+        try:
+            self.dataset = str(learnt["dataset"])
+            self.task = self._saved_task(folder, learnt.get("task"))
+            self.guide = tuple(_example(fields, None) for fields in learnt["guide"])
+            self.worked = tuple(_example(fields, self._clip(folder, k, fields)) for k, fields in enumerate(learnt["examples"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FormatError(folder / LEARNT, f"the worked examples are damaged ({error})") from None
+
+    def _saved_task(self, folder: Path, fields: Mapping[str, Any] | None) -> Task:
+        """Return the task as it was saved; folders of earlier versions have only its name."""
+        if fields is not None:
+            return _task_from_dict(fields)
+        if self.params.task and self.params.task not in task_names():
+            raise FormatError(
+                folder / LEARNT, f"the task {self.params.task!r} was not saved with the model, and no file outside its folder is read"
+            )
+        return self._task_for(Dataset((), self.ethogram or Ethogram([]), name=self.dataset))
 
     def _clip(self, folder: Path, number: int, fields: Mapping[str, Any]) -> Clip | None:
+        """Return the video of a worked example: a file of the folder, or an address below the one that the user stated."""
         if fields["clip"] is None:
             return None
-        clip = Clip(Path(fields["clip"]["address"]), **fields["clip"])
-        file = next(iter(sorted(folder.glob(f"example{number}.*"))), None)
-        if file is None:
-            return clip
+        clip = Clip(Path(), **fields["clip"])
+        if clip.form == "link":
+            base = self.params.address.rstrip("/")
+            if not base or not clip.address.startswith(f"{base}/"):
+                raise FormatError(folder / LEARNT, f"example {number} is at {clip.address!r}, which is not below the address {base!r}")
+            return dataclasses.replace(clip, video=Path(clip.address))
+        file = next((path for suffix in MIME if (path := folder / f"example{number}{suffix}").is_file()), None)
+        if file is None or not is_video(file):
+            raise FormatError(file or folder, f"the video of example {number} is {'missing' if file is None else 'not a video'}")
         digest = content_hash(file, cache_folder() / "arrays")
-        return dataclasses.replace(clip, video=file, digest=digest, start=0.0, stop=clip.duration, whole=True)
+        return dataclasses.replace(clip, video=file, digest=digest, start=0.0, stop=float(clip.duration), whole=True, address="")
 
 
 def to_prediction(annotation: Annotation, *, exclusive: bool = True) -> Prediction:
@@ -247,6 +281,21 @@ def to_prediction(annotation: Annotation, *, exclusive: bool = True) -> Predicti
     return Prediction(probabilities, ethogram, annotation.rate, annotation=annotation, exclusive=exclusive)
 
 
+def _task_to_dict(task: Task) -> dict[str, Any]:
+    """Return plain values that JSON can hold; published scores are left out."""
+    fields = {f.name: getattr(task, f.name) for f in dataclasses.fields(task) if f.name not in ("ethogram", "published")}
+    behaviors = [dataclasses.asdict(behavior) for behavior in task.ethogram]
+    return {**fields, "aliases": dict(task.aliases), "behaviors": behaviors, "background": task.ethogram.background_name}
+
+
+def _task_from_dict(fields: Mapping[str, Any]) -> Task:
+    numbers = {name: None if fields[name] is None else float(fields[name]) for name in ("rate", "short_seconds", "long_seconds")}
+    words = {name: str(fields[name]) for name in ("name", "title", "animals", "view")}
+    aliases = {str(word): str(label) for word, label in fields["aliases"].items()}
+    ethogram = Ethogram([Behavior(**behavior) for behavior in fields["behaviors"]], fields["background"])
+    return Task(**words, **numbers, exclusive=bool(fields["exclusive"]), ethogram=ethogram, aliases=aliases)  # type: ignore[arg-type]
+
+
 def _plain(clip: Clip) -> dict[str, Any]:
     plain: dict[str, Any] = clip.identity()["clip"]
     return plain
@@ -254,4 +303,7 @@ def _plain(clip: Clip) -> dict[str, Any]:
 
 def _example(fields: Mapping[str, Any], clip: Clip | None) -> Example:
     segments = tuple((float(a), float(b), str(name)) for a, b, name in fields["segments"])
-    return Example(segments, fields["duration"], clip, fields["behavior"])
+    duration = float(fields["duration"])
+    if not all(0 <= a <= b < math.inf for a, b, _ in segments) or not 0 <= duration < math.inf:
+        raise ValueError("a worked example has times that are no seconds")
+    return Example(segments, duration, clip, str(fields["behavior"]))

@@ -25,8 +25,20 @@ MIME = {
     ".webm": "video/webm",
     ".wmv": "video/wmv",
 }
+HEADS = {
+    0: (b"\x1aE\xdf\xa3", b"RIFF", b"\x00\x00\x01\xba", b"\x00\x00\x01\xb3", b"\x30\x26\xb2\x75"),  # Matroska, AVI, MPEG, MPEG, WMV
+    4: (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"),  # MP4, QuickTime
+}
+"""How files of the types in `MIME` begin, by the offset of the bytes."""
 JPEG_QUALITY = 4  # quantiser: 2 is best, 31 worst
 SPEEDS = {"libx264": {"preset": "veryfast", "crf": "23"}, "mpeg4": {"qscale": "4"}}
+
+
+def is_video(path: Path) -> bool:
+    """Whether a file begins as a video file does; text, playlists and other documents do not."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    return any(head.startswith(marks, offset) for offset, marks in HEADS.items())
 
 
 def pictures(

@@ -22,6 +22,7 @@ from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Predi
 from ethobench.core import intervals as iv
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.folders import check_folder
 from ethobench.core.lengths import fit_length
 from ethobench.core.occurrence import Occurrence
 from ethobench.core.registry import Registry
@@ -29,7 +30,7 @@ from ethobench.core.signals import Keypoint
 from ethobench.features._gaps import gap_frames
 from ethobench.learning.decoding import Decoder, check_metric
 from ethobench.metrics import consensus
-from ethobench.models._card import CARD, WORDS, digest_files, in_words
+from ethobench.models._card import CARD, WORDS, check_files, digest_files, hash_files, in_words
 from ethobench.models._checked import checked
 from ethobench.models._clock import at_rate, back_at_rate, is_rate
 from ethobench.models._default import install_command
@@ -41,9 +42,11 @@ from ethobench.models._skeleton import as_known
 from ethobench.models._styles import by_annotator
 from ethobench.models.held_out import OUT_OF_FOLD, OutOfFoldPredictions, Predicted, write_predictions
 from ethobench.models.missing_input import MAX_GAP_SECONDS, RequiredInput, input_present
+from ethobench.models.network_use import Consent, ConsentError, NetworkUse
 from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
 
 PIECE = 1_000_000
+HIGHEST_RATE = 100_000.0  # Hz; a damaged card could otherwise have recordings resampled to any length
 CONSENSUS, ALL = "consensus", "all"
 
 
@@ -101,6 +104,11 @@ class Model:
     out_of_fold : mapping of recording id to Prediction or Annotation
         What the cross-validation of `ethobench train` predicts of the training recordings, by models that had not seen them;
         `predict` gives the answer of this model instead, which did see them.
+    external_params : tuple of str
+        Hyper-parameters that refer to something outside the folder of a saved model and are used to predict: addresses, names of
+        environment variables, paths. They are never taken from the folder; whoever loads the model states them.
+    allow_network : bool
+        Whether it may send data over the network. False for a model from a folder, unless `load_model` was told otherwise.
     """
 
     name: ClassVar[str] = ""
@@ -112,6 +120,8 @@ class Model:
     packages: ClassVar[Mapping[str, str]] = {}
     keeps_deadline: ClassVar[bool] = False
     exclusive: bool = True
+    external_params: ClassVar[tuple[str, ...]] = ()
+    allow_network: bool = True
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
         known = [f.name for f in dataclasses.fields(self.Params)]
@@ -266,6 +276,10 @@ class Model:
             return np.ones(recording.n_frames or 0, dtype=bool)
         return self.required_input.met(self._input_present(recording))
 
+    def network_use(self) -> NetworkUse | None:
+        """Return what predicting sends over the network, and where to; None for a model that sends nothing."""
+        return None
+
     def stream(self) -> Live:
         """Follow along frame by frame, where the model looks at nothing to come."""
         raise EthobenchError(f"model {self.name!r} cannot follow along: it looks at whole recordings, or at frames to come")
@@ -369,7 +383,7 @@ class Model:
                 self.training.write(temporary)
             if self.out_of_fold:
                 write_predictions(temporary / OUT_OF_FOLD, self.out_of_fold, self.name)
-            card = {**self._card(), "digest": digest_files(temporary)}
+            card = {**self._card(), "digest": digest_files(temporary), "files": hash_files(temporary)}
             (temporary / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
             (temporary / WORDS).write_text(in_words(card), encoding="utf-8")
             os.chmod(temporary, 0o755)  # noqa: PTH101, S103 - mkdtemp's own mode would hide it from colleagues
@@ -432,7 +446,7 @@ class Model:
         """Read what `_save` wrote."""
 
 
-HELPERS = ("audit", "held_out", "missing_input", "provenance")
+HELPERS = ("audit", "held_out", "missing_input", "network_use", "provenance")
 models: Registry[type[Model]] = Registry("model", "ethobench.models", HELPERS, classes=True)
 register_model = models.register
 
@@ -461,36 +475,87 @@ def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -
     return kind(seed=seed, decode=decode, **params)
 
 
-def load_model(path: str | Path) -> Model:
-    """Load a model that was saved."""
+def load_model(path: str | Path, *, allow_network: bool = False, **external: str) -> Model:
+    """Load a saved model. A folder from elsewhere can neither send data nor have files outside it read.
+
+    Parameters
+    ----------
+    path : path
+        The folder. Links that lead out of it are refused.
+    allow_network : bool
+        Whether the model may contact the provider that it names (model ``mllm``); `Model.network_use` tells whom.
+    **external : str
+        Settings that are never taken from the folder: for model ``mllm`` ``base_url``, ``key_variable``, ``answers`` and ``address``.
+
+    Raises
+    ------
+    FormatError
+        If the folder holds no saved model, or a damaged one.
+    ConsentError
+        If the folder has one of the external settings and it is not stated here.
+    """
     from ethobench.formats._text import read_json
 
     path = Path(path)
     if not (path / CARD).is_file():
         raise FormatError(path, f"this is no saved model: it has no {CARD}")
+    check_folder(path)
     card = read_json(path / CARD)
+    if not isinstance(card, dict):
+        raise FormatError(path / CARD, "the model's card is damaged")
+    check_files(path, card)  # before any of them is parsed
+    model = _model_of_card(path, card, Consent(allow_network, external))
+    model.allow_network = allow_network
+    try:
+        model._load(path)
+    except (FormatError, ConsentError):
+        raise
+    except EthobenchError as error:
+        raise FormatError(path, str(error)) from None
+    except Exception as error:
+        raise FormatError(path, f"a file of the model is damaged ({type(error).__name__}: {error})") from None
+    model.training = TrainingData.read(path)
+    model.out_of_fold = OutOfFoldPredictions(path / OUT_OF_FOLD, model.ethogram or Ethogram([]))
+    return model
+
+
+def _model_of_card(path: Path, card: Mapping[str, Any], consent: Consent) -> Model:
+    """Create a model with what its card says, as yet without what was learnt."""
     try:
         params = {key: tuple(value) if isinstance(value, list) else value for key, value in card["params"].items()}
-        model = create_model(card["model"], seed=card["seed"], decode=card.get("decode", ""), **params)
+        params = consent.apply(path, params, models[card["model"]].external_params)
+        model = create_model(card["model"], seed=_seed_of(card), decode=card.get("decode", ""), **params)
         model.ethogram = Ethogram([Behavior(**b) for b in card["behaviors"]], card["background"])
-        model.rate, model.inputs, model.trained_on = card["rate"], tuple(card["inputs"]), card["trained_on"]
+        model.rate, model.inputs, model.trained_on = _rate_of(card), tuple(map(str, card["inputs"])), str(card["trained_on"])
         model.licence, model.never_annotated = card.get("licence", ""), tuple(card.get("never_annotated", ()))
         model.evaluation, model.account = dict(card.get("evaluation", {})), dict(card.get("account", {}))
         model.decoder = Decoder.from_dict(card["decoder"]) if card.get("decoder") else None
         model.required_input = RequiredInput.from_dict(card["required_input"])
         model.directions = Directions(tuple(card["directions"]["towards"])) if card.get("directions") else None
-    except (KeyError, TypeError, AttributeError) as error:
+        revision = card["revision"]
+    except (FormatError, ConsentError):
+        raise
+    except EthobenchError as error:
+        raise FormatError(path / CARD, str(error)) from None
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
         raise FormatError(path / CARD, f"the model's card is damaged ({error})") from None
-    if card["revision"] != model.revision:
-        raise FormatError(
-            path / CARD, f"saved by revision {card['revision']} of {model.name!r}, this one is {model.revision}; train it again"
-        )
-    model._load(path)
-    model.training = TrainingData.read(path)
-    model.out_of_fold = OutOfFoldPredictions(path / OUT_OF_FOLD, model.ethogram)
-    if card.get("digest", "") not in ("", digest_files(path)):
-        raise FormatError(path, "its files are not the ones that were saved: some were changed or lost")
+    if revision != model.revision:
+        raise FormatError(path / CARD, f"saved by revision {revision} of {model.name!r}, this one is {model.revision}; train it again")
     return model
+
+
+def _seed_of(card: Mapping[str, Any]) -> int:
+    seed = card["seed"]
+    if type(seed) is not int:
+        raise ValueError(f"the seed is {seed!r}")
+    return seed
+
+
+def _rate_of(card: Mapping[str, Any]) -> float | None:
+    rate = card["rate"]
+    if rate is not None and not (isinstance(rate, (int, float)) and 0 < rate <= HIGHEST_RATE):
+        raise ValueError(f"the rate is {rate!r}")
+    return rate
 
 
 def truth_of(recording: Recording, annotator: str | None) -> Annotation:

@@ -7,15 +7,48 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ethobench.core.errors import FormatError
+
 CARD, WORDS = "model.json", "CARD.md"
 
 
 def digest_files(folder: Path) -> str:
     """Hash the files of a saved model, all but its cards, by name and content."""
     digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (CARD, WORDS)):
-        digest.update(str(path.relative_to(folder).as_posix()).encode() + b"\0" + hashlib.blake2b(path.read_bytes()).digest())
+    for name, content in hash_files(folder).items():
+        digest.update(name.encode() + b"\0" + bytes.fromhex(content))
     return digest.hexdigest()
+
+
+def hash_files(folder: Path) -> dict[str, str]:
+    """Hash each file of a saved model but its cards; hidden files, which file managers leave behind, are not part of a model."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in (CARD, WORDS))
+    names = {path.relative_to(folder).as_posix(): path for path in files if not path.name.startswith(".")}
+    return {name: _hash_file(path) for name, path in names.items()}
+
+
+def check_files(folder: Path, card: Mapping[str, Any]) -> None:
+    """Refuse a saved model whose files are not the ones that were saved; done before any of them is parsed.
+
+    Raises
+    ------
+    FormatError
+        Names the first file that was changed, lost or added, where the card has a hash of each.
+    """
+    if card.get("digest", "") in ("", digest_files(folder)):
+        return
+    saved, present = card.get("files"), hash_files(folder)
+    if isinstance(saved, dict):
+        for name in sorted({*saved, *present}):
+            if saved.get(name) != present.get(name):
+                what = "is missing" if name not in present else "was added" if name not in saved else "was changed"
+                raise FormatError(folder / name, f"the files are not the ones that were saved: this one {what}; copy the folder again")
+    raise FormatError(folder, "its files are not the ones that were saved: some were changed or lost; copy the folder again")
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, hashlib.blake2b).hexdigest()
 
 
 def in_words(card: Mapping[str, Any]) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +20,8 @@ from ethobench.models._inputs import known_signals
 
 LEARNT = "clusters.npz"
 LEAST_CLUSTERS = 20
+SHAPES = {"names": ("clusters",), "shares": ("clusters", "codes"), "mean": ("channels",), "std": ("channels",)}
+"""The dimensions of the arrays that all of these models save; those of the same name are equally long."""
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
@@ -43,10 +48,12 @@ class ClusterParams:
 class ClusterModel(Model):
     """Finds groups of frames; each group is then named after the behaviour that most of its annotated frames show.
 
-    Subclasses write `find` and `assign`. Groups without an annotated frame stay without a name, and so do their frames.
+    Subclasses write `find` and `assign`, and name the dimensions of the arrays that `find` returns in `shapes`. Groups without an
+    annotated frame stay without a name, and so do their frames.
     """
 
     Params = ClusterParams
+    shapes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     learnt: Arrays
     names: NDArray[np.int64]
     shares: Array
@@ -110,9 +117,50 @@ class ClusterModel(Model):
 
     def _load(self, folder: Path) -> None:
         try:
-            with np.load(folder / LEARNT, allow_pickle=False) as file:
-                arrays = dict(file)
-            self.names, self.shares = arrays.pop("names"), arrays.pop("shares")
-        except (OSError, ValueError, KeyError):
-            raise FormatError(folder / LEARNT, "the groups are missing or damaged") from None
+            arrays = _read_arrays(folder / LEARNT)
+            self._check_arrays(arrays)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, zlib.error) as error:
+            raise FormatError(folder / LEARNT, f"the groups are missing or damaged ({error})") from None
+        self.names, self.shares = arrays.pop("names"), arrays.pop("shares")
         self.learnt = arrays
+
+    def _check_arrays(self, arrays: Arrays) -> None:
+        """Refuse arrays whose shapes differ from what `assign` expects."""
+        size = 0 if self.ethogram is None else len(self.ethogram) + (self.ethogram.background is None)
+        lengths: dict[str, int] = {"codes": size}
+        for name, dimensions in {**SHAPES, **self.shapes}.items():
+            shape = arrays[name].shape
+            agree = len(shape) == len(dimensions)
+            if not agree or any(lengths.setdefault(d, n) != n for d, n in zip(dimensions, shape, strict=True)):
+                raise ValueError(f"{name} has the shape {shape}")
+        if lengths.get("states", 0) > lengths["clusters"]:
+            raise ValueError("there are more states than groups")
+        if "covariances" in arrays:
+            np.linalg.cholesky(arrays["covariances"])  # a LinAlgError, which is a ValueError, where they are not positive definite
+        names = arrays["names"]
+        if names.dtype.kind != "i" or (len(names) and not -1 <= names.min() <= names.max() < size):
+            raise ValueError("a group is named after a behavior that there is not")
+
+
+def _read_arrays(path: Path) -> Arrays:
+    """Read arrays of numbers; each must be as long as its file says.
+
+    Log probabilities may be minus infinity, and the mean of a channel that was never recorded is not a number.
+    """
+    arrays: Arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.compress_type != zipfile.ZIP_STORED:
+                raise ValueError("it is compressed, which those saved here are not")
+            with archive.open(member) as file:
+                version = np.lib.format.read_magic(file)
+                read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read_header(file)
+            if dtype.kind not in "fi" or math.prod(shape) * dtype.itemsize > member.file_size:
+                raise ValueError(f"{member.filename} holds no numbers, or fewer than it says")
+            with archive.open(member) as file:
+                array = np.lib.format.read_array(file, allow_pickle=False)
+            if (member.filename != "mean.npy" and np.isnan(array).any()) or np.isposinf(array).any():
+                raise ValueError(f"{member.filename} has values that are not numbers")
+            arrays[member.filename.removesuffix(".npy")] = array
+    return arrays

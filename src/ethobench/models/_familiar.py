@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ethobench.core.errors import MismatchError
 from ethobench.features.multiscale import Baseline
 
 FAR = 3.0  # times the range of the training beyond it
@@ -46,6 +47,8 @@ class Familiar:
 
     def strange(self, baseline: Baseline) -> list[str]:
         """Return the signals of a recording that are far from all of the training: other values, or hardly any change."""
+        if len(baseline.low) != len(self.names):
+            raise MismatchError(f"the model was trained on {len(self.names)} signals, and these are {len(baseline.low)}")
         low, high, narrowest = np.array(self.low), np.array(self.high), np.array(self.narrowest)
         margin = FAR * np.maximum(high - low, 1e-6 + 1e-3 * np.maximum(np.abs(low), np.abs(high)))
         own_low, own_high = np.array(baseline.low), np.array(baseline.high)
@@ -66,5 +69,8 @@ class Familiar:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Make one from what `dataclasses.asdict` gave, after it was written and read as JSON."""
-        numbers = (tuple(map(float, plain[side])) for side in ("low", "high", "narrowest"))
-        return cls(tuple(map(str, plain["names"])), *numbers)
+        names = tuple(map(str, plain["names"]))
+        numbers = [tuple(map(float, plain[side])) for side in ("low", "high", "narrowest")]
+        if any(len(values) != len(names) or np.isnan(values).any() for values in numbers):
+            raise ValueError("the ranges of the training signals are incomplete")
+        return cls(names, *numbers)

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
 from ethobench.core.cores import usable_cores
-from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.signals import Keypoint
 from ethobench.models._base import Model
 from ethobench.models._clock import is_rate
-from ethobench.models._inputs import USUAL, known_signals
+from ethobench.models._inputs import USUAL, known_signals, stated_keypoints
 
 ESTIMATOR = "estimator.skops"
-TRUSTED = ("numpy.dtype", "sklearn.tree._tree.Tree")
 BLOCK = 200_000
 Features = NDArray[np.float32]
 
@@ -76,7 +75,7 @@ class FrameModel(Model):
         if self.ethogram is None:
             raise EthobenchError("this model has not learnt anything yet")
         data, rate = known_signals(recording, self.inputs), self._rate_of(recording)
-        size = len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
+        size = self._n_outputs
         probabilities = np.zeros((len(data), size), dtype=np.float32)
         usual = recording.metadata.get(USUAL) or self.usual_of(data)
         for start, stop, features in self._blocks(data, rate, usual):
@@ -105,6 +104,8 @@ class FrameModel(Model):
             yield start, stop, features[start - first : stop - first]
 
     def _probabilities(self, features: Features, size: int) -> Features:
+        if features.shape[1] != self.estimator.n_features_in_:
+            raise MismatchError(f"the model takes {self.estimator.n_features_in_} features, and these signals give {features.shape[1]}")
         found = self._score(features)
         if not self.exclusive:
             return np.stack([self._chance_of(k, part) for k, part in enumerate(found)], axis=1).astype(np.float32)
@@ -123,6 +124,13 @@ class FrameModel(Model):
     def _rate_of(self, recording: Recording) -> float:
         return float(recording.rate or self.rate or 1.0)
 
+    @property
+    def _n_outputs(self) -> int:
+        """Number of columns of the probabilities."""
+        if self.ethogram is None:
+            raise EthobenchError("this model has not learnt anything yet")
+        return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
+
     def _save(self, folder: Path) -> None:
         import skops.io
 
@@ -131,14 +139,14 @@ class FrameModel(Model):
         skops.io.dump(self.estimator, folder / ESTIMATOR)
 
     def _load(self, folder: Path) -> None:
-        import skops.io
+        from ethobench.models._estimator_files import read_estimator, restore
 
-        unknown = [name for name in skops.io.get_untrusted_types(file=folder / ESTIMATOR) if name not in TRUSTED]
-        if unknown:
-            raise FormatError(folder / ESTIMATOR, f"refused: it holds {', '.join(unknown)}")
-        self.estimator = skops.io.load(folder / ESTIMATOR, trusted=list(TRUSTED))
-        self.exclusive = bool(self.estimator.exclusive_)
-        self.keypoints = {name: Keypoint(name, role, mirror) for name, (role, mirror) in self.estimator.keypoints_.items()}
+        loaded = read_estimator(folder / ESTIMATOR)
+        try:
+            self.exclusive, self.keypoints = bool(loaded.exclusive_), stated_keypoints(loaded.keypoints_)
+            self.estimator = restore(self.make_estimator(), loaded, self._n_outputs, exclusive=self.exclusive)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise FormatError(folder / ESTIMATOR, f"refused: {error}") from None
 
 
 def cores() -> int:

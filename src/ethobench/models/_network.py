@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from ethobench.learning.inference import predict_windows
 from ethobench.learning.loop import History, Progress, Training, train
 from ethobench.learning.losses import class_weights, exclusive_loss, overlapping_loss
 from ethobench.learning.streams import Stream, open_stream
-from ethobench.learning.tensors import read_tensors, write_tensors
+from ethobench.learning.tensors import load_weights, read_tensors, write_tensors
 from ethobench.models._base import Model
 from ethobench.models._clock import back_at_rate, is_rate
 from ethobench.models._pieces import seamless
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 WEIGHTS, CHECKPOINT = "weights.safetensors", "training.safetensors"
 PIECE = 1 << 18  # frames that are annotated at a time
+MOST_FRAMES = 10_000_000  # of a window
 ENTRY = "network"
 
 
@@ -64,6 +66,8 @@ class NetworkParams:
             raise EthobenchError(f"a window has at least one frame, not {self.window}")
         if self.batch < 1:
             raise EthobenchError(f"a batch has at least one window, not {self.batch}")
+        if not 0 <= self.cutoff < math.inf:
+            raise EthobenchError(f"a cutoff is a frequency of 0 Hz or more, not {self.cutoff}")
 
 
 class NetworkModel(Model):
@@ -190,13 +194,11 @@ class NetworkModel(Model):
         try:
             facts = json.loads(notes[ENTRY])
             self.window, self.n_inputs, self.exclusive = int(facts["window"]), int(facts["n_inputs"]), bool(facts["exclusive"])
+            if not 1 <= self.window <= MOST_FRAMES:
+                raise ValueError
         except (KeyError, TypeError, ValueError):
             raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
-        self.module = self.build(self.n_inputs, self._n_outputs)
-        try:
-            self.module.load_state_dict(weights)
-        except RuntimeError:
-            raise FormatError(folder / WEIGHTS, f"the weights do not fit the network {self!r}") from None
+        self.module = load_weights(lambda: self.build(self.n_inputs, self._n_outputs), weights, folder / WEIGHTS)
         self.module.to(choose_device()).eval()
 
 

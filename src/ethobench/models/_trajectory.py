@@ -24,7 +24,7 @@ from ethobench.learning.loop import Batches, History, Progress, Training, train
 from ethobench.learning.losses import Loss
 from ethobench.learning.sliding import is_convolutional, predict_frames
 from ethobench.learning.stretches import Stretches, longest_stretch, of_known_frames
-from ethobench.learning.tensors import read_tensors, write_tensors
+from ethobench.learning.tensors import load_weights, read_tensors, write_tensors
 from ethobench.learning.trajectories import Reach, Trajectories, lay_out, shares_of, weigh_classes, weighted_loss
 from ethobench.learning.trajectory_inputs import Preparation, learn_preparation
 from ethobench.models._base import Model, load_model
@@ -261,11 +261,8 @@ class TrajectoryModel(Model):
             self.exclusive, self.styles = bool(facts["exclusive"]), tuple(facts["styles"])
         except (KeyError, TypeError, ValueError):
             raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
-        self.module = self.build(self.preparation.n_inputs, self._n_outputs, len(self.styles))
-        try:
-            self.module.load_state_dict(weights)
-        except RuntimeError:
-            raise FormatError(folder / WEIGHTS, f"the weights do not fit the network {self!r}") from None
+        n_inputs, n_styles = self.preparation.n_inputs, len(self.styles)
+        self.module = load_weights(lambda: self.build(n_inputs, self._n_outputs, n_styles), weights, folder / WEIGHTS)
         self.module.to(choose_device()).eval()
 
 

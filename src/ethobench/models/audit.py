@@ -19,6 +19,7 @@ from typing import Any
 
 from ethobench.core import Dataset, Recording
 from ethobench.core.errors import FormatError, NotFoundError
+from ethobench.core.folders import check_folder
 from ethobench.metrics import Scores
 from ethobench.models._card import CARD
 from ethobench.models.held_out import Origin, list_names
@@ -258,6 +259,7 @@ def _read_card(path: Path) -> dict[str, Any]:
     folder = _card_folder(path)
     if not path.exists() or not (folder / CARD).is_file():
         raise NotFoundError(f"{path} is not a saved model: it has no {CARD}")
+    check_folder(folder)
     card = read_json(folder / CARD)
     if not isinstance(card, dict):
         raise FormatError(folder / CARD, "the model's card is damaged")

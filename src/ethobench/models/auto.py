@@ -195,6 +195,8 @@ class Auto(SignalModel):
         except (KeyError, TypeError, ValueError, EthobenchError) as error:
             raise FormatError(folder / FACTS, f"the model's facts are damaged ({error})") from None
         self.parts = {name: load_model(folder / name) for name in names}
+        if other := [name for name, part in self.parts.items() if part.name != name]:
+            raise FormatError(folder / other[0], f"this is a model {self.parts[other[0]].name!r}, where {other[0]!r} is expected")
 
 
 def choose_decoder(

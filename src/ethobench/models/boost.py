@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
-from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.progress import part_of_progress, report
 from ethobench.core.recording import Data
 from ethobench.features.cache import cache_folder, cached, keep
@@ -25,6 +25,7 @@ from ethobench.models._base import input_names, register_model
 from ethobench.models._familiar import Familiar
 from ethobench.models._frames import cores
 from ethobench.models._inputs import SignalModel, between, plain_keypoints, stated_keypoints
+from ethobench.models._lightgbm_text import check_lightgbm_text
 from ethobench.models._thinned import choose_rows, row_weights
 
 FACTS, TREES = "boost.json", "trees-{}.txt"
@@ -282,6 +283,8 @@ class Boost(SignalModel):
             if booster is None:
                 found = np.ones((len(features), 1))
             else:
+                if booster.num_feature() != features.shape[1]:
+                    raise MismatchError(f"the model takes {booster.num_feature()} features, and these signals give {features.shape[1]}")
                 found = booster.predict(features, num_threads=cores())
                 found = np.stack([1 - found, found], axis=1) if found.ndim == 1 else found
             if self.exclusive:
@@ -342,16 +345,27 @@ class Boost(SignalModel):
         try:
             self.exclusive, self.keypoints = bool(facts["exclusive"]), stated_keypoints(facts["keypoints"])
             self.familiar = Familiar.from_dict(facts["familiar"]) if facts["familiar"] else None
-            self.classes = [[int(code) for code in own] for own in facts["classes"]]
+            self.classes = [[int(code) for code in codes] for codes in facts["classes"]]
+            self._check_classes()
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(folder / FACTS, f"the model's facts are damaged ({error})") from None
         self.boosters = []
         for number, classes in enumerate(self.classes):
             path = folder / TREES.format(number)
             try:
-                self.boosters.append(lightgbm.Booster(model_str=path.read_text(encoding="utf-8")) if len(classes) > 1 else None)
+                text = check_lightgbm_text(path.read_text(encoding="utf-8"), len(classes)) if len(classes) > 1 else ""
+                self.boosters.append(lightgbm.Booster(model_str=text) if text else None)
             except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
                 raise FormatError(path, f"these are not the trees of a saved model ({error})") from None
+
+    def _check_classes(self) -> None:
+        """Refuse codes that the ethogram does not have: one set of them where behaviors exclude each other, else one for each."""
+        n_sets, n_codes = (1, self._size) if self.exclusive else (self._size, 2)
+        codes = [code for each in self.classes for code in each]
+        if len(self.classes) != n_sets or any(len({*each}) != len(each) or not each for each in self.classes):
+            raise ValueError(f"{len(self.classes)} sets of classes where {n_sets} are expected, or some twice")
+        if min(codes) < 0 or max(codes) >= n_codes:
+            raise ValueError("a class is not among the behaviors")
 
 
 class _Pace:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.models._base import Model, register_model
 
 KINDS = ("majority", "random", "renewal")
@@ -93,7 +93,18 @@ class Chance(Model):
         from ethobench.formats._text import read_json
 
         learnt = read_json(folder / LEARNT)
-        self.seconds, self.lengths = np.array(learnt["seconds"], dtype=float), learnt["lengths"]
+        try:
+            self.seconds = np.array(learnt["seconds"], dtype=float)
+            self.lengths = [[float(length) for length in lengths] for lengths in learnt["lengths"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(folder / LEARNT, f"the bouts are damaged ({error})") from None
+        if self.seed < 0:
+            raise FormatError(folder, f"the seed of chance is 0 or more, not {self.seed}")
+        if self.ethogram is None or not len(self.seconds) == len(self.lengths) == len(_with_nothing(self.ethogram)):
+            raise FormatError(folder / LEARNT, "the bouts are not those of the model's behaviors")
+        values = np.concatenate([self.seconds, *self.lengths])
+        if not np.isfinite(values).all() or (values < 0).any() or not self.seconds.sum() or not any(self.lengths):
+            raise FormatError(folder / LEARNT, "the bouts have lengths that are no seconds")
 
 
 def _with_nothing(ethogram: Ethogram) -> Ethogram:

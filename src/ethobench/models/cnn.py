@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ethobench.core.errors import EthobenchError
 from ethobench.models._base import register_model
 from ethobench.models._network import NetworkModel, NetworkParams
 
@@ -24,6 +25,11 @@ class Params(NetworkParams):
 
     learning_rate: float = 0.01
     dilation: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dilation < 1:
+            raise EthobenchError(f"the taps of a convolution are at least one frame apart, not {self.dilation}")
 
 
 @register_model

@@ -17,6 +17,7 @@ class Mixture(ClusterModel):
     """Groups with a shape of their own."""
 
     title = "mixture of Gaussians on single frames, groups named by their labels (BEBE)"
+    shapes = {"means": ("states", "channels"), "covariances": ("states", "channels", "channels"), "weights": ("states",)}  # noqa: RUF012
 
     def find(self, recordings: list[Array], n_clusters: int) -> Arrays:
         """Fit the mixture."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Prediction, Recording
+from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.models.provenance import INDIVIDUAL, SAME_NAME, UNKNOWN, TrainingMatch
 
 if TYPE_CHECKING:
@@ -43,7 +44,12 @@ class OutOfFoldPredictions(Mapping[str, Predicted]):
     def _predictions(self) -> dict[str, Predicted]:
         if not (self.folder / PREDICTIONS).is_file():
             return {}
-        return {name: _in_ethogram(predicted, self.ethogram) for name, predicted in read_predictions(self.folder).items()}
+        try:
+            return {name: _in_ethogram(predicted, self.ethogram) for name, predicted in read_predictions(self.folder).items()}
+        except EthobenchError:
+            raise
+        except Exception as error:
+            raise FormatError(self.folder, f"the out-of-fold predictions are damaged ({type(error).__name__}: {error})") from None
 
     def __getitem__(self, recording_id: str) -> Predicted:
         return self._predictions[recording_id]

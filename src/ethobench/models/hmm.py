@@ -36,6 +36,12 @@ class HiddenMarkov(ClusterModel):
 
     title = "hidden Markov model with Gaussian states, named by their labels (BEBE)"
     Params = Params
+    shapes = {  # noqa: RUF012
+        "means": ("states", "channels"),
+        "covariances": ("states", "channels", "channels"),
+        "start": ("states",),
+        "transitions": ("states", "states"),
+    }
     grid = {"full": (True, False)}  # noqa: RUF012
 
     def find(self, recordings: list[Array], n_clusters: int) -> Arrays:

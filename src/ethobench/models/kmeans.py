@@ -16,6 +16,7 @@ class KMeans(ClusterModel):
     """Groups around means."""
 
     title = "k-means on single frames, groups named by their labels (BEBE)"
+    shapes = {"axes": ("channels", "components"), "middle": ("channels",), "centers": ("states", "components")}  # noqa: RUF012
 
     def find(self, recordings: list[Array], n_clusters: int) -> Arrays:
         """Whiten and group."""

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Recording, Signals
 from ethobench.core.errors import FormatError
+from ethobench.core.folders import check_folder
 
 TRAINING = "training.json"
 FORMAT_VERSION = 1
@@ -306,6 +307,7 @@ class TrainingData:
         path = Path(folder) / TRAINING
         if not path.is_file():
             return None
+        check_folder(path.parent)
         content = read_json(path)
         try:
             version = content["format_version"]

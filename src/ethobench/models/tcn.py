@@ -23,7 +23,7 @@ from ethobench.learning.device import PACKAGES, choose_device, own_random_state
 from ethobench.learning.loop import History, Progress, Training, train
 from ethobench.learning.steps import UPDATES, Steps, predict_steps, smooth_exclusive_loss, smooth_overlapping_loss, tempered_weights
 from ethobench.learning.streams import Stream
-from ethobench.learning.tensors import read_tensors, write_tensors
+from ethobench.learning.tensors import load_weights, read_tensors, write_tensors
 from ethobench.learning.trajectory_inputs import Preparation, learn_preparation
 from ethobench.models._base import register_model
 from ethobench.models._familiar import Familiar
@@ -261,11 +261,7 @@ class Tcn(SignalModel):
             self.scaling = (Preparation if self.params.causal else Scaling).from_dict(facts["scaling"])
         except (KeyError, TypeError, ValueError):
             raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
-        self.module = self.build(len(self.scaling.channels))
-        try:
-            self.module.load_state_dict(weights)
-        except RuntimeError:
-            raise FormatError(folder / WEIGHTS, f"the weights do not fit the network {self!r}") from None
+        self.module = load_weights(lambda: self.build(len(self.scaling.channels)), weights, folder / WEIGHTS)
         self.module.to(choose_device()).eval()
 
 

@@ -75,7 +75,7 @@ def summarize_store(
         "title": title or f"Benchmark {', '.join(sorted({job.benchmark for job in jobs}))}",
         "lead": f"{_listed({job.model for job in jobs}, 'model')} on {_listed({job.dataset for job in jobs}, 'dataset')}",
         "facts": _facts(done, failed),
-        "notes": list(dict.fromkeys(store.damaged)),
+        "notes": store.describe_damage(),
         "groups": [{"id": "benchmark", "title": "", "behaviors": [], "figures": [figure for figure in figures if figure is not None]}],
         "version": ethobench.__version__,
     }
@@ -108,15 +108,14 @@ def _is_here(source: str) -> bool:
 
 
 def _final_jobs(store: Store) -> Iterator[Done]:
+    """Yield the final jobs whose files are undamaged; the others are named in ``store.damaged``."""
     for found in final_jobs(store):
-        folder = store.folder(found["key"])
-        seconds, account = (_read(folder / name) for name in ("timing.json", "account.json"))
-        yield Done(Job.from_dict(found["job"]), found["scores"]["suites"], seconds, account, folder / "predictions.parquet")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return found
+        key = found["key"]
+        if store.verify(key):
+            account_file = store.folder(key) / "account.json"
+            account = json.loads(account_file.read_text(encoding="utf-8")) if account_file.is_file() else {}
+            predictions = store.folder(key) / "predictions.parquet"
+            yield Done(Job.from_dict(found["job"]), found["scores"]["suites"], store.timing(key), account, predictions)
 
 
 def _by_dataset(done: Sequence[Done]) -> dict[tuple[str, str], dict[str, list[Done]]]:

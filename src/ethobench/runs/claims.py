@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 import time
 from dataclasses import asdict, dataclass
@@ -15,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ethobench.core.errors import EthobenchError
+from ethobench.core.files import TEMPORARY_PREFIX
 
 LEASE = 60.0
 _seen: dict[str, tuple[int, float]] = {}
@@ -106,7 +108,7 @@ class Claims:
 
     def living(self) -> list[str]:
         """List the jobs that processes work on."""
-        return sorted(path.name for path in self.folder.iterdir() if path.suffix != ".lock" and self._is_alive(path))
+        return sorted(path.name for path in self.folder.iterdir() if "." not in path.name and self._is_alive(path))
 
     def begun(self, key: str) -> bool:
         """Whether somebody has begun a job, alive or not."""
@@ -130,9 +132,27 @@ class Claims:
 
 
 def _create(path: Path, owner: Owner) -> bool:
+    """Make a claim unless there is one; it appears together with its owner, so that a kill leaves none whose owner is unknown."""
+    if path.exists():
+        return False
+    content = json.dumps(asdict(owner))
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}")
+    temporary.write_text(content, encoding="utf-8")
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        return _create_in_place(path, content)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def _create_in_place(path: Path, content: str) -> bool:
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(owner)))
+            file.write(content)
     except FileExistsError:
         return False
     return True

@@ -134,6 +134,7 @@ class Engine:
     def run(self, plans: Iterable[Plan]) -> Outcome:
         """Run plans to their end."""
         self.store.check_writable()
+        self.store.remove_leftovers()
         with (self.store.root / "logs" / f"{self.how.run}.log").open("a", encoding="utf-8") as self._log:
             for plan in plans:
                 self._advance(plan)
@@ -212,7 +213,7 @@ class Engine:
 
     def _look_up(self, job: Job, stage: _Stage) -> None:
         """Take a job's result from the store, or put it into the queue."""
-        found = self.store.result(job)
+        found = self.store.result(job) if self.store.has(job.key) and self.store.verify(job.key) else None
         self._tell_damaged()
         if found is not None:
             self.outcome.there += 1

@@ -237,9 +237,10 @@ def _beginning(job: Job, store: Store) -> dict[str, Any]:
     """Return the model to begin with as the hyper-parameter that it is."""
     if not job.begin_with:
         return {}
-    folder = store.folder(job.begin_with) / "model"
-    if not folder.is_dir():
-        raise MismatchError(f"job {job.begin_with}, with whose model this one begins, has not kept it in {folder}")
+    folder = store.path(job.begin_with, "model")
+    if folder is None:
+        reason = store.damaged[-1] if store.damaged else f"it was not kept in {store.folder(job.begin_with)}"
+        raise MismatchError(f"the model of job {job.begin_with}, from which this one is initialised, cannot be used: {reason}")
     return {"init": str(folder)}
 
 

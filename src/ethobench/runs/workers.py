@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shlex
+import shutil
 import signal
 import threading
 import time
@@ -11,6 +14,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
+from pathlib import Path
 from typing import Any
 
 from ethobench.core.cores import usable_cores
@@ -112,7 +116,7 @@ def dask_workers(address: str) -> Iterator[Workers]:
     Parameters
     ----------
     address : str
-        Of its scheduler, such as ``tcp://10.0.0.1:8786``.
+        Of its scheduler, such as ``tls://10.0.0.1:8786``. Certificates are those of Dask's configuration (``distributed.comm.tls``).
     """
     distributed = _distributed()
     try:
@@ -124,21 +128,83 @@ def dask_workers(address: str) -> Iterator[Workers]:
 
 
 @contextmanager
-def cluster_workers(kind: str, nodes: Nodes) -> Iterator[Workers]:
+def cluster_workers(kind: str, nodes: Nodes, certificates: Path | None = None) -> Iterator[Workers]:
     """Start a Dask cluster through a batch system, or on this machine, and end it afterwards.
+
+    Only this process and the workers that it starts can connect: all connections use TLS with a certificate made for this cluster.
 
     Parameters
     ----------
     kind : {"slurm", "pbs", "sge", "local"}
     nodes : Nodes
+    certificates : Path, optional
+        Folder on a disk that all nodes see, for the certificates of clusters of a batch system.
     """
     distributed = _distributed()
-    with make_cluster(kind, nodes) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+    with (
+        cluster_security(certificates if kind != "local" else None) as security,
+        make_cluster(kind, nodes, security) as cluster,
+        distributed.Client(cluster, security=security, set_as_default=False) as client,
+    ):
         yield _workers_of(client)
 
 
-def make_cluster(kind: str, nodes: Nodes, *, start: bool = True) -> Any:
-    """Make a Dask cluster of one of `CLUSTERS`; for batch systems ``.job_script()`` tells what is submitted on start."""
+@contextmanager
+def cluster_security(folder: Path | None = None) -> Iterator[Any]:
+    """Make a key and a certificate for one cluster; who does not have them cannot connect to its scheduler and workers.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where to keep them for workers on other machines, in files that only the owner can read, until the block ends. In memory
+        unless given.
+
+    Yields
+    ------
+    distributed.Security
+    """
+    security_class = _distributed().Security
+    try:
+        security = security_class.temporary()
+    except ImportError:
+        raise EthobenchError('clusters need the package cryptography: pip install "ethobench[cluster]"') from None
+    if folder is None:
+        yield security
+        return
+    private = folder.resolve() / secrets.token_hex(8)
+    if shlex.quote(str(private)) != str(private):
+        raise EthobenchError(f"{folder.parent}: batch scripts cannot hold blanks or special characters; choose another path for the store")
+    try:
+        private.mkdir(parents=True, mode=0o700)
+        contents = {"cert": security.tls_worker_cert, "key": security.tls_worker_key}
+        files = {name: _write_private(private / f"{name}.pem", content) for name, content in contents.items()}
+        roles = {f"tls_{role}_{name}": file for role in ("client", "scheduler", "worker") for name, file in files.items()}
+        yield security_class(require_encryption=True, tls_ca_file=files["cert"], **roles)
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def _write_private(path: Path, content: str) -> str:
+    """Write a file that only its owner can read, from the first byte on."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return str(path)
+
+
+def make_cluster(kind: str, nodes: Nodes, security: Any, *, start: bool = True) -> Any:
+    """Make a Dask cluster of one of `CLUSTERS`; for batch systems ``.job_script()`` tells what is submitted on start.
+
+    Parameters
+    ----------
+    kind : {"slurm", "pbs", "sge", "local"}
+    nodes : Nodes
+    security : distributed.Security
+        From `cluster_security`; in files for a batch system.
+    start : bool
+        Submit batch jobs.
+    """
     if kind not in CLUSTERS:
         raise EthobenchError(f"no cluster {kind!r}; there are: {', '.join(CLUSTERS)}")
     distributed = _distributed()
@@ -146,14 +212,32 @@ def make_cluster(kind: str, nodes: Nodes, *, start: bool = True) -> Any:
         import dask
 
         with dask.config.set(UNWATCHED):
-            return distributed.LocalCluster(n_workers=nodes.nodes * nodes.cores, threads_per_worker=1, dashboard_address=None)
+            return distributed.LocalCluster(
+                n_workers=nodes.nodes * nodes.cores,
+                threads_per_worker=1,
+                dashboard_address=None,
+                host="127.0.0.1",
+                security=security,
+            )
+    import dask
     import dask_jobqueue
 
     cluster_class = getattr(dask_jobqueue, f"{kind.upper()}Cluster")
     named: dict[str, Any] = {name: value for name, value in (("queue", nodes.queue), ("account", nodes.account)) if value}
     if kind == "sge" and nodes.account:
         named["project"] = named.pop("account")
-    cluster = cluster_class(cores=nodes.cores, processes=nodes.cores, memory=nodes.memory, walltime=nodes.walltime, **named)
+    worker_arguments = [*(dask.config.get(f"jobqueue.{kind}.worker-extra-args", None) or ()), "--no-dashboard"]
+    scheduler_options = {**(dask.config.get(f"jobqueue.{kind}.scheduler-options", None) or {}), "dashboard": False}
+    cluster = cluster_class(
+        cores=nodes.cores,
+        processes=nodes.cores,
+        memory=nodes.memory,
+        walltime=nodes.walltime,
+        security=security,
+        scheduler_options=scheduler_options,
+        worker_extra_args=worker_arguments,
+        **named,
+    )
     if start:
         cluster.adapt(minimum_jobs=nodes.nodes, maximum_jobs=nodes.nodes)  # nodes whose time runs out are replaced
     return cluster
@@ -175,5 +259,5 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise EthobenchError('clusters need two more packages: pip install "ethobench[cluster]"') from None
+        raise EthobenchError('clusters need more packages: pip install "ethobench[cluster]"') from None
     return distributed

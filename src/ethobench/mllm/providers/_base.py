@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from ethobench.core.errors import EthobenchError
 from ethobench.core.registry import Registry
@@ -87,6 +88,12 @@ class Provider:
         Whether answers cost nothing and are not kept in the cache.
     can_batch : bool
         Whether it takes many questions in one file.
+    uses_network : bool
+        Whether questions leave this computer.
+    default_host : str
+        Where questions are sent, unless an address is given.
+    address_variables : tuple of str
+        Environment variables by which the provider's client takes another address.
     """
 
     name: ClassVar[str] = ""
@@ -95,6 +102,9 @@ class Provider:
     needs_video: ClassVar[bool] = True
     is_free: ClassVar[bool] = False
     can_batch: ClassVar[bool] = False
+    uses_network: ClassVar[bool] = True
+    default_host: ClassVar[str] = ""
+    address_variables: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, model: str, access: Access, facts: ModelFacts) -> None:
         self.model, self.access, self.facts = model, access, facts
@@ -107,6 +117,23 @@ class Provider:
     def identity(self) -> str:
         """Who answers: part of every question's key."""
         return f"{self.name}@{self.access.base_url.rstrip('/')}" if self.access.base_url else self.name
+
+    @property
+    def host(self) -> str:
+        """The host, and port if one is given, that questions are sent to."""
+        addresses = (self.access.base_url, *(os.environ.get(name, "") for name in self.address_variables))
+        address = next(filter(None, addresses), "")
+        return urlsplit(address).netloc.rpartition("@")[2] or address or self.default_host or self.name
+
+    @property
+    def usual_key_variables(self) -> tuple[str, ...]:
+        """The environment variables that hold the key, unless another is named."""
+        return ()
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """The environment variables, the first of which that is set holds the key."""
+        return (self.access.key_variable,) if self.access.key_variable else self.usual_key_variables
 
     def ask(self, request: Request, folder: Path) -> Reply:
         """Ask once; `folder` is for files that have to be made for it.
@@ -138,9 +165,9 @@ class Provider:
         """Yield keys of questions and what came of them."""
         raise NotImplementedError
 
-    def key(self, *usual: str, optional: bool = False) -> str:
+    def key(self, *, optional: bool = False) -> str:
         """Return the API key from the environment; it is taken out of everything that is told or kept from then on."""
-        names = [self.access.key_variable] if self.access.key_variable else list(usual)
+        names = self.key_variables
         found = next((os.environ[name].strip() for name in names if os.environ.get(name, "").strip()), "")
         if not found and not optional:
             raise ProviderError(f"{self.name} needs a key in the environment variable {' or '.join(names)}")

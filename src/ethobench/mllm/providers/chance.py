@@ -27,6 +27,7 @@ class Chance(Provider):
     title = "guesses without looking: renewal, random or majority (--model)"
     needs_video = False
     is_free = True
+    uses_network = False
 
     def ask(self, request: Request, folder: Path) -> Reply:
         """Guess."""

@@ -30,6 +30,18 @@ class Gemini(Provider):
     title = "Google Gemini: API key in GEMINI_API_KEY, or Vertex AI with GOOGLE_GENAI_USE_VERTEXAI=true"
     forms = ("video", "link")
     can_batch = True
+    default_host = "generativelanguage.googleapis.com"
+    address_variables = ("GOOGLE_GEMINI_BASE_URL",)
+
+    @property
+    def usual_key_variables(self) -> tuple[str, ...]:
+        """Google's own."""
+        return KEYS
+
+    @property
+    def host(self) -> str:
+        """That of the Gemini API, or of Vertex AI."""
+        return "aiplatform.googleapis.com" if self._vertex and not self.access.base_url else super().host
 
     @cached_property
     def _vertex(self) -> bool:
@@ -43,7 +55,7 @@ class Gemini(Provider):
         except ImportError:
             raise ProviderError("gemini needs google-genai; install it with: pip install 'ethobench[mllm]'") from None
         options = types.HttpOptions(timeout=int(self.access.timeout * 1000), base_url=self.access.base_url or None)
-        key = self.key(*KEYS, optional=self._vertex)
+        key = self.key(optional=self._vertex)
         try:
             return genai.Client(vertexai=self._vertex, api_key=key or None, http_options=options)
         except (ValueError, OSError) as error:

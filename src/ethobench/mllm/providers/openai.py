@@ -25,6 +25,13 @@ class OpenAI(Provider):
     title = "OpenAI or any compatible server (--base-url): key in OPENAI_API_KEY, or DASHSCOPE_API_KEY for Qwen"
     forms = ("frames", "video", "link")
     can_batch = True
+    default_host = "api.openai.com"
+    address_variables = ("OPENAI_BASE_URL",)
+
+    @property
+    def usual_key_variables(self) -> tuple[str, ...]:
+        """OpenAI's own, or that of DashScope, which serves Qwen."""
+        return ("DASHSCOPE_API_KEY",) if "aliyun" in self.access.base_url else ("OPENAI_API_KEY",)
 
     @cached_property
     def _client(self) -> Any:
@@ -32,8 +39,7 @@ class OpenAI(Provider):
             import openai
         except ImportError:
             raise ProviderError("openai needs the library openai; install it with: pip install 'ethobench[mllm]'") from None
-        usual = ("DASHSCOPE_API_KEY",) if "aliyun" in self.access.base_url else ("OPENAI_API_KEY",)
-        key = self.key(*usual, optional=bool(self.access.base_url))  # local servers need none
+        key = self.key(optional=bool(self.access.base_url))  # local servers need none
         return openai.OpenAI(api_key=key or "none", base_url=self.access.base_url or None, timeout=self.access.timeout, max_retries=0)
 
     @property

@@ -28,6 +28,7 @@ class Replay(Provider):
     title = "answers from files (--answers): nothing is sent"
     needs_video = False
     is_free = True
+    uses_network = False
 
     def ask(self, request: Request, folder: Path) -> Reply:
         """Return the answer that is kept for a recording and window."""

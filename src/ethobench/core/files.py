@@ -1,0 +1,184 @@
+"""Writing files that appear whole or not at all.
+
+A file is written under a temporary name in the folder where it belongs, flushed to the disk, and renamed; the rename is flushed too.
+After a crash or a power cut there is the old file or the new one, never a mixture or an empty one. Temporary files that a killed
+process left behind are removed the next time that something is written to the same folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ethobench.core.errors import EthobenchError
+
+TEMPORARY_PREFIX = ".ethobench-tmp-"
+STALE_SECONDS = 24 * 3600.0
+"""Age beyond which no process is still writing a temporary file."""
+
+_LONGEST_SUFFIX = 16
+_cleaned_folders: set[Path] = set()
+
+
+class FileExists(EthobenchError, FileExistsError):  # noqa: N818
+    """A file that would have to be overwritten."""
+
+
+@contextmanager
+def atomic_path(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give the name of a new, empty file to write to; when the block ends without an error, the file is renamed to `path`.
+
+    Parameters
+    ----------
+    path : str or Path
+        Its folder is made if it does not exist.
+    overwrite : bool
+        Replace an existing file. Otherwise that is an error, also if the file appears while the block runs.
+
+    Yields
+    ------
+    Path
+        A file in the same folder and with the same suffix, to be opened for writing. It must not be deleted or replaced: in a folder
+        that others can write to, somebody else could take its name.
+
+    Raises
+    ------
+    FileExists
+        If there is such a file and `overwrite` is False.
+
+    Examples
+    --------
+    >>> with atomic_path(folder / "notes.txt") as temporary:
+    ...     _ = temporary.write_text("day 1: calm", encoding="utf-8")
+    >>> (folder / "notes.txt").read_text(encoding="utf-8")
+    'day 1: calm'
+    """
+    path = Path(path)
+    if not overwrite:
+        _refuse_existing(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale_temporaries(path.parent)
+    suffix = path.suffix if len(path.suffix) <= _LONGEST_SUFFIX else ""
+    temporary = path.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}{suffix}"
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(temporary, flags, 0o666)
+    try:
+        try:
+            yield temporary
+            if not os.path.samestat(os.fstat(handle), os.lstat(temporary)):
+                raise EthobenchError(f"{path} was not written: its temporary file {temporary.name} was replaced in the meantime")
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        if overwrite:
+            temporary.replace(path)
+        else:
+            _rename_to_new(temporary, path)
+        sync_folder(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
+    """Write a file that appears whole or not at all; see `atomic_path`."""
+    with atomic_path(path, overwrite=overwrite) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: str | Path, text: str, *, overwrite: bool = False) -> None:
+    """Write a UTF-8 text file that appears whole or not at all; see `atomic_path`."""
+    write_bytes(path, text.encode(), overwrite=overwrite)
+
+
+@contextmanager
+def temporary_folder(parent: Path) -> Iterator[Path]:
+    """Give a new folder in `parent` to fill and rename; what is left of it when the block ends is removed."""
+    parent.mkdir(parents=True, exist_ok=True)
+    remove_stale_temporaries(parent)
+    folder = parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sync_tree(folder: Path) -> None:
+    """Flush all files of a folder and the folder itself to the disk."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+        elif path.is_dir():
+            sync_folder(path)
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, where the system can do that."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows does not open folders
+        return
+    try:
+        with suppress(OSError):  # nor do all network file systems flush them
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sha256_of(path: str | Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal digits."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_stale_temporaries(folder: Path, older_than: float = STALE_SECONDS) -> None:
+    """Remove temporary files and folders that killed processes of this user left in a folder; looks once per process.
+
+    Parameters
+    ----------
+    folder : Path
+    older_than : float
+        Seconds since the last change. What is younger may still be written to.
+    """
+    if folder in _cleaned_folders:
+        return
+    _cleaned_folders.add(folder)
+    user = os.getuid() if hasattr(os, "getuid") else None
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.name.startswith(TEMPORARY_PREFIX):
+                continue
+            with suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                if time.time() - status.st_mtime < older_than or (user is not None and status.st_uid != user):
+                    continue
+                if stat.S_ISDIR(status.st_mode):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    Path(entry.path).unlink()
+
+
+def _rename_to_new(temporary: Path, path: Path) -> None:
+    """Give a file its name; an error if the name is taken, also if that happened just now."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        _refuse_existing(path)
+        raise
+    except OSError:  # a file system without hard links
+        _refuse_existing(path)
+        temporary.replace(path)
+
+
+def _refuse_existing(path: Path) -> None:
+    if os.path.lexists(path):
+        raise FileExists(f"{path} already exists; choose another name, or allow overwriting")

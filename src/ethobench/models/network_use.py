@@ -1,0 +1,109 @@
+"""What a model would send over the network, stated before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ethobench.core.errors import EthobenchError
+
+
+class ConsentError(EthobenchError):
+    """A saved model would use the network, or something outside its folder, and nobody has allowed that."""
+
+
+@dataclass(frozen=True)
+class NetworkUse:
+    """Who is contacted, and with what.
+
+    Attributes
+    ----------
+    provider, model : str
+        As in the registry of providers, and as the provider calls it.
+    host : str
+        Where everything is sent to: ``api.openai.com``, ``127.0.0.1:8000``, ...
+    key_variables : tuple of str
+        Environment variables, the first of which that is set holds the key that is sent along; empty for none.
+    content : str
+        What is sent.
+    """
+
+    provider: str
+    model: str
+    host: str
+    key_variables: tuple[str, ...] = ()
+    content: str = "video"
+
+    def describe(self, n_recordings: int | None = None) -> str:
+        """Say what is sent where.
+
+        Examples
+        --------
+        >>> NetworkUse("openai", "gpt-5", "api.openai.com", ("OPENAI_API_KEY",)).describe(2)
+        'video of 2 recordings to openai (gpt-5) at api.openai.com, with the key in OPENAI_API_KEY'
+        """
+        count = "" if n_recordings is None else f" of {n_recordings} recording{'s' if n_recordings != 1 else ''}"
+        model = f" ({_printable(self.model)})" if self.model else ""
+        key = f"with the key in {' or '.join(self.key_variables)}" if self.key_variables else "without a key"
+        return f"{self.content}{count} to {self.provider}{model} at {_printable(self.host)}, {key}"
+
+
+@dataclass(frozen=True)
+class Consent:
+    """What the user of a saved model has allowed it.
+
+    Attributes
+    ----------
+    allow_network : bool
+        Whether it may contact the provider that it names.
+    settings : mapping of hyper-parameter to value
+        Stated by the user in place of what the folder says: those that refer to something outside the folder.
+    """
+
+    allow_network: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def apply(self, folder: object, params: Mapping[str, object], external: tuple[str, ...]) -> dict[str, object]:
+        """Return hyper-parameters in which nothing that refers outside the folder comes from the folder.
+
+        Parameters
+        ----------
+        folder : path
+            Of the saved model; for messages.
+        params : mapping
+            As saved.
+        external : tuple of str
+            The hyper-parameters of the model that refer to something outside the folder.
+
+        Raises
+        ------
+        ConsentError
+            If the folder sets one of them and the user has not stated it.
+        """
+        if unknown := [name for name in self.settings if name not in external]:
+            allowed = f"only {', '.join(external)}" if external else "nothing"
+            raise EthobenchError(f"{folder}: {', '.join(unknown)} cannot be stated for a trained model of this kind, {allowed} can be")
+        unstated = {name: params[name] for name in external if params.get(name) and name not in self.settings}
+        if unstated:
+            named = " and ".join(f"{name} {value!r}" for name, value in unstated.items())
+            arguments = ", ".join(f"{name}=..." for name in unstated)
+            options = " ".join(f"--param {name}=..." for name in unstated)
+            raise ConsentError(
+                f"{folder}: this model names {named}, which a model folder does not decide. Nothing was sent or read. "
+                f"State your own, or the same if you trust it: {options} (in Python: load_model(path, {arguments}))"
+            )
+        return {**params, **self.settings}
+
+
+def _printable(text: str) -> str:
+    """Replace characters that could hide on a terminal what comes before them."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def check_consent(model_name: str, use: NetworkUse | None, *, allowed: bool, n_recordings: int | None = None) -> None:
+    """Refuse to use the network for a saved model unless the user has allowed it."""
+    if use is not None and not allowed:
+        raise ConsentError(
+            f"{model_name} would send {use.describe(n_recordings)}. Nothing was sent. "
+            "To allow this, add --allow-network (in Python: load_model(path, allow_network=True))"
+        )
