@@ -172,10 +172,15 @@ def test_a_cut_file_is_read_in_part_or_refused_in_a_line(name, keep, tmp_path):
     content=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)),
     suffix=st.sampled_from([".csv", ".json", ".h5", ".txt", ".xlsx"]),
 )
-def test_sniffing_never_fails(name, content, suffix, tmp_path_factory):
+def test_sniffing_gives_a_score_or_names_the_damage(name, content, suffix, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / f"sniffed-{name}{suffix}"
     path.write_bytes(content)
-    assert 0 <= formats[name].sniff(path, Head(path)) <= 1
+    try:
+        score = formats[name].sniff(path, Head(path))
+    except FormatError as error:
+        assert str(path) in str(error)
+    else:
+        assert 0 <= score <= 1
 
 
 @pytest.mark.parametrize("name", formats.names())

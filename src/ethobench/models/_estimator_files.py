@@ -144,7 +144,8 @@ def _checked_tree(tree: Any, owner: Any) -> Any:
         if ((side <= splits) | (side >= count)).any():
             raise ValueError("a tree's nodes lead out of it, or round in a circle")
     features = tree.feature[splits]
-    if ((features < 0) | (features >= tree.n_features)).any() or not np.isfinite(tree.threshold[splits]).all():
+    # an infinite threshold is how scikit-learn splits known from missing values
+    if ((features < 0) | (features >= tree.n_features)).any() or np.isnan(tree.threshold[splits]).any():
         raise ValueError("a tree splits by a feature that there is not, or by no number")
     if tree.value.shape != (count, tree.n_outputs, tree.max_n_classes) or not (np.isfinite(tree.value) & (tree.value >= 0)).all():
         raise ValueError("the leaves of a tree hold no probabilities")
