@@ -289,6 +289,7 @@ def test_five_videos_of_two_raters_are_five_recordings_in_the_viewer_and_for_agr
     assert len(shown) == 10  # the project has five more observations
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_folders_of_real_studies(data):
     banos = matched(data / "banos", annotations_only=True)

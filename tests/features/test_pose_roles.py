@@ -81,6 +81,7 @@ def test_roles_of_real_skeletons(data, path, roles):
     assert {*roles_of(poses.keypoints).values()} == roles
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_roles_of_the_rats(data):
     keypoints = load_dataset(data / "rats")["01"].signals.keypoints

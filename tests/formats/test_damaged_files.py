@@ -16,6 +16,8 @@ from ethobench.formats._text import Head
 from .test_dressed_files import HAND_MADE
 from .test_every_format import WRITABLE, example
 
+pytestmark = pytest.mark.slow
+
 MUTANTS = 20
 BINARY = ("jabs/sample_pose_est_v5.h5", "sleap/typical.slp", "dlc/testDLC_h5_table_madlc.h5", "observer/test_1.xlsx")
 

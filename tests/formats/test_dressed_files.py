@@ -21,6 +21,8 @@ from .test_every_format import WRITABLE, example
 from .test_lightning_pose import TEXT as LIGHTNING_POSE
 from .test_sleap import CSV as SLEAP
 
+pytestmark = pytest.mark.slow
+
 SIGNALS = "time,AccX,AccY\n" + "".join(f"{i / 25:.4f},{i * 0.5},{-i}\n" for i in range(50))
 HAND_MADE = {"anipose": ANIPOSE, "lightning_pose": LIGHTNING_POSE, "signals_csv": SIGNALS, "sleap": SLEAP}
 DELIMITED = ("bebe_predictions", "boris_aggregated", "boris_tabular", "deepethogram", "deeplabcut", "intervals", "labels", "mabe2025")

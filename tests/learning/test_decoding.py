@@ -552,6 +552,7 @@ def test_a_deadline_ends_the_search_with_the_best_so_far():
     assert decoder.apply(predictions["0"]).annotation.n_frames == truths["0"].n_frames
 
 
+@pytest.mark.slow
 def test_where_time_is_limited_segments_are_tried_early():
     seen = {str(seed): noisy(seed, n=1000) for seed in range(3)}
     predictions, truths = {k: p for k, (p, _) in seen.items()}, {k: t for k, (_, t) in seen.items()}

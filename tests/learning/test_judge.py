@@ -201,6 +201,7 @@ def test_judges_find_more_bouts_of_new_recordings_than_smoothing():
     assert found["judged"]["f1"] > found["plain"]["f1"]
 
 
+@pytest.mark.slow
 def test_a_higher_price_makes_fewer_bouts():
     judge, (values, _) = learnt(), noisy(30)
     counts = [(np.diff(replace(judge, price=price).divide(values, STATES, RATE)) != 0).sum() for price in (0.0, 0.4, 3.0)]

@@ -16,6 +16,8 @@ from ethobench.metrics._cases import Case
 from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, probability_higher
 from ethobench.metrics.scoring import score_cases
 
+pytestmark = pytest.mark.slow
+
 ETHOGRAM = Ethogram(["a", "b", "other"], "other")
 MEASURES = [(suite, measure.name) for suite in suites.names() for measure in suites[suite].measures]
 

@@ -93,6 +93,7 @@ def test_one_recording_leaves_nothing_to_choose_by(data):
     assert model.decoder == Decoder()
 
 
+@pytest.mark.slow
 def test_recordings_of_one_individual_are_compared_with_each_other(data):
     same = dataclasses.replace(data, recordings=tuple(r.copy(individual="m1") for r in data.recordings[:3]))
     model = create_model("rf", decode="f1", **SMALL).fit(same)
