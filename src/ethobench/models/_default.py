@@ -14,7 +14,8 @@ DEFAULT, FALLBACK = "auto", "rf"
 NO_TREES = (
     "lightgbm is not installed, so the model is rf, a random forest, instead of auto. rf finds fewer bouts: bout F1 .64 against .67 and "
     "BANOS F1 .60 against .69 on the rats, and that with decoding, which is on here (without it, bout F1 .17); and it labels fewer frames "
-    'right: F1 .92 against .99 on HAR, .59 against .65 on the seals. To get auto: pip install "ethobench[boost,nn]"'
+    "right: F1 .92 against .99 on HAR, .59 against .65 on the seals (rf frame by frame there). "
+    'To get auto: pip install "ethobench[boost,nn]"'
 )
 NO_NETWORK = (
     "torch is not installed, so auto uses boosted trees alone, without its network. On the rats that makes no measurable difference (bout "
