@@ -50,6 +50,12 @@ def test_everything_survives(tmp_path_factory, rows, behaviors, data):
     assert read_annotation(path) == annotation
 
 
+def test_blanks_inside_a_name_survive(tmp_path, suffix):
+    annotation = Annotation.from_bouts([1, 7], [5, 9], ["rear  up", "rear\N{NO-BREAK SPACE}up"], ["rear  up", "rear\N{NO-BREAK SPACE}up"], 10, 50)
+    write_annotation(annotation, tmp_path / f"x{suffix}")
+    assert read_annotation(tmp_path / f"x{suffix}") == annotation
+
+
 def test_several_recordings_and_annotators(tmp_path, suffix):
     a = Annotation.from_bouts([1], [5], ["x"], ["x", "y"], 10, 50)
     recordings = [

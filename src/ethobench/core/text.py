@@ -63,5 +63,11 @@ def repair_text(text: str) -> str:
 
 
 def repair_name(name: str) -> str:
-    """Return a name on one line, without characters that files cannot hold and without blanks at its ends."""
-    return " ".join(repair_text(name).split())
+    r"""Return a name on one line, without characters that files cannot hold and without blanks at its ends.
+
+    Examples
+    --------
+    >>> repair_name(" nose\tpoke ")
+    'nose poke'
+    """
+    return re.sub(r"\s*[\n\t]\s*", " ", repair_text(name).strip())
