@@ -51,7 +51,9 @@ def test_everything_survives(tmp_path_factory, rows, behaviors, data):
 
 
 def test_blanks_inside_a_name_survive(tmp_path, suffix):
-    annotation = Annotation.from_bouts([1, 7], [5, 9], ["rear  up", "rear\N{NO-BREAK SPACE}up"], ["rear  up", "rear\N{NO-BREAK SPACE}up"], 10, 50)
+    annotation = Annotation.from_bouts(
+        [1, 7], [5, 9], ["rear  up", "rear\N{NO-BREAK SPACE}up"], ["rear  up", "rear\N{NO-BREAK SPACE}up"], 10, 50
+    )
     write_annotation(annotation, tmp_path / f"x{suffix}")
     assert read_annotation(tmp_path / f"x{suffix}") == annotation
 
