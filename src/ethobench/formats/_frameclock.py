@@ -40,8 +40,8 @@ class FrameClock:
     notes: list[Note]
     origin: ClockOrigin = ClockOrigin.ASSUMED
 
-    def spread(self, values: NDArray[Any], fill: int) -> NDArray[Any]:
-        """Put the rows' values on the clock."""
+    def spread(self, values: NDArray[Any], fill: float) -> NDArray[Any]:
+        """Put the rows' values on the clock; frames without a row hold `fill`."""
         if len(values) == self.n_frames:
             return values
         frames = np.full((self.n_frames, *values.shape[1:]), fill, dtype=values.dtype)

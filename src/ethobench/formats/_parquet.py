@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ethobench.core.errors import FormatError
 from ethobench.formats._sizes import check_rows, check_size
 
 if TYPE_CHECKING:
@@ -41,6 +42,17 @@ def read_parquet(path: Path) -> pa.Table:
             check_size(path, size, stored)
             batches.append(batch)
         return pa.Table.from_batches(batches, None if batches else file.schema_arrow).replace_schema_metadata(schema.metadata)
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """Return names, types and metadata of a table's columns; a damaged file is an error that says so."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise FormatError(path, f"this is not a valid Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
 
 
 def plain_values(column: pa.ChunkedArray) -> list[Any]:

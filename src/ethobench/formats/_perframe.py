@@ -151,7 +151,7 @@ def _index_first_order(header: Sequence[str]) -> list[int]:
 
 
 def _with_index_first(table: FrameTable) -> FrameTable:
-    """Move the column of frame numbers or times to the front, where its numbers rise from row to row as such numbers do."""
+    """Move the column of frame numbers or times to the front, unless it holds text, or zeros and ones as a behaviour's column does."""
     order = _index_first_order(table.header)
     if not order or order[0] == 0:
         return table
@@ -159,7 +159,7 @@ def _with_index_first(table: FrameTable) -> FrameTable:
         numbers = table.cells[order[0]].to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
         return table
-    if not (np.diff(numbers) > 0).all():
+    if not (np.diff(numbers) > 0).all() and np.isin(numbers[~np.isnan(numbers)], (HIDDEN, 0, 1)).all():
         return table
     cells = table.cells[order]
     cells.columns = list(range(len(order)))

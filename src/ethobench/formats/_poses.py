@@ -18,6 +18,7 @@ ONLY_INDIVIDUAL = "individual"
 SHARED_POINTS = "single"
 AXES = ("x", "y", "z")
 CONFIDENCE = "likelihood"
+MAX_JITTER = 0.4  # frames by which timestamps of an even clock may be off
 
 
 def pose_recording(path: Path, poses: Poses, notes: Sequence[Note], metadata: Mapping[str, Any], entry: str | None = None) -> Recording:
@@ -148,7 +149,7 @@ def even_clock(
         lost = f"; {gaps} frames are missing" if gaps else ""
         return full, wanted, [Note(f"timestamps count frames (0, 1, 2, ...) rather than seconds, so the rate is not known{lost}", place)]
     mean, usual = ((n - 1) / float(times[-1] - times[0]), 1 / float(np.median(step)))
-    own = stated or next((_neat(r) for r in (mean, usual) if np.array_equal(np.rint((times - times[0]) * _neat(r)), each)), _neat(usual))
+    own = stated or next((_neat(r) for r in (mean, usual) if _is_even(times, _neat(r))), _neat(usual))
     rate = wanted or own
     length = int(np.floor((times[-1] - times[0]) * rate + 0.5)) + 1
     check_size(path, length * 8, path.stat().st_size)
@@ -161,6 +162,14 @@ def even_clock(
     what = f"resampled from {own:g} Hz to {rate:g} Hz" if rate != own else f"uneven timestamps brought to {rate:g} Hz"
     note = Note(f"{what}, each frame taking the nearest sample; {int(gap.sum())} of {length} frames have none", place)
     return np.where(gap, -1, nearest), rate, [note]
+
+
+def _is_even(times: NDArray[np.float64], rate: float) -> bool:
+    """Tell whether each time is that of its sample at this rate.
+
+    The mean rate of times with a gap would fit too, but for half a frame before or after the gap, so less is allowed.
+    """
+    return bool(np.abs((times - times[0]) * rate - np.arange(len(times))).max() < MAX_JITTER)
 
 
 def _neat(rate: float) -> float:

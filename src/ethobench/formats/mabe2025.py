@@ -22,7 +22,7 @@ from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import BoutRows, frames_rate
-from ethobench.formats._parquet import plain_values, read_parquet
+from ethobench.formats._parquet import plain_values, read_parquet, read_schema
 from ethobench.formats._perframe import background_notes, named_ethogram, rate_notes
 from ethobench.formats._tables import read_table, write_table
 from ethobench.formats._text import Head
@@ -51,9 +51,7 @@ class Mabe2025(Format):
     def sniff(self, path: Path, head: Head) -> float:
         if not head.raw.startswith(PARQUET):
             return 0.95 if {*COLUMNS} <= {*head.header} else 0.0
-        import pyarrow.parquet as pq
-
-        return 0.95 if {*COLUMNS} <= {*pq.read_schema(path).names} else 0.0
+        return 0.95 if {*COLUMNS} <= {*read_schema(path).names} else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, labeled: Labeled = None) -> list[Recording]:
         columns, places = _columns(path)

@@ -1,7 +1,8 @@
 """Signals of a tag as a table: CSV or Parquet with a header, one row per sample, one column per channel.
 
 A column called time (or timestamp) is the clock: in seconds or as dates. A regular one gives the rate; an irregular one
-is resampled to `rate`, and stretches without samples become NaN.
+is resampled to `rate`, and stretches without samples become NaN. Without times, a column called frame, index or sample numbers the
+samples: a number that is left out is a sample that is missing (NaN).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ethobench.core import Recording, Signals
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats._base import Format, register_format
 from ethobench.formats._frameclock import resolution, snapped
+from ethobench.formats._parquet import read_schema
 from ethobench.formats._sizes import check_size, check_table
 from ethobench.formats._text import Head, encoding_of, guess_delimiter
 from ethobench.formats._wide_tables import opened, plain_source
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CLOCKS = ("time", "timestamp", "datetime", "t", "seconds", "time_s", "time (s)")
-COUNTERS = ("", "frame", "index", "sample", "unnamed: 0")
+COUNTERS = ("", "frame", "index", "sample", "unnamed: 0", "__index_level_0__")
+RESTARTING = ("sample",)  # may be counted anew in each burst of a tag
 LOOKED_AT = 20
 REGULAR = 0.01
 GAP = 1.5
 DRIFT = 0.5  # frames by which a stated rate may be off in the end
+RARE = 0.1  # share of steps; where fewer are twice as long as the others, rows are missing
 CHUNK = 1 << 17  # rows that are read at a time
 LARGE = 1 << 26  # bytes of a file whose channels are kept on the disk
 
@@ -60,10 +64,12 @@ class SignalsCsv(Format):
         return 0.3 if measured else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
-        channels, values, times = _read(path)
+        channels, values, times, numbers = _read(path)
         notes: list[Note] = []
         if times is not None:
             values, rate, notes = _regular(path, times, values, rate)
+        elif numbers is not None:
+            values, notes = _on_samples(path, *numbers, values)
         if rate is None:
             raise FormatError(path, "the table tells no sampling rate: give rate=, or a column called time")
         return [Recording(path.stem, rate=rate, signals=Signals(values, channels, rate), notes=tuple(notes))]
@@ -72,37 +78,48 @@ class SignalsCsv(Format):
 def _sniff_parquet(path: Path) -> float:
     """Return how sure it is that a file holds nothing but numbers, and measured ones among them."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    schema = pq.read_schema(path)
+    schema = read_schema(path)
     kinds = [field.type for field in schema if field.name.strip().lower() not in (*CLOCKS, *COUNTERS)]
     numbers = [pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in kinds]
     return 0.3 if kinds and all(numbers) and any(map(pa.types.is_floating, kinds)) else 0.0
 
 
-def _read(path: Path) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64] | None]:
-    """Read channels, their values and the clock some rows at a time; values of a large file lie on the disk, not in memory."""
+def _read(
+    path: Path,
+) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64] | None, tuple[str, NDArray[np.float64]] | None]:
+    """Read channels, values, times, and name and content of the column that numbers the samples, some rows at a time.
+
+    The values of a large file lie on the disk, not in memory.
+    """
+    import pandas as pd
+
     large = path.stat().st_size > LARGE
     with tempfile.TemporaryFile() if large else io.BytesIO() as file:
         times: list[NDArray[np.float64]] = []
+        numbers: list[NDArray[np.float64]] = []
         rows, first = 0, None
         for table in _chunks(path):
             channels = [name for name in table.columns if str(name).strip().lower() not in (*CLOCKS, *COUNTERS)]
             clock = next((name for name in table.columns if str(name).strip().lower() in CLOCKS), None)
+            counter = next((name for name in table.columns if str(name).strip().lower() in COUNTERS), None)
             if not channels:
                 raise FormatError(path, "no column of signals")
-            numbers = [_numbers(path, str(name), table[name].to_numpy(), rows) for name in channels]
+            columns = [_numbers(path, str(name), table[name].to_numpy(), rows) for name in channels]
             if clock is not None and len(table):
                 seconds, first = _seconds(path, str(clock), table[clock].to_numpy(), first)
                 times.append(seconds)
-            file.write(np.column_stack(numbers).tobytes())
+            elif counter is not None:
+                numbers.append(pd.to_numeric(table[counter], errors="coerce").to_numpy(dtype=np.float64))
+            file.write(np.column_stack(columns).tobytes())
             rows += len(table)
         if not rows:
             raise FormatError(path, "no row of signals")
         file.seek(0)
         shape = (rows, len(channels))
         values = np.memmap(file, np.float64, "r+", shape=shape) if large else np.frombuffer(bytearray(file.read())).reshape(shape)
-    return tuple(map(str, channels)), values, np.concatenate(times) if times else None
+    numbered = (str(counter).strip(), np.concatenate(numbers)) if numbers else None
+    return tuple(map(str, channels)), values, np.concatenate(times) if times else None, numbered
 
 
 def _chunks(path: Path) -> Iterator[pd.DataFrame]:
@@ -115,7 +132,7 @@ def _chunks(path: Path) -> Iterator[pd.DataFrame]:
             with pq.ParquetFile(path, pre_buffer=False) as file:
                 check_size(path, 8 * file.metadata.num_rows * file.metadata.num_columns, path.stat().st_size)
                 for batch in file.iter_batches(CHUNK):
-                    yield batch.to_pandas()
+                    yield batch.to_pandas(ignore_metadata=True)  # the index is a column like others
             return
         with path.open("rb") as raw:
             head = raw.read(1 << 16)
@@ -178,18 +195,20 @@ def _regular(
     step, span, finest = float(np.median(np.diff(time))), float(time[-1] - time[0]), resolution(time)
     own = snapped((len(time) - 1) / span, finest / span)
     even = np.abs(np.diff(time) - step).max() <= max(REGULAR * step, 1.5 * finest)
-    if even and (rate is None or abs(rate - own) * span < DRIFT):
+    gaps = 0 < np.count_nonzero(np.diff(time) > GAP * step) < RARE * len(time)  # rows are missing, though the times are coarse
+    counted = rate is not None and abs(rate * span - (len(time) - 1)) < DRIFT
+    if even and (counted or (not gaps and (rate is None or abs(rate - own) * span < DRIFT))):
         late = [Note(f"the first sample is at {time[0]:g} s; frames are counted from there")] if time[0] > 1.5 * step else []
         return values, rate or own, late
     if rate is None:
         raise FormatError(path, f"samples are not evenly spaced (about {own:.4g} Hz): give rate= to resample them")
+    position = np.rint((time - time[0]) * rate)
+    if np.abs(position / rate - (time - time[0])).max() <= max(REGULAR / rate, 0.51 * finest) and (np.diff(position) > 0).all():
+        values, gap = _spread(path, position.astype(np.int64), values)
+        return values, rate, [Note(f"{gap} of {len(values)} frames have no sample; their signals are missing")]
     grid = np.arange(time[0], time[-1] + 0.5 / rate, 1.0 / rate)
-    shape = (len(grid), values.shape[1])
-    resampled = np.empty(shape)
-    if isinstance(values, np.memmap):
-        with tempfile.TemporaryFile() as file:
-            resampled = np.memmap(file, np.float64, "w+", shape=shape)
-    for place in range(shape[1]):
+    resampled = _empty_like(values, len(grid))
+    for place in range(values.shape[1]):
         resampled[:, place] = np.interp(grid, time, values[:, place])
     before = np.searchsorted(time, grid, side="right") - 1
     after = np.minimum(before + 1, len(time) - 1)
@@ -200,6 +219,54 @@ def _regular(
         rate,
         [Note(f"samples (about {own:.4g} Hz) were resampled to {rate:g} Hz; {int(missing.sum())} frames in gaps")],
     )
+
+
+def _on_samples(path: Path, name: str, numbers: NDArray[np.float64], values: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[Note]]:
+    """Put rows at the samples that their numbers name."""
+    column = f"column {name or 'index'!r}"
+    if np.isnan(numbers).all():
+        return values, [Note(f"{column} does not number the samples; rows are counted in order")]
+    bad = np.flatnonzero(~np.isfinite(numbers) | (np.diff(numbers, prepend=-np.inf) <= 0))
+    if bad.size and name.lower() in RESTARTING and np.isfinite(numbers).all():
+        return values, [Note(f"{column} does not rise from row to row; rows are counted in order", f"row {bad[0] + 2}")]
+    if bad.size:
+        raise FormatError(path, f"{numbers[bad[0]]:g} in {column} does not rise above the row before", f"row {bad[0] + 2}")
+    step = float(np.median(np.diff(numbers))) if len(numbers) > 1 else 1.0
+    position = np.rint((numbers - numbers[0]) / step).astype(np.int64)
+    uneven = np.flatnonzero(position * step != numbers - numbers[0])
+    if uneven.size:
+        raise FormatError(path, f"numbers in {column} rise by {step:g}, but not here", f"row {uneven[0] + 2}")
+    notes = [Note(f"{column} rises by {step:g} from row to row; each row is one sample")] if step != 1 else []
+    if numbers[0] > 1:
+        notes.append(Note(f"the first row is number {numbers[0]:g} in {column}; frames are counted from there"))
+    values, gap = _spread(path, position, values)
+    if gap:
+        first = int(np.flatnonzero(np.diff(position) > 1)[0]) + 3
+        notes.append(
+            Note(f"{gap} of {len(values)} frames have no row (the first before this one); their signals are missing", f"row {first}")
+        )
+    return values, notes
+
+
+def _spread(path: Path, position: NDArray[np.int64], values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Put rows at their positions; return the rows, NaN where there was none, and how many these are."""
+    n_frames = int(position[-1]) + 1
+    if n_frames == len(values):
+        return values, 0
+    check_size(path, n_frames * values[:1].nbytes, values.nbytes)
+    spread = _empty_like(values, n_frames)
+    spread[:] = np.nan
+    spread[position] = values
+    return spread, n_frames - len(values)
+
+
+def _empty_like(values: NDArray[np.float64], n_frames: int) -> NDArray[np.float64]:
+    """Return room for as many channels over other frames; on the disk where the values are."""
+    shape = (n_frames, values.shape[1])
+    if not isinstance(values, np.memmap):
+        return np.empty(shape)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, np.float64, "w+", shape=shape)
 
 
 def _is_number(cell: str) -> bool:

@@ -3,6 +3,8 @@
 Body parts have columns ``*_x, *_y, *_p``; with several animals their names end in ``_1``, ``_2``. In machine results, each behaviour
 ``X`` comes with ``Probability_X``, so the names are certain, and the mean probability over a bout is its confidence. Elsewhere
 the behaviours are the last columns that hold only 0 and 1; ``behaviors=`` names them where that guess is wrong.
+
+The first column numbers the frames. Rows go to the frames that they name; frames without a row are missing and not observed.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, ClockOrigin, Poses, Recording, Signals
+from ethobench.core import Annotation, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _perframe, _wide_tables
 from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._bouts import frames_rate
-from ethobench.formats._sizes import check_table
+from ethobench.formats._frameclock import FrameClock, clock_of
+from ethobench.formats._sizes import check_size, check_table
 from ethobench.formats._text import Head, duplicates, without_empty_end
 
 if TYPE_CHECKING:
@@ -54,9 +56,14 @@ class _Layout:
     probabilities: dict[str, int]
 
     @property
+    def has_index(self) -> bool:
+        """Whether the first column numbers the frames or gives their times."""
+        return _perframe.is_index(self.header[0])
+
+    @property
     def rest(self) -> list[int]:
         """Columns that are neither index, pose nor probability."""
-        first = 0 if self.header[0] and not _perframe.is_index(self.header[0]) else 1
+        first = 1 if self.has_index else 0
         taken = {self.header.index(f"{part}_{axis}") for part in self.parts for axis in AXES} | {*self.probabilities.values()}
         return [i for i in range(first, len(self.header)) if i not in taken]
 
@@ -118,7 +125,7 @@ class SimbaCsv(Format):
     ) -> list[Recording]:
         pick_entry(path, entry, [path.stem])
         layout = _layout(path)
-        clock, notes = frames_rate(rate)
+        clock = _clock(layout, rate)
         labels, more = _label_columns(layout, behaviors)
         annotations: dict[str, Annotation] = {}
         if labels:
@@ -128,15 +135,13 @@ class SimbaCsv(Format):
         return [
             Recording(
                 path.stem,
-                rate=clock,
+                rate=clock.rate,
                 signals=lambda: _poses(layout, clock),
-                features=(lambda: Signals(layout.numbers(features), tuple(layout.header[i] for i in features), clock))
-                if features
-                else None,
+                features=(lambda: _features(layout, features, clock)) if features else None,
                 annotations=annotations,
-                n_frames=None if annotations else len(layout.load([0])),
-                notes=(*notes, *more),
-                clock_origin=ClockOrigin.ASSUMED,
+                n_frames=None if annotations else clock.n_frames,
+                notes=(*clock.notes, *more),
+                clock_origin=clock.origin,
             )
         ]
 
@@ -194,6 +199,21 @@ def _layout(path: Path) -> _Layout:
     return _Layout(path, source, encoding, delimiter, top + 2, width, header, parts, probabilities)
 
 
+def _clock(layout: _Layout, rate: float | None) -> FrameClock:
+    """Read the frame of each row from the index; a given rate counts, whatever times an index states."""
+    column = layout.load([0])
+    n_rows = len(column)
+    if not n_rows:
+        raise FormatError(layout.path, "the table has a header, but no rows")
+    header = layout.header[:1] if layout.has_index and column[0].notna().any() else ["rows"]
+    clock = clock_of(_perframe.FrameTable(layout.path, header, column, layout.first_row), rate)
+    check_size(layout.path, 8 * clock.n_frames * len(layout.header), 8 * n_rows * len(layout.header))
+    if rate is not None and clock.rate != rate:
+        clock.notes.append(Note(f"column {header[0]!r} states {clock.rate:g} Hz; read at {rate:g} Hz, as given"))
+        clock = replace(clock, rate=rate)
+    return clock
+
+
 def _label_columns(layout: _Layout, behaviors: Sequence[str] | str | None) -> tuple[list[int], list[Note]]:
     """Find the columns that hold behaviours, and say how."""
     if behaviors is not None:
@@ -223,17 +243,18 @@ def _is_binary(column: pd.Series[Any]) -> bool:
     return column.dtype.kind in "biuf" and bool(column.isin([0, 1]).where(column.notna(), True).all()) and bool(column.notna().any())
 
 
-def _annotation(layout: _Layout, labels: list[int], rate: float) -> tuple[Annotation, list[Note]]:
+def _annotation(layout: _Layout, labels: list[int], clock: FrameClock) -> tuple[Annotation, list[Note]]:
     table = _perframe.FrameTable(layout.path, layout.header, layout.load(labels), layout.first_row)
     names = [layout.header[i] for i in labels]
     values = np.stack([_perframe.binary(table, i) for i in labels], axis=1)
-    annotation, notes = _perframe.annotation_of(values, _perframe.named_ethogram(names), rate)
+    frames = clock.spread(values, _perframe.HIDDEN)
+    annotation, notes = _perframe.annotation_of(frames, _perframe.named_ethogram(names), clock.rate)
     hidden = (values == _perframe.HIDDEN).any(axis=1)
     if hidden.any():
         place = table.place(int(np.argmax(hidden)))
         notes.append(Note(f"{int(hidden.sum())} frames have a behaviour without 0 or 1; it counts as not observed there", place))
     if layout.probabilities and all(name in layout.probabilities for name in names):
-        chances = layout.numbers([layout.probabilities[name] for name in names])
+        chances = clock.spread(layout.numbers([layout.probabilities[name] for name in names]), 0)
         totals = np.concatenate((np.zeros((1, len(names))), np.cumsum(chances, axis=0)))
         confidence = (totals[annotation.stop, annotation.behavior] - totals[annotation.start, annotation.behavior]) / (
             annotation.stop - annotation.start
@@ -242,18 +263,23 @@ def _annotation(layout: _Layout, labels: list[int], rate: float) -> tuple[Annota
     return annotation, notes
 
 
-def _poses(layout: _Layout, rate: float) -> Poses:
+def _features(layout: _Layout, columns: Sequence[int], clock: FrameClock) -> Signals:
+    values = clock.spread(layout.numbers(columns), np.nan)
+    return Signals(values, tuple(layout.header[i] for i in columns), clock.rate)
+
+
+def _poses(layout: _Layout, clock: FrameClock) -> Poses:
     split = {part: NUMBERED.fullmatch(part) for part in layout.parts}
     several = all(split.values())
     owners = {part: (found[2], found[1]) if several and found else ("", part) for part, found in split.items()}
     numbers = list(dict.fromkeys(owner for owner, _ in owners.values()))
     keypoints = list(dict.fromkeys(name for _, name in owners.values()))
     columns = [layout.header.index(f"{part}_{axis}") for part in layout.parts for axis in AXES]
-    values = layout.numbers(columns).reshape(-1, len(layout.parts), 3)
+    values = clock.spread(layout.numbers(columns), np.nan).reshape(-1, len(layout.parts), 3)
     shape = (len(values), len(numbers), len(keypoints))
     positions, confidence = np.full((*shape, 2), np.nan), np.full(shape, np.nan)
     for place, (owner, name) in enumerate(owners.values()):
         i, k = numbers.index(owner), keypoints.index(name)
         positions[:, i, k], confidence[:, i, k] = values[:, place, :2], values[:, place, 2]
     individuals = tuple(f"animal_{number}" for number in numbers) if several else ("animal",)
-    return Poses(positions, confidence, individuals, tuple(keypoints), rate)
+    return Poses(positions, confidence, individuals, tuple(keypoints), clock.rate)

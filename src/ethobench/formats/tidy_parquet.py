@@ -11,7 +11,7 @@ from ethobench.core import Recording
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats import _tidy
 from ethobench.formats._base import DETAILS, Format, pick_entry, register_format
-from ethobench.formats._parquet import plain_values, read_parquet
+from ethobench.formats._parquet import plain_values, read_parquet, read_schema
 from ethobench.formats._text import Head
 
 KEY = b"ethobench"
@@ -31,9 +31,7 @@ class TidyParquet(Format):
     def sniff(self, path: Path, head: Head) -> float:
         if not head.raw.startswith(b"PAR1"):
             return 0.0
-        import pyarrow.parquet as pq
-
-        return 1.0 if KEY in (pq.read_schema(path).metadata or {}) else 0.0
+        return 1.0 if KEY in (read_schema(path).metadata or {}) else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         import pyarrow as pa
