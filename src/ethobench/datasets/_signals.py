@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Poses, Signals
-from ethobench.core.errors import FormatError, Note
+from ethobench.core.errors import FormatError, Note, ReadWarning
 from ethobench.core.recording import Data
 from ethobench.formats import read_at
 from ethobench.formats._cache import cached_arrays
 
-PARSER = "signals-1"
+PARSER = "signals-2"
 
 
 def open_signals(path: Path, recording: str, rate: float | None) -> tuple[int, Callable[[], Data], list[Note]]:
@@ -45,7 +46,9 @@ def stated_rate(path: Path, recording: str) -> float | None:
 
 
 def _parse(path: Path, recording: str, rate: float | None) -> dict[str, NDArray[Any]]:
-    found = [(r, r.signals) for r in read_at(path, rate) if r.signals is not None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadWarning)  # the notes say the same
+        found = [(r, r.signals) for r in read_at(path, rate) if r.signals is not None]
     if not found:
         raise FormatError(path, "holds neither poses nor signals")
     if len(found) > 1:

@@ -19,6 +19,7 @@ from ethobench.datasets._signals import open_signals, stated_rate
 from ethobench.datasets._video_clock import VideoClock, fit_to_video, read_video_clock
 from ethobench.formats import detect, read_at
 from ethobench.formats._cache import cache_folder, content_hash
+from ethobench.formats._numbers import parse_number
 from ethobench.formats._tables import Table, read_table
 
 MANIFEST = "recordings.csv"
@@ -159,7 +160,7 @@ def _check(row: _Row, problems: _Problems) -> None:
             try:
                 if re.fullmatch(r"\d{1,3}(,\d{3})+", row[name]):
                     raise ValueError
-                value = float(row[name].replace(",", "."))
+                value = parse_number(row[name].replace(",", "."))
                 if not least <= value < float("inf") or (name == "fold" and value != int(value)):
                     raise ValueError
             except ValueError:

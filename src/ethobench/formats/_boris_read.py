@@ -17,6 +17,7 @@ from ethobench.formats._base import not_understood
 from ethobench.formats._boris_tables import NO_FOCAL_SUBJECT
 from ethobench.formats._bouts import SECONDS_RATE, frames_rate, origin_of
 from ethobench.formats._events import POINT, Event
+from ethobench.formats._numbers import parse_number
 
 PLAYERS = tuple(str(i) for i in range(1, 9))
 LIVE, IMAGES = "LIVE", "IMAGES"
@@ -173,13 +174,13 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 def numbered_values(numbered: Any) -> list[Any]:
     """Return the values of ``{"0": ..., "1": ...}`` in the order of the numbers."""
-    keys = sorted(mapping(numbered), key=lambda key: (not key.isdigit(), int(key) if key.isdigit() else 0))
+    keys = sorted(mapping(numbered), key=lambda key: (not key.isdecimal(), int(key) if key.isdecimal() else 0))
     return [numbered[key] for key in keys]
 
 
 def _number(value: Any) -> float | None:
     try:
-        number = float(value)
+        number = parse_number(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
         return None
     return number if isfinite(number) else None

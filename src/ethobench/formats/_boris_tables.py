@@ -15,6 +15,7 @@ from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.formats import _events_write
 from ethobench.formats._bouts import SECONDS_RATE
+from ethobench.formats._numbers import parse_number
 from ethobench.formats._sheets import plain
 from ethobench.formats._tables import Table, format_time
 
@@ -188,7 +189,7 @@ def numbers_in(cell: str, decimal: str = ".") -> list[float]:
     mine = re.split(r"\||player\s*#[2-9]", re.sub(r"player\s*#1\s*:", "", cell))[0]
     parts = re.split(r"[;\s]+", mine.replace(",", ".") if decimal == "," else mine)
     try:
-        numbers = [float(part) for part in parts if part]
+        numbers = [parse_number(part) for part in parts if part]
     except ValueError:
         return []
     return numbers if np.isfinite(numbers).all() else []

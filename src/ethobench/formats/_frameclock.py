@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, ClockOrigin
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats._bouts import frames_rate
+from ethobench.formats._numbers import parse_number
 from ethobench.formats._perframe import TIME_NAMES, FrameTable
 
 MAX_LEAP = 100
@@ -117,12 +118,12 @@ def _checked(table: FrameTable, clock: FrameClock) -> FrameClock:
 def _numbers(table: FrameTable) -> NDArray[np.float64]:
     column = table.cells[0]
     values = np.full(len(column), np.nan)
-    try:
+    if column.dtype.kind in "biuf":
         values[:] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
+    else:
         for row, cell in enumerate(column.tolist()):
             try:
-                values[row] = float(str(cell).replace(",", "."))
+                values[row] = parse_number(str(cell).replace(",", "."))
             except ValueError:
                 raise FormatError(table.path, f"{cell!r} in column {table.header[0]!r} is not a number", table.place(row)) from None
     bad = ~(np.abs(values) < MOST)

@@ -15,6 +15,7 @@ from ethobench.core.errors import FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.formats import _hdf5
 from ethobench.formats._bouts import SECONDS_RATE, BoutRows, to_clock
+from ethobench.formats._numbers import parse_number
 from ethobench.formats._nwb_content import Content, kind_of, last_name
 
 if TYPE_CHECKING:
@@ -142,13 +143,13 @@ def _column(path: Path, table: h5py.Group, name: str) -> list[str]:
     elements = None if node is None else node.attrs.get("elements")
     if elements is not None and cells:
         meanings = _hdf5.texts_at(path, table.file, elements)
-        cells = [meanings[int(cell)] if cell.isdigit() and int(cell) < len(meanings) else "" for cell in cells]
+        cells = [meanings[int(cell)] if cell.isdecimal() and int(cell) < len(meanings) else "" for cell in cells]
     return cells
 
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        return parse_number(text)
     except ValueError:
         return float("nan")
 

@@ -16,6 +16,7 @@ from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
+from ethobench.formats._numbers import is_number
 from ethobench.formats._sizes import check_table
 from ethobench.formats._tables import format_time
 from ethobench.formats._text import duplicates, guess_delimiter, has_spaced_cells, read_text, strip_cells
@@ -71,15 +72,6 @@ def is_index(name: str) -> bool:
     """Tell whether a column of this name counts frames or gives their times."""
     plain = name.strip().lower()
     return not plain or plain.startswith("unnamed:") or plain in FRAME_NAMES or plain in TIME_NAMES
-
-
-def is_number(cell: str) -> bool:
-    """Tell whether a cell holds a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def read_frame_table(path: Path, *, as_text: bool = False) -> FrameTable:

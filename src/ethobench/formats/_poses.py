@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import FormatError, Note
+from ethobench.formats._numbers import is_number, parse_numbers
 from ethobench.formats._sizes import check_size
 
 ONLY_INDIVIDUAL = "individual"
@@ -75,11 +76,15 @@ def poses_of_columns(
 
 
 def frame_numbers(path: Path, cells: Sequence[str], first_row: int) -> NDArray[np.int64] | None:
-    """Read an index column as frame numbers; None where it holds something else, such as the paths of images."""
+    """Read an index column as frame numbers; None where no cell is a number, as in a column with the paths of images."""
     try:
-        numbers = np.array(cells, dtype=float)
+        numbers = parse_numbers(cells)
     except ValueError:
-        return None
+        named = [not is_number(cell) for cell in cells]
+        if all(named):
+            return None
+        i = named.index(True)
+        raise FormatError(path, f"{cells[i]!r} is no frame number", f"row {first_row + i}") from None
     whole = np.isfinite(numbers) & (numbers >= 0) & (numbers == np.floor(numbers))
     if not whole.all():
         i = int(np.flatnonzero(~whole)[0])

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.formats._numbers import is_number, parse_number
 from ethobench.formats._sizes import SMALL_FILE, check_table
 from ethobench.formats._text import guess_delimiter, read_text, split_rows
 
@@ -81,7 +82,7 @@ class Table:
             if text in empty:
                 continue
             try:
-                values[i] = float(text.replace(",", ".") if self.decimal == "," else text)
+                values[i] = parse_number(text.replace(",", ".") if self.decimal == "," else text)
             except ValueError:
                 raise FormatError(self.path, f"{text!r} in column {name!r} is not a number", f"row {self.places[i]}") from None
         return values
@@ -283,17 +284,9 @@ def _csv_rows(path: Path, text: str, delimiter: str) -> Iterable[tuple[int, list
 def _guess_decimal(rows: Sequence[Sequence[str]]) -> str:
     """Tell whether cells such as ``3,25`` are numbers here."""
     cells = [cell.strip() for row in rows[:200] for cell in row]
-    comma = sum(_is_number(cell.replace(",", ".", 1)) for cell in cells if "," in cell)
-    point = sum(_is_number(cell) for cell in cells if "." in cell)
+    comma = sum(is_number(cell.replace(",", ".", 1)) for cell in cells if "," in cell)
+    point = sum(is_number(cell) for cell in cells if "." in cell)
     return "," if comma > point else "."
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _plain(name: str) -> str:

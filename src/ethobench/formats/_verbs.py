@@ -16,6 +16,7 @@ from ethobench.core import Annotation, ClockOrigin, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
 from ethobench.core.files import atomic_path
 from ethobench.formats._base import Format, formats
+from ethobench.formats._numbers import check_measurements
 from ethobench.formats._recording_text import check_read_back, check_recordings, repair_recordings
 from ethobench.formats._text import Head
 
@@ -115,6 +116,7 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
     except Exception as error:
         raise FormatError(path, f"could not be read as {reader.title} ({type(error).__name__}: {error})") from error
     repair_recordings(recordings)
+    check_measurements(recordings)
     if options.get("rate") is not None:
         for recording in recordings:
             recording.clock_origin = ClockOrigin.GIVEN

@@ -13,6 +13,7 @@ from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, register_format
 from ethobench.formats._bouts import frames_rate
+from ethobench.formats._numbers import parse_integer
 from ethobench.formats._sizes import check_label
 from ethobench.formats._text import Head, guess_delimiter, read_text, split_rows, without_empty_end
 
@@ -32,7 +33,7 @@ class BebePredictions(Format):
         if path.parent.name != "predictions" and not path.name.endswith(self.suffixes):
             return 0.0
         cells = [cell for row in head.rows[:LOOKED_AT] for cell in without_empty_end(row)]
-        return 0.95 if cells and all(cell.isdigit() for cell in cells) else 0.0
+        return 0.95 if cells and all(cell.isdecimal() for cell in cells) else 0.0
 
     def read(
         self, path: Path, entry: str | None = None, *, behaviors: Sequence[str] | None = None, rate: float | None = None
@@ -43,7 +44,7 @@ class BebePredictions(Format):
         except csv.Error as error:
             raise FormatError(path, str(error)) from None
         try:
-            codes = np.array([int(cell) for cell in cells])
+            codes = np.array([parse_integer(cell) for cell in cells])
         except ValueError as error:
             raise FormatError(path, f"one whole number per row is expected ({error})") from None
         if behaviors is None:

@@ -23,6 +23,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import BoutRows, frames_rate, origin_of
 from ethobench.formats._frameclock import at_rate
+from ethobench.formats._numbers import parse_number
 from ethobench.formats._perframe import background_notes
 from ethobench.formats._text import Head, count_blank_lines, duplicates, read_text
 
@@ -214,7 +215,7 @@ def _seconds(frames: int, rate: float) -> str:
 
 def _number(path: Path, text: str, line: int) -> float:
     try:
-        value = float(text)
+        value = parse_number(text)
     except ValueError:
         raise FormatError(path, f"{text!r} is not a number", f"line {line}") from None
     if not abs(value) < MOST:

@@ -31,6 +31,7 @@ from ethobench.formats._boris_tables import (
 )
 from ethobench.formats._bouts import BoutRows, frames_rate, origin_of
 from ethobench.formats._events import POINT, START, Event, Gap, Observation
+from ethobench.formats._numbers import is_number
 from ethobench.formats._sheets import find_header, locate_header, other_sheets, write_rows
 from ethobench.formats._tables import Table, format_time, read_table
 from ethobench.formats._text import Head
@@ -192,7 +193,4 @@ def _header_by_place(rows: Sequence[Sequence[str]], column: int) -> list[str]:
 
 
 def _is_number(cell: str) -> bool:
-    try:
-        return bool(np.isfinite(float(cell)))
-    except ValueError:
-        return False
+    return is_number(cell) and bool(np.isfinite(float(cell)))

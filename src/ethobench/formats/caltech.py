@@ -20,6 +20,7 @@ from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import BoutRows, frames_rate
+from ethobench.formats._numbers import parse_integer
 from ethobench.formats._perframe import background_notes, rate_notes
 from ethobench.formats._text import Head, count_blank_lines, read_text
 
@@ -156,7 +157,7 @@ def _parse(path: Path) -> _File:
 def _row(path: Path, line: str, number: int) -> tuple[int, int, str]:
     cells = line.split(None, 2)
     try:
-        start, end, label = int(cells[0]), int(cells[1]), cells[2]
+        start, end, label = parse_integer(cells[0]), parse_integer(cells[1]), cells[2]
     except (ValueError, IndexError):
         raise FormatError(path, f"a row has start, end and type, but here is {line!r}; is the file cut off?", f"line {number}") from None
     if start < 1:

@@ -20,6 +20,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _perframe
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._frameclock import at_rate, clock_of
+from ethobench.formats._numbers import parse_number
 from ethobench.formats._text import Head
 
 NOTHING = "none"
@@ -135,7 +136,7 @@ def _decode(
 
 def _whole(word: str) -> int | None:
     try:
-        value = float(word)
+        value = parse_number(word)
     except ValueError:
         return None
     return int(value) if np.isfinite(value) and value == np.floor(value) else None

@@ -22,6 +22,7 @@ from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import BoutRows, frames_rate
+from ethobench.formats._numbers import parse_number
 from ethobench.formats._parquet import plain_values, read_parquet, read_schema
 from ethobench.formats._perframe import background_notes, named_ethogram, rate_notes
 from ethobench.formats._tables import read_table, write_table
@@ -194,13 +195,13 @@ def _mouse(value: Any) -> str:
     """Name a mouse: numbers are written out as submissions do."""
     text = _text(value)
     text = text.removesuffix(".0")
-    return f"mouse{text}" if text.isdigit() else text
+    return f"mouse{text}" if text.isdecimal() else text
 
 
 def _frame(path: Path, value: Any, place: str) -> float:
     if value is None or value == "":
         return float("nan")
     try:
-        return float(value)
+        return parse_number(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
         raise FormatError(path, f"{value!r} is no frame number", place) from None

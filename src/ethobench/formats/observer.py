@@ -208,7 +208,7 @@ def _clock_times(table: Table) -> list[float]:
     """Read times such as ``0:01:02.500`` as seconds."""
     times = []
     for i, cell in enumerate(table.column(TIMES[1])):
-        found = re.fullmatch(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)", cell.strip())
+        found = re.fullmatch(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)", cell.strip(), re.ASCII)
         if found is None:
             raise FormatError(table.path, f"{cell!r} is no time such as 0:01:02.500", f"row {table.places[i]}")
         hours, minutes, seconds = found.groups()

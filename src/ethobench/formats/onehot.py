@@ -18,6 +18,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _perframe
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._frameclock import at_rate, clock_of
+from ethobench.formats._numbers import is_number
 from ethobench.formats._text import Head
 
 PLAIN = {*_perframe.YES, *_perframe.NO, *(cell.lower() for cell in _perframe.MISSING)} - {"t", "f", "yes", "no"}
@@ -39,7 +40,7 @@ class OneHotCsv(Format):
         names = head.header
         skip = 1 if names and _perframe.is_index(names[0]) else 0
         own = names[skip:]
-        if not head.body or not own or any(not name or _perframe.is_number(name) for name in own):
+        if not head.body or not own or any(not name or is_number(name) for name in own):
             return 0.0
         cells = [cell.lower() for row in head.body for cell in row[skip:]]
         if not all(cell in PLAIN for cell in cells) or not any(cells):

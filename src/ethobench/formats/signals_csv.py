@@ -20,6 +20,7 @@ from ethobench.core import Recording, Signals
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats._base import Format, register_format
 from ethobench.formats._frameclock import resolution, snapped
+from ethobench.formats._numbers import is_number, parse_number
 from ethobench.formats._parquet import read_schema
 from ethobench.formats._sizes import check_size, check_table
 from ethobench.formats._text import Head, encoding_of, guess_delimiter
@@ -52,13 +53,13 @@ class SignalsCsv(Format):
         if path.suffix.lower() == ".parquet":
             return _sniff_parquet(path)
         names = [name.lower() for name in head.header]
-        if len(names) < 2 or any(_is_number(name) for name in names):
+        if len(names) < 2 or any(is_number(name) for name in names):
             return 0.0
         rows = [row for row in head.body if not row[0].startswith("#")][:LOOKED_AT]
         channels = [i for i, name in enumerate(names) if name not in (*CLOCKS, *COUNTERS)]
         cells = [row[i] for row in rows for i in channels if len(row) == len(names)]
         filled = [cell.replace(",", ".") for cell in cells if cell.strip() not in ("", "NA", "nan", "NaN")]
-        if not filled or not all(_is_number(cell) for cell in filled):
+        if not filled or not all(is_number(cell) for cell in filled):
             return 0.0
         measured = any(float(cell) not in (0.0, 1.0) for cell in filled)
         return 0.3 if measured else 0.0
@@ -164,11 +165,15 @@ def _decimal(raw: bytes) -> str:
 
 
 def _numbers(path: Path, name: str, column: NDArray[Any], before: int) -> NDArray[np.float64]:
-    try:
+    if column.dtype.kind in "biuf":
         return column.astype(np.float64)
-    except (ValueError, TypeError):
-        bad = next(i for i, cell in enumerate(column) if not _is_number(str(cell)))
-        raise FormatError(path, f"{column[bad]!r} in channel {name!r} is not a number", f"row {before + bad + 2}") from None
+    values = np.full(len(column), np.nan)
+    for i, cell in enumerate(column.tolist()):
+        try:
+            values[i] = np.nan if cell is None else parse_number(str(cell))
+        except ValueError:
+            raise FormatError(path, f"{cell!r} in channel {name!r} is not a number", f"row {before + i + 2}") from None
+    return values
 
 
 def _seconds(path: Path, name: str, column: NDArray[Any], first: Any) -> tuple[NDArray[np.float64], Any]:
@@ -267,11 +272,3 @@ def _empty_like(values: NDArray[np.float64], n_frames: int) -> NDArray[np.float6
         return np.empty(shape)
     with tempfile.TemporaryFile() as file:
         return np.memmap(file, np.float64, "w+", shape=shape)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

@@ -22,6 +22,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _events_write
 from ethobench.formats._base import Format, not_understood, pick_entry, register_format
 from ethobench.formats._bouts import frames_rate, origin_of
+from ethobench.formats._numbers import parse_number
 from ethobench.formats._tables import Table, format_time, read_table, write_table
 from ethobench.formats._text import Head
 
@@ -213,6 +214,6 @@ def _row(table: Table, i: int) -> str:
 
 def _number(cell: str) -> float:
     try:
-        return float(cell.strip().replace(",", "."))
+        return parse_number(cell.replace(",", "."))
     except ValueError:
         return float("nan")
