@@ -189,6 +189,13 @@ class Provider:
 
     def failure(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> ProviderError:
         """Make the error for an HTTP status."""
+        if 300 <= status < 400:
+            location = {key.lower(): value for key, value in (headers or {}).items()}.get("location")
+            target = self.clean(location or "another address")
+            return ProviderError(
+                f"{self.name} answered {status}, a redirect to {target[:200]}; nothing was sent there: neither key nor video leaves for an "
+                "address that you did not name. If it is the right one, give it as base_url"
+            )
         told = self.clean(message)[:300]
         return ProviderError(f"{self.name} answered {status}: {told}", transient=status in TRANSIENT, after=retry_after(headers or {}))
 

@@ -54,7 +54,9 @@ class Gemini(Provider):
             from google.genai import types
         except ImportError:
             raise ProviderError("gemini needs google-genai; install it with: pip install 'ethobench[mllm]'") from None
-        options = types.HttpOptions(timeout=int(self.access.timeout * 1000), base_url=self.access.base_url or None)
+        options = types.HttpOptions(
+            timeout=int(self.access.timeout * 1000), base_url=self.access.base_url or None, client_args={"follow_redirects": False}
+        )
         key = self.key(optional=self._vertex)
         try:
             return genai.Client(vertexai=self._vertex, api_key=key or None, http_options=options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -40,7 +41,15 @@ class OpenAI(Provider):
         except ImportError:
             raise ProviderError("openai needs the library openai; install it with: pip install 'ethobench[mllm]'") from None
         key = self.key(optional=bool(self.access.base_url))  # local servers need none
-        return openai.OpenAI(api_key=key or "none", base_url=self.access.base_url or None, timeout=self.access.timeout, max_retries=0)
+        connections = openai.DefaultHttpxClient(follow_redirects=False)
+        weakref.finalize(self, connections.close)
+        return openai.OpenAI(
+            api_key=key or "none",
+            base_url=self.access.base_url or None,
+            timeout=self.access.timeout,
+            max_retries=0,
+            http_client=connections,
+        )
 
     @property
     def _limit_name(self) -> str:

@@ -1,0 +1,65 @@
+"""A redirect to another address takes neither the key nor the video along."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ethobench import Recording
+from ethobench.datasets._fetch import RemoteFile, download, list_record
+from ethobench.mllm.annotate import assign, make_provider
+from ethobench.mllm.ask import Asker, Patience
+from ethobench.mllm.providers import Access, providers
+from ethobench.mllm.settings import Settings
+from ethobench.mllm.task import load_task
+from tests.mllm.conftest import KEY
+from tests.mllm.outcomes import MODELS, STUBS
+from tests.mllm.stubs import Fail, Stub, send
+
+
+def test_every_provider_that_uses_the_network_is_enrolled() -> None:
+    assert {*STUBS} == {provider.name for provider in map(providers.__getitem__, providers.names()) if provider.uses_network}
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("provider", STUBS)
+def test_no_client_follows_a_redirect(provider: str, status: int, short: Path) -> None:
+    with STUBS[provider]() as elsewhere, STUBS[provider](always=Fail(status, {"location": f"{elsewhere.url}/v1?key={KEY}"})) as server:
+        whom = make_provider(provider, MODELS[provider], Access(base_url=server.url, timeout=5, poll=0.01))
+        assignment = assign(Recording("short", video=short), load_task("calms21"), whom, Settings(fps=1))
+        outcome = Asker(whom, patience=Patience(attempts=3, first=0.0)).ask(assignment.requests[0])
+        assert elsewhere.seen == []
+        assert len(server.questions) == 1  # asked once: asking again does not help
+    assert f"{provider} answered {status}, a redirect to http://127.0.0.1:" in outcome.error
+    assert "nothing was sent there" in outcome.error
+    assert KEY not in outcome.error
+
+
+class Files(Stub):
+    """Serves a record and its file, or sends elsewhere."""
+
+    target = ""
+
+    def handle(self, http, method, path, body, headers) -> None:
+        if self.target:
+            send(http, b"", 302, {"location": self.target + path})
+        elif path.endswith("/files"):
+            send(http, b'{"entries": [{"key": "a.csv", "links": {"content": "%s/a.csv"}}]}' % self.url.encode())
+        else:
+            send(http, b"content")
+
+
+def test_downloads_follow_redirects_without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(variable, KEY)
+    with Files() as mirror, Files() as server:
+        server.target = mirror.url
+        assert [file.name for file in list_record(f"{server.url}/api/records/1")] == ["a.csv"]
+        fetched = download(RemoteFile(url=f"{server.url}/a.csv", name="a.csv"), tmp_path)
+        assert fetched.read_bytes() == b"content"
+        sent = [headers for stub in (server, mirror) for *_, headers in stub.seen]
+    assert len(sent) == 4
+    for headers in sent:
+        assert not {"authorization", "cookie", "x-goog-api-key"} & {name.lower() for name in headers}
+        assert KEY not in str(headers)
