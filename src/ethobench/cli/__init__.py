@@ -30,9 +30,11 @@ from ethobench.cli import (
     train,
     view,
 )
+from ethobench.cli._output import VisibleGroup, echo, secho
 
 app = typer.Typer(
     name="ethobench",
+    cls=VisibleGroup,
     help="Turn recordings of animals into behaviour annotations, and tell how good any annotation is.\n\n"
     "New here? [bold]ethobench demo[/bold] shows the whole way in a minute.",
     no_args_is_help=True,
@@ -44,7 +46,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"ethobench {__version__}")
+        echo(f"ethobench {__version__}")
         raise typer.Exit
 
 
@@ -87,11 +89,11 @@ def main() -> None:
 
 
 def _fail(message: object) -> NoReturn:
-    typer.secho(f"error: {message}", err=True, fg=typer.colors.RED)
+    secho(f"error: {message}", err=True, fg=typer.colors.RED)
     sys.exit(1)
 
 
 def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
 ) -> None:
-    typer.secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)
+    secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from ethobench.cli._output import secho
+
 if TYPE_CHECKING:
     from ethobench.models import Model
 
@@ -48,4 +50,4 @@ def announce_network(label: str, model: Model, n_recordings: int) -> None:
     use = model.network_use()
     check_consent(label, use, allowed=model.allow_network, n_recordings=n_recordings)
     if use is not None:
-        typer.secho(f"network: {label} sends {use.describe(n_recordings)}", err=True, fg=typer.colors.YELLOW)
+        secho(f"network: {label} sends {use.describe(n_recordings)}", err=True, fg=typer.colors.YELLOW)

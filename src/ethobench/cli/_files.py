@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from ethobench.cli._output import secho
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -68,4 +70,4 @@ def print_notes(notes: Iterable[Note]) -> None:
 
 def tell_line(message: str) -> None:
     """Print a note to the error stream."""
-    typer.secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)
+    secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import typer
+from ethobench.cli._output import echo
 
 Row = Mapping[str, Any]
 
@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines below a table, aligned with its cells."""
     for line in lines:
-        typer.echo(f"  {line}")
+        echo(f"  {line}")
 
 
 def print_never_annotated(names: Collection[str], only_predicted: Collection[str] = ()) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
+from ethobench.cli._output import echo, make_console, make_visible, secho
 from ethobench.core.deadline import Deadline, format_seconds
 from ethobench.runs import RunControl
 
@@ -20,11 +21,9 @@ if TYPE_CHECKING:
 @contextmanager
 def shown_progress() -> Iterator[Watch]:
     """Yield what the engine tells its lines to."""
-    from rich.console import Console
-
-    console = Console(stderr=True, markup=False, highlight=False)
+    console = make_console(stderr=True)
     if not console.is_terminal:
-        yield lambda line, outcome: typer.echo(f"[{counts(outcome)}] {line}")
+        yield lambda line, outcome: echo(f"[{counts(outcome)}] {line}")
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -36,7 +35,7 @@ def shown_progress() -> Iterator[Watch]:
         def show(line: str, outcome: Outcome) -> None:
             ended = outcome.done + len(outcome.failed)
             words = f"{outcome.running} running, {len(outcome.failed)} failed, {outcome.there} were there{best_so_far(outcome)}"
-            progress.update(task, completed=ended, total=ended + outcome.running + outcome.waiting, description=words)
+            progress.update(task, completed=ended, total=ended + outcome.running + outcome.waiting, description=make_visible(words))
             if not line.endswith(": done"):
                 progress.console.print(line, markup=False)
 
@@ -78,9 +77,7 @@ class TrainingProgress:
         self._status: Any = None
 
     def __enter__(self) -> Self:
-        from rich.console import Console
-
-        console = Console(stderr=True, markup=False, highlight=False)
+        console = make_console(stderr=True)
         if console.is_terminal:
             self._status = console.status(self.line())
             self._status.start()
@@ -101,12 +98,12 @@ class TrainingProgress:
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
-        typer.echo(text, err=True)
+        echo(text, err=True)
 
     def warn(self, text: str) -> None:
         """Print a note, if there is something to say."""
         if text:
-            typer.secho(f"note: {text}", err=True, fg=typer.colors.YELLOW)
+            secho(f"note: {text}", err=True, fg=typer.colors.YELLOW)
 
     def line(self) -> str:
         """Return the state in one line: time passed, phase, what is being computed, time left."""
@@ -115,7 +112,7 @@ class TrainingProgress:
             left = f"{format_seconds(self.deadline.left)} of the budget left" if self.deadline.left > 0 else "the budget is used up"
         else:
             left = "estimating the time left" if self.left is None else f"about {format_seconds(self.left)} left"
-        return " | ".join(part for part in (passed, self.phase, self.detail, left) if part)
+        return make_visible(" | ".join(part for part in (passed, self.phase, self.detail, left) if part))
 
     def show_folds(self, store: Store, under_way: list[Job], outcome: Outcome, n_folds: int, workers: int) -> None:
         """Show how far the folds of a cross-validation are, and estimate the time left from that.
@@ -153,7 +150,7 @@ class TrainingProgress:
     def _tick(self) -> None:
         while not self._stop.wait(self.every if self._status is None else 0.5):
             if self._status is None:
-                typer.echo(self.line(), err=True)
+                echo(self.line(), err=True)
             else:
                 self._status.update(self.line())
 

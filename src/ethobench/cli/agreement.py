@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ethobench.cli._files import RenameOption
+from ethobench.cli._output import echo_json, make_console
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation
@@ -36,13 +36,12 @@ def run(
     result = agreement(collect(paths, rate, read_renames(rename)), tolerance=tolerance)
     print_notes(result.notes)
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=1, ensure_ascii=False))
+        echo_json(result.to_dict())
         return
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(markup=False, width=None if Console().is_terminal else 160)
+    console = make_console(plain_width=160)
     pairs = Table("annotators", "behavior", "kappa", "f1", "agreement", "frames", title="Each two", box=SIMPLE_HEAD, title_justify="left")
     for row in (row for row in result.pairs if row["behavior"] not in result.never_annotated):
         names = f"{row['annotator_1']}, {row['annotator_2']}"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ethobench.cli._output import echo, make_console, secho
+
 if TYPE_CHECKING:
     from ethobench.core import Annotation
     from ethobench.mllm.annotate import Assignment
@@ -120,9 +122,7 @@ def run(
     if show_prompt:
         for assignment in assignments:
             for request in assignment.requests:
-                typer.echo(
-                    f"=== {request.recording}, {request.window[0]:g} s to {request.window[1]:g} s, key {request.key}\n{request.show()}\n"
-                )
+                echo(f"=== {request.recording}, {request.window[0]:g} s to {request.window[1]:g} s, key {request.key}\n{request.show()}\n")
         return
     asker = _asker(whom, cache, max_cost, at_once, per_minute, attempts, again)
     if estimate:
@@ -212,15 +212,15 @@ def _tell_estimate(assignments: Sequence[Assignment], asker: Asker, *, batch: bo
     new = [request for request in requests if asker.known(request) is None]
     facts = asker.provider.facts
     told = estimate(new, facts, batch=batch)
-    typer.echo(f"{len(assignments)} videos, {len(requests)} questions, {len(requests) - len(new)} of them answered before")
-    typer.echo(f"tokens: about {told.input_tokens:,} in, {told.output_tokens:,} out")
+    echo(f"{len(assignments)} videos, {len(requests)} questions, {len(requests) - len(new)} of them answered before")
+    echo(f"tokens: about {told.input_tokens:,} in, {told.output_tokens:,} out")
     if asker.provider.is_free:
-        typer.echo("dollars: none, nothing is sent")
+        echo("dollars: none, nothing is sent")
     elif told.dollars is None or told.most is None:
-        typer.echo(f"dollars: no price is known for {facts.name}; give one with --prices")
+        echo(f"dollars: no price is known for {facts.name}; give one with --prices")
     else:
-        typer.echo(f"dollars: about {told.dollars:.2f}, at most {told.most:.2f} (prices of {facts.date}, {facts.source})")
-    typer.echo("minutes: a batch may take up to a day" if batch else f"minutes: about {told.minutes / min(at_once, max(1, len(new))):.1f}")
+        echo(f"dollars: about {told.dollars:.2f}, at most {told.most:.2f} (prices of {facts.date}, {facts.source})")
+    echo("minutes: a batch may take up to a day" if batch else f"minutes: about {told.minutes / min(at_once, max(1, len(new))):.1f}")
 
 
 def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *, batch: bool, poll: float) -> None:
@@ -233,10 +233,10 @@ def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *,
 
     missing = [assignment for assignment in assignments if not folder.is_done(assignment)]
     if len(missing) < len(assignments):
-        typer.echo(f"{len(assignments) - len(missing)} of {len(assignments)} videos were annotated before, and are left as they are")
+        echo(f"{len(assignments) - len(missing)} of {len(assignments)} videos were annotated before, and are left as they are")
     if missing and asker.provider.uses_network:
         use = NetworkUse(asker.provider.name, asker.provider.model, asker.provider.host, asker.provider.key_variables)
-        typer.secho(f"network: annotate sends {use.describe(len(missing))}", err=True, fg=typer.colors.YELLOW)
+        secho(f"network: annotate sends {use.describe(len(missing))}", err=True, fg=typer.colors.YELLOW)
     ask_all = Batcher(asker, poll=poll, tell=tell_line).ask_all if batch else asker.ask_all
     outcomes: list[Outcome] = []
     try:
@@ -249,32 +249,28 @@ def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *,
                 for note in notes:
                     tell_line(f"{assignment.recording}: {note}")
     except KeyboardInterrupt:
-        typer.secho("stopped; the same command goes on from here", err=True, fg=typer.colors.YELLOW)
+        secho("stopped; the same command goes on from here", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
     finally:
         if outcomes:
             folder.write_table()
     failed = [outcome for outcome in outcomes if outcome.state == FAILED]
-    typer.echo(f"{len(outcomes) - len(failed)} videos annotated into {folder.root}, ${asker.budget.spent:.4f} spent")
+    echo(f"{len(outcomes) - len(failed)} videos annotated into {folder.root}, ${asker.budget.spent:.4f} spent")
     if failed:
-        typer.secho(
-            f"error: {len(failed)} of {len(missing)} videos have no annotation; see {folder.root / 'outcomes.csv'}", err=True, fg="red"
-        )
+        secho(f"error: {len(failed)} of {len(missing)} videos have no annotation; see {folder.root / 'outcomes.csv'}", err=True, fg="red")
         raise typer.Exit(1)
 
 
 @contextmanager
 def _shown(total: int) -> Iterator[Any]:
     """Yield what is told of each video: a bar on a terminal, plain lines elsewhere."""
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False)
+    console = make_console()
     if not console.is_terminal:
         done = [0]
 
         def line(text: str) -> None:
             done[0] += 1
-            typer.echo(f"[{done[0]}/{total}] {text}")
+            echo(f"[{done[0]}/{total}] {text}")
 
         yield line
         return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ethobench.cli._files import RenameOption
+from ethobench.cli._output import echo_json, make_console
 from ethobench.core.errors import EthobenchError, Note
 
 if TYPE_CHECKING:
@@ -57,10 +57,9 @@ def run(
 
         write_table(csv, list(rows[0]) if rows else list(COLUMNS), [list(row.values()) for row in rows])
     if as_json:
-        typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        echo_json(rows)
         return
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     header = [c for c in COLUMNS if c not in ("individual", "subject") or any(row[c] for row in rows)]
@@ -69,7 +68,7 @@ def run(
     shown, never = without_empty_rows(rows, lambda row: not row["bouts"] and not row.get("corrected"))
     for row in shown:
         table.add_row(*(_cell(name, row[name]) for name in header))
-    Console(markup=False, width=None if Console().is_terminal else 160).print(table)
+    make_console(plain_width=160).print(table)
     print_never_annotated(never)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ethobench.cli._files import RenameOption
+from ethobench.cli._output import echo, secho
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,13 +65,13 @@ def run(
             names = ", ".join(r.id for r in recordings)
             raise EthobenchError(f"{writer.title} holds one recording; give a folder as OUT, or choose one with --entry: {names}")
         _tell(write_recordings(recordings, target, writer.name, overwrite=overwrite), str(target))
-        typer.echo(f"{target}: {len(recordings)} recording{'s' if len(recordings) > 1 else ''}")
+        echo(f"{target}: {len(recordings)} recording{'s' if len(recordings) > 1 else ''}")
         return
     for name, recording in zip(file_names(r.id for r in recordings), recordings, strict=True):
         for annotator, single in _one_by_one(recording, writer.annotators):
             path = target / f"{name}{annotator}{writer.suffixes[0]}"
             _tell(write_recordings([single], path, writer.name, overwrite=overwrite), str(path))
-            typer.echo(str(path))
+            echo(str(path))
 
 
 def _one_by_one(recording: Recording, together: bool) -> list[tuple[str, Recording]]:
@@ -98,4 +99,4 @@ def file_names(ids: Iterable[str]) -> list[str]:
 
 def _tell(notes: Iterable[Note], where: str) -> None:
     for note in notes:
-        typer.secho(f"note: {where}: {note}", err=True, fg=typer.colors.YELLOW)
+        secho(f"note: {where}: {note}", err=True, fg=typer.colors.YELLOW)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from ethobench.cli._output import echo, echo_json, secho
 
 if TYPE_CHECKING:
     from ethobench.core import Dataset
@@ -27,11 +28,11 @@ def list_names(as_json: Annotated[bool, typer.Option("--json", help="Print JSON 
         for name in family.names()
     ]
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        echo_json(rows, ensure_ascii=True)
         return
     width = max(len(str(row["name"])) for row in rows)
     for row in rows:
-        typer.echo(f"{row['name']:{width}}  {'here ' if row['here'] else 'fetch'}  {row['title']}")
+        echo(f"{row['name']:{width}}  {'here ' if row['here'] else 'fetch'}  {row['title']}")
 
 
 @app.command()
@@ -48,21 +49,19 @@ def show(
 
     facts = summarize(load_dataset(name))
     if as_json:
-        typer.echo(json.dumps(facts, indent=1))
+        echo_json(facts, ensure_ascii=True)
         return
-    typer.secho(facts["name"], bold=True)
+    secho(facts["name"], bold=True)
     for key in ("source", "licence", "citation"):
         if facts[key]:
-            typer.echo(f"  {key}: {facts[key]}")
-    typer.echo(
-        f"  {facts['recordings']} recordings of {facts['individuals']} individuals, {facts['frames']:,} frames, {facts['hours']:.2f} h"
-    )
-    typer.echo(f"  folds: {facts['folds'] or 'none'}; splits: {facts['splits'] or 'none'}; version {facts['version']}")
+            echo(f"  {key}: {facts[key]}")
+    echo(f"  {facts['recordings']} recordings of {facts['individuals']} individuals, {facts['frames']:,} frames, {facts['hours']:.2f} h")
+    echo(f"  folds: {facts['folds'] or 'none'}; splits: {facts['splits'] or 'none'}; version {facts['version']}")
     for annotator, share in facts["shares"].items():
-        typer.echo(f"  {annotator}: {facts['observed'][annotator]:.1%} of the time observed; of that")
+        echo(f"  {annotator}: {facts['observed'][annotator]:.1%} of the time observed; of that")
         for behavior, part in share.items():
             if behavior not in facts["never_annotated"]:
-                typer.echo(f"    {behavior:24} {part:7.2%}")
+                echo(f"    {behavior:24} {part:7.2%}")
     print_never_annotated(facts["never_annotated"])
 
 
@@ -77,10 +76,10 @@ def fetch(names: Annotated[list[str], typer.Argument(help="Names of datasets.", 
     for name in names:
         family, variant = split_name(name)
         if family.is_here(variant):
-            typer.echo(f"{name}: already here ({family.folder(variant) or 'made on the spot'})")
+            echo(f"{name}: already here ({family.folder(variant) or 'made on the spot'})")
             continue
         family.fetch(variant)
-        typer.echo(f"{name}: fetched into {family.folder(variant)}")
+        echo(f"{name}: fetched into {family.folder(variant)}")
 
 
 def summarize(data: Dataset) -> dict[str, Any]:

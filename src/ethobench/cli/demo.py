@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ethobench.cli._output import echo
+
 if TYPE_CHECKING:
     from ethobench.core import Dataset, Prediction
     from ethobench.metrics import Scores
@@ -32,7 +34,7 @@ def run(
 
     data = make_dataset("pose", individuals=8, seconds=SECONDS, seed=seed, folds=N_FOLDS, annotators=ANNOTATORS)
     first, second = (a.name for a in ANNOTATORS)
-    typer.echo(f"{data.name}: {len(data)} recordings of {len(data.individuals)} pairs of mice, {data.n_frames:,} frames at 30 Hz")
+    echo(f"{data.name}: {len(data)} recordings of {len(data.individuals)} pairs of mice, {data.n_frames:,} frames at 30 Hz")
     predictions = _cross_validated(data, first, seed)
     found = {
         f"{second} against {first}": score({r.id: r.annotations[second] for r in data}, data, annotator=first),
@@ -42,16 +44,16 @@ def run(
     _show(found)
     limit = ceiling(data, predictions).of("f1", annotator=first)
     reached = "as close to" if limit["reached"] else "not yet as close to"
-    typer.echo(f"\nThe model is {reached} {first} as {second} is (frame F1).")
+    echo(f"\nThe model is {reached} {first} as {second} is (frame F1).")
     _write(data, predictions, found[f"rf against {first}"], first, out)
-    typer.echo("Next:")
-    typer.echo(f"  open {out / 'report.html'} in a browser")
-    typer.echo(f"  ethobench score {out / 'rf.csv'} {out / f'{first}.csv'}")
-    typer.echo(f"  ethobench convert {out / 'rf.csv'} {out / 'segments'} --to segments")
-    typer.echo("  ethobench train my_study/ --out models/first      # your own recordings: see docs/guides/train.md")
+    echo("Next:")
+    echo(f"  open {out / 'report.html'} in a browser")
+    echo(f"  ethobench score {out / 'rf.csv'} {out / f'{first}.csv'}")
+    echo(f"  ethobench convert {out / 'rf.csv'} {out / 'segments'} --to segments")
+    echo("  ethobench train my_study/ --out models/first      # your own recordings: see docs/guides/train.md")
     default = default_model()
-    typer.echo("\nThe demo always uses rf, a random forest, so that it runs on the core installation.")
-    typer.echo(fill(f"Note: {default.note}" if default.note else USES_AUTO, 100, break_long_words=False, break_on_hyphens=False))
+    echo("\nThe demo always uses rf, a random forest, so that it runs on the core installation.")
+    echo(fill(f"Note: {default.note}" if default.note else USES_AUTO, 100, break_long_words=False, break_on_hyphens=False))
 
 
 def _cross_validated(data: Dataset, annotator: str, seed: int) -> dict[str, Prediction]:
@@ -66,17 +68,17 @@ def _cross_validated(data: Dataset, annotator: str, seed: int) -> dict[str, Pred
         model.fit(data.select(fold=others), annotator=annotator)
         predictions.update({recording.id: model.predict(recording) for recording in data.select(fold=fold)})
         how = "learnt, and chose how to tell bouts, from"
-        typer.echo(f"  fold {fold + 1} of {len(folds)}: {how} {annotator}'s labels of the other folds", err=True)
+        echo(f"  fold {fold + 1} of {len(folds)}: {how} {annotator}'s labels of the other folds", err=True)
     return predictions
 
 
 def _show(found: dict[str, Scores]) -> None:
-    typer.echo(f"\nHow close? ({next(iter(found.values())).interval_note})")
-    typer.echo(f"  {'':22}  {'frame F1':<21} {'bout F1':<21} starts late by")
+    echo(f"\nHow close? ({next(iter(found.values())).interval_note})")
+    echo(f"  {'':22}  {'frame F1':<21} {'bout F1':<21} starts late by")
     for name, scores in found.items():
         between = scores.intervals["overall"]
         cells = [f"{scores.overall[m]:.3f}" + (" [{:.3f}, {:.3f}]".format(*between[m]) if between[m] else "") for m in ("f1", "bout_f1")]
-        typer.echo(f"  {name:22}  {cells[0]:<21} {cells[1]:<21} {scores.overall['onset_error']:.3f} s")
+        echo(f"  {name:22}  {cells[0]:<21} {cells[1]:<21} {scores.overall['onset_error']:.3f} s")
 
 
 def _write(data: Dataset, predictions: dict[str, Prediction], scores: Scores, truth: str, out: Path) -> None:
@@ -93,5 +95,5 @@ def _write(data: Dataset, predictions: dict[str, Prediction], scores: Scores, tr
     for ending, format in ((".boris", "boris"), (".annot", "bento")):
         write_annotation(predictions[one], out / f"{one}{ending}", format, recording=one, overwrite=True)
     write_report(out / "report.html", summarize_scores({"rf": scores}, truth=truth, annotations=data), overwrite=True)
-    typer.echo(f"\nAnnotations: {', '.join(str(out / f'{name}.csv') for name in everyone)}; {one} also as .boris and .annot")
-    typer.echo(f"Report:      {out / 'report.html'}")
+    echo(f"\nAnnotations: {', '.join(str(out / f'{name}.csv') for name in everyone)}; {one} also as .boris and .annot")
+    echo(f"Report:      {out / 'report.html'}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
+
+from ethobench.cli._output import echo, echo_json
 
 
 def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False) -> None:
@@ -19,8 +20,8 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")
         {"name": f.name, "title": f.title, "contents": list(f.contents), "writes": list(f.suffixes) if f.can_write else []} for f in formats
     ]
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        echo_json(rows, ensure_ascii=True)
         return
     for row in rows:
         written = f"  writes {', '.join(row['writes'])}" if row["writes"] else ""
-        typer.echo(f"{row['name']:18} {row['title']} ({', '.join(row['contents'])}){written}")
+        echo(f"{row['name']:18} {row['title']} ({', '.join(row['contents'])}){written}")

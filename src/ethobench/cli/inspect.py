@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from ethobench.cli._output import echo, echo_json, secho
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation, Recording
@@ -40,9 +41,9 @@ def run(
         if not as_json:
             _print(result)
     if as_json:
-        typer.echo(json.dumps(results, indent=1, ensure_ascii=False))
+        echo_json(results)
     elif passed_over:
-        typer.echo(f"passed over, as no format recognises them: {', '.join(passed_over)}")
+        echo(f"passed over, as no format recognises them: {', '.join(passed_over)}")
     if failed:
         raise typer.Exit(1)
 
@@ -138,28 +139,28 @@ def _files(paths: list[Path]) -> list[Path]:
 
 def _print(result: dict[str, Any]) -> None:
     if "error" in result:
-        typer.secho(f"error: {result['error']}", err=True, fg=typer.colors.RED)
+        secho(f"error: {result['error']}", err=True, fg=typer.colors.RED)
         return
-    typer.secho(result["file"], bold=True, nl=False)
-    typer.echo(f"  {result['title']} ({result['format']})")
+    secho(result["file"], bold=True, nl=False)
+    echo(f"  {result['title']} ({result['format']})")
     for recording in result["recordings"]:
         clock = "unknown rate" if recording["rate"] is None else f"{recording['rate']:g} Hz"
         length = "unknown length" if recording["n_frames"] is None else f"{recording['n_frames']:,} frames"
         seconds = "" if recording["seconds"] is None else f" = {recording['seconds']:,.6g} s"
-        typer.echo(f"  {recording['id']}: {length} at {clock}{seconds}")
+        echo(f"  {recording['id']}: {length} at {clock}{seconds}")
         if recording["signals"]:
-            typer.echo(f"    {recording['signals']}")
+            echo(f"    {recording['signals']}")
         for name, a in recording["annotators"].items():
             _print_annotation(name, a)
         for note in recording["notes"]:
-            typer.secho(f"    note: {note}", fg=typer.colors.YELLOW)
+            secho(f"    note: {note}", fg=typer.colors.YELLOW)
 
 
 def _print_annotation(name: str, a: dict[str, Any]) -> None:
     used = {behavior: b for behavior, b in a["behaviors"].items() if b["bouts"]}
     unused = [behavior for behavior in a["behaviors"] if behavior not in used]
     told = ", ".join(f"{name} {b['bouts']}" + (" points" if b["point"] else f" ({b['seconds']:,.6g} s)") for name, b in used.items())
-    typer.echo(f"    {name}: {a['bouts']} bouts{': ' if told else ''}{told}")
+    echo(f"    {name}: {a['bouts']} bouts{': ' if told else ''}{told}")
     extra = [
         f"never: {', '.join(unused)}" if unused else "",
         f"background: {a['background']}" if a["background"] else "",
@@ -168,4 +169,4 @@ def _print_annotation(name: str, a: dict[str, Any]) -> None:
         f"not observed: {a['unobserved_seconds']:,.6g} s" if a["unobserved_seconds"] else "",
     ]
     if any(extra):
-        typer.echo(f"      {'; '.join(e for e in extra if e)}")
+        echo(f"      {'; '.join(e for e in extra if e)}")

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from ethobench.cli._output import echo
+
 
 def run(
     name: Annotated[str | None, typer.Argument(help="Show the hyper-parameters of this model.")] = None,
@@ -24,20 +26,20 @@ def run(
     if name is None:
         for each in models.names():
             needed = install_command(models[each].packages)
-            typer.echo(f"{each:<14} {models[each].title}{' (default)' if each == DEFAULT else ''}{f' [{needed}]' if needed else ''}")
+            echo(f"{each:<14} {models[each].title}{' (default)' if each == DEFAULT else ''}{f' [{needed}]' if needed else ''}")
         default = default_model()
-        typer.echo(f"\nWithout --model, ethobench train uses {default.name}.")
+        echo(f"\nWithout --model, ethobench train uses {default.name}.")
         if default.note:
-            typer.echo(fill(f"Note: {default.note}", 100, break_long_words=False, break_on_hyphens=False))
+            echo(fill(f"Note: {default.note}", 100, break_long_words=False, break_on_hyphens=False))
         return
     chosen = models[name]
-    typer.echo(f"{name}: {chosen.title}")
+    echo(f"{name}: {chosen.title}")
     meaning = _meanings(chosen.Params)
     for field in dataclasses.fields(chosen.Params):
         tried = f"   grid: {', '.join(map(str, chosen.grid[field.name]))}" if field.name in chosen.grid else ""
-        typer.echo(f"  {field.name} = {field.default!r}{tried}")
+        echo(f"  {field.name} = {field.default!r}{tried}")
         if field.name in meaning:
-            typer.echo(fill(meaning[field.name], 100, initial_indent=" " * 6, subsequent_indent=" " * 6))
+            echo(fill(meaning[field.name], 100, initial_indent=" " * 6, subsequent_indent=" " * 6))
 
 
 def _meanings(params: type) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ethobench.cli._consent import AllowNetworkOption, ExternalOption, announce_network, read_external
+from ethobench.cli._output import echo, secho
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation, Recording
@@ -87,12 +88,12 @@ def run(
             logged.append(log_prediction(path, found.id, model, origin))
             label = f" ({origin.label})" if origin.label else ""
             seconds = annotation.n_frames / annotation.rate
-            typer.echo(f"{path}: {len(annotation)} bouts in {seconds:.1f} s{label}{_unobserved(annotation)}")
+            echo(f"{path}: {len(annotation)} bouts in {seconds:.1f} s{label}{_unobserved(annotation)}")
     finally:
         write_log(out, logged)
     notes.tell()
     for message in describe_origins(str(model), origins):
-        typer.secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
+        secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
     if (style or unknown is not None) and trained.out_of_fold and any(origin.match.seen for origin in origins.values()):
         tell_line("--style and --unknown change the final model's predictions, so the out-of-fold ones are not used")
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ethobench.cli._output import echo
+
 
 def run(
     dataset: Annotated[str, typer.Argument(help="A dataset's name, a folder, or a recordings.csv; labels are not looked at.")],
@@ -39,7 +41,7 @@ def run(
         pretrain_poses(data, out, tasks=[t.strip() for t in tasks.split(",")], epochs=epochs, seed=seed, progress=_Teller())
     else:
         pretrain(data, out, config=config, epochs=epochs, seed=seed, progress=_Teller())
-    typer.echo(f"{out}: use it with: ethobench train DATASET --model {model} --init {out} --out MODEL_DIR")
+    echo(f"{out}: use it with: ethobench train DATASET --model {model} --init {out} --out MODEL_DIR")
 
 
 class _Teller:
@@ -52,4 +54,4 @@ class _Teller:
         epoch, loss = getattr(progress, "epoch", 0), getattr(progress, "loss", float("nan"))
         if epoch != self.epoch:
             self.epoch = epoch
-            typer.echo(f"epoch {epoch}: loss {loss:.4f}", err=True)
+            echo(f"epoch {epoch}: loss {loss:.4f}", err=True)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ethobench.cli._output import echo
+
 
 def run(
     store: Annotated[Path, typer.Argument(help="The store of a run.", metavar="STORE")],
@@ -31,4 +33,4 @@ def run(
     data = datasets_at_hand(found) if recordings else {}
     report = summarize_store(found, datasets=data, title=title, recordings=recordings)
     write_report(out, report, overwrite=overwrite)
-    typer.echo(f"{out}: {out.stat().st_size / 1e6:.2f} MB")
+    echo(f"{out}: {out.stat().st_size / 1e6:.2f} MB")

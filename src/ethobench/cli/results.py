@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from ethobench.cli._output import echo, echo_json, make_console
 
 if TYPE_CHECKING:
     from ethobench.benchmarks.results import Row
@@ -74,7 +75,7 @@ def run(
     if csv is not None:
         _write(csv, columns, rows)
     if as_json:
-        typer.echo(json.dumps(rows, indent=1, default=str))
+        echo_json(rows, ensure_ascii=True, default=str)
         return
     if sql is not None:
         print_table(columns, [list(row.values()) for row in rows])
@@ -92,7 +93,7 @@ def run(
         print_table(shown_columns, [[row.get(c) for c in shown_columns] for row in rows])
         if table == "comparison":
             for n, reason in sorted({(row["n"], row["reason"]) for row in rows if row["reason"]}):
-                typer.echo(f"n = {n}: {reason}")
+                echo(f"n = {n}: {reason}")
         if table == "settings":
             from ethobench.benchmarks.behaviors import summarize_comparison
 
@@ -101,7 +102,7 @@ def run(
         return
     shown = [r for r in rows if metrics == "all" or r["metric"] in (wanted or suites[r["suite"]].headline)]
     if latex:
-        typer.echo(_latex(shown))
+        echo(_latex(shown))
         return
     told = [c for c in columns if c != "over" and any(row[c] is not None for row in shown)]
     print_table(told, [[row[c] for c in told] for row in shown])
@@ -166,14 +167,12 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
 def print_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table to the terminal, or as wide as it needs to be."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(*names, box=SIMPLE_HEAD)
     for row in rows:
         table.add_row(*("-" if v is None else f"{v:.3f}" if isinstance(v, float) else str(v) for v in row))
-    console = Console(markup=False, highlight=False)
-    Console(markup=False, highlight=False, width=None if console.is_terminal else 180).print(table)
+    make_console(plain_width=180).print(table)
 
 
 def _latex(rows: Sequence[Row]) -> str:

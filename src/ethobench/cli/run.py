@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ethobench.cli._output import echo, secho
 from ethobench.core.cores import usable_cores
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def run(
             batch=batch,
             annotator=annotator,
             seed=seed,
-            tell=typer.echo,
+            tell=echo,
         )
     elif few_shot:
         curve = _numbers(few_shot, "--few-shot"), _numbers(folds, "--folds")
@@ -201,7 +202,7 @@ def run(
         with _workers(workers, scheduler, cluster, asked, place) as staff, shown_progress() as watch:
             outcome = Engine(place, staff.make_executor, staff.count, watch, how).run(plans)
     except KeyboardInterrupt:
-        typer.secho("stopped; the same command goes on from here", err=True, fg=typer.colors.YELLOW)
+        secho("stopped; the same command goes on from here", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
     _tell(outcome, store)
 
@@ -303,16 +304,16 @@ def _show_script(cluster: str | None, nodes: Nodes, store: Path) -> None:
         make_cluster(str(cluster), nodes, security, start=False) as made,
     ):
         certificates = str((store / "certificates").resolve())  # where the run will put them
-        typer.echo(made.job_script().replace(str(Path(folder).resolve()), certificates))
+        echo(made.job_script().replace(str(Path(folder).resolve()), certificates))
 
 
 def _tell(outcome: Outcome, store: Path) -> None:
     failed = len(outcome.failed) + len(outcome.broken)
-    typer.echo(f"{outcome.done} jobs done, {outcome.there} were there, {failed} failed; see: ethobench results {store}")
+    echo(f"{outcome.done} jobs done, {outcome.there} were there, {failed} failed; see: ethobench results {store}")
     for reason in (*outcome.broken, *dict.fromkeys(outcome.failed.values())):
-        typer.secho(f"failed: {reason}", err=True, fg=typer.colors.RED)
+        secho(f"failed: {reason}", err=True, fg=typer.colors.RED)
     if failed:
-        typer.echo(f"where they failed: ethobench status {store} --tracebacks", err=True)
+        echo(f"where they failed: ethobench status {store} --tracebacks", err=True)
         raise typer.Exit(1)
 
 

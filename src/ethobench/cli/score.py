@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ethobench.cli._files import RenameOption, print_notes
+from ethobench.cli._output import echo_json, make_console, secho
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +87,7 @@ def run(
         write_report(report, summarize_scores(sides, truth=annotator or recording_name(truth), annotations=data, training=audit))
     if as_json:
         training = {} if audit is None else {"training": audit.to_dict(scores)}
-        typer.echo(json.dumps({**scores.to_dict(), **training}, indent=1, ensure_ascii=False))
+        echo_json({**scores.to_dict(), **training})
         return
     for note in scores.notes:
         tell_line(str(note))
@@ -211,7 +211,7 @@ def _print_all(scores: Scores, audit: TrainingAudit | None, per: str | None, sho
     if audit is None:
         return _print(scores, per, shown)
     for message in audit.messages():
-        typer.secho(f"{'warning' if audit.seen else 'note'}: {message}", err=True, fg=typer.colors.YELLOW)
+        secho(f"{'warning' if audit.seen else 'note'}: {message}", err=True, fg=typer.colors.YELLOW)
     _print(scores, per, shown, f"; {len(audit.seen)} recordings SEEN IN TRAINING" if audit.seen else "")
     if audit.seen and audit.unseen:
         _print(scores.select(audit.unseen), per, shown, "; not seen in training")
@@ -220,7 +220,6 @@ def _print_all(scores: Scores, audit: TrainingAudit | None, per: str | None, sho
 
 def _print(scores: Scores, per: str | None, shown: list[str], mark: str = "") -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     from ethobench.cli._occurrence import print_lines
@@ -228,7 +227,7 @@ def _print(scores: Scores, per: str | None, shown: list[str], mark: str = "") ->
     of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} individuals"
     n = len(scores.recordings)
     title = f"{scores.suite.title}; {n} recording{'s' if n != 1 else ''}{of_individuals}{mark}"
-    console = Console(markup=False, width=None if Console().is_terminal else 210)
+    console = make_console(plain_width=210)
     rows: list[tuple[str, dict[str, float], dict[str, Any]]] = [("all", scores.overall, scores.intervals["overall"])]
     if per in (None, "behavior"):
         shown_behaviors = {name: figures for name, figures in scores.behaviors.items() if name not in scores.undefined_behaviors}

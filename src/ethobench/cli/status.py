@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ethobench.cli._output import echo, echo_json
 
 
 def run(
@@ -28,15 +29,15 @@ def run(
     if as_json:
         failed = {key: failure["error"] for key, failure in failures.items()}
         summary = {"done": done, "running": running, "failed": failed, "quarantined": quarantined, "damaged": place.describe_damage()}
-        typer.echo(json.dumps(summary, indent=1))
+        echo_json(summary, ensure_ascii=True)
         return
-    typer.echo(f"{done} done, {len(running)} running, {len(failures)} failed, {len(quarantined)} found damaged")
+    echo(f"{done} done, {len(running)} running, {len(failures)} failed, {len(quarantined)} found damaged")
     for key, failure in failures.items():
         job = failure["job"]
-        typer.echo(f"  {key} {job['dataset']} {job['model']} {job['params']} fold {job['fold']}: {failure['error']}")
+        echo(f"  {key} {job['dataset']} {job['model']} {job['params']} fold {job['fold']}: {failure['error']}")
         if tracebacks:
-            typer.echo(failure["traceback"])
+            echo(failure["traceback"])
     for message in place.describe_damage():
-        typer.echo(f"  {message}")
+        echo(f"  {message}")
     for name in quarantined:
-        typer.echo(f"  damaged, put aside: {place.root / 'quarantine' / name}")
+        echo(f"  damaged, put aside: {place.root / 'quarantine' / name}")

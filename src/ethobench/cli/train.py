@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ethobench.cli._files import RenameOption
+from ethobench.cli._output import echo, secho
 from ethobench.core.cores import idle_cores, usable_cores
 from ethobench.core.deadline import Deadline, format_seconds, seconds_since_start
 
@@ -99,18 +100,18 @@ def run(
                 progress.warn(warn_of_final(deadline, 0.0))
             _fit_all(fresh, data, annotator, workers, progress)
     except KeyboardInterrupt:
-        typer.secho("stopped; nothing is half-written, and the same command goes on with what is done", err=True, fg=typer.colors.YELLOW)
+        secho("stopped; nothing is half-written, and the same command goes on with what is done", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
     if evaluate and not fresh.evaluation:
         fresh.note("there was no time for cross-validation: how good the model is on new individuals is not known")
     for line in tried_in_words(fresh.account):
-        typer.echo(line, err=True)
+        echo(line, err=True)
     _keep_out_of_fold(fresh, cross_validation)
     fresh.save(out)
-    typer.echo(f"{out}: {fresh!r}")
-    typer.echo(f"next: ethobench predict {out} RECORDING... --out annotations/")
+    echo(f"{out}: {fresh!r}")
+    echo(f"next: ethobench predict {out} RECORDING... --out annotations/")
     if deadline.is_limited:
-        typer.echo(f"took {format_seconds(deadline.elapsed)} of a budget of {format_seconds(deadline.end - deadline.start)}", err=True)
+        echo(f"took {format_seconds(deadline.elapsed)} of a budget of {format_seconds(deadline.end - deadline.start)}", err=True)
 
 
 def _create(name: str, param: list[str], decode: str, init: Path | None, seed: int) -> tuple[Model, dict[str, Any]]:
@@ -121,7 +122,7 @@ def _create(name: str, param: list[str], decode: str, init: Path | None, seed: i
 
     default = default_model()
     if default.note and name in ("", default.name):
-        typer.secho(f"note: {default.note}", err=True, fg=typer.colors.YELLOW)
+        secho(f"note: {default.note}", err=True, fg=typer.colors.YELLOW)
     if not name:
         name, decode = default.name, decode or default.decode
     params = read_params(param, [name], decode)[name]

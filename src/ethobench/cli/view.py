@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ethobench.cli._consent import AllowNetworkOption, ExternalOption, announce_network, read_external
+from ethobench.cli._output import echo, secho
 
 if TYPE_CHECKING:
     from ethobench.models import Model
@@ -57,7 +58,7 @@ def run(
     for note in project.notes:
         _tell(note)
     _tell("the viewer runs until Ctrl-C")
-    serve(project, port, browser=browser, ready=typer.echo)
+    serve(project, port, browser=browser, ready=echo)
     for line in project.progress():
         _tell(line)
     _tell(f"stopped; corrections are in {project.corrections.folder}")
@@ -72,4 +73,4 @@ def _load_models(paths: list[Path], external: dict[str, str], *, allow_network: 
 
 
 def _tell(message: str) -> None:
-    typer.secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)
+    secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)
