@@ -16,7 +16,7 @@ import pytest
 from ethobench import load_dataset
 from ethobench.core.errors import EthobenchError, MissingDataError
 from ethobench.datasets import bebe, split_name
-from ethobench.datasets._fetch import unpack
+from ethobench.datasets._fetch import fetch_from_record, unpack
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +98,18 @@ def test_a_damaged_download_leaves_nothing_and_says_where_to_put_it(server, empt
         load_dataset("bebe/HAR")
     assert not split_name("bebe/HAR")[0].is_here("HAR")
     assert list((empty / "bebe").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["sha256", "md5"])
+def test_a_pinned_digest_counts_whatever_the_record_states(kind, server, tmp_path):
+    content = archive({"a.csv": CLIP})
+    publish(server, content)  # the record states the digest of what it serves
+    pinned = hashlib.new(kind, content, usedforsecurity=False).hexdigest()
+    fetch_from_record(server.url, "HAR.zip", tmp_path / "good", lambda _: True, f"{kind}:{pinned}")
+    assert (tmp_path / "good" / "a.csv").is_file()
+    with pytest.raises(MissingDataError, match=r"HAR.zip could not be fetched"):
+        fetch_from_record(server.url, "HAR.zip", tmp_path / "bad", lambda _: True, f"{kind}:{'0' * len(pinned)}")
+    assert not (tmp_path / "bad" / "a.csv").exists()
 
 
 @pytest.mark.parametrize("name", ["bebe/HAR", "banos", "calms21/task1"])

@@ -81,7 +81,7 @@ def fetch_from_record(api: str, pattern: str, target: Path, accept: Callable[[st
     accept : callable
         Tells from a member's name whether it is wanted.
     pinned : str, optional
-        The checksum that the file must have, whatever the record says: ``md5:...``.
+        The checksum that the file must have, whatever the record says: ``sha256:...`` (preferred) or ``md5:...``.
 
     Raises
     ------
