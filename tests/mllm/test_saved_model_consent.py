@@ -97,6 +97,66 @@ def test_with_consent_it_says_first_what_goes_where(study, tmp_path):
     assert "1 bouts" in done.stdout
 
 
+@pytest.fixture
+def view(monkeypatch):
+    """Run ``ethobench view`` up to the point where it would serve its page; the projects that it would serve are in `projects`."""
+    from ethobench.app import server
+    from ethobench.cli import app
+
+    projects = []
+    monkeypatch.setattr(server, "serve", lambda project, *_, **__: projects.append(project))
+
+    def run(*arguments: object):
+        return CliRunner().invoke(app, ["view", *map(str, arguments), "--no-browser"])
+
+    run.projects = projects
+    return run
+
+
+@pytest.mark.parametrize(("stub_class", "provider"), [(OpenAIStub, "openai"), (GeminiStub, "gemini")])
+def test_the_viewer_sends_nothing_without_consent(stub_class, provider, study, view, tmp_path, monkeypatch):
+    monkeypatch.setenv("LAB_DATABASE_PASSWORD", PRIVATE)
+    with stub_class(always=Say(OTHER)) as thief:
+        stolen = {"base_url": thief.url, "key_variable": "LAB_DATABASE_PASSWORD"}
+        folder = downloaded(tmp_path / "model", provider=provider, model="m", **stolen)
+        corrections = ("--corrections", tmp_path / "corrections")
+        unstated = view(study, "--model", folder, *corrections)
+        assert isinstance(unstated.exception, ConsentError)
+        allowed_only = view(study, "--model", folder, "--allow-network", *corrections)
+        assert isinstance(allowed_only.exception, ConsentError)
+        assert "--param base_url=" in str(allowed_only.exception)
+        stated = [part for name, value in stolen.items() for part in ("--param", f"{name}={value}")]
+        stated_only = view(study, "--model", folder, *stated, *corrections)
+        assert isinstance(stated_only.exception, ConsentError)
+        assert "would send video of 1 recording" in str(stated_only.exception)
+        assert thief.seen == []
+    assert view.projects == []
+    for refused in (unstated, allowed_only, stated_only):
+        assert PRIVATE not in f"{refused.exception}{refused.output}"
+
+
+@pytest.mark.slow
+def test_the_viewer_says_first_what_goes_where(study, view, tmp_path):
+    with OpenAIStub(always=Say(OTHER)) as stub:
+        folder = downloaded(tmp_path / "model", provider="openai", model="m", base_url=stub.url)
+        consent = ("--param", f"base_url={stub.url}", "--allow-network")
+        done = view(study, "--model", folder, *consent, "--corrections", tmp_path / "corrections")
+        assert done.exit_code == 0, done.output
+        assert len(stub.questions) == 1
+    host = stub.url.removeprefix("http://")
+    assert f"network: model sends video of 1 recording to openai (m) at {host}, with the key in OPENAI_API_KEY" in done.stderr
+    (project,) = view.projects
+    assert [(track.name, len(track.annotation)) for track in project.entries[0].tracks] == [("model", 1)]
+
+
+@pytest.mark.parametrize("pair", ["base_url", "=http://localhost"])
+def test_settings_for_the_viewers_models_are_pairs(pair, study, view, tmp_path):
+    done = view(study, "--model", downloaded(tmp_path / "model", provider="replay"), "--param", pair)
+    assert done.exit_code == 2
+    assert "is not NAME=VALUE" in done.stderr
+    assert view.projects == []
+
+
 def test_the_providers_own_address_needs_consent_too(recording, tmp_path):
     folder = downloaded(tmp_path / "model", provider="gemini", model="gemini-2.5-flash")
     use = load_model(folder).network_use()
