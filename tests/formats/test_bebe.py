@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,11 @@ def test_unknown_is_unobserved(folder):
     assert annotation.to_codes().tolist() == [-1, -1, 0, 0, 0, 1, -1, 1]
     assert (recording.individual, recording.rate) == ("7", 25)
     assert recording.signals.channels == ("AccX", "AccY", "AccZ", "Depth")
+    assert recording.signals.values[3].tolist() == [0.3, 1.5, -2, 3]
+
+
+def test_recordings_can_be_pickled_before_their_signals_are_loaded(folder):
+    recording = pickle.loads(pickle.dumps(read_quietly(folder)[0]))  # noqa: S301
     assert recording.signals.values[3].tolist() == [0.3, 1.5, -2, 3]
 
 

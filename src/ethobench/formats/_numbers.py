@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,21 +71,18 @@ def check_measurements(recordings: Sequence[Recording]) -> None:
     """
     for recording in recordings:
         if callable(recording._signals):
-            recording._signals = _checked_when_loaded(recording, recording._signals)
+            recording._signals = partial(_load_checked, recording, recording._signals)  # can be pickled, as closures cannot
         elif recording._signals is not None:
             recording._signals, notes = without_impossible_values(recording._signals)
             recording.notes = (*recording.notes, *notes)
 
 
-def _checked_when_loaded(recording: Recording, load: Callable[[], Data]) -> Callable[[], Data]:
-    def checked() -> Data:
-        data, notes = without_impossible_values(load())
-        recording.notes = (*recording.notes, *notes)
-        for note in notes:
-            warnings.warn(f"{recording.id}: {note}", ReadWarning, stacklevel=3)
-        return data
-
-    return checked
+def _load_checked(recording: Recording, load: Callable[[], Data]) -> Data:
+    data, notes = without_impossible_values(load())
+    recording.notes = (*recording.notes, *notes)
+    for note in notes:
+        warnings.warn(f"{recording.id}: {note}", ReadWarning, stacklevel=3)
+    return data
 
 
 def without_impossible_values(data: Data) -> tuple[Data, list[Note]]:
