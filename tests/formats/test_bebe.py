@@ -59,7 +59,7 @@ def test_unknown_is_unobserved(folder):
 
 
 def test_recordings_can_be_pickled_before_their_signals_are_loaded(folder):
-    recording = pickle.loads(pickle.dumps(read_quietly(folder)[0]))  # noqa: S301
+    recording = pickle.loads(pickle.dumps(read_quietly(folder)[0]))
     assert recording.signals.values[3].tolist() == [0.3, 1.5, -2, 3]
 
 

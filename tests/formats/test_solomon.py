@@ -185,6 +185,20 @@ def test_what_a_sheet_would_change_is_refused(tmp_path: Path, annotations: list[
         write_recordings(recordings, tmp_path / "x.csv", "solomon")
 
 
+@pytest.mark.parametrize("id", ["/", "mouse/"])
+def test_a_recording_without_a_channel_gets_the_usual_column(id: str, tmp_path: Path) -> None:
+    annotation = Annotation.from_frames([0, 0, 0], ["rear"], 10)
+    write_recordings([Recording(id, annotations={"me": annotation})], tmp_path / "sheet.csv", "solomon")
+    (read,) = read_quietly(tmp_path / "sheet.csv")
+    assert (read.id, read.metadata["channel"]) == ("sheet", "Behaviour")
+
+
+def test_a_channel_called_like_the_column_of_times_is_refused(tmp_path: Path) -> None:
+    annotation = Annotation.from_frames([0, 0, 0], ["rear"], 10)
+    with pytest.raises(EthobenchError, match="holds the times; rename the channel of recording 'mouse/Time'"):
+        write_recordings([Recording("mouse/Time", annotations={"me": annotation})], tmp_path / "sheet.csv", "solomon")
+
+
 def test_a_rate_that_times_cannot_tell_is_noted(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0], [3], ["a"], ["a"], 29.97002997, 3)
     (note,) = write_recordings([Recording("r", annotations={"me": a})], tmp_path / "x.csv", "solomon")

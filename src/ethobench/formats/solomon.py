@@ -205,7 +205,9 @@ def _cells(a: Annotation) -> NDArray[np.object_]:
 def _category(recording: Recording, *, alone: bool) -> str:
     channel = str(recording.metadata.get("channel") or recording.id.rpartition("/")[2])
     known = "channel" in recording.metadata or "/" in recording.id
-    return channel if known or not alone else ONLY_CATEGORY
+    if channel.strip() == TIME:
+        raise EthobenchError(f"the column {TIME!r} of a {TITLE} holds the times; rename the channel of recording {recording.id!r}")
+    return channel if channel.strip() and (known or not alone) else ONLY_CATEGORY
 
 
 def _row(table: Table, i: int) -> str:
