@@ -42,11 +42,11 @@ def test_what_is_seen_is_what_is_on_the_disk(lab, project):
     project.edit(0, "zoe", 0, [MARK])
     changed = read_annotation(file)
     assert changed != start
-    assert project.undo(0, "zoe").annotation == start
+    assert project.undo(0, "zoe", 1).annotation == start
     assert read_annotation(file) == start
-    project.redo(0, "zoe")
+    project.redo(0, "zoe", 2)
     assert read_annotation(file) == changed
-    assert project.redo(0, "zoe").revision == 3
+    assert project.redo(0, "zoe", 3).revision == 3
 
 
 def test_another_session_goes_on_where_the_last_one_ended(lab, project):
@@ -83,7 +83,7 @@ def test_a_name_is_started_once(project):
 
 
 def test_only_corrections_can_be_changed(project):
-    for act in (lambda: project.edit(0, "anna", 0, [MARK]), lambda: project.undo(0, "anna"), lambda: project.redo(0, "nobody")):
+    for act in (lambda: project.edit(0, "anna", 0, [MARK]), lambda: project.undo(0, "anna", 0), lambda: project.redo(0, "nobody", 0)):
         with pytest.raises(EthobenchError, match="no correction"):
             act()
     with pytest.raises(NotFoundError):
