@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ethobench import read_annotation
+from ethobench import read_annotation, read_recordings
 from tests.mllm.conftest import KEY
 from tests.mllm.drawing import plain_video
 from tests.mllm.stubs import Fail, GeminiStub, OpenAIStub, Say
@@ -81,6 +81,21 @@ def test_videos_become_annotations_that_everything_reads(lab):
     replayed = lab("--provider", "replay", "--answers", out / "answers", "--out", lab.folder / "replayed")
     assert replayed.returncode == 0, replayed.stderr
     assert read_annotation(lab.folder / "replayed" / "cage1.csv").start.tolist() == [0, 40]
+
+
+def test_long_names_of_videos(lab):
+    """A name that a file system just holds with .mp4 is too long with .boris."""
+    name = "実験室の小鼠ab" * 12 + "abcdefghijk"
+    video = lab.videos[0].rename(lab.folder / f"{name}.mp4")
+    out = lab.folder / "out"
+    asked = ("--provider", "chance", "--out", out, "--to", "boris")
+    done = lab(*asked, chosen=[video])
+    assert done.returncode == 0, done.stderr
+    (made,) = out.glob("*.boris")
+    assert "1 of 1 videos were annotated before" in lab(*asked, chosen=[video]).stdout
+    assert read_recordings(made)[0].id == name
+    replayed = lab("--provider", "replay", "--answers", out / "answers", "--out", lab.folder / "replayed", chosen=[video])
+    assert replayed.returncode == 0, replayed.stderr
 
 
 def test_nothing_is_overwritten(lab):

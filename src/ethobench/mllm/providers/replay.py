@@ -55,7 +55,9 @@ class Replay(Provider):
             files = sorted(p for p in place.iterdir() if p.suffix in (".json", ".txt") and p.is_file())
             if not files:
                 raise ProviderError(f"replay: {place} holds no answers (.json or .txt)")
-            return {file.stem: _of_file(file) for file in files}
+            contents = {file.stem: _of_file(file) for file in files}
+            named = dict(contents.values())  # the names of files may be shortened
+            return {**named, **{stem: windows for stem, (_, windows) in contents.items()}}
         if not place.is_file():
             raise FormatError(place, "there is no such file or folder of answers")
         return _of_lines(place)
@@ -67,17 +69,17 @@ def _text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-def _of_file(path: Path) -> Windows:
-    """Return the answers in a file: what ``annotate`` kept, with a window each, or else the text itself."""
+def _of_file(path: Path) -> tuple[str, Windows]:
+    """Return the recording and the answers in a file: what ``annotate`` kept, with a window each, or else the text itself."""
     text = _text_of(path)
     try:
         kept = json.loads(text)
-        windows = kept["answers"] if kept["ethobench"] == "answers" else None
-        if windows is not None:
-            return {tuple(round(float(edge), 3) for edge in w["window"]): Reply(**w["reply"]) for w in windows if w["reply"]}  # type: ignore[misc]
+        if kept["ethobench"] == "answers":
+            windows = ((tuple(round(float(edge), 3) for edge in row["window"]), row["reply"]) for row in kept["answers"])
+            return str(kept["recording"]), {window: Reply(**reply) for window, reply in windows if reply}  # type: ignore[misc]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
-    return {None: Reply(text)}
+    return path.stem, {None: Reply(text)}
 
 
 def _of_lines(path: Path) -> dict[str, Windows]:
