@@ -21,7 +21,7 @@ from pathlib import Path
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.file_names import file_stem, fold
-from ethobench.core.files import atomic_path, write_text
+from ethobench.core.files import atomic_path, remove_stale_temporaries, write_text
 from ethobench.datasets.manifest import MANIFEST
 from ethobench.formats import read_quietly, write_recordings
 from ethobench.formats._tables import read_table, write_table
@@ -63,6 +63,7 @@ class Corrections:
     def load(self) -> dict[tuple[str, str], Annotation]:
         """Read all corrections that were saved here, by recording and annotator; what cannot be read or edited is noted."""
         found: dict[tuple[str, str], Annotation] = {}
+        remove_stale_temporaries(self.folder)
         try:
             if self._pending():
                 with self._locked():

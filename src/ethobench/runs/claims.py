@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import socket
 import time
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from ethobench.core.errors import EthobenchError
-from ethobench.core.files import TEMPORARY_PREFIX
+from ethobench.core.files import temporary_name
+from ethobench.core.processes import is_alive, machine_name, start_time
 
 LEASE = 60.0
 _seen: dict[str, tuple[int, float]] = {}
@@ -91,7 +89,7 @@ class Claims:
                 return None
             dead = _owner(path)
             deaths = dead.deaths + 1 if run and dead.run == run else 0
-            new = path.with_name(f"{path.name}.{os.getpid()}.new.lock")
+            new = path.with_name(temporary_name())
             new.write_text(json.dumps(asdict(_myself(run, deaths))), encoding="utf-8")
             new.replace(path)
             return deaths
@@ -117,8 +115,8 @@ class Claims:
     def _is_alive(self, path: Path) -> bool:
         """Whether a claim's owner lives."""
         owner = _owner(path)
-        if owner.host == _machine():
-            return _started(owner.pid) == owner.started if owner.started is not None else _is_running(owner.pid)
+        if owner.host == machine_name():
+            return is_alive(owner.pid, owner.started)
         try:
             changed = path.stat().st_mtime_ns
         except FileNotFoundError:
@@ -136,7 +134,7 @@ def _create(path: Path, owner: Owner) -> bool:
     if path.exists():
         return False
     content = json.dumps(asdict(owner))
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}")
+    temporary = path.with_name(temporary_name())
     temporary.write_text(content, encoding="utf-8")
     try:
         path.hardlink_to(temporary)
@@ -167,35 +165,4 @@ def _owner(path: Path) -> Owner:
 
 
 def _myself(run: str, deaths: int) -> Owner:
-    return Owner(_machine(), os.getpid(), _started(os.getpid()), run, deaths)
-
-
-@lru_cache(maxsize=1)
-def _machine() -> str:
-    """Name this machine, this boot of it, and this container: within it process numbers are unique."""
-    parts = [socket.gethostname()]
-    try:
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
-        parts.append(str(Path("/proc/self/ns/pid").readlink()))
-    except OSError:  # systems without /proc
-        pass
-    return " ".join(parts)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _started(pid: int) -> str | None:
-    """Return when a process began; None if it is dead (also if nobody has noticed yet), or where the system does not tell."""
-    try:
-        state, *rest = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        return None if state in "ZX" else rest[18]
-    except (OSError, ValueError, IndexError):
-        return None
+    return Owner(machine_name(), os.getpid(), start_time(os.getpid()), run, deaths)
