@@ -230,3 +230,4 @@ def test_what_killed_processes_left_is_removed_by_the_next_run(done):
     rerun(done)
     assert [*(done.root / "tmp").iterdir()] == [stray]
     assert [*(done.root / "certificates").iterdir()] == []
+    assert [*(done.root / "claims").iterdir()] == []

@@ -5,8 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+
+from ethobench.core.errors import EthobenchError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+class LockError(EthobenchError):
+    """The system or the file system has no locks."""
 
 
 @lru_cache(maxsize=1)
@@ -37,6 +50,47 @@ def is_alive(pid: int, started: str | None) -> bool:
         When it began, from `start_time`, so that another process that was given the same number is not taken for it.
     """
     return start_time(pid) == started if started is not None else _is_running(pid)
+
+
+@contextmanager
+def system_lock(path: Path) -> Iterator[None]:
+    """Keep other processes and threads out that lock the same file; the lock is free again when this process dies.
+
+    Parameters
+    ----------
+    path : Path
+        Made for the lock, and removed afterwards.
+
+    Raises
+    ------
+    LockError
+        Where the system or the file system has no locks.
+    """
+    handle = _locked_file(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while the lock is held, so that nobody else's file is removed
+        os.close(handle)
+
+
+def _locked_file(path: Path) -> int:
+    """Open and lock the file that has this name once it is locked: the owner before may have removed the one that was opened."""
+    if fcntl is None:
+        raise LockError("this system has no locks of files")
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            os.close(handle)
+            path.unlink(missing_ok=True)
+            raise LockError(f"{path}: {error.strerror}") from error
+        os.close(handle)
 
 
 def start_time(pid: int) -> str | None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ethobench.core.errors import EthobenchError
 from ethobench.core.files import temporary_name
-from ethobench.core.processes import is_alive, machine_name, start_time
+from ethobench.core.processes import LockError, is_alive, machine_name, start_time, system_lock
 
 LEASE = 60.0
 _seen: dict[str, tuple[int, float]] = {}
@@ -78,14 +80,9 @@ class Claims:
             raise StoreError(f"{self.folder.parent}: the store cannot be written ({error.strerror})") from None
 
     def _take_over(self, path: Path, run: str) -> int | None:
-        """Take the claim of a dead owner; a lock of its own makes sure that only one process does."""
-        lock = path.with_name(f"{path.name}.lock")
-        if not _create(lock, _myself(run, 0)):
-            if not self._is_alive(lock):
-                lock.unlink(missing_ok=True)
-            return None
-        try:
-            if not path.exists() or self._is_alive(path):
+        """Take the claim of a dead owner; a lock makes sure that only one process does."""
+        with self._take_over_lock(path) as is_mine:
+            if not is_mine or not path.exists() or self._is_alive(path):
                 return None
             dead = _owner(path)
             deaths = dead.deaths + 1 if run and dead.run == run else 0
@@ -93,6 +90,25 @@ class Claims:
             new.write_text(json.dumps(asdict(_myself(run, deaths))), encoding="utf-8")
             new.replace(path)
             return deaths
+
+    @contextmanager
+    def _take_over_lock(self, path: Path) -> Iterator[bool]:
+        """Lock a claim for the time of a take-over; tells whether that succeeded.
+
+        The system's lock is free again when its process dies, at whatever moment. Where there is none, the lock is a file, and one that
+        a dead process left must be removed first.
+        """
+        with suppress(LockError), system_lock(path.with_name(f"{path.name}.takeover")):
+            yield True
+            return
+        lock = path.with_name(f"{path.name}.lock")
+        if not _create(lock, _myself("", 0)):
+            if not self._is_alive(lock):
+                lock.unlink(missing_ok=True)
+            yield False
+            return
+        try:
+            yield True
         finally:
             lock.unlink(missing_ok=True)
 

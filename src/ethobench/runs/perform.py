@@ -100,6 +100,9 @@ def perform(plain: Mapping[str, Any], root: str, how: How | None = None) -> tupl
     deaths = store.claims.take(job.key, how.run)
     if deaths is None:
         return BUSY, ""
+    if store.has(job.key):  # another process finished it, and released its claim, just before this one took it
+        store.claims.release(job.key)
+        return DONE, ""
     stop = threading.Event()
     keeper = threading.Thread(target=_keep_lease, args=(store, job.key, stop), daemon=True)
     keeper.start()

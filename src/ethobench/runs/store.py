@@ -137,10 +137,13 @@ class Store:
         return True
 
     def remove_leftovers(self) -> None:
-        """Remove what killed processes left: temporary files, certificates of clusters, and the progress of jobs that nobody works on."""
+        """Remove what killed processes left: temporary files, certificates of clusters, and traces of jobs that nobody works on."""
         for name in ("", "tmp", "claims", "failed", "checkpoints"):
             remove_stale_temporaries(self.root / name)
         remove_stale_temporaries(self.root / CERTIFICATES, CERTIFICATE_SECONDS)
+        for path in (self.root / "claims").iterdir():
+            if _KEY.fullmatch(path.name) and self.has(path.name) and self.claims.take(path.name) is not None:
+                self.claims.release(path.name)
         progress_files = [*(self.root / "tmp").glob("*.progress")]
         living = {*self.claims.living()}
         for path in progress_files:
