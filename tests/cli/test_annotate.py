@@ -83,6 +83,25 @@ def test_videos_become_annotations_that_everything_reads(lab):
     assert read_annotation(lab.folder / "replayed" / "cage1.csv").start.tolist() == [0, 40]
 
 
+def test_kept_answers_that_were_changed_are_refused(lab):
+    out, video = lab.folder / "out", lab.videos[:1]
+    assert lab("--provider", "chance", "--out", out, chosen=video).returncode == 0
+    file = out / "answers" / "cage1.json"
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    replay = ("--provider", "replay", "--answers", out / "answers", "--out", lab.folder / "replayed")
+    kept["answers"][0]["reply"]["text"] += " "
+    file.write_text(json.dumps(kept), encoding="utf-8")
+    for arguments in (replay, ("--provider", "chance", "--out", out)):
+        refused = lab(*arguments, chosen=video)
+        assert refused.returncode == 1
+        assert "changed since it was kept" in refused.stdout + refused.stderr
+    del kept["answers"][0]["sha256"]
+    file.write_text(json.dumps(kept), encoding="utf-8")
+    accepted = lab(*replay, chosen=video)
+    assert accepted.returncode == 0, accepted.stderr
+    assert "without checksums" in accepted.stderr
+
+
 def test_long_names_of_videos(lab):
     """A name that a file system just holds with .mp4 is too long with .boris."""
     name = "実験室の小鼠ab" * 12 + "abcdefghijk"

@@ -18,7 +18,7 @@ from ethobench.formats import formats, write_recordings
 from ethobench.formats._verbs import appearing
 from ethobench.mllm.annotate import Assignment, kept_answers
 from ethobench.mllm.ask import Asked
-from ethobench.mllm.cache import write_json
+from ethobench.mllm.cache import verify_answers, write_json
 from ethobench.mllm.outcome import FAILED, Outcome
 
 ANSWERS, TABLE = "answers", "outcomes.csv"
@@ -109,6 +109,7 @@ def _read_answers(path: Path) -> dict[str, Any] | None:
         _ = [(row["key"], row["reply"]) for row in kept["answers"]]
     except (ValueError, KeyError, TypeError):
         raise FormatError(path, "these are no answers that this command kept; move them away or choose another --out") from None
+    verify_answers(path, kept["answers"])
     return kept
 
 
