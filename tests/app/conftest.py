@@ -19,7 +19,7 @@ import uvicorn
 from ethobench import Annotation, Ethogram, write_annotation
 from ethobench.app.opening import open_project
 from ethobench.app.project import Project
-from ethobench.app.server import make_app
+from ethobench.app.server import configure, make_app
 from tests.app.browsing import ASKED, CHROMIUM, settle
 
 N, RATE = 600, 10
@@ -69,7 +69,7 @@ class Client:
     def request(self, path: str, method: str = "GET", body: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        content = None if body is None else json.dumps(body)
+        content = body if body is None or isinstance(body, str) else json.dumps(body)
         if content is not None:
             sent.setdefault("content-type", "application/json")
         connection.putrequest(method, path, skip_host="Host" in sent)
@@ -102,8 +102,7 @@ def serving() -> Iterator[Callable[..., Client]]:
     def serve(project: Project, launch: str = "") -> Client:
         listener = socket.create_server(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-        config = uvicorn.Config(make_app(project, port, TOKEN, launch), log_level="warning", ws="none", lifespan="off")
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(configure(make_app(project, port, TOKEN, launch)))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         running.append((server, thread, listener))
@@ -153,12 +152,15 @@ def visit(browser) -> Iterator[Callable[..., Any]]:
     """Give a function that opens an address; errors on the page, and requests that leave the machine, fail the test."""
     contexts, troubles = [], []
 
+    def is_trouble(message: Any) -> bool:
+        return message.type == "error" and "409 (Conflict)" not in message.text  # which the page tells the user, and mends
+
     def go(address: str, **options: Any) -> Any:
         context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+        page.on("console", lambda message: troubles.append(message.text) if is_trouble(message) else None)
         page.on("dialog", lambda dialog: (troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         asked, answered = ASKED[page] = ([], [])
         page.on("request", lambda request: asked.append(request.url))

@@ -83,6 +83,26 @@ def test_undo_redo_delete_and_not_looked_at(lab, serve, visit):
     assert load_dataset(lab)["m1"].annotation("zoe") == cleared
 
 
+def test_a_window_with_an_older_state_is_told_and_refreshed(lab, serve, visit):
+    address = serve(lab)
+    page = visit(address)
+    begin_correction(page, "zoe")
+    other = visit(address)
+    other.keyboard.press("e")
+    other.locator("dialog button", has_text="zoe").click()
+    go_to(page, 70)
+    keys(page, "Enter", "Delete")
+    saved(page, 1)
+    changed = load_dataset(lab)["m1"].annotation("zoe")
+    keys(other, "Control+z")
+    saved(other, 1)
+    assert "changed in the meantime" in other.text_content("body")
+    assert load_dataset(lab)["m1"].annotation("zoe") == changed
+    keys(other, "Control+z")
+    saved(other, 2)
+    assert load_dataset(lab)["m1"].annotation("zoe") != changed
+
+
 def test_a_border_is_moved_with_the_mouse(lab, serve, visit):
     page = visit(serve(lab))
     begin_correction(page, "zoe")

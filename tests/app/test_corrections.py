@@ -10,10 +10,12 @@ import sys
 
 import pytest
 
-from ethobench import load_dataset, read_annotation
-from ethobench.app.corrections import Corrections, check_annotator, plain
+from ethobench import Annotation, Recording, load_dataset, read_annotation
+from ethobench.app.corrections import Corrections, check_annotator
+from ethobench.app.export import export
 from ethobench.app.opening import open_project
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError, ReadWarning
+from ethobench.formats import formats
 
 MARK = {"kind": "mark", "start": 0, "stop": 30, "behavior": "groom"}
 
@@ -42,11 +44,11 @@ def test_what_is_seen_is_what_is_on_the_disk(lab, project):
     project.edit(0, "zoe", 0, [MARK])
     changed = read_annotation(file)
     assert changed != start
-    assert project.undo(0, "zoe").annotation == start
+    assert project.undo(0, "zoe", 1).annotation == start
     assert read_annotation(file) == start
-    project.redo(0, "zoe")
+    project.redo(0, "zoe", 2)
     assert read_annotation(file) == changed
-    assert project.redo(0, "zoe").revision == 3
+    assert project.redo(0, "zoe", 3).revision == 3
 
 
 def test_another_session_goes_on_where_the_last_one_ended(lab, project):
@@ -83,7 +85,7 @@ def test_a_name_is_started_once(project):
 
 
 def test_only_corrections_can_be_changed(project):
-    for act in (lambda: project.edit(0, "anna", 0, [MARK]), lambda: project.undo(0, "anna"), lambda: project.redo(0, "nobody")):
+    for act in (lambda: project.edit(0, "anna", 0, [MARK]), lambda: project.undo(0, "anna", 0), lambda: project.redo(0, "nobody", 0)):
         with pytest.raises(EthobenchError, match="no correction"):
             act()
     with pytest.raises(NotFoundError):
@@ -151,7 +153,28 @@ def test_hostile_names_stay_in_the_folder(tmp_path, project):
     assert path.name == "script_alert_1_script.x_rm_-rf.csv"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lab", "out"]
     assert {*Corrections(tmp_path / "out").load()} == {("../../<script>alert(1)</script>", 'x"; rm -rf /')}
-    assert plain("...") == "recording"
+
+
+def test_long_names_of_any_script_are_saved_and_found_again(tmp_path):
+    """A Chinese character has three bytes, a smiley four; names of files have at most 255."""
+    beginning = "実験室の小鼠" * 40
+    corrections = Corrections(tmp_path)
+    annotation = Annotation.from_bouts([0], [5], ["rest"], ["rest"], rate=10, n_frames=600)
+    keys = [(f"{beginning}{day}", who) for day in range(3) for who in ("観察者" * 20, "🐭" * 60)]
+    files = {corrections.save(Recording(recording), who, annotation) for recording, who in keys}
+    assert len(files) == len(keys)
+    assert all(len(path.name.encode()) <= 255 for path in files)
+    assert {*Corrections(tmp_path).load()} == {*keys}
+
+
+@pytest.mark.parametrize("format", [f.name for f in formats if f.can_write and "annotations" in f.contents and "poses" not in f.contents])
+def test_long_names_can_be_exported(lab, project, format):
+    entry = project.entry(0)
+    entry.recording = entry.recording.copy(id="実験室の小鼠" * 40)
+    project.start(0, "観察者" * 20, "anna")
+    made = export(project, [0], "観察者" * 20, format)
+    assert made.content
+    assert len(made.name.encode()) <= 255
 
 
 @pytest.mark.skipif(not hasattr(os, "symlink"), reason="this system has no links")

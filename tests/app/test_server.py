@@ -5,17 +5,24 @@ from __future__ import annotations
 import base64
 import json
 import socket
-from urllib.parse import quote, unquote
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack, suppress
+from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
 import pytest
 
 from ethobench import read_recordings
+from ethobench.app.connections import BoundedProtocol
+from ethobench.app.editing import apply_edits
 from ethobench.app.opening import open_project
 from ethobench.app.security import new_token
 from ethobench.app.server import static_files
 from ethobench.core.errors import ReadWarning
 from ethobench.formats import formats, read_quietly
+from tests.app.conftest import SERVE, Client
 
 pytestmark = pytest.mark.slow
 
@@ -204,12 +211,112 @@ def test_corrections_over_the_wire(client, lab):
     told = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits})
     assert (told["track"]["revision"], told["track"]["undo"], told["track"]["redo"]) == (1, True, False)
     assert "in the meantime" in client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 409)["error"]
-    told = client.post("recordings/0/undo", {"track": "zoe"})
+    told = client.post("recordings/0/undo", {"track": "zoe", "revision": 1})
     assert (told["track"]["undo"], told["track"]["redo"]) == (False, True)
-    assert client.post("recordings/0/redo", {"track": "zoe"})["track"]["revision"] == 3
+    assert client.post("recordings/0/redo", {"track": "zoe", "revision": 2})["track"]["revision"] == 3
     assert "no correction" in client.post("recordings/0/edit", {"track": "anna", "revision": 0, "edits": edits}, 400)["error"]
     assert "already an annotator" in client.post("recordings/1/start", {"name": "anna"}, 400)["error"]
     assert sorted(p.name for p in (lab / "corrections").iterdir()) == ["m1.zoe.csv", "recordings.csv"]
+
+
+@pytest.mark.parametrize("verb", ["undo", "redo"])
+def test_undo_and_redo_of_an_older_state_are_refused(client, lab, verb):
+    client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
+    edits = [{"kind": "mark", "start": 0, "stop": 20, "behavior": "groom"}]
+    client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits})
+    client.post("recordings/0/undo", {"track": "zoe", "revision": 1})
+    before = (lab / "corrections" / "m1.zoe.csv").read_bytes()
+    for revision in (0, 1, 3):
+        assert "in the meantime" in client.post(f"recordings/0/{verb}", {"track": "zoe", "revision": revision}, 409)["error"]
+    for wrong in ({}, {"revision": "2"}, {"revision": None}, {"revision": True}):
+        assert "names the revision" in client.post(f"recordings/0/{verb}", {"track": "zoe", **wrong}, 400)["error"]
+    assert (lab / "corrections" / "m1.zoe.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("depth", [9, 990, 100_000])
+def test_deeply_nested_changes_are_refused(client, lab, depth):
+    client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
+    for opening, closing in (("[", "]"), ('{"a":', "}")):
+        nested = opening * depth + "0" + closing * depth
+        for field in ("track", "name", "copy", "edits", "spans", "other"):
+            body = f'{{"revision": 0, "{field}": {nested}}}'
+            for verb in ("start", "edit", "watch", "undo", "redo"):
+                status, _, content = client.request(f"{API}/recordings/0/{verb}", "POST", body)
+                assert (status, b"nested at most 8 deep" in content) == (400, True)
+
+
+def test_too_many_edits_are_refused(client, lab):
+    client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
+    before = (lab / "corrections" / "m1.zoe.csv").read_bytes()
+    edits = [{"kind": "mark", "start": 0, "stop": 20, "behavior": "groom"}] * 1001
+    assert "at most 1000 edits" in client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 413)["error"]
+    assert (lab / "corrections" / "m1.zoe.csv").read_bytes() == before
+
+
+def test_a_large_change_does_not_block_others(client, project, monkeypatch):
+    """While one change is computed, another one is saved; then the first is of an older state, or is computed again."""
+    client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
+    client.post("recordings/0/start", {"name": "yan", "copy": "ben"})
+    is_computing, may_go_on = threading.Event(), threading.Event()
+
+    def apply_slowly(annotation, edits):
+        if edits[0]["start"] == 0:
+            is_computing.set()
+            assert may_go_on.wait(10)
+        return apply_edits(annotation, edits)
+
+    monkeypatch.setattr("ethobench.app.project.apply_edits", apply_slowly)
+    answers = []
+
+    def change(start, revision=0, track="zoe"):
+        edit = {"kind": "mark", "start": start, "stop": start + 20, "behavior": "groom"}
+        return client.request(f"{API}/recordings/0/edit", "POST", {"track": track, "revision": revision, "edits": [edit]})[0]
+
+    def change_while_computing(*others):
+        is_computing.clear()
+        may_go_on.clear()
+        revision = project.entry(0).track("zoe").revision
+        slow = threading.Thread(target=lambda: answers.append(change(0, revision)))
+        slow.start()
+        assert is_computing.wait(10)
+        for other in others:
+            other()
+        may_go_on.set()
+        slow.join()
+
+    change_while_computing(
+        lambda: answers.append(change(100, track="yan")),
+        lambda: client.post("recordings/0/watch", {"track": "zoe", "spans": [[0, 600]]}),
+    )
+    assert answers == [200, 200]
+    assert project.entry(0).track("zoe").annotation.to_codes()[:20].tolist() == [2] * 20
+    change_while_computing(lambda: answers.append(change(200, revision=1)))
+    assert answers[2:] == [200, 409]
+
+
+def test_half_open_connections_do_not_block_the_page(lab):
+    code = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))\n{SERVE}"
+    with subprocess.Popen([sys.executable, "-c", code, str(lab)], stdout=subprocess.PIPE, text=True) as process, ExitStack() as stack:
+        stack.callback(process.terminate)
+        address = urlsplit(process.stdout.readline().strip())
+        client, connections = Client(address.port), []
+        for _ in range(400):
+            connections.append(stack.enter_context(socket.create_connection(("127.0.0.1", address.port), timeout=10)))
+            connections[-1].sendall(b"GET / HTTP/1.1\r\nHost: ")
+        assert client.request(f"/?{address.query}")[0] == 200
+        assert all(client.request(f"/?{address.query}")[0] == 200 for _ in range(5))
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: ", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n."])
+def test_slow_heads_of_requests_time_out(client, monkeypatch, sent):
+    monkeypatch.setattr(BoundedProtocol, "head_seconds", 0.2)
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(sent)
+        answer = b""
+        with suppress(ConnectionResetError):
+            while received := connection.recv(1000):
+                answer += received
+    assert answer.startswith(b"HTTP/1.1 403") if b"POST" in sent else answer == b""
 
 
 @pytest.mark.parametrize("subject", ["a\rb", "a\0", "\ud800", "a\nb", " a"])
@@ -231,7 +338,7 @@ def test_changes_must_be_json_from_our_page(client, lab):
     assert client.request(path, "POST", ["zoe"])[0] == 400
     assert client.request(path, "POST", {"name": "zoe"}, Origin="http://evil.example")[0] == 403
     assert client.request(path)[0] == 405
-    assert "too large" in client.post("recordings/0/start", {"name": "x" * 1_100_000}, 400)["error"]
+    assert "too large" in client.post("recordings/0/start", {"name": "x" * 1_100_000}, 413)["error"]
     for body in (
         {"track": "zoe", "revision": 0, "edits": "x"},
         {"track": "zoe", "revision": "0", "edits": []},

@@ -112,10 +112,10 @@ def test_undo_takes_edits_back_and_leaves_what_was_watched(lab, project):
     project.edit(1, "zoe", 0, [MARK])
     project.watch(1, "zoe", [[0, 50]])
     project.watch(1, "zoe", [[50, 60]])
-    track = project.undo(1, "zoe")
+    track = project.undo(1, "zoe", 1)
     assert (len(track.annotation), observed(track.annotation)) == (0, [(0, 60)])
     project.watch(1, "zoe", [[60, 70]])
-    track = project.redo(1, "zoe")
+    track = project.redo(1, "zoe", 2)
     assert (len(track.annotation), observed(track.annotation)) == (1, [(0, 70), (100, 200)])
     assert load_dataset(lab)["m2"].annotation("zoe") == track.annotation.with_ethogram(load_dataset(lab).ethogram)
     assert track.revision == 3, "watching changes no revision, so edits of another window still fit"
@@ -128,8 +128,8 @@ def test_marking_as_watched_and_as_not_watched_are_steps(project):
     assert observed(project.edit(1, "zoe", 1, [{"kind": "observe", **whole}]).annotation) == [(0, 600)]
     track = project.edit(1, "zoe", 2, [{"kind": "unobserve", **whole}])
     assert (len(track.annotation), observed(track.annotation)) == (1, [(100, 200)])
-    assert observed(project.undo(1, "zoe").annotation) == [(0, 600)]
-    assert observed(project.undo(1, "zoe").annotation) == [(100, 200)]
+    assert observed(project.undo(1, "zoe", 3).annotation) == [(0, 600)]
+    assert observed(project.undo(1, "zoe", 4).annotation) == [(100, 200)]
 
 
 def test_another_session_knows_what_was_watched(lab, project):

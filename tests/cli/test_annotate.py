@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ethobench import read_annotation
+from ethobench import read_annotation, read_recordings
 from tests.mllm.conftest import KEY
 from tests.mllm.drawing import plain_video
 from tests.mllm.stubs import Fail, GeminiStub, OpenAIStub, Say
@@ -81,6 +81,40 @@ def test_videos_become_annotations_that_everything_reads(lab):
     replayed = lab("--provider", "replay", "--answers", out / "answers", "--out", lab.folder / "replayed")
     assert replayed.returncode == 0, replayed.stderr
     assert read_annotation(lab.folder / "replayed" / "cage1.csv").start.tolist() == [0, 40]
+
+
+def test_kept_answers_that_were_changed_are_refused(lab):
+    out, video = lab.folder / "out", lab.videos[:1]
+    assert lab("--provider", "chance", "--out", out, chosen=video).returncode == 0
+    file = out / "answers" / "cage1.json"
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    replay = ("--provider", "replay", "--answers", out / "answers", "--out", lab.folder / "replayed")
+    kept["answers"][0]["reply"]["text"] += " "
+    file.write_text(json.dumps(kept), encoding="utf-8")
+    for arguments in (replay, ("--provider", "chance", "--out", out)):
+        refused = lab(*arguments, chosen=video)
+        assert refused.returncode == 1
+        assert "changed since it was kept" in refused.stdout + refused.stderr
+    del kept["answers"][0]["sha256"]
+    file.write_text(json.dumps(kept), encoding="utf-8")
+    accepted = lab(*replay, chosen=video)
+    assert accepted.returncode == 0, accepted.stderr
+    assert "without checksums" in accepted.stderr
+
+
+def test_long_names_of_videos(lab):
+    """A name that a file system just holds with .mp4 is too long with .boris."""
+    name = "実験室の小鼠ab" * 12 + "abcdefghijk"
+    video = lab.videos[0].rename(lab.folder / f"{name}.mp4")
+    out = lab.folder / "out"
+    asked = ("--provider", "chance", "--out", out, "--to", "boris")
+    done = lab(*asked, chosen=[video])
+    assert done.returncode == 0, done.stderr
+    (made,) = out.glob("*.boris")
+    assert "1 of 1 videos were annotated before" in lab(*asked, chosen=[video]).stdout
+    assert read_recordings(made)[0].id == name
+    replayed = lab("--provider", "replay", "--answers", out / "answers", "--out", lab.folder / "replayed", chosen=[video])
+    assert replayed.returncode == 0, replayed.stderr
 
 
 def test_nothing_is_overwritten(lab):

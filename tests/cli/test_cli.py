@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from ethobench import Annotation, Ethogram, Recording, read_annotation, read_recordings, write_recordings
-from ethobench.cli.convert import file_names
 from tests.video_files import write_video
 
 pytestmark = pytest.mark.slow  # each command starts a process
@@ -111,6 +110,16 @@ def test_convert_into_a_folder_with_harmless_names(two, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "two.csv"]
 
 
+def test_convert_long_names_of_any_script(tmp_path):
+    annotation = Annotation.from_bouts([0], [5], ["rest"], ["rest"], rate=10, n_frames=60)
+    annotators = {"観察者" * 40 + end: annotation for end in "ab"}
+    recordings = [Recording("実験室の小鼠" * 40 + end, annotations=annotators) for end in "ab"]
+    write_recordings(recordings, tmp_path / "all.csv", "tidy")
+    done = ethobench("convert", tmp_path / "all.csv", tmp_path / "out", "--to", "bento")
+    assert done.returncode == 0, done.stderr
+    assert len([*(tmp_path / "out").iterdir()]) == 4
+
+
 def test_convert_never_overwrites_unasked(two, tmp_path):
     target = tmp_path / "precious.parquet"
     target.write_bytes(b"mine")
@@ -147,10 +156,6 @@ def test_datasets(tmp_path):
 def test_completion_completes():
     done = ethobench(_ETHOBENCH_COMPLETE="complete_bash", COMP_WORDS="ethobench in", COMP_CWORD="1", _TYPER_COMPLETE_ARGS="ethobench in")
     assert done.stdout.split() == ["inspect"]
-
-
-def test_file_names_are_different_and_plain():
-    assert file_names(["a/b", "a b", "..", "A_b", "ok-1.2"]) == ["a_b", "a_b_2", "recording", "A_b_3", "ok-1.2"]
 
 
 def test_import_is_light():

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -83,22 +84,79 @@ def test_file_and_folder_are_flushed_before_and_after_the_rename(tmp_path, monke
     assert flushed[-1][1]
 
 
-def test_what_a_killed_process_left_is_removed_once_it_is_old(tmp_path, monkeypatch):
-    script = (
-        "import os, sys; from pathlib import Path; from ethobench.core.files import atomic_path\n"
-        f"with atomic_path(Path({str(tmp_path)!r}) / 'a.csv') as temporary:\n"
-        "    temporary.write_text('half'); os._exit(9)\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=False)
-    (left,) = tmp_path.iterdir()
-    mine = tmp_path / ".notes.csv"
-    mine.write_text("a user's file", encoding="utf-8")
+WRITE_FOREVER = """
+import sys, time
+from pathlib import Path
+from ethobench.core.files import atomic_folder, atomic_path
+
+with atomic_path(Path(sys.argv[1]) / "a.csv") as temporary, atomic_folder(Path(sys.argv[1]) / "model") as folder:
+    temporary.write_text("half")
+    (folder / "part").write_text("half")
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """A process that is writing a file and a folder."""
+    with subprocess.Popen([sys.executable, "-c", WRITE_FOREVER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9")
+def test_what_a_killed_process_left_is_removed(tmp_path, monkeypatch, writer):
+    unfinished = {*tmp_path.iterdir()}
+    assert len(unfinished) == 2
+    others = {tmp_path / name for name in (".notes.csv", f"{files.TEMPORARY_PREFIX}notes", f"{files.TEMPORARY_PREFIX}{'x' * 16}.csv")}
+    for path in others:
+        path.write_text("a user's file", encoding="utf-8")
+        os.utime(path, (0, 0))
     monkeypatch.setattr(files, "_cleaned_folders", set())
     write_text(tmp_path / "b.csv", "x")
-    assert left.exists()  # it may still be written to
-    old = time.time() - 2 * files.STALE_SECONDS
-    for path in (left, mine):
-        os.utime(path, (old, old))
-    monkeypatch.setattr(files, "_cleaned_folders", set())
+    assert {*tmp_path.iterdir()} == {*unfinished, *others, tmp_path / "b.csv"}  # the process lives
+    writer.kill()
+    writer.wait()
     write_text(tmp_path / "c.csv", "x")
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".notes.csv", "b.csv", "c.csv"]
+    assert unfinished < {*tmp_path.iterdir()}  # looked for once per process and folder
+    monkeypatch.setattr(files, "_cleaned_folders", set())
+    write_text(tmp_path / "d.csv", "x")
+    assert {*tmp_path.iterdir()} == {*others, *(tmp_path / f"{name}.csv" for name in "bcd")}
+
+
+def test_what_processes_of_other_machines_left_is_removed_once_it_is_old(tmp_path):
+    names = ("00000000-1-1-", "00000000-1--", "")
+    left = [tmp_path / f"{files.TEMPORARY_PREFIX}{name}{'a' * 16}.csv" for name in names]
+    for path in left:
+        path.write_text("half", encoding="utf-8")
+    files.remove_stale_temporaries(tmp_path)
+    assert [*map(Path.exists, left)] == [True] * 3
+    for path in left:
+        old = time.time() - 2 * files.STALE_SECONDS
+        os.utime(path, (old, old))
+    files.remove_stale_temporaries(tmp_path, 3 * files.STALE_SECONDS)
+    assert [*map(Path.exists, left)] == [True] * 3
+    files.remove_stale_temporaries(tmp_path)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "model"
+
+    def fill(*, fails: bool) -> None:
+        with files.atomic_folder(path) as folder:
+            (folder / "part").write_text("x", encoding="utf-8")
+            assert not path.exists()
+            if fails:
+                raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        fill(fails=True)
+    assert [*tmp_path.iterdir()] == []
+    fill(fails=False)
+    assert [*tmp_path.iterdir()] == [path]
+    with pytest.raises(files.FileExists):
+        fill(fails=False)
+    assert [*path.iterdir()] == [path / "part"]

@@ -199,6 +199,6 @@ REQUEST_SEEDS = [
     "POST\n/api/recordings/0/edit\n"
     + json.dumps({"track": "zoe", "revision": 0, "edits": [{"kind": "mark", "start": 1, "stop": 5, "behavior": "a"}]}),
     "POST\n/api/recordings/0/watch\n" + json.dumps({"track": "zoe", "spans": [[0, 5]]}),
-    "POST\n/api/recordings/0/undo\n" + json.dumps({"track": "zoe"}),
-    "POST\n/api/recordings/0/redo\n" + json.dumps({"track": "zoe"}),
+    "POST\n/api/recordings/0/undo\n" + json.dumps({"track": "zoe", "revision": 0}),
+    "POST\n/api/recordings/0/redo\n" + json.dumps({"track": "zoe", "revision": 0}),
 ]

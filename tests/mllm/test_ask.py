@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ethobench.core.errors import FormatError
+from ethobench.core.errors import FormatError, ReadWarning
 from ethobench.mllm import ask as ask_module
 from ethobench.mllm.ask import Asker, Pace, Patience
 from ethobench.mllm.cache import AnswerCache
@@ -168,6 +168,29 @@ def test_a_limit_needs_a_price():
     assert Asker(Scripted(facts=unpriced)).ask(request()).dollars is None
 
 
+def test_an_answer_with_one_changed_character_is_put_aside_and_asked_again(tmp_path):
+    cache = AnswerCache(tmp_path)
+    asker = Asker(Scripted(Reply("from 1 s to 2 s", raw={"parts": [1, 2.5, None]}), GOOD), cache)
+    asker.ask(request())
+    path = cache.place(request().key)
+    path.write_text(path.read_text(encoding="ascii").replace("from 1 s", "from 7 s"), encoding="ascii")
+    with pytest.warns(ReadWarning, match="changed since it was kept"):
+        assert asker.ask(request()).reply == GOOD
+    assert cache.get(request()) == GOOD
+    assert path.with_suffix(".damaged").exists()
+
+
+def test_answers_of_earlier_versions_are_accepted_with_a_note(tmp_path):
+    cache = AnswerCache(tmp_path)
+    path = cache.put(request(), GOOD)
+    content = json.loads(path.read_text(encoding="ascii"))
+    del content["sha256"]
+    path.write_text(json.dumps(content), encoding="ascii")
+    with pytest.warns(ReadWarning, match="without checksums"):
+        assert cache.get(request()) == GOOD
+    assert cache.get(request()) == GOOD  # told once
+
+
 def test_answers_are_kept_before_they_are_read_and_damaged_ones_put_aside(tmp_path):
     cache = AnswerCache(tmp_path)
     odd = Reply("\ud800 not JSON \x00", raw={"x": "\udfff"})
@@ -177,7 +200,8 @@ def test_answers_are_kept_before_they_are_read_and_damaged_ones_put_aside(tmp_pa
     assert cache.get(request()) == odd
     assert json.loads(path.read_text(encoding="ascii"))["question"]["parts"][0] == {"text": "question"}
     path.write_text('{"reply": {"text"', encoding="utf-8")
-    assert cache.get(request()) is None
+    with pytest.warns(ReadWarning, match="put aside"):
+        assert cache.get(request()) is None
     assert path.with_suffix(".damaged").exists()
     assert asker.ask(request()).reply == GOOD
     assert not [p for p in tmp_path.rglob(".*") if p.is_file()]

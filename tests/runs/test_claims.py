@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ethobench.core import processes
+from ethobench.core.files import remove_stale_temporaries
 from ethobench.runs import claims as module
 from ethobench.runs.claims import Claims
 
@@ -68,6 +70,34 @@ def test_only_one_takes_over_from_the_dead(claims, monkeypatch):
             taken = list(pool.map(lambda _, k=key: claims.take(k, "r"), range(8)))
         # all threads are one process, so the first that succeeds is a living owner for the others
         assert [t for t in taken if t is not None] == [1]
+
+
+TAKE_AND_DIE = """
+import os, sys
+from pathlib import Path
+from ethobench.core import processes
+from ethobench.runs.claims import Claims
+
+if sys.argv[2] == "without locks":
+    processes.fcntl = None
+Path.replace = lambda *_: os._exit(9)  # in the middle of a take-over
+Claims(Path(sys.argv[1])).take("k")
+os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("system", ["with locks", "without locks"])
+def test_a_take_over_that_is_killed_blocks_nobody(claims, monkeypatch, system):
+    for _ in range(2):  # the second process takes over from the first
+        subprocess.run([sys.executable, "-c", TAKE_AND_DIE, str(claims.folder), system], check=False)
+    assert len([*claims.folder.iterdir()]) == 3
+    if system == "without locks":
+        monkeypatch.setattr(processes, "fcntl", None)
+        assert claims.take("k") is None  # removes the lock that the dead process left
+    assert claims.take("k") == 0
+    claims.release("k")
+    remove_stale_temporaries(claims.folder)
+    assert [*claims.folder.iterdir()] == []
 
 
 @pytest.mark.parametrize("jump", [-1e6, 0.0, 1e6])

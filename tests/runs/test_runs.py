@@ -13,6 +13,7 @@ from ethobench.benchmarks import fold_plan, results_table
 from ethobench.core.errors import EthobenchError
 from ethobench.core.progress import listening, report
 from ethobench.runs import Engine, GridSearch, How, Job, RunControl, StopRun, Store, StoreError
+from ethobench.runs.claims import Claims
 from ethobench.runs.perform import DONE, FAILED, ProgressFile, perform
 
 pytestmark = pytest.mark.slow
@@ -62,6 +63,24 @@ def test_a_finished_job_is_complete_and_not_done_again(tmp_path):
     assert perform(job.to_dict(), str(store.root)) == (DONE, "")
     assert (store.folder(job.key) / "timing.json").read_bytes() == before
     assert not list((store.root / "tmp").iterdir())
+    assert not list((store.root / "claims").iterdir())
+
+
+def test_a_job_that_is_finished_just_before_it_is_claimed_is_not_done_again(tmp_path, monkeypatch):
+    store, job = Store(tmp_path / "s"), some_job()
+    take = Claims.take
+
+    def take_late(claims: Claims, key: str, run: str = "") -> int | None:
+        with monkeypatch.context() as patched:
+            patched.setattr(Claims, "take", take)
+            assert perform(job.to_dict(), str(store.root)) == (DONE, "")
+        return take(claims, key, run)
+
+    monkeypatch.setattr(Claims, "take", take_late)
+    finish, stored = Store.finish, []
+    monkeypatch.setattr(Store, "finish", lambda *arguments: stored.append(finish(*arguments)))
+    assert perform(job.to_dict(), str(store.root)) == (DONE, "")
+    assert stored == [True]
     assert not list((store.root / "claims").iterdir())
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import time
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -206,14 +206,28 @@ def test_jobs_of_earlier_versions_without_checksums_are_read_and_that_is_said(do
     assert rerun(Store(done.root)).there == 2
 
 
-def test_what_killed_workers_left_is_removed_once_it_is_old(done):
+LEAVE = """
+import os, sys
+from types import SimpleNamespace
+from ethobench.runs import Store
+from ethobench.runs.workers import CERTIFICATES, cluster_security
+
+store = Store(sys.argv[1])
+store.claims.take(sys.argv[2])
+store.progress_file(sys.argv[2]).write_text("{}")
+with cluster_security(store.root / CERTIFICATES):
+    store.finish(SimpleNamespace(key="ab" * 12, to_dict=dict), lambda _: os._exit(9))
+"""
+
+
+def test_what_killed_processes_left_is_removed_by_the_next_run(done):
     key = next(iter(done.finished()))
-    old, young, stray = (done.root / "tmp" / name for name in (f"{key}.abc", f"{key}.def", "notes.txt"))
-    for path in (old, young):
-        path.mkdir()
+    subprocess.run([sys.executable, "-c", LEAVE, str(done.root), key], check=False)
+    stray = done.root / "tmp" / "notes.txt"
     stray.write_text("mine", encoding="utf-8")
-    long_ago = time.time() - 7 * 86400
-    for path in (old, stray):
-        os.utime(path, (long_ago, long_ago))
+    assert len([*(done.root / "tmp").iterdir()]) == 3
+    assert len([*(done.root / "certificates").iterdir()]) == 1
     rerun(done)
-    assert [path.exists() for path in (old, young, stray)] == [False, True, True]
+    assert [*(done.root / "tmp").iterdir()] == [stray]
+    assert [*(done.root / "certificates").iterdir()] == []
+    assert [*(done.root / "claims").iterdir()] == []

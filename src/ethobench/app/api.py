@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from functools import cached_property, wraps
@@ -27,6 +28,13 @@ from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 
 MOST_BYTES = 1_000_000
 MOST_LANES = 100
+MAX_EDITS = 1000  # the page sends one or two
+MAX_DEPTH = 8  # nested lists and objects; the page sends three
+BODY_SECONDS = 30.0
+
+
+class TooLargeError(EthobenchError):
+    """A request that is larger than the viewer accepts."""
 
 
 class Api:
@@ -134,10 +142,12 @@ class Api:
 
     def edit(self, place: int, body: dict[str, Any]) -> Any:
         """Change a correction."""
-        edits, revision = body.get("edits"), body.get("revision")
-        if not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits) or not isinstance(revision, int):
+        edits = body.get("edits")
+        if not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits) or type(body.get("revision")) is not int:
             raise EthobenchError("a change has a revision and a list of edits")
-        return self._track(place, self.project.edit(place, str(body.get("track")), revision, edits).name)
+        if len(edits) > MAX_EDITS:
+            raise TooLargeError(f"a change has at most {MAX_EDITS} edits, not {len(edits)}; send several changes")
+        return self._track(place, self.project.edit(place, str(body.get("track")), _revision(body), edits).name)
 
     def watch(self, place: int, body: dict[str, Any]) -> Any:
         """Count what was played or stepped through as observed."""
@@ -148,11 +158,11 @@ class Api:
 
     def undo(self, place: int, body: dict[str, Any]) -> Any:
         """Take a change back."""
-        return self._track(place, self.project.undo(place, str(body.get("track"))).name)
+        return self._track(place, self.project.undo(place, str(body.get("track")), _revision(body)).name)
 
     def redo(self, place: int, body: dict[str, Any]) -> Any:
         """Repeat a change that was taken back."""
-        return self._track(place, self.project.redo(place, str(body.get("track"))).name)
+        return self._track(place, self.project.redo(place, str(body.get("track")), _revision(body)).name)
 
     def _entry(self, request: Request) -> Any:
         return self.project.entry(request.path_params["place"])
@@ -188,27 +198,51 @@ def _changing(change: Callable[[int, dict[str, Any]], Any]) -> Callable[[Request
 
 
 def _failure(error: Exception, what: str) -> Response:
+    if isinstance(error, TimeoutError):  # an OSError too
+        return JSONResponse({"error": f"{what}: the request was not complete within {BODY_SECONDS:g} s"}, 408)
     if isinstance(error, OSError):
         return JSONResponse({"error": f"{what}: {error.strerror or error}"}, 500)
-    status = 404 if isinstance(error, NotFoundError) else 409 if isinstance(error, MismatchError) else 400
+    statuses = {NotFoundError: 404, MismatchError: 409, TooLargeError: 413}
+    status = next((status for kind, status in statuses.items() if isinstance(error, kind)), 400)
     return JSONResponse({"error": str(error)}, status)
 
 
 async def _body(request: Request) -> dict[str, Any]:
+    """Receive and parse the body of a change."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise EthobenchError("a change is sent as application/json")
     content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > MOST_BYTES:
-            raise EthobenchError("this change is too large")
+    async with asyncio.timeout(BODY_SECONDS):
+        async for chunk in request.stream():
+            content += chunk
+            if len(content) > MOST_BYTES:
+                raise TooLargeError(f"a change has at most {MOST_BYTES} bytes; this one is too large")
+    return await run_in_threadpool(_parse, bytes(content))
+
+
+def _parse(content: bytes) -> dict[str, Any]:
     try:
         body = json.loads(content)
+    except RecursionError:
+        raise EthobenchError(f"a change is nested at most {MAX_DEPTH} deep") from None
     except ValueError:
         raise EthobenchError("a change is sent as JSON") from None
     if not isinstance(body, dict):
         raise EthobenchError("a change is a JSON object")
-    return body
+    level: list[Any] = [body]
+    for _ in range(MAX_DEPTH):
+        nested = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [value for values in nested for value in values if isinstance(value, dict | list)]
+        if not level:
+            return body
+    raise EthobenchError(f"a change is nested at most {MAX_DEPTH} deep")
+
+
+def _revision(body: dict[str, Any]) -> int:
+    revision = body.get("revision")
+    if type(revision) is not int:
+        raise EthobenchError("a change names the revision that it was made to, a whole number")
+    return revision
 
 
 def _whole(request: Request, name: str) -> int:

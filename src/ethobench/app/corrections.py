@@ -11,7 +11,6 @@ leaves no file that the manifest does not list.
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -21,7 +20,8 @@ from pathlib import Path
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.core.files import atomic_path, write_text
+from ethobench.core.file_names import file_stem, fold
+from ethobench.core.files import atomic_path, remove_stale_temporaries, write_text
 from ethobench.datasets.manifest import MANIFEST
 from ethobench.formats import read_quietly, write_recordings
 from ethobench.formats._tables import read_table, write_table
@@ -63,6 +63,7 @@ class Corrections:
     def load(self) -> dict[tuple[str, str], Annotation]:
         """Read all corrections that were saved here, by recording and annotator; what cannot be read or edited is noted."""
         found: dict[tuple[str, str], Annotation] = {}
+        remove_stale_temporaries(self.folder)
         try:
             if self._pending():
                 with self._locked():
@@ -201,10 +202,11 @@ class Corrections:
 
     def _free_name(self, recording: str, annotator: str, annotation: Annotation) -> Path:
         suffix = ".csv" if len(annotation) <= CSV_BOUTS else ".parquet"
-        base = f"{plain(recording)}.{plain(annotator)}"
-        there = {path.name.lower() for path in self.folder.iterdir()} if self.folder.is_dir() else set()
-        names = (f"{base}{'' if number == 1 else f'_{number}'}{suffix}" for number in range(1, len(there) + 2))
-        return self.folder / next(name for name in names if name.lower() not in {*there, self.manifest.name.lower()})
+        base = f"{file_stem(recording)}.{file_stem(annotator)}"
+        used = {fold(path.name) for path in self.folder.iterdir()} if self.folder.is_dir() else set()
+        used.add(fold(self.manifest.name))
+        names = (f"{base}{'' if number == 1 else f'_{number}'}{suffix}" for number in range(1, len(used) + 2))
+        return self.folder / next(name for name in names if fold(name) not in used)
 
 
 def _take(claims: Claims) -> bool:
@@ -224,11 +226,6 @@ def check_annotator(name: object, taken: set[str]) -> str:
     if text.lower() in {other.lower() for other in taken}:
         raise EthobenchError(f"{text!r} is already an annotator here, whose work stays as it is; choose another name")
     return text
-
-
-def plain(text: str) -> str:
-    """Make a harmless part of a file name out of any text."""
-    return re.sub(r"[^\w-]+", "_", text).strip("_")[:60] or "recording"
 
 
 def _format(path: Path) -> str:

@@ -6,10 +6,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethobench.app.corrections import plain
 from ethobench.app.project import Project
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError
+from ethobench.core.file_names import file_stem
 from ethobench.formats import formats, write_recordings
 
 
@@ -52,8 +52,8 @@ def export(project: Project, places: list[int], track: str, format: str) -> Expo
         )
         for entry in entries
     ]
-    base = plain(recordings[0].id) if len(recordings) == 1 else plain(project.name)
-    name = f"{base}.{plain(track)}{writer.suffixes[0] if writer.suffixes else ''}"
+    base = file_stem(recordings[0].id) if len(recordings) == 1 else file_stem(project.name)
+    name = f"{base}.{file_stem(track)}{writer.suffixes[0] if writer.suffixes else ''}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         notes = write_recordings(recordings, path, format)

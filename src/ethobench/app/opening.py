@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ethobench.app.corrections import Corrections, plain
+from ethobench.app.corrections import Corrections
 from ethobench.app.entries import Entry
 from ethobench.app.project import Project
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
+from ethobench.core.file_names import file_stem
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
 from ethobench.datasets._video_clock import with_video_clock
@@ -153,7 +154,7 @@ def _place(name: str, manifest: Path | None, wanted: Path | None, tell: Callable
             raise EthobenchError(f"{folder} leads out of {root}; name the folder for corrections with --corrections")
         if os.access(folder if folder.exists() else root, os.W_OK):
             return Corrections(folder, manifest.name)
-    folder = Path(CORRECTIONS) / plain(name)
+    folder = Path(CORRECTIONS) / file_stem(name)
     tell(f"corrections will be saved to {folder.resolve()}")
     return Corrections(folder)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -90,17 +90,36 @@ class Project:
             entry.corrections[annotator] = History(annotation)
             return entry.track(annotator)
 
-    def edit(self, place: int, name: str, revision: int, edits: Iterable[Edit]) -> Track:
-        """Change a correction and save it; `revision` is the one that the change was made to."""
-        with self._lock:
-            entry, history = self._correction(place, name)
-            if revision != history.revision:
-                raise MismatchError(f"{name!r} has changed in the meantime (perhaps in another window); look again and repeat the change")
-            changed = apply_edits(history.annotation, edits)
-            if changed != history.annotation:
-                self.corrections.save(entry.recording, name, changed)
-                history.change(changed)
-            return entry.track(name)
+    def edit(self, place: int, name: str, revision: int, edits: Sequence[Edit]) -> Track:
+        """Change a correction and save it.
+
+        Parameters
+        ----------
+        place : int
+        name : str
+        revision : int
+            The one that the change was made to.
+        edits : sequence of mapping
+            See `apply_edits`. They are applied without the lock, so that a large change does not keep others waiting.
+
+        Raises
+        ------
+        MismatchError
+            If the correction has another revision by now.
+        """
+        while True:
+            with self._lock:
+                entry, history = self._correction(place, name, revision)
+                base = history.annotation
+            changed = apply_edits(base, edits)
+            with self._lock:
+                self._correction(place, name, revision)
+                if history.annotation is not base:  # frames were watched meanwhile
+                    continue
+                if changed != base:
+                    self.corrections.save(entry.recording, name, changed)
+                    history.change(changed)
+                return entry.track(name)
 
     def watch(self, place: int, name: str, spans: object, subject: str | None = None) -> Track:
         """Count what was played or stepped through as observed in a correction, and save it.
@@ -125,19 +144,19 @@ class Project:
             history.watch(frames, subject)
             return entry.track(name)
 
-    def undo(self, place: int, name: str) -> Track:
-        """Take the last change of a correction back."""
+    def undo(self, place: int, name: str, revision: int) -> Track:
+        """Take the last change of a correction back; `revision` is the one that the user sees, as for `edit`."""
         with self._lock:
-            entry, history = self._correction(place, name)
+            entry, history = self._correction(place, name, revision)
             if history.previous is not None:
                 self.corrections.save(entry.recording, name, history.previous)
                 history.undo()
             return entry.track(name)
 
-    def redo(self, place: int, name: str) -> Track:
-        """Repeat the last change that was taken back."""
+    def redo(self, place: int, name: str, revision: int) -> Track:
+        """Repeat the last change that was taken back; `revision` is the one that the user sees, as for `edit`."""
         with self._lock:
-            entry, history = self._correction(place, name)
+            entry, history = self._correction(place, name, revision)
             if history.following is not None:
                 self.corrections.save(entry.recording, name, history.following)
                 history.redo()
@@ -165,11 +184,15 @@ class Project:
         inside = any(real.is_relative_to(root.resolve()) for root in self.roots)
         return real if inside and real.suffix.lower() in VIDEO_TYPES else None
 
-    def _correction(self, place: int, name: str) -> tuple[Entry, History]:
+    def _correction(self, place: int, name: str, revision: int | None = None) -> tuple[Entry, History]:
+        """Return a correction; an error if it has another revision than the one named."""
         entry = _labelable(self.entry(place))
         if name not in entry.corrections:
             raise EthobenchError(f"{name!r} is no correction, and only corrections can be changed")
-        return entry, entry.corrections[name]
+        history = entry.corrections[name]
+        if revision is not None and revision != history.revision:
+            raise MismatchError(f"{name!r} has changed in the meantime (perhaps in another window); look again and repeat the change")
+        return entry, history
 
 
 def _labelable(entry: Entry) -> Entry:

@@ -21,6 +21,7 @@ from ethobench.app.security import Guard, new_token
 from ethobench.core.errors import EthobenchError
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.types import ASGIApp
 
 LOOPBACK = "127.0.0.1"
@@ -52,6 +53,24 @@ def static_files() -> dict[str, bytes]:
     return {f.name: f.read_bytes() for f in folder.iterdir() if f.is_file() and f.name.rpartition(".")[2] in TYPES}
 
 
+def configure(app: ASGIApp) -> uvicorn.Config:
+    """Return how the server runs: quietly, without web sockets, and with bounds on connections that do not send a request."""
+    import uvicorn
+
+    from ethobench.app.connections import BACKLOG, BoundedProtocol
+
+    return uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        backlog=BACKLOG,
+        log_level="warning",
+        access_log=False,
+        ws="none",
+        lifespan="off",
+        timeout_graceful_shutdown=2,
+    )
+
+
 def serve(project: Project, port: int = 0, *, browser: bool = True, ready: Callable[[str], None]) -> None:
     """Serve until interrupted.
 
@@ -74,9 +93,7 @@ def serve(project: Project, port: int = 0, *, browser: bool = True, ready: Calla
     with listener:
         port = listener.getsockname()[1]
         token, launch = new_token(), new_token() if browser else ""
-        config = uvicorn.Config(
-            make_app(project, port, token, launch), log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=2
-        )
+        config = configure(make_app(project, port, token, launch))
         ready(f"http://{LOOPBACK}:{port}/?token={token}")
         if browser:
             opener = threading.Thread(target=webbrowser.open, args=(f"http://{LOOPBACK}:{port}/?launch={launch}",), daemon=True)

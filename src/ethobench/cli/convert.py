@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,6 +42,7 @@ def run(
     from ethobench.cli._files import read_renames
     from ethobench.cli._params import read_options
     from ethobench.core.errors import EthobenchError
+    from ethobench.core.file_names import file_stems
     from ethobench.datasets.collate import rename_behaviors
     from ethobench.formats import detect, formats, read_at, write_recordings
     from ethobench.formats._verbs import format_for
@@ -67,7 +67,7 @@ def run(
         _tell(write_recordings(recordings, target, writer.name, overwrite=overwrite), str(target))
         echo(f"{target}: {len(recordings)} recording{'s' if len(recordings) > 1 else ''}")
         return
-    for name, recording in zip(file_names(r.id for r in recordings), recordings, strict=True):
+    for name, recording in zip(file_stems(r.id for r in recordings), recordings, strict=True):
         for annotator, single in _one_by_one(recording, writer.annotators):
             path = target / f"{name}{annotator}{writer.suffixes[0]}"
             _tell(write_recordings([single], path, writer.name, overwrite=overwrite), str(path))
@@ -76,25 +76,15 @@ def run(
 
 def _one_by_one(recording: Recording, together: bool) -> list[tuple[str, Recording]]:
     """Part a recording into one for each annotator, where a file cannot hold several."""
+    from ethobench.core.file_names import file_stems
+
     if together or len(recording.annotations) == 1:
         return [("", recording)]
-    names = file_names(recording.annotations)
+    names = file_stems(recording.annotations)
     return [
         (f".{name}", recording.copy(annotations={annotator: a}))
         for name, (annotator, a) in zip(names, recording.annotations.items(), strict=True)
     ]
-
-
-def file_names(ids: Iterable[str]) -> list[str]:
-    """Make different, harmless file names from any texts."""
-    made: list[str] = []
-    for text in ids:
-        plain = re.sub(r"[^\w.-]+", "_", text).strip("._") or "recording"
-        name, number = plain, 2
-        while name.lower() in (m.lower() for m in made):
-            name, number = f"{plain}_{number}", number + 1
-        made.append(name)
-    return made
 
 
 def _tell(notes: Iterable[Note], where: str) -> None:

@@ -50,9 +50,9 @@ def run(
     Example: [bold]ethobench predict models/first new/*.csv --rate 30 --out annotations --to boris[/bold]
     """
     from ethobench.cli._files import Notes, tell_line
-    from ethobench.cli.convert import file_names
     from ethobench.core import Prediction
     from ethobench.core.errors import EthobenchError
+    from ethobench.core.file_names import file_stems
     from ethobench.features.pose import swaps_of
     from ethobench.formats import formats, write_recordings
     from ethobench.models import load_model
@@ -65,7 +65,7 @@ def run(
     trained = _adjusted(load_model(model, allow_network=allow_network, **read_external(param)), style, unknown)
     notes = Notes()
     sources = [found for source in inputs for found in _sources(source, rate)]
-    names = file_names(found.name for found in sources)
+    names = file_stems(found.name for found in sources)
     paths = [out / f"{name}{writer.suffixes[0]}" for name in names]
     if (there := [path for path in paths if path.exists()]) and not overwrite:
         raise EthobenchError(f"{there[0]} exists and is left alone; choose another folder, or give --overwrite")

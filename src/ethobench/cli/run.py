@@ -282,7 +282,7 @@ def _search(kind: str, store: Store, trials: int, at_once: int, seed: int) -> Se
 
 def _workers(count: int, scheduler: str | None, cluster: str | None, nodes: Nodes, store: Store) -> AbstractContextManager[Workers]:
     from ethobench.cli._files import tell_line
-    from ethobench.runs.workers import cluster_workers, dask_workers, local_workers
+    from ethobench.runs.workers import CERTIFICATES, cluster_workers, dask_workers, local_workers
 
     if scheduler and cluster:
         raise typer.BadParameter("either a scheduler that runs, or a cluster to start", param_hint="--scheduler")
@@ -290,11 +290,11 @@ def _workers(count: int, scheduler: str | None, cluster: str | None, nodes: Node
         if not scheduler.startswith("tls://"):
             tell_line(f"whoever can reach {scheduler} can run code on its workers; give the scheduler certificates and use tls://")
         return dask_workers(scheduler)
-    return cluster_workers(cluster, nodes, store.root / "certificates") if cluster else local_workers(count)
+    return cluster_workers(cluster, nodes, store.root / CERTIFICATES) if cluster else local_workers(count)
 
 
 def _show_script(cluster: str | None, nodes: Nodes, store: Path) -> None:
-    from ethobench.runs.workers import cluster_security, make_cluster
+    from ethobench.runs.workers import CERTIFICATES, cluster_security, make_cluster
 
     if cluster in (None, "local"):
         raise typer.BadParameter("a batch script belongs to slurm, pbs or sge", param_hint="--show-script")
@@ -303,7 +303,7 @@ def _show_script(cluster: str | None, nodes: Nodes, store: Path) -> None:
         cluster_security(Path(folder)) as security,
         make_cluster(str(cluster), nodes, security, start=False) as made,
     ):
-        certificates = str((store / "certificates").resolve())  # where the run will put them
+        certificates = str((store / CERTIFICATES).resolve())  # where the run will put them
         echo(made.job_script().replace(str(Path(folder).resolve()), certificates))
 
 

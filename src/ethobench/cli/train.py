@@ -149,15 +149,13 @@ def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, p
 @contextmanager
 def _shared_features(out: Path, deadline: Deadline) -> Iterator[None]:
     """Compute features once for all trainings where time is limited; they are kept beside the model until it is made."""
-    import tempfile
-
+    from ethobench.core.files import temporary_folder
     from ethobench.features.cache import feature_cache
 
     if not deadline.is_limited:
         yield
         return
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.features-") as folder, feature_cache(folder):
+    with temporary_folder(out.parent, mode=0o700) as folder, feature_cache(folder):
         yield
 
 

@@ -1,29 +1,35 @@
 """Writing files that appear whole or not at all.
 
 A file is written under a temporary name in the folder where it belongs, flushed to the disk, and renamed; the rename is flushed too.
-After a crash or a power cut there is the old file or the new one, never a mixture or an empty one. Temporary files that a killed
-process left behind are removed the next time that something is written to the same folder.
+After a crash or a power cut there is the old file or the new one, never a mixture or an empty one. The name of a temporary file tells
+which process writes it. Those that a killed process left behind are removed when another process first writes to the same folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 from ethobench.core.errors import EthobenchError
+from ethobench.core.processes import is_alive, machine_digest, start_time
 
 TEMPORARY_PREFIX = ".ethobench-tmp-"
 STALE_SECONDS = 24 * 3600.0
-"""Age beyond which no process is still writing a temporary file."""
+"""Age beyond which no process of another machine is still writing a temporary file."""
 
 _LONGEST_SUFFIX = 16
+_TEMPORARY = re.compile(
+    re.escape(TEMPORARY_PREFIX) + r"((?P<machine>[0-9a-f]{8})-(?P<pid>[0-9]{1,10})-(?P<started>[0-9]{0,20})-)?[0-9a-f]{16}(\..*)?"
+)
 _cleaned_folders: set[Path] = set()
 
 
@@ -32,7 +38,7 @@ class FileExists(EthobenchError, FileExistsError):  # noqa: N818
 
 
 @contextmanager
-def atomic_path(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+def atomic_path(path: str | Path, *, overwrite: bool = False, durable: bool = True) -> Iterator[Path]:
     """Give the name of a new, empty file to write to; when the block ends without an error, the file is renamed to `path`.
 
     Parameters
@@ -41,6 +47,8 @@ def atomic_path(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
         Its folder is made if it does not exist.
     overwrite : bool
         Replace an existing file. Otherwise that is an error, also if the file appears while the block runs.
+    durable : bool
+        Flush file and folder to the disk. Not needed for what is of no use after a power cut.
 
     Yields
     ------
@@ -64,9 +72,8 @@ def atomic_path(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     if not overwrite:
         _refuse_existing(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale_temporaries(path.parent)
-    suffix = path.suffix if len(path.suffix) <= _LONGEST_SUFFIX else ""
-    temporary = path.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}{suffix}"
+    _clean_once(path.parent)
+    temporary = path.parent / temporary_name(path.suffix if len(path.suffix.encode()) <= _LONGEST_SUFFIX else "")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     handle = os.open(temporary, flags, 0o666)
     try:
@@ -74,40 +81,76 @@ def atomic_path(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
             yield temporary
             if not os.path.samestat(os.fstat(handle), os.lstat(temporary)):
                 raise EthobenchError(f"{path} was not written: its temporary file {temporary.name} was replaced in the meantime")
-            os.fsync(handle)
+            if durable:
+                os.fsync(handle)
         finally:
             os.close(handle)
         if overwrite:
             temporary.replace(path)
         else:
             _rename_to_new(temporary, path)
-        sync_folder(path.parent)
+        if durable:
+            sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_bytes(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
+def write_bytes(path: str | Path, content: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
     """Write a file that appears whole or not at all; see `atomic_path`."""
-    with atomic_path(path, overwrite=overwrite) as temporary:
+    with atomic_path(path, overwrite=overwrite, durable=durable) as temporary:
         temporary.write_bytes(content)
 
 
-def write_text(path: str | Path, text: str, *, overwrite: bool = False) -> None:
+def write_text(path: str | Path, text: str, *, overwrite: bool = False, durable: bool = True) -> None:
     """Write a UTF-8 text file that appears whole or not at all; see `atomic_path`."""
-    write_bytes(path, text.encode(), overwrite=overwrite)
+    write_bytes(path, text.encode(), overwrite=overwrite, durable=durable)
+
+
+def temporary_name(suffix: str = "") -> str:
+    """Make a new name for a temporary file or folder of this process; see `remove_stale_temporaries`."""
+    pid = os.getpid()
+    return f"{TEMPORARY_PREFIX}{machine_digest()}-{pid}-{_start_time(pid) or ''}-{secrets.token_hex(8)}{suffix}"
 
 
 @contextmanager
-def temporary_folder(parent: Path) -> Iterator[Path]:
-    """Give a new folder in `parent` to fill and rename; what is left of it when the block ends is removed."""
+def temporary_folder(parent: Path, mode: int = 0o777, stale_after: float = STALE_SECONDS) -> Iterator[Path]:
+    """Give a new folder in `parent`, to fill and rename or to use for a while; what is left of it when the block ends is removed.
+
+    Parameters
+    ----------
+    parent : Path
+        Made if it does not exist.
+    mode : int
+        Permissions of the new folder, less those that the user's umask takes away.
+    stale_after : float
+        Seconds after which such a folder of another machine is removed as the leftover of a killed process.
+    """
     parent.mkdir(parents=True, exist_ok=True)
-    remove_stale_temporaries(parent)
-    folder = parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
-    folder.mkdir()
+    _clean_once(parent, stale_after)
+    folder = parent / temporary_name()
+    folder.mkdir(mode=mode)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Give a new folder to fill; when the block ends without an error, it is flushed to the disk and renamed to `path`.
+
+    Raises
+    ------
+    FileExists
+        If there is such a file or folder, before or after the block.
+    """
+    _refuse_existing(path)
+    with temporary_folder(path.parent) as temporary:
+        yield temporary
+        sync_tree(temporary)
+        _refuse_existing(path)
+        temporary.replace(path)
+        sync_folder(path.parent)
 
 
 def sync_tree(folder: Path) -> None:
@@ -141,30 +184,49 @@ def sha256_of(path: str | Path) -> str:
 
 
 def remove_stale_temporaries(folder: Path, older_than: float = STALE_SECONDS) -> None:
-    """Remove temporary files and folders that killed processes of this user left in a folder; looks once per process.
+    """Remove temporary files and folders of this user that killed processes left in a folder.
+
+    Those of a dead process of this machine are removed, those of a living one stay. Of processes of other machines only the age is known.
 
     Parameters
     ----------
     folder : Path
     older_than : float
-        Seconds since the last change. What is younger may still be written to.
+        Seconds since the last change, for those of other machines. What is younger may still be written to.
     """
-    if folder in _cleaned_folders:
-        return
-    _cleaned_folders.add(folder)
     user = os.getuid() if hasattr(os, "getuid") else None
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if not entry.name.startswith(TEMPORARY_PREFIX):
+            match = _TEMPORARY.fullmatch(entry.name)
+            if match is None:
                 continue
-            with suppress(OSError):
+            with suppress(OSError):  # another process may be faster
                 status = entry.stat(follow_symlinks=False)
-                if time.time() - status.st_mtime < older_than or (user is not None and status.st_uid != user):
+                if (user is not None and status.st_uid != user) or not _is_stale(match, time.time() - status.st_mtime, older_than):
                     continue
                 if stat.S_ISDIR(status.st_mode):
                     shutil.rmtree(entry.path, ignore_errors=True)
                 else:
                     Path(entry.path).unlink()
+
+
+def _is_stale(match: re.Match[str], age: float, older_than: float) -> bool:
+    if match["machine"] == machine_digest():
+        return not is_alive(int(match["pid"]), match["started"] or None)
+    return age >= older_than
+
+
+@lru_cache(maxsize=8)
+def _start_time(pid: int) -> str | None:
+    """Remember `start_time`; by number, as a forked process is another one."""
+    return start_time(pid)
+
+
+def _clean_once(folder: Path, older_than: float = STALE_SECONDS) -> None:
+    """Remove stale temporary files when this process first writes to a folder."""
+    if folder not in _cleaned_folders:
+        _cleaned_folders.add(folder)
+        remove_stale_temporaries(folder, older_than)
 
 
 def _rename_to_new(temporary: Path, path: Path) -> None:

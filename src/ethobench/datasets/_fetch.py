@@ -6,7 +6,6 @@ import fnmatch
 import json
 import os
 import shutil
-import tempfile
 import urllib.error
 import urllib.request
 import zipfile
@@ -16,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ValidationError
 
 from ethobench.core.errors import EthobenchError, MissingDataError
+from ethobench.core.files import temporary_folder
 
 TIMEOUT = 60
 MAX_RATIO = 500
@@ -94,8 +94,8 @@ def fetch_from_record(api: str, pattern: str, target: Path, accept: Callable[[st
         if chosen is None:
             raise MissingDataError(f"{api} lists no file {pattern}; put its content into {target} by hand")
         target.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetch-") as scratch:
-            archive = download(chosen, Path(scratch), pinned)
+        with temporary_folder(target.parent) as scratch:
+            archive = download(chosen, scratch, pinned)
             unpack(archive, target, accept)
     except (OSError, ValueError, ValidationError) as error:
         reason = getattr(error, "reason", None) or error

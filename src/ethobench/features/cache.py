@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -20,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ethobench.core import Signals
+from ethobench.core.files import write_bytes
 from ethobench.core.recording import Data
 
 MOST_BYTES = 4 << 30
@@ -94,14 +94,6 @@ def _digest(data: Data, settings: Any) -> str:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file that appears whole; none where the cache is full or the disk is."""
-    if sum(entry.stat().st_size for entry in os.scandir(path.parent)) + len(content) > MOST_BYTES:
-        return
-    with suppress(OSError):
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(name).replace(path)
-        finally:
-            with suppress(FileNotFoundError):
-                Path(name).unlink()
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        if sum(entry.stat().st_size for entry in entries) + len(content) <= MOST_BYTES:
+            write_bytes(path, content, overwrite=True, durable=False)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,6 +14,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Dataset, Recording, Signals
 from ethobench.core.errors import EthobenchError
+from ethobench.core.files import atomic_folder
 from ethobench.core.folds import deal_folds
 from ethobench.features.channels import axis_triples
 from ethobench.features.filters import is_accelerometer
@@ -229,12 +227,6 @@ def _check(out: Path, config: str, tasks: Sequence[str]) -> None:
 
 def write_encoder(out: Path, weights: Mapping[str, Tensor], card: Mapping[str, Any]) -> None:
     """Save what was learnt, and a card that tells what it is, as a folder that appears whole or not at all."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-    try:
+    with atomic_folder(out) as temporary:
         write_tensors(temporary / TENSORS, weights, {})
         (temporary / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
-        os.chmod(temporary, 0o755)  # noqa: PTH101, S103 - mkdtemp's own mode would hide it from colleagues
-        temporary.replace(out)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

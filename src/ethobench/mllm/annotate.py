@@ -12,6 +12,7 @@ from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.formats._cache import cache_folder, content_hash
 from ethobench.mllm._ledger import Ledger
 from ethobench.mllm.ask import Asked
+from ethobench.mllm.cache import CHECKSUM, answer_checksum
 from ethobench.mllm.cost import Prices
 from ethobench.mllm.examples import Example
 from ethobench.mllm.outcome import FAILED, PARTIAL, REPAIRED, WELL_FORMED, Outcome
@@ -190,7 +191,8 @@ def kept_answers(assignment: Assignment, asked: Sequence[Asked]) -> str:
     for request in assignment.requests:
         one = by_key[request.key]
         reply = None if one.reply is None else {**vars(one.reply), "raw": {}}
-        rows.append({"key": request.key, "window": list(request.window), "reply": reply, "error": one.error})
+        row = {"key": request.key, "window": list(request.window), "reply": reply, "error": one.error}
+        rows.append({**row, CHECKSUM: answer_checksum(row)})
     return json.dumps({"ethobench": "answers", "recording": assignment.recording, "answers": rows}, indent=1)
 
 

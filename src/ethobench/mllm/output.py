@@ -13,14 +13,16 @@ from typing import Any
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.file_names import shorten
 from ethobench.formats import formats, write_recordings
 from ethobench.formats._verbs import appearing
 from ethobench.mllm.annotate import Assignment, kept_answers
 from ethobench.mllm.ask import Asked
-from ethobench.mllm.cache import write_json
+from ethobench.mllm.cache import verify_answers, write_json
 from ethobench.mllm.outcome import FAILED, Outcome
 
 ANSWERS, TABLE = "answers", "outcomes.csv"
+MAX_STEM = 220  # bytes; file systems hold 255 with the suffix
 COLUMNS = ("recording", "state", "repairs", "reasons", "questions", "cached", "input_tokens", "output_tokens", "dollars")
 
 
@@ -43,7 +45,10 @@ class OutFolder:
 
     def place(self, recording: str) -> Path:
         """Return where a recording's annotation lies or would lie."""
-        return self.root / f"{recording}{self.format.suffixes[0]}"
+        return self.root / f"{_stem(recording)}{self.format.suffixes[0]}"
+
+    def _answers(self, recording: str) -> Path:
+        return self.root / ANSWERS / f"{_stem(recording)}.json"
 
     def is_done(self, assignment: Assignment) -> bool:
         """Whether the answers to just these questions are here already, all of them.
@@ -65,7 +70,7 @@ class OutFolder:
     def write(self, assignment: Assignment, asked: Sequence[Asked], annotation: Annotation, outcome: Outcome) -> list[Note]:
         """Write raw answers, then the annotation if there is one; return what its format cannot hold."""
         kept = json.loads(kept_answers(assignment, asked))
-        place = self.root / ANSWERS / f"{assignment.recording}.json"
+        place = self._answers(assignment.recording)
         write_json(place, {**kept, "outcome": asdict(outcome)})
         if outcome.state == FAILED:
             return []
@@ -81,22 +86,31 @@ class OutFolder:
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(COLUMNS)
         for file in sorted((self.root / ANSWERS).glob("*.json")):
-            outcome = (self._kept(file.stem) or {}).get("outcome") or {}
+            outcome = (_read_answers(file) or {}).get("outcome") or {}
             writer.writerow([_cell(outcome.get(name)) for name in COLUMNS])
         with appearing(self.root / TABLE) as temporary:
             temporary.write_text(lines.getvalue(), encoding="utf-8", newline="\n")
         return self.root / TABLE
 
     def _kept(self, recording: str) -> dict[str, Any] | None:
-        path = self.root / ANSWERS / f"{recording}.json"
-        if not path.exists():
-            return None
-        try:
-            kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            _ = [(row["key"], row["reply"]) for row in kept["answers"]]
-        except (ValueError, KeyError, TypeError):
-            raise FormatError(path, "these are no answers that this command kept; move them away or choose another --out") from None
-        return kept
+        return _read_answers(self._answers(recording))
+
+
+def _stem(recording: str) -> str:
+    """Name the files of a recording: by the recording, unless that is too long with the suffixes of our formats."""
+    return shorten(recording, MAX_STEM)
+
+
+def _read_answers(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        _ = [(row["key"], row["reply"]) for row in kept["answers"]]
+    except (ValueError, KeyError, TypeError):
+        raise FormatError(path, "these are no answers that this command kept; move them away or choose another --out") from None
+    verify_answers(path, kept["answers"])
+    return kept
 
 
 def _digest(path: Path) -> str:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +19,7 @@ from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Predi
 from ethobench.core import intervals as iv
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.files import atomic_folder
 from ethobench.core.folders import check_folder
 from ethobench.core.lengths import fit_length
 from ethobench.core.occurrence import Occurrence
@@ -375,9 +373,7 @@ class Model:
             raise EthobenchError(f"{path} exists and is left alone; choose another name")
         if self.ethogram is None:
             raise EthobenchError(f"{self!r} has not learnt anything yet")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-        try:
+        with atomic_folder(path) as temporary:
             self._save(temporary)
             if self.training is not None:
                 self.training.write(temporary)
@@ -386,10 +382,6 @@ class Model:
             card = {**self._card(), "digest": digest_files(temporary), "files": hash_files(temporary)}
             (temporary / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
             (temporary / WORDS).write_text(in_words(card), encoding="utf-8")
-            os.chmod(temporary, 0o755)  # noqa: PTH101, S103 - mkdtemp's own mode would hide it from colleagues
-            temporary.replace(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def _check(self, recording: Recording) -> None:
         """Refuse a recording that differs from what the model learnt from."""

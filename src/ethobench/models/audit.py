@@ -10,8 +10,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 
 from ethobench.core import Dataset, Recording
 from ethobench.core.errors import FormatError, NotFoundError
+from ethobench.core.files import write_text
 from ethobench.core.folders import check_folder
 from ethobench.metrics import Scores
 from ethobench.models._card import CARD
@@ -97,11 +96,7 @@ def write_log(folder: Path, predictions: Iterable[LoggedPrediction]) -> None:
     if not entries:
         return
     content = {"format_version": LOG_VERSION, "predictions": [dataclasses.asdict(entry) for entry in entries.values()]}
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(content, file, ensure_ascii=False, indent=1)
-    Path(temporary).chmod(0o644)  # the mode of mkstemp hides it from colleagues
-    Path(temporary).replace(folder / LOG)
+    write_text(folder / LOG, json.dumps(content, ensure_ascii=False, indent=1), overwrite=True)
 
 
 def read_log(path: Path) -> list[LoggedPrediction]:

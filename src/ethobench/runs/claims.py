@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from ethobench.core.errors import EthobenchError
-from ethobench.core.files import TEMPORARY_PREFIX
+from ethobench.core.files import temporary_name
+from ethobench.core.processes import LockError, is_alive, machine_name, start_time, system_lock
 
 LEASE = 60.0
 _seen: dict[str, tuple[int, float]] = {}
@@ -80,21 +80,35 @@ class Claims:
             raise StoreError(f"{self.folder.parent}: the store cannot be written ({error.strerror})") from None
 
     def _take_over(self, path: Path, run: str) -> int | None:
-        """Take the claim of a dead owner; a lock of its own makes sure that only one process does."""
-        lock = path.with_name(f"{path.name}.lock")
-        if not _create(lock, _myself(run, 0)):
-            if not self._is_alive(lock):
-                lock.unlink(missing_ok=True)
-            return None
-        try:
-            if not path.exists() or self._is_alive(path):
+        """Take the claim of a dead owner; a lock makes sure that only one process does."""
+        with self._take_over_lock(path) as is_mine:
+            if not is_mine or not path.exists() or self._is_alive(path):
                 return None
             dead = _owner(path)
             deaths = dead.deaths + 1 if run and dead.run == run else 0
-            new = path.with_name(f"{path.name}.{os.getpid()}.new.lock")
+            new = path.with_name(temporary_name())
             new.write_text(json.dumps(asdict(_myself(run, deaths))), encoding="utf-8")
             new.replace(path)
             return deaths
+
+    @contextmanager
+    def _take_over_lock(self, path: Path) -> Iterator[bool]:
+        """Lock a claim for the time of a take-over; tells whether that succeeded.
+
+        The system's lock is free again when its process dies, at whatever moment. Where there is none, the lock is a file, and one that
+        a dead process left must be removed first.
+        """
+        with suppress(LockError), system_lock(path.with_name(f"{path.name}.takeover")):
+            yield True
+            return
+        lock = path.with_name(f"{path.name}.lock")
+        if not _create(lock, _myself("", 0)):
+            if not self._is_alive(lock):
+                lock.unlink(missing_ok=True)
+            yield False
+            return
+        try:
+            yield True
         finally:
             lock.unlink(missing_ok=True)
 
@@ -117,8 +131,8 @@ class Claims:
     def _is_alive(self, path: Path) -> bool:
         """Whether a claim's owner lives."""
         owner = _owner(path)
-        if owner.host == _machine():
-            return _started(owner.pid) == owner.started if owner.started is not None else _is_running(owner.pid)
+        if owner.host == machine_name():
+            return is_alive(owner.pid, owner.started)
         try:
             changed = path.stat().st_mtime_ns
         except FileNotFoundError:
@@ -136,7 +150,7 @@ def _create(path: Path, owner: Owner) -> bool:
     if path.exists():
         return False
     content = json.dumps(asdict(owner))
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}")
+    temporary = path.with_name(temporary_name())
     temporary.write_text(content, encoding="utf-8")
     try:
         path.hardlink_to(temporary)
@@ -167,35 +181,4 @@ def _owner(path: Path) -> Owner:
 
 
 def _myself(run: str, deaths: int) -> Owner:
-    return Owner(_machine(), os.getpid(), _started(os.getpid()), run, deaths)
-
-
-@lru_cache(maxsize=1)
-def _machine() -> str:
-    """Name this machine, this boot of it, and this container: within it process numbers are unique."""
-    parts = [socket.gethostname()]
-    try:
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
-        parts.append(str(Path("/proc/self/ns/pid").readlink()))
-    except OSError:  # systems without /proc
-        pass
-    return " ".join(parts)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _started(pid: int) -> str | None:
-    """Return when a process began; None if it is dead (also if nobody has noticed yet), or where the system does not tell."""
-    try:
-        state, *rest = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        return None if state in "ZX" else rest[18]
-    except (OSError, ValueError, IndexError):
-        return None
+    return Owner(machine_name(), os.getpid(), start_time(os.getpid()), run, deaths)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ethobench.core import Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.files import write_text
 from ethobench.core.progress import listening, part_of_progress, report
 from ethobench.features.cache import feature_cache
 from ethobench.runs.claims import LEASE, StoreError
@@ -99,6 +100,9 @@ def perform(plain: Mapping[str, Any], root: str, how: How | None = None) -> tupl
     deaths = store.claims.take(job.key, how.run)
     if deaths is None:
         return BUSY, ""
+    if store.has(job.key):  # another process finished it, and released its claim, just before this one took it
+        store.claims.release(job.key)
+        return DONE, ""
     stop = threading.Event()
     keeper = threading.Thread(target=_keep_lease, args=(store, job.key, stop), daemon=True)
     keeper.start()
@@ -144,9 +148,7 @@ class ProgressFile:
             return
         self._written = now
         with suppress(OSError):  # a full disk must not end a training
-            temporary = self.path.with_suffix(f".{os.getpid()}")
-            temporary.write_text(json.dumps({"stage": stage, "fraction": fraction}), encoding="utf-8")
-            temporary.replace(self.path)
+            write_text(self.path, json.dumps({"stage": stage, "fraction": fraction}), overwrite=True, durable=False)
 
 
 def _work(job: Job, store: Store, how: How) -> None:

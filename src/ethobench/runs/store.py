@@ -12,19 +12,25 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import from_json
 
-from ethobench.core.files import STALE_SECONDS, remove_stale_temporaries, sha256_of, sync_folder, sync_tree, write_text
+from ethobench.core.files import (
+    remove_stale_temporaries,
+    sha256_of,
+    sync_folder,
+    sync_tree,
+    temporary_folder,
+    temporary_name,
+    write_text,
+)
 from ethobench.runs.claims import Claims, StoreError
 from ethobench.runs.plan import Job, Result
+from ethobench.runs.workers import CERTIFICATE_SECONDS, CERTIFICATES
 
 LAYOUT = 2
 MANIFEST = "manifest.json"
@@ -72,9 +78,9 @@ class Store:
     def check_writable(self) -> None:
         """Refuse a store that can only be read."""
         try:
-            handle, name = tempfile.mkstemp(dir=self.root / "tmp")
-            os.close(handle)
-            Path(name).unlink()
+            probe = self.root / "tmp" / temporary_name()
+            probe.touch(exist_ok=False)
+            probe.unlink()
         except OSError as error:
             raise StoreError(f"{self.root}: the store cannot be written ({error.strerror})") from None
 
@@ -111,42 +117,38 @@ class Store:
 
     def finish(self, job: Job, fill: Callable[[Path], None]) -> bool:
         """Let `fill` write a job's files into a folder, which then appears at once; False if somebody else was faster."""
-        temporary = Path(tempfile.mkdtemp(dir=self.root / "tmp", prefix=f"{job.key}."))
         try:
-            (temporary / "job.json").write_text(json.dumps(job.to_dict(), indent=1, sort_keys=True), encoding="utf-8")
-            fill(temporary)
-            (temporary / MANIFEST).write_text(json.dumps({"files": _describe_files(temporary)}, indent=1), encoding="utf-8")
-            sync_tree(temporary)
-            target = self.folder(job.key)
-            target.parent.mkdir(exist_ok=True)
-            if target.exists():
-                return False
-            temporary.chmod(0o755)
-            temporary.replace(target)
-            sync_folder(target.parent)
+            with temporary_folder(self.root / "tmp") as temporary:
+                (temporary / "job.json").write_text(json.dumps(job.to_dict(), indent=1, sort_keys=True), encoding="utf-8")
+                fill(temporary)
+                (temporary / MANIFEST).write_text(json.dumps({"files": _describe_files(temporary)}, indent=1), encoding="utf-8")
+                sync_tree(temporary)
+                target = self.folder(job.key)
+                target.parent.mkdir(exist_ok=True)
+                if target.exists():
+                    return False
+                temporary.replace(target)
+                sync_folder(target.parent)
             (self.root / "failed" / f"{job.key}.json").unlink(missing_ok=True)
         except OSError as error:
             if self.has(job.key):
                 return False
             raise StoreError(f"{self.root}: job {job.key} could not be stored ({error.strerror})") from error
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
         return True
 
     def remove_leftovers(self) -> None:
-        """Remove what killed workers left in ``tmp``: entries of jobs that nobody works on, unchanged for a day."""
-        remove_stale_temporaries(self.root / "claims")
+        """Remove what killed processes left: temporary files, certificates of clusters, and traces of jobs that nobody works on."""
+        for name in ("", "tmp", "claims", "failed", "checkpoints"):
+            remove_stale_temporaries(self.root / name)
+        remove_stale_temporaries(self.root / CERTIFICATES, CERTIFICATE_SECONDS)
+        for path in (self.root / "claims").iterdir():
+            if _KEY.fullmatch(path.name) and self.has(path.name) and self.claims.take(path.name) is not None:
+                self.claims.release(path.name)
+        progress_files = [*(self.root / "tmp").glob("*.progress")]
         living = {*self.claims.living()}
-        for path in (self.root / "tmp").iterdir():
-            if not _KEY.match(path.name) or path.name[:24] in living:
-                continue
-            with suppress(OSError):  # another run may be faster
-                if time.time() - path.lstat().st_mtime < STALE_SECONDS:
-                    continue
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink()
+        for path in progress_files:
+            if _KEY.fullmatch(path.stem) and path.stem not in living:
+                path.unlink(missing_ok=True)
 
     def fail(self, job: Job, error: str, log: str = "") -> None:
         """Keep why a job failed."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
-import shutil
 import signal
 import threading
 import time
@@ -19,8 +17,14 @@ from typing import Any
 
 from ethobench.core.cores import usable_cores
 from ethobench.core.errors import EthobenchError
+from ethobench.core.files import temporary_folder
 
 CLUSTERS = ("local", "slurm", "pbs", "sge")
+CERTIFICATES = "certificates"
+"""Folder in a store for the certificates of clusters that run."""
+CERTIFICATE_SECONDS = 60 * 24 * 3600.0
+"""Age beyond which the cluster of a run on another machine is not running any more."""
+
 UNWATCHED = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
@@ -171,17 +175,14 @@ def cluster_security(folder: Path | None = None) -> Iterator[Any]:
     if folder is None:
         yield security
         return
-    private = folder.resolve() / secrets.token_hex(8)
-    if shlex.quote(str(private)) != str(private):
+    folder = folder.resolve()
+    if shlex.quote(str(folder)) != str(folder):
         raise EthobenchError(f"{folder.parent}: batch scripts cannot hold blanks or special characters; choose another path for the store")
-    try:
-        private.mkdir(parents=True, mode=0o700)
+    with temporary_folder(folder, mode=0o700, stale_after=CERTIFICATE_SECONDS) as private:
         contents = {"cert": security.tls_worker_cert, "key": security.tls_worker_key}
         files = {name: _write_private(private / f"{name}.pem", content) for name, content in contents.items()}
         roles = {f"tls_{role}_{name}": file for role in ("client", "scheduler", "worker") for name, file in files.items()}
         yield security_class(require_encryption=True, tls_ca_file=files["cert"], **roles)
-    finally:
-        shutil.rmtree(private, ignore_errors=True)
 
 
 def _write_private(path: Path, content: str) -> str:

@@ -1,7 +1,7 @@
 // Changing labels. Every change goes to the server, which saves it before it answers, so what is seen is what is on the disk.
 
 import { say } from "./dom.js";
-import { change } from "./server.js";
+import { ask, change } from "./server.js";
 import { state } from "./state.js";
 import { watching } from "./watching.js";
 
@@ -114,7 +114,7 @@ function likeness({ behavior, subject, target }, start, stop) {
 export function undo(again = false) {
   if (!ready()) return;
   if (state.running && !again) return state.set({ running: null });
-  post(again ? "redo" : "undo", () => ({}));
+  post(again ? "redo" : "undo", (track) => ({ revision: track.revision }));
 }
 
 function ready() {
@@ -161,8 +161,16 @@ function post(what, body) {
     } catch (error) {
       document.getElementById("saved").textContent = "not saved";
       say(error.message, true);
+      if (error.status === 409) await refresh(place, name).catch(() => {}); // the message above says what is wrong
     }
   });
+}
+
+/** Show a correction as the server has it; another window may have changed it. */
+async function refresh(place, name) {
+  const { tracks, disagreement } = await ask(`recordings/${place}`);
+  const track = tracks.find((t) => t.name === name);
+  if (track && state.recording.place === place) state.updateTrack(track, disagreement);
 }
 
 function tellSaved() {

@@ -2,7 +2,12 @@
 
 const ROOT = new URL("../api/", import.meta.url);
 
-export class ServerError extends Error {}
+export class ServerError extends Error {
+  constructor(message, status = 0) {
+    super(message);
+    this.status = status;
+  }
+}
 
 /** Ask for JSON; an error that the server explains is thrown with its words. */
 export async function ask(path, query = {}) {
@@ -51,7 +56,7 @@ async function request(path, query, options = {}) {
   }
   if (!response.ok) {
     const told = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
-    throw new ServerError(told.error);
+    throw new ServerError(told.error, response.status);
   }
   return response;
 }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ethobench.core.errors import FormatError
+from ethobench.core.errors import FormatError, ReadWarning
+from ethobench.mllm.cache import verify_answers
 from ethobench.mllm.providers import _gemini_wire, _openai_wire
 from ethobench.mllm.providers._base import Provider, ProviderError, register_provider
 from ethobench.mllm.request import Reply, Request
@@ -55,10 +58,27 @@ class Replay(Provider):
             files = sorted(p for p in place.iterdir() if p.suffix in (".json", ".txt") and p.is_file())
             if not files:
                 raise ProviderError(f"replay: {place} holds no answers (.json or .txt)")
-            return {file.stem: _of_file(file) for file in files}
+            contents = {file.stem: _of_file(file) for file in files}
+            unverified = sum(not content.is_verified for content in contents.values())
+            if unverified:
+                message = (
+                    f"{place}: {unverified} files of answers were kept by an earlier version, without checksums, and cannot be verified"
+                )
+                warnings.warn(message, ReadWarning, stacklevel=2)
+            named = {content.recording: content.windows for content in contents.values()}  # the names of files may be shortened
+            return {**named, **{stem: content.windows for stem, content in contents.items()}}
         if not place.is_file():
             raise FormatError(place, "there is no such file or folder of answers")
         return _of_lines(place)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What a file holds: the answers about one recording; not verified if ``annotate`` kept them without checksums."""
+
+    recording: str
+    windows: Windows
+    is_verified: bool = True
 
 
 def _text_of(path: Path) -> str:
@@ -67,17 +87,20 @@ def _text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-def _of_file(path: Path) -> Windows:
+def _of_file(path: Path) -> _Answers:
     """Return the answers in a file: what ``annotate`` kept, with a window each, or else the text itself."""
     text = _text_of(path)
     try:
         kept = json.loads(text)
-        windows = kept["answers"] if kept["ethobench"] == "answers" else None
-        if windows is not None:
-            return {tuple(round(float(edge), 3) for edge in w["window"]): Reply(**w["reply"]) for w in windows if w["reply"]}  # type: ignore[misc]
+        if kept["ethobench"] != "answers":
+            return _Answers(path.stem, {None: Reply(text)})
+        rows = kept["answers"]
+        windows = ((tuple(round(float(edge), 3) for edge in row["window"]), row["reply"]) for row in rows)
+        answers: Windows = {window: Reply(**reply) for window, reply in windows if reply}  # type: ignore[misc]
+        recording = str(kept["recording"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
-    return {None: Reply(text)}
+        return _Answers(path.stem, {None: Reply(text)})
+    return _Answers(recording, answers, verify_answers(path, rows))
 
 
 def _of_lines(path: Path) -> dict[str, Windows]:

@@ -1,0 +1,35 @@
+"""Names of files that are made from names in the data."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ethobench.core.file_names import MAX_BYTES, file_stem, file_stems, fold, shorten
+
+
+def test_names_are_different_and_harmless():
+    names = ["a/b", "a b", "..", "A_b", "ok-1.2", "caf\u00e9", "cafe\u0301"]
+    stems = file_stems(names)
+    assert stems[:5] == ["a_b", "a_b_2", "recording", "A_b_3", "ok-1.2"]
+    assert len({fold(stem) for stem in stems}) == len(names)
+    assert file_stem("...") == file_stem("") == "recording"
+
+
+@given(st.lists(st.text(max_size=20).map(lambda text: text * 30)))
+def test_any_names_become_different_names_of_files(names):
+    stems = file_stems(names)
+    assert len({fold(stem) for stem in stems}) == len(names)
+    for stem in stems:
+        assert len(stem.encode()) <= MAX_BYTES + 5
+        assert "/" not in stem
+        assert not stem.startswith(".")
+
+
+@pytest.mark.parametrize("character", ["a", "é", "鼠", "🐭"])
+def test_long_names_that_begin_alike_stay_different(character):
+    first, second = (shorten(character * 200 + end) for end in "12")
+    assert first != second
+    assert max(len(first.encode()), len(second.encode())) <= MAX_BYTES
+    assert first.startswith(character * (80 // len(character.encode())))
