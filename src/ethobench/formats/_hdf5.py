@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.formats._hdf5_checks import check_structure
 from ethobench.formats._sizes import check_size
 from ethobench.formats._text import Head
 
@@ -29,6 +30,7 @@ def open_file(path: Path) -> Iterator[h5py.File]:
         import h5py
     except ImportError:
         raise EthobenchError(f"{path} is an HDF5 file: reading it needs h5py (pip install ethobench[pose])") from None
+    check_structure(path)
     try:
         file = h5py.File(path, "r", locking=False)
     except OSError as error:
