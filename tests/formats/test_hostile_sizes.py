@@ -275,6 +275,11 @@ def backward_text() -> bytes:
     return damaged_sleap(2584 + 24, (1 << 64) - 16)
 
 
+@hostile("long_text.analysis.h5", "sleap", "byte 2568: the HDF5 file is damaged: a text of 2,147,483,652 bytes")
+def long_text() -> bytes:
+    return damaged_sleap(2568, 2584 << 32 | 0x80000004)
+
+
 @hostile("driver.analysis.h5", "sleap", "byte 0: the HDF5 file is damaged: its superblock names a storage driver")
 def storage_driver() -> bytes:
     return damaged_sleap(48, 2272)  # there, a number of the dataset says that 1 GB of information follow
