@@ -6,6 +6,7 @@ import json
 import mmap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def parse_npy(path: Path) -> dict[str, NDArray[Any]]:
             version = np.lib.format.read_magic(file)
             header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = header(file)
-        except ValueError as error:
+        except (ValueError, TokenError) as error:
             raise FormatError(path, f"the NPY header is damaged ({error})") from None
         if not dtype.hasobject or shape != ():
             raise FormatError(path, f"an array of shape {shape} and type {dtype}, where CalMS21's NPY form holds one dictionary")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ethobench.core.errors import FormatError
 from ethobench.formats._sizes import check_rows, check_size
 
 if TYPE_CHECKING:
@@ -43,7 +44,18 @@ def read_parquet(path: Path) -> pa.Table:
         return pa.Table.from_batches(batches, None if batches else file.schema_arrow).replace_schema_metadata(schema.metadata)
 
 
-def plain_values(column: pa.ChunkedArray) -> list[Any]:
+def plain_columns(path: Path, table: pa.Table) -> dict[str, list[Any]]:
+    """Return the columns of a table as Python values."""
+    columns = {}
+    for name in table.column_names:
+        try:
+            columns[name] = _plain_values(table.column(name))
+        except UnicodeDecodeError as error:
+            raise FormatError(path, f"its text is damaged: {error.object[:50]!r} is not UTF-8", f"column {name}") from None
+    return columns
+
+
+def _plain_values(column: pa.ChunkedArray) -> list[Any]:
     """Return a column as Python values; equal texts of a chunk are one object."""
     import pyarrow as pa
 
