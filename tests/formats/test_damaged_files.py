@@ -84,7 +84,7 @@ def test_the_reason_is_in_the_message(tmp_path: Path) -> None:
         detect(path)
     parquet = tmp_path / "bouts.parquet"
     parquet.write_bytes(b"PAR1" + b"\0" * 100 + b"PAR1")
-    with pytest.raises(FormatError, match=r"no format recognises .* may be damaged: OSError: .*thrift"):
+    with pytest.raises(FormatError, match=r"no format recognises .* may be damaged: Couldn't .*thrift"):
         detect(parquet)
 
 
@@ -98,5 +98,5 @@ def test_any_exception_of_a_sniffer_means_that_it_does_not_recognise_the_file(tm
     monkeypatch.setattr(type(formats["nwb"]), "sniff", fails)
     assert detect(path).name == "tidy"
     path.write_text("nothing\n", encoding="utf-8")
-    with pytest.raises(FormatError, match="RecursionError: too deep"):
+    with pytest.raises(FormatError, match="may be damaged: it is nested too deeply"):
         detect(path)

@@ -63,6 +63,10 @@ def unclosed_header() -> bytes:
     return b"\x93NUMPY\x01\x00\x10\x00{'descr': ('|O'\n" + b"\x80\x04}."
 
 
+def endless_header() -> bytes:
+    return b"\x93NUMPY\x02\x00\x00\xff\xff\xff{'descr': '|O'"
+
+
 def hdf5(fill: Callable[[h5py.File], Any]) -> bytes:
     file = io.BytesIO()
     with h5py.File(file, "w") as h5:
@@ -93,11 +97,20 @@ DAMAGED = [
     (bouts_without_columns, "tidy_parquet", "no column start and no stop; there are: recording, behavior"),
     (bouts_with_damaged_text, "tidy_parquet", r"column recording: its text is damaged: b'\xff' is not UTF-8"),
     (unclosed_header, "calms21", "the NPY header is damaged"),
+    (endless_header, "calms21", "the NPY header is damaged (it claims 4,294,967,040 bytes)"),
+    (endless_header, "labels_npy", "the NPY header is damaged (it claims 4,294,967,040 bytes)"),
     (name_of_other_encoding, "jabs", "no group 'poseest'; there are: \ufffdx"),
     (name_of_other_encoding, "deeplabcut", "no table of poses in this H5 file, which holds: \ufffdx"),
     (points_of_unknown_type, "jabs", "the HDF5 file is damaged (No NumPy equivalent for TypeTimeID exists)"),
 ]
-SUFFIXES = {"tidy_parquet": ".parquet", "calms21": ".npy", "jabs": ".h5", "deeplabcut": ".h5", "bebe_predictions": ".bebe.csv"}
+SUFFIXES = {
+    "tidy_parquet": ".parquet",
+    "calms21": ".npy",
+    "labels_npy": ".npy",
+    "jabs": ".h5",
+    "deeplabcut": ".h5",
+    "bebe_predictions": ".bebe.csv",
+}
 
 
 @pytest.mark.parametrize(("build", "name", "message"), DAMAGED, ids=lambda value: getattr(value, "__name__", None))

@@ -35,6 +35,8 @@ def explain_exception(error: BaseException) -> str:
         key = error.args[0]
         is_sentence = isinstance(key, str) and " " in key  # h5py and others give their whole message as the key
         return " ".join(key.split())[:LONGEST] if is_sentence else f"it has no entry {key!r}"[:LONGEST]
+    if isinstance(error, OSError) and text:  # Arrow raises it for damaged files, with a sentence
+        return text
     for kind, reason in REASONS:
         if isinstance(error, kind):
             return reason
