@@ -110,6 +110,12 @@ def test_damage_is_named(folder, break_it, message):
         load_dataset(folder)
 
 
+def test_a_clip_id_that_no_file_can_have_is_refused(folder):
+    (folder / "dataset_metadata.yaml").write_text(METADATA.replace("one", "a" * 300), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"dataset_metadata.yaml, clip_ids: the clip id 'aaa.*too long"):
+        read_quietly(folder, "bebe")
+
+
 def test_predictions_there_and_back(tmp_path):
     truth = Annotation.from_frames([0, 0, 1, 1, -1, 1], ["rest", "run"], 25, unobserved=-1)
     path = tmp_path / "predictions" / "one.csv"

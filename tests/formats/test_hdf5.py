@@ -72,6 +72,37 @@ def test_text_is_no_number_and_a_group_no_dataset(path: Path) -> None:
         _hdf5.array(path, file, "group/inner/numbers", 2)
 
 
+HEAPS = {
+    "one text": ["a"],
+    "full": ["abc"] * 170,
+    "8 bytes left": [*["abc"] * 168, "a" * 20],
+    "two heaps": ["abc"] * 171,
+    "long": ["a" * 9000] * 3,
+}
+
+
+@pytest.mark.parametrize("size_width", [4, 8])
+@pytest.mark.parametrize("words", HEAPS.values(), ids=HEAPS)
+def test_heaps_of_texts_are_read_at_any_fill(words: list[str], size_width: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    plist = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    plist.set_sizes(size_width, size_width)
+    with h5py.File(h5py.h5f.create(str(path).encode(), fcpl=plist)) as file:
+        file["words"] = words
+    with h5py.File(path, "a") as file:
+        del file["words"]
+        file["others"], file["words"] = ["a"], words
+    with _hdf5.open_file(path) as file:
+        assert _hdf5.texts(path, file, "words") == words
+
+
+def test_the_signature_of_a_heap_in_numbers_is_no_heap(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["numbers"] = np.frombuffer(b"GCOLUMNS" * 4 + b"GCOL", dtype=np.uint8)
+    with _hdf5.open_file(tmp_path / "x.h5") as file:
+        assert len(_hdf5.array(tmp_path / "x.h5", file, "numbers")) == 36
+
+
 def test_names_for_sniffing(path: Path, tmp_path: Path) -> None:
     assert {"group", "soft", "outside"} <= _hdf5.top_names(Head(path))
     broken = tmp_path / "broken.h5"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fuzz.corpus import make_corpus
 from tests.fuzz.worker import MEMORY_LIMIT, TIME_LIMIT, Worker
 
 pytest.importorskip("resource", reason="limits of a process need a POSIX system")
@@ -256,6 +257,32 @@ def equal_rows_of_mabe() -> bytes:
 @hostile("equal_samples.parquet", "signals_csv", "claims")
 def equal_samples() -> bytes:
     return parquet({"time": np.zeros(1_000_000), "x": np.ones(1_000_000)})
+
+
+def damaged_sleap(position: int, value: int) -> bytes:
+    """Return a SLEAP analysis file with another number at a position; its heap of texts begins at 2584."""
+    content = next(seed.files["seed.analysis.h5"] for seed in make_corpus(["sleap"]) if "seed.analysis.h5" in seed.files)
+    return content[:position] + struct.pack("<Q", value) + content[position + 8 :]
+
+
+@hostile("misplaced_text.analysis.h5", "sleap", "byte 2584: the HDF5 file is damaged: the sizes of its stored texts")
+def misplaced_text() -> bytes:
+    return damaged_sleap(2584 + 48, 16)  # the next object begins in zeros
+
+
+@hostile("backward_text.analysis.h5", "sleap", "byte 2584: the HDF5 file is damaged: the sizes of its stored texts")
+def backward_text() -> bytes:
+    return damaged_sleap(2584 + 24, (1 << 64) - 16)
+
+
+@hostile("long_text.analysis.h5", "sleap", "byte 2568: the HDF5 file is damaged: a text of 2,147,483,652 bytes")
+def long_text() -> bytes:
+    return damaged_sleap(2568, 2584 << 32 | 0x80000004)
+
+
+@hostile("driver.analysis.h5", "sleap", "byte 0: the HDF5 file is damaged: its superblock names a storage driver")
+def storage_driver() -> bytes:
+    return damaged_sleap(48, 2272)  # there, a number of the dataset says that 1 GB of information follow
 
 
 @hostile("duplicate_key.boris", "boris", "twice")

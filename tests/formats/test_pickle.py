@@ -124,7 +124,7 @@ def test_damaged_pickles_get_one_clear_line(code: bytes) -> None:
 
 def test_an_array_cannot_claim_more_than_its_bytes() -> None:
     claim = pickle.dumps(np.arange(3, dtype="i1"), protocol=2).replace(b"K\x03\x85", b"K\x7f\x85")
-    with pytest.raises(FormatError, match="cannot reshape"):
+    with pytest.raises(FormatError, match="damaged or cut off"):
         load_plain(HERE, claim)
 
 

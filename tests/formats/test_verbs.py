@@ -53,7 +53,7 @@ def test_an_unexpected_failure_of_a_writer_becomes_one_line_and_no_file(tmp_path
         raise ValueError("first\n  second")
 
     monkeypatch.setattr(type(formats["tidy"]), "write", broken)
-    with pytest.raises(EthobenchError, match=r"r\.csv: could not be written as .* \(ValueError: first second\)$") as caught:
+    with pytest.raises(EthobenchError, match=r"r\.csv: could not be written as .* \(first second\); please report this$") as caught:
         write_recordings([recording()], tmp_path / "r.csv", "tidy")
     assert isinstance(caught.value.__cause__, ValueError)
     assert list(tmp_path.iterdir()) == []

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.formats import formats
-from tests.fuzz.corpus import ANSWERS, MODELS, REQUEST_SEEDS, REQUESTS, Seed, make_corpus, request_of
+from tests.fuzz.corpus import ANSWERS, HEADERS, MODELS, REQUEST_SEEDS, REQUESTS, Seed, make_corpus, request_of
 from tests.fuzz.mutate import insert_token, mutate, replace_number
 from tests.fuzz.worker import Result, Worker
+from tests.models.damage import renew_digests
 
 IMPORTS = {
     MODELS: ("ethobench.models", "lightgbm", "sklearn.ensemble", "skops.io"),
@@ -69,6 +70,7 @@ class Fuzzer:
         self.kinds, self.seed, self.folder, self.save = kinds, seed, folder, save
         self.rows = {kind: Row() for kind in kinds}
         self.failures: Counter[str] = Counter()
+        self.generic: Counter[str] = Counter()
         self._seeds: dict[str, list[Seed]] = {}
         for each in make_corpus(kinds):
             self._seeds.setdefault(each.kind, []).append(each)
@@ -95,16 +97,21 @@ class Fuzzer:
             text = generator.choice(REQUEST_SEEDS).encode()
             for _ in range(generator.choice([0, 1, 1, 2, 3])):
                 text = generator.choice([replace_number, insert_token, insert_token, mutate_body])(text, generator)
-            task = {"task": "request", **request_of(text.decode("utf-8", "replace"))}
+            headers = generator.choice(HEADERS) if generator.random() < 0.2 else {}
+            task = {"task": "request", **request_of(text.decode("utf-8", "replace")), "headers": headers}
         else:
             original = generator.choice(self._seeds[kind])
             chosen = generator.choice(list(original.files))
             files = {**original.files, chosen: mutate(original.files[chosen], chosen, generator)}
             root = self.folder / f"m{number}"
             path = _write(files, root)
+            if kind == MODELS and generator.random() < 0.7:  # damage on purpose: what the digest does not show
+                renew_digests(root)
             task = {"task": "model", "path": str(root)} if kind == MODELS else {"task": "file", "path": str(path), "format": kind}
         result = worker.run(task)
         self.rows[kind].add(result)
+        if result.unexpected:
+            self.generic[f"{kind}: {result.cause}"] += 1
         if result.is_failure:
             self._keep(kind, number, task, files, result)
         if files:
@@ -189,6 +196,8 @@ def main(arguments: list[str] | None = None) -> int:
     sys.stdout.write(f"{fuzzer.table()}\n{time.monotonic() - start:.0f} s, seed {options.seed}\n")
     for failure, count in fuzzer.failures.most_common():
         sys.stdout.write(f"{count:6} x {failure}\n")
+    for refusal, count in fuzzer.generic.most_common():
+        sys.stdout.write(f"{count:6} x generic refusal: {refusal}\n")
     if fuzzer.failures:
         sys.stdout.write(f"reproducers: {options.save}\n")
     return 1 if fuzzer.failures else 0

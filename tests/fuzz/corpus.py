@@ -19,6 +19,7 @@ MODELS = "models"
 ANSWERS = "answers"
 REQUESTS = "requests"
 N_FRAMES = 40
+MODEL_PARAMS: dict[str, dict[str, int]] = {"chance": {}, "dt": {}, "rf": {"trees": 3}, "boost": {"rounds": 3}, "kmeans": {}, "hmm": {}}
 KEYPOINTS = ("nose", "left_ear", "right_ear", "neck", "left_hip", "right_hip", "tail_base")
 
 
@@ -167,7 +168,7 @@ def _calms21_npy() -> bytes:
 def _model_seeds() -> list[Seed]:
     data = eb.load_dataset("synthetic/tag", individuals=3, seconds=20, folds=3)
     seeds = []
-    for name, params in (("chance", {}), ("rf", {"trees": 3}), ("boost", {"rounds": 3})):
+    for name, params in MODEL_PARAMS.items():
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             path = Path(folder) / "model"
@@ -192,6 +193,10 @@ REQUEST_SEEDS = [
     "GET\n/api/recordings/0/tiles?lane=track:0&level=0&index=0\n",
     "GET\n/api/recordings/0/at?frame=3\n",
     "GET\n/api/recordings/0/next?frame=3&forward=1&border=anna\n",
+    "GET\n/api/recordings/0/next?frame=3&among=anna&among=zoe\n",
+    "GET\n/api/recordings/1/signals\n",
+    "GET\n/api/recordings/1/poses?start=0&stop=9\n",
+    "GET\n/api/recordings/1/video\n",
     "GET\n/api/recordings/0/uncertain\n",
     "GET\n/api/recordings/0/export?track=anna&format=tidy\n",
     "GET\n/static/viewer.js\n",
@@ -201,4 +206,17 @@ REQUEST_SEEDS = [
     "POST\n/api/recordings/0/watch\n" + json.dumps({"track": "zoe", "spans": [[0, 5]]}),
     "POST\n/api/recordings/0/undo\n" + json.dumps({"track": "zoe", "revision": 0}),
     "POST\n/api/recordings/0/redo\n" + json.dumps({"track": "zoe", "revision": 0}),
+]
+HEADERS = [
+    {"host": "example.org"},
+    {"host": ""},
+    {"origin": "http://127.0.0.1:1"},
+    {"origin": "https://example.org"},
+    {"origin": "null"},
+    {"sec-fetch-site": "cross-site"},
+    {"content-type": "text/plain"},
+    {"content-length": "-1"},
+    {"content-length": "99999999999999999999"},
+    {"range": "bytes=9-2,-1"},
+    {"x-ethobench-token": "\xff"},
 ]

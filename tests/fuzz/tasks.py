@@ -15,6 +15,7 @@ from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
 from ethobench.formats import detect, formats, read_quietly
 
 TOKEN = "fuzz"  # noqa: S105
+OURS = "http://127.0.0.1:1"
 
 
 def warm_up() -> None:
@@ -61,23 +62,44 @@ def file(path: str, format: str) -> str:
 
 
 def model(path: str) -> str:
-    """Load a model folder."""
+    """Load a model folder and predict with it."""
     from ethobench.models import load_model
 
-    return load_model(path).name
+    recording = _recording()
+    try:
+        model = load_model(path)
+    except EthobenchError as error:
+        if path not in str(error):
+            raise AssertionError(f"the message does not name the folder: {error}") from error
+        raise
+    prediction = model.predict(recording)
+    if len(prediction.probabilities) != recording.n_frames:
+        raise AssertionError(f"{len(prediction.probabilities)} probabilities for {recording.n_frames} frames")
+    return model.name
+
+
+@lru_cache(maxsize=1)
+def _recording() -> Any:
+    from ethobench import load_dataset
+
+    return load_dataset("synthetic/tag", individuals=3, seconds=20, folds=3).recordings[0]
 
 
 def answer(number: int) -> str:
-    """Parse a mutated answer of a multimodal model."""
+    """Parse a mutated answer of a multimodal model; one without an annotation must have a reason."""
     from tests.mllm.fuzz import check, mutated
 
-    return check(mutated(number)).reason
+    answer = check(mutated(number))
+    if answer.failed:
+        raise EthobenchError(answer.reason)
+    return f"{len(answer.annotation)} bouts"
 
 
-def request(method: str, address: str, body: str) -> str:
+def request(method: str, address: str, body: str, headers: dict[str, str] | None = None) -> str:
     """Send a request to the viewer; a status of 500 or above is a failure."""
     path, _, query = address.partition("?")
     content = body.encode("utf-8", "surrogatepass")
+    sent_headers = {"host": "127.0.0.1:1", "content-type": "application/json", "content-length": str(len(content)), **(headers or {})}
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -88,7 +110,7 @@ def request(method: str, address: str, body: str) -> str:
         "raw_path": quote(f"/{TOKEN}{path}", errors="surrogatepass").encode(),
         "query_string": query.encode("utf-8", "surrogatepass"),
         "root_path": "",
-        "headers": [(b"host", b"127.0.0.1:1"), (b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())],
+        "headers": [(name.encode(), value.encode("latin-1", "replace")) for name, value in sent_headers.items()],
         "client": ("127.0.0.1", 2),
         "server": ("127.0.0.1", 1),
     }
@@ -105,6 +127,9 @@ def request(method: str, address: str, body: str) -> str:
     status = next(message["status"] for message in sent if message["type"] == "http.response.start")
     if status >= 500:
         raise AssertionError(f"status {status}: {b''.join(m.get('body', b'') for m in sent)[:300]!r}")
+    foreign = sent_headers["host"] != "127.0.0.1:1" or sent_headers.get("origin", OURS) != OURS
+    if status < 400 and (foreign or sent_headers.get("sec-fetch-site", "none") not in ("none", "same-origin")):
+        raise AssertionError(f"status {status} for a request from elsewhere: {sent_headers}")
     if status >= 400:
         raise EthobenchError(f"status {status}")
     return str(status)
@@ -112,7 +137,7 @@ def request(method: str, address: str, body: str) -> str:
 
 @lru_cache(maxsize=1)
 def _viewer() -> Any:
-    """Return the viewer on a folder with one annotated recording."""
+    """Return the viewer on a folder with a tag recording, a pose recording and annotations of both."""
     import tempfile
 
     from ethobench import Annotation, write_annotation
@@ -120,10 +145,15 @@ def _viewer() -> Any:
     from ethobench.app.server import make_app
 
     root = Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
+    annotation = Annotation.from_frames([i // 10 % 2 for i in range(40)], ["a", "b"], 10)
     (root / "m1_tag.csv").write_text("time,AccX\n" + "".join(f"{i / 10},{i * 0.25}\n" for i in range(40)), encoding="utf-8")
-    write_annotation(Annotation.from_frames([i // 10 % 2 for i in range(40)], ["a", "b"], 10), root / "m1_anna.csv", "tidy")
+    header = "scorer,net,net,net\nbodyparts,nose,nose,nose\ncoords,x,y,likelihood\n"
+    (root / "m2_poses.csv").write_text(header + "".join(f"{i},{i},2.5,0.9\n" for i in range(40)), encoding="utf-8")
+    for name in ("m1_anna.csv", "m2_anna.csv"):
+        write_annotation(annotation, root / name, "tidy")
+    rows = ["m1,m1,10,m1_tag.csv,m1_anna.csv,anna", "m2,m2,10,m2_poses.csv,m2_anna.csv,anna"]
     (root / "recordings.csv").write_text(
-        "recording,individual,rate,signals,annotations,annotator\nm1,m1,10,m1_tag.csv,m1_anna.csv,anna\n", encoding="utf-8"
+        "\n".join(["recording,individual,rate,signals,annotations,annotator", *rows]) + "\n", encoding="utf-8"
     )
     project = open_project([str(root)])
     project.start(0, "zoe", "anna")

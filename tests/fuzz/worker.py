@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from typing import Any
 MEMORY_LIMIT = 2 << 30  # resident memory in bytes that no small file may exceed
 ADDRESS_LIMIT = 3 << 30  # address space of the child: allocations beyond it fail
 TIME_LIMIT = 20.0  # seconds for one small file
+EXCEPTION_NAME = re.compile(r"\b(?:[A-Z][a-z]+)+(?:Error|Exception)\b")  # in a message: a reason for developers, not for users
 ROOT = Path(__file__).parents[2]
 
 
@@ -39,7 +41,9 @@ class Result:
     peak : int
         Largest resident memory in bytes.
     unexpected : bool
-        Whether a refusal only wraps an exception that the reader did not foresee.
+        Whether a refusal wraps an exception that the reader did not foresee, or names one.
+    cause : str
+        That exception, and where it was raised.
     """
 
     outcome: str
@@ -47,6 +51,7 @@ class Result:
     seconds: float = 0.0
     peak: int = 0
     unexpected: bool = False
+    cause: str = ""
 
     @property
     def is_failure(self) -> bool:
@@ -161,13 +166,26 @@ def _attempt(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"outcome": "read", "detail": str(function(**arguments) or "")}
     except EthobenchError as error:
         cause = error.__cause__
-        unexpected = cause is not None and not isinstance(cause, (EthobenchError, OSError))
-        return {"outcome": "refused", "detail": str(error)[:2000], "unexpected": unexpected}
+        wrapped = cause is not None and not isinstance(cause, (EthobenchError, OSError))
+        unexpected = wrapped or EXCEPTION_NAME.search(str(error)) is not None
+        return {
+            "outcome": "refused",
+            "detail": str(error)[:2000],
+            "unexpected": unexpected,
+            "cause": _describe(cause or error) if unexpected else "",
+        }
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
         lines = traceback.format_exc().splitlines()[-12:]
         return {"outcome": "escaped", "detail": "\n".join([f"{type(error).__name__}: {str(error)[:300]}", *(line[:300] for line in lines)])}
+
+
+def _describe(error: BaseException | None) -> str:
+    """Return an exception with the last line of our sources that it passed through."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__ if error else None) if "ethobench" in Path(frame.filename).parts]
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:100]}{place}"
 
 
 def _reset_peak() -> None:

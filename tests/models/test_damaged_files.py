@@ -180,6 +180,21 @@ def test_other_classes_of_scikit_learn_are_refused(saved, tmp_path):
         eb.load_model(folder)
 
 
+@pytest.mark.parametrize("name", models.names())
+def test_a_card_with_fewer_inputs_is_refused_or_harmless(name, saved, tmp_path):
+    folder = copy_of(saved / name, tmp_path)
+    card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    card["inputs"] = card["inputs"][:-1]
+    (folder / CARD).write_text(json.dumps(card), encoding="utf-8")
+    recording = eb.load_dataset("synthetic/tag", individuals=2, seconds=10).recordings[0]
+    try:
+        prediction = eb.load_model(folder).predict(recording)
+    except eb.EthobenchError as error:
+        assert "Error" not in str(error)
+    else:
+        assert len(prediction.probabilities) == recording.n_frames
+
+
 def test_a_network_too_large_for_memory_is_refused(saved, tmp_path):
     folder = copy_of(saved / "tcn", tmp_path)
     card = json.loads((folder / CARD).read_text(encoding="utf-8"))

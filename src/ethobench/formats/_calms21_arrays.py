@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ethobench.core.errors import FormatError
 from ethobench.formats._cache import cached_arrays
 from ethobench.formats._json_arrays import JsonScanner
+from ethobench.formats._npy import read_header
 from ethobench.formats._pickle import load_plain
 
 LABELS = "annotations"
@@ -77,12 +78,7 @@ class _Collected:
 def parse_npy(path: Path) -> dict[str, NDArray[Any]]:
     """Read the NPY form, a pickled dictionary, of which only arrays and plain values are taken."""
     with path.open("rb") as file:
-        try:
-            version = np.lib.format.read_magic(file)
-            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = header(file)
-        except ValueError as error:
-            raise FormatError(path, f"the NPY header is damaged ({error})") from None
+        shape, dtype = read_header(path, file)
         if not dtype.hasobject or shape != ():
             raise FormatError(path, f"an array of shape {shape} and type {dtype}, where CalMS21's NPY form holds one dictionary")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.formats._hdf5_checks import check_structure
 from ethobench.formats._sizes import check_size
 from ethobench.formats._text import Head
 
@@ -29,6 +31,7 @@ def open_file(path: Path) -> Iterator[h5py.File]:
         import h5py
     except ImportError:
         raise EthobenchError(f"{path} is an HDF5 file: reading it needs h5py (pip install ethobench[pose])") from None
+    check_structure(path)
     try:
         file = h5py.File(path, "r", locking=False)
     except OSError as error:
@@ -38,6 +41,20 @@ def open_file(path: Path) -> Iterator[h5py.File]:
             yield file
         except (OSError, RuntimeError, KeyError) as error:  # h5py raises KeyError for an object whose header is damaged
             raise FormatError(path, f"the HDF5 file is damaged ({' '.join(str(error).splitlines()[:1])})") from None
+        except (TypeError, ValueError) as error:  # from h5py: a type, an attribute or a name that it cannot decode
+            if not _is_raised_by_h5py(error):
+                raise
+            raise FormatError(path, f"the HDF5 file is damaged ({' '.join(str(error).split())})") from None
+
+
+def _is_raised_by_h5py(error: BaseException) -> bool:
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and "h5py" in Path(frames[-1].filename).parts
+
+
+def names(group: h5py.Group) -> list[str]:
+    """Return the names of a group's members; those of a damaged file that are not UTF-8 have replacement characters."""
+    return [name.decode("utf-8", errors="replace") if isinstance(name, bytes) else name for name in group]
 
 
 def top_names(head: Head) -> frozenset[str]:
@@ -45,7 +62,7 @@ def top_names(head: Head) -> frozenset[str]:
     if not head.is_hdf5 or find_spec("h5py") is None:
         return frozenset()
     with open_file(head.path) as file:
-        return frozenset([*file, *(f"@{name}" for name in file.attrs)])
+        return frozenset([*names(file), *(f"@{name}" for name in file.attrs)])
 
 
 def member(path: Path, group: h5py.Group, name: str) -> Any:
@@ -95,7 +112,7 @@ def array(path: Path, group: h5py.Group, name: str, ndim: int | None = None) -> 
 
     node = member(path, group, name)
     if not isinstance(node, h5py.Dataset):
-        raise FormatError(path, f"no dataset {name!r}; there are: {', '.join(group) or 'none'}", group.name)
+        raise FormatError(path, f"no dataset {name!r}; there are: {', '.join(names(group)) or 'none'}", group.name)
     _refuse_outside(path, node)
     if node.dtype.hasobject:
         raise FormatError(path, f"{node.name} holds objects, where numbers were expected")

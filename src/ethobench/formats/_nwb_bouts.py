@@ -99,7 +99,7 @@ def _bout_rows(
     path: Path, table: h5py.Group, label: str | None, begin: float, *, nan_is_blank: bool = True
 ) -> tuple[BoutRows | None, list[tuple[float, float]], list[Note]]:
     """Read the rows of a table; None if no column names behaviours."""
-    columns = {name: name for name in table if name not in ("ethogram", "observation_intervals")}
+    columns = {name: name for name in _hdf5.names(table) if name not in ("ethogram", "observation_intervals")}
     place = last_name(table)
     if label is not None and label not in columns:
         return None, [], [Note(f"no column {label!r}; left out (there are: {', '.join(columns)})", place)]

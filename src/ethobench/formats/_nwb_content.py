@@ -58,7 +58,7 @@ class Content:
         elif kind in ("TimeIntervals", "EthogramBouts") or {"start_time", "stop_time"} <= {*node}:
             self.tables.append(node)
         else:
-            for inner in node:
+            for inner in _hdf5.names(node):
                 self._look(node, inner)
 
 

@@ -88,7 +88,7 @@ def find_poses(path: Path, content: Content) -> list[PoseSet]:
         alone = sum(other.parent == group.parent for other in content.poses) == 1
         individual = _poses.ONLY_INDIVIDUAL if alone else last_name(group).removeprefix("track=")
         order = _hdf5.texts(path, group, "nodes") or _hdf5.texts(path, group, "skeleton/nodes")
-        series = [s for name in group if kind_of(s := _hdf5.member(path, group, name)) == "PoseEstimationSeries"]
+        series = [s for name in _hdf5.names(group) if kind_of(s := _hdf5.member(path, group, name)) == "PoseEstimationSeries"]
         if {*order} >= {*map(last_name, series)}:
             series.sort(key=lambda s: order.index(last_name(s)))
         modules.setdefault(module, []).extend(_read_series(path, content, s, *_whose(s, individual)) for s in series)

@@ -55,7 +55,18 @@ def read_schema(path: Path) -> pa.Schema:
         raise FormatError(path, f"this is not a valid Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
 
 
-def plain_values(column: pa.ChunkedArray) -> list[Any]:
+def plain_columns(path: Path, table: pa.Table) -> dict[str, list[Any]]:
+    """Return the columns of a table as Python values."""
+    columns = {}
+    for name in table.column_names:
+        try:
+            columns[name] = _plain_values(table.column(name))
+        except UnicodeDecodeError as error:
+            raise FormatError(path, f"its text is damaged: {error.object[:50]!r} is not UTF-8", f"column {name}") from None
+    return columns
+
+
+def _plain_values(column: pa.ChunkedArray) -> list[Any]:
     """Return a column as Python values; equal texts of a chunk are one object."""
     import pyarrow as pa
 

@@ -59,8 +59,8 @@ def load_plain(path: Path, source: bytes | IO[bytes], place: str = "") -> Any:
         return _finish(value)
     except _RefusedError as refusal:
         raise FormatError(path, f"refused: its pickle asks for {refusal}, where only arrays and plain values may be", place) from None
-    except Exception as error:
-        raise FormatError(path, f"its pickle is damaged or cut off ({type(error).__name__}: {error})", place) from None
+    except Exception:
+        raise FormatError(path, "its pickle is damaged or cut off; save or download the file again", place) from None
 
 
 class _RefusedError(Exception):

@@ -20,6 +20,7 @@ SHARED_POINTS = "single"
 AXES = ("x", "y", "z")
 CONFIDENCE = "likelihood"
 MAX_JITTER = 0.4  # frames by which timestamps of an even clock may be off
+LARGEST_FRAME = 2**53  # from here on, not every whole number is a float
 
 
 def pose_recording(path: Path, poses: Poses, notes: Sequence[Note], metadata: Mapping[str, Any], entry: str | None = None) -> Recording:
@@ -85,7 +86,7 @@ def frame_numbers(path: Path, cells: Sequence[str], first_row: int) -> NDArray[n
             return None
         i = named.index(True)
         raise FormatError(path, f"{cells[i]!r} is no frame number", f"row {first_row + i}") from None
-    whole = np.isfinite(numbers) & (numbers >= 0) & (numbers == np.floor(numbers))
+    whole = np.isfinite(numbers) & (numbers >= 0) & (numbers < LARGEST_FRAME) & (numbers == np.floor(numbers))
     if not whole.all():
         i = int(np.flatnonzero(~whole)[0])
         raise FormatError(path, f"{cells[i]!r} is no frame number", f"row {first_row + i}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from ethobench.core import Annotation, ClockOrigin, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
+from ethobench.core.explanations import explain_exception
 from ethobench.core.files import atomic_path
 from ethobench.formats._base import Format, formats
 from ethobench.formats._numbers import check_measurements
@@ -21,6 +22,7 @@ from ethobench.formats._recording_text import check_read_back, check_recordings,
 from ethobench.formats._text import Head
 
 SURE = 0.05
+UNREADABLE = "the file is damaged, or of a version that is not supported (if other software opens it, please report it)"
 
 
 def detect(path: str | Path) -> Format:
@@ -58,14 +60,8 @@ def _sniff(format: Format, path: Path, head: Head, reasons: dict[str, str]) -> f
     except FormatError as error:
         reasons[format.name] = str(error).removeprefix(f"{path}: ")
     except Exception as error:
-        reasons[format.name] = describe_exception(error)
+        reasons[format.name] = explain_exception(error)
     return 0.0
-
-
-def describe_exception(error: Exception) -> str:
-    """Say in one line what an exception of another library is about."""
-    words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words[:200]}" if words else type(error).__name__
 
 
 def read_recordings(path: str | Path, format: str | None = None, *, entry: str | None = None, **options: Any) -> list[Recording]:
@@ -114,7 +110,7 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
     except (OSError, MemoryError):
         raise
     except Exception as error:
-        raise FormatError(path, f"could not be read as {reader.title} ({type(error).__name__}: {error})") from error
+        raise FormatError(path, f"could not be read as {reader.title}: {explain_exception(error)}; {UNREADABLE}") from error
     repair_recordings(recordings)
     check_measurements(recordings)
     if options.get("rate") is not None:
@@ -230,8 +226,8 @@ def write_recordings(
     except (EthobenchError, OSError, MemoryError):
         raise
     except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise EthobenchError(f"{path}: could not be written as {writer.title} ({reason})") from error
+        reason = " ".join(str(error).split()) or "no reason is known"
+        raise EthobenchError(f"{path}: could not be written as {writer.title} ({reason}); please report this") from error
     return list(dict.fromkeys(notes))
 
 

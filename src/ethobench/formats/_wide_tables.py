@@ -126,6 +126,8 @@ def read_wide(path: Path, n_header: int, text_columns: Sequence[int]) -> WideTab
         )
     except ArrowInvalid as error:
         raise _arrow_trouble(path, str(error)) from None
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"its text is damaged: byte 0x{error.object[error.start]:02x} is no letter in {encoding}") from None
     values = np.empty((table.num_rows, len(numeric)))
     for n, i in enumerate(numeric):
         values[:, n] = table.column(i).to_numpy(zero_copy_only=False)

@@ -25,6 +25,7 @@ from ethobench.formats._text import Head, read_text
 
 METADATA = "dataset_metadata.yaml"
 CLIPS = "clip_data"
+LONGEST_CLIP_ID = 200  # bytes; file systems allow 255, with the suffix
 PARSER = "bebe-1"
 
 
@@ -91,6 +92,8 @@ def read_clip(root: Path, metadata: Metadata, clip: str) -> Recording:
     """Read one clip: labels at once, signals when they are used."""
     if not clip or Path(clip).name != clip:
         raise FormatError(root / METADATA, f"a clip id is a plain name, not {clip!r}", "clip_ids")
+    if len(clip.encode("utf-8", "replace")) > LONGEST_CLIP_ID:
+        raise FormatError(root / METADATA, f"the clip id {clip[:30]!r}... is too long to be the name of a file", "clip_ids")
     path = root / CLIPS / f"{clip}.csv"
     if not path.is_file():
         raise FormatError(path, f"{METADATA} lists this clip, but the file is missing")

@@ -47,6 +47,8 @@ class BebePredictions(Format):
             codes = np.array([parse_integer(cell) for cell in cells])
         except ValueError as error:
             raise FormatError(path, f"one whole number per row is expected ({error})") from None
+        if not codes.size:
+            raise FormatError(path, "no labels: one whole number per row is expected")
         if behaviors is None:
             check_label(path, int(codes.max()), f"row {int(codes.argmax()) + 1}")
         names = list(behaviors) if behaviors is not None else [f"class_{i}" for i in range(1, int(codes.max()) + 1)]

@@ -172,12 +172,12 @@ def _frames_in(path: Path, file: h5py.File) -> list[str]:
     import h5py
 
     groups = []
-    for name in file:
+    for name in _hdf5.names(file):
         node = _hdf5.member(path, file, name)
         if isinstance(node, h5py.Group) and _hdf5.plain_text(node.attrs.get("pandas_type", b"")) in ("frame", "frame_table"):
             groups.append(name)
     if not groups:
-        raise FormatError(path, f"no table of poses in this H5 file, which holds: {', '.join(file) or 'nothing'}")
+        raise FormatError(path, f"no table of poses in this H5 file, which holds: {', '.join(_hdf5.names(file)) or 'nothing'}")
     return groups
 
 

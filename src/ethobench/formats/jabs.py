@@ -61,7 +61,7 @@ class Jabs(Format):
         with _hdf5.open_file(path) as file:
             group = _hdf5.member(path, file, "poseest")
             if group is None:
-                raise FormatError(path, f"no group 'poseest'; there are: {', '.join(file) or 'none'}")
+                raise FormatError(path, f"no group 'poseest'; there are: {', '.join(_hdf5.names(file)) or 'none'}")
             points = _hdf5.array(path, group, "points").astype(np.float64)
             confidence = _hdf5.array(path, group, "confidence").astype(np.float64)
             if points.ndim == 3:
@@ -166,7 +166,7 @@ def _static_objects(path: Path, file: h5py.File) -> dict[str, list[list[float]]]
     if objects is None:
         return {}
     found = {}
-    for name in objects:
+    for name in _hdf5.names(objects):
         points = _hdf5.array(path, objects, name, 2).astype(float)
         found[name] = (points if name in STORED_AS_XY else points[:, ::-1]).tolist()
     return found

@@ -19,6 +19,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import _perframe
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import frames_rate
+from ethobench.formats._npy import read_header
 from ethobench.formats._text import Head
 
 MAGIC = b"\x93NUMPY"
@@ -102,12 +103,7 @@ class LabelsNpy(Format):
 
 def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Read and check what the file says of itself, before anything is allocated."""
-    try:
-        version = np.lib.format.read_magic(file)
-        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = reader(file)
-    except Exception as error:  # the header is Python text, so parsing a damaged one fails in many ways
-        raise FormatError(path, f"the NPY header is damaged ({str(error).partition(chr(10))[0]})") from None
+    shape, dtype = read_header(path, file)
     if dtype.hasobject:
         raise FormatError(path, "refused: it holds pickled Python objects, which could run any code when loaded")
     size = int(np.prod([int(n) for n in shape], dtype=object)) * dtype.itemsize

@@ -23,7 +23,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._bouts import BoutRows, frames_rate
 from ethobench.formats._numbers import parse_number
-from ethobench.formats._parquet import plain_values, read_parquet, read_schema
+from ethobench.formats._parquet import plain_columns, read_parquet, read_schema
 from ethobench.formats._perframe import background_notes, named_ethogram, rate_notes
 from ethobench.formats._tables import read_table, write_table
 from ethobench.formats._text import Head
@@ -122,7 +122,7 @@ def _columns(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
             table = read_parquet(path)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FormatError(path, f"this is not a sound Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
-        columns = {name: plain_values(table.column(name)) for name in table.column_names}
+        columns = plain_columns(path, table)
         places = [f"row {i + 1}" for i in range(table.num_rows)]
     else:
         text = read_table(path)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.explanations import explain_exception
 from ethobench.formats import _hdf5, _poses, _wide_tables
 from ethobench.formats._base import Format, pick_entry, register_format
 from ethobench.formats._sizes import check_size, is_too_large
@@ -142,7 +143,7 @@ def _load_slp(path: Path) -> Any:
     try:
         return sleap_io.load_slp(str(path), open_videos=False)
     except Exception as error:
-        raise FormatError(path, f"sleap-io cannot read it ({type(error).__name__}: {error})") from None
+        raise FormatError(path, f"sleap-io cannot read it: {explain_exception(error)}") from None
 
 
 def _video_names(labels: Any) -> list[str]:
@@ -241,6 +242,8 @@ def _read_csv(path: Path, rate: float | None) -> Recording:
     if absent:
         raise FormatError(path, f"no column {' and no '.join(absent)}; there are: {', '.join(header)}", "header")
     nodes = [name.removesuffix(".x") for name in header if name.endswith(".x") and f"{name.removesuffix('.x')}.y" in header]
+    if not nodes:
+        raise FormatError(path, f"no columns of points (such as nose.x and nose.y); there are: {', '.join(header)}", "header")
     known = {"frame_idx", "instance.score", *(f"{node}.{part}" for node in nodes for part in ("x", "y", "score"))}
     text = [i for i, name in enumerate(header) if name not in known]
     table = _wide_tables.read_wide(path, 1, text)

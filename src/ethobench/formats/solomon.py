@@ -23,6 +23,7 @@ from ethobench.formats import _events_write
 from ethobench.formats._base import Format, not_understood, pick_entry, register_format
 from ethobench.formats._bouts import frames_rate, origin_of
 from ethobench.formats._numbers import parse_number
+from ethobench.formats._sizes import is_too_large
 from ethobench.formats._tables import Table, format_time, read_table, write_table
 from ethobench.formats._text import Head
 
@@ -31,6 +32,7 @@ TIME = "Time"
 ONLY_CATEGORY = "Behaviour"
 MISSING = ("nan", "na", "n/a")
 IRREGULAR = 0.25
+BYTES_PER_FRAME = 16  # of memory, while an annotation is made
 
 
 @register_format
@@ -158,6 +160,9 @@ def _grid(table: Table, rate: float | None) -> tuple[NDArray[np.int64], float, i
         i = int(np.argmax(off))
         raise FormatError(table.path, f"the times are not on a regular grid of {clock:g} Hz; first {times[i]:g}", _row(table, i))
     n_frames = int(frames[-1]) + 1
+    if is_too_large(n_frames * BYTES_PER_FRAME, table.path.stat().st_size):
+        i = int(np.argmax(np.diff(frames))) + 1
+        raise FormatError(table.path, f"refused: the time {table.rows[i][0].strip()} would make {n_frames:,} frames", _row(table, i))
     notes = []
     if n_frames > len(times):
         jump = int(np.argmax(np.diff(frames, prepend=-1) > 1))

@@ -11,7 +11,7 @@ from ethobench.core import Recording
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats import _tidy
 from ethobench.formats._base import DETAILS, Format, pick_entry, register_format
-from ethobench.formats._parquet import plain_values, read_parquet, read_schema
+from ethobench.formats._parquet import plain_columns, read_parquet, read_schema
 from ethobench.formats._text import Head
 
 KEY = b"ethobench"
@@ -42,7 +42,9 @@ class TidyParquet(Format):
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             raise FormatError(path, f"this is not a sound tidy Parquet file ({error})") from None
         description = _tidy.check_description(path, fields)
-        columns: dict[str, list[Any]] = {name: plain_values(table.column(name)) for name in table.column_names}
+        columns = plain_columns(path, table)
+        if missing := [name for name in _tidy.COLUMNS[:4] if name not in columns]:
+            raise FormatError(path, f"no column {' and no '.join(missing)}; there are: {', '.join(columns) or 'none'}")
         for name, column in columns.items():
             blank: Any = float("nan") if name in NUMBERS else ""
             columns[name] = [blank if value is None else value for value in column]

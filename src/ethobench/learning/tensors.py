@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.explanations import explain_exception
 from ethobench.core.files import write_bytes
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def load_weights(build: Callable[[], Network], weights: Mapping[str, Tensor], pa
     except EthobenchError:
         raise
     except Exception as error:
-        raise FormatError(path, f"the network cannot be built ({type(error).__name__}: {error})") from None
+        raise FormatError(path, f"the network cannot be built: {explain_exception(error)}") from None
     if {*expected} != {*weights}:
         raise FormatError(path, "the weights do not fit the network: some are missing, or belong to another network")
     for name, tensor in expected.items():

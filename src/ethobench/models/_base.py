@@ -19,6 +19,7 @@ from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Predi
 from ethobench.core import intervals as iv
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.explanations import explain_exception
 from ethobench.core.files import atomic_folder
 from ethobench.core.folders import check_folder
 from ethobench.core.lengths import fit_length
@@ -505,7 +506,7 @@ def load_model(path: str | Path, *, allow_network: bool = False, **external: str
     except EthobenchError as error:
         raise FormatError(path, str(error)) from None
     except Exception as error:
-        raise FormatError(path, f"a file of the model is damaged ({type(error).__name__}: {error})") from None
+        raise FormatError(path, f"a file of the model is damaged: {explain_exception(error)}") from None
     model.training = TrainingData.read(path)
     model.out_of_fold = OutOfFoldPredictions(path / OUT_OF_FOLD, model.ethogram or Ethogram([]))
     return model

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.models._base import Model
 from ethobench.models._inputs import known_signals
 
@@ -109,6 +109,10 @@ class ClusterModel(Model):
 
     def _scaled(self, values: Array) -> Array:
         """Standardise channels; what is missing is their mean."""
+        if values.shape[1] != len(self.learnt["mean"]):
+            raise MismatchError(
+                f"{self.name}: {values.shape[1]} channels, but the groups have {len(self.learnt['mean'])}; the saved model is damaged"
+            )
         return np.nan_to_num((values - self.learnt["mean"]) / self.learnt["std"])
 
     def _save(self, folder: Path) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import FormatError
+from ethobench.core.explanations import explain_exception
 
 TRUSTED = ("numpy.dtype", "sklearn.tree._tree.Tree")
 CLASSES = {
@@ -43,7 +44,7 @@ def read_estimator(path: Path) -> Any:
         _check_archive(path)
         return skops.io.load(path, trusted=list(TRUSTED))
     except Exception as error:
-        raise FormatError(path, f"refused: this is not a saved estimator ({type(error).__name__}: {error})") from None
+        raise FormatError(path, f"refused: this is not a saved estimator, or a damaged one: {explain_exception(error)}") from None
 
 
 def restore(empty: Any, loaded: Any, n_codes: int, *, exclusive: bool) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.explanations import explain_exception
 from ethobench.models.provenance import INDIVIDUAL, SAME_NAME, UNKNOWN, TrainingMatch
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class OutOfFoldPredictions(Mapping[str, Predicted]):
         except EthobenchError:
             raise
         except Exception as error:
-            raise FormatError(self.folder, f"the out-of-fold predictions are damaged ({type(error).__name__}: {error})") from None
+            raise FormatError(self.folder, f"the out-of-fold predictions are damaged: {explain_exception(error)}") from None
 
     def __getitem__(self, recording_id: str) -> Predicted:
         return self._predictions[recording_id]
