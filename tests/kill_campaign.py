@@ -25,6 +25,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -41,9 +42,10 @@ from ethobench.runs import Engine, Plan, Store
 
 PROCESSES = get_context("forkserver")  # so that a killed process is replaced at once, without importing everything again
 PROCESSES.set_forkserver_preload(["ethobench.app.server", "ethobench.benchmarks", "sklearn.ensemble", "pyarrow.parquet"])
+PATIENCE = 300.0  # seconds for a viewer to open and write; on a busy machine this takes long
 N_FRAMES = 100_000
 RECORDINGS = ("m1", "m2", "m3")
-CHANGES_PER_CORRECTION = 60
+CHANGES_PER_CORRECTION = 150
 DATA_OPTIONS = {"individuals": 4, "seconds": 20.0, "folds": 4}
 MODELS = ("chance", "rf", "dt")
 REPEATS = 4
@@ -180,11 +182,11 @@ def kill_viewers(folder: Path, kills: int, seed: int) -> Summary:
     try:
         while sum(session.kills for session in sessions) < kills and not any(session.errors for session in sessions):
             victim = chance.choice(sessions)
-            if victim.is_writing.wait(60):
+            if victim.is_writing.wait(PATIENCE):
                 time.sleep(chance.uniform(0, 0.2))
                 victim.kill()
             else:
-                summary.problems.append(f"{victim.name} did not write for a minute")
+                summary.problems.append(f"{victim.name} did not write for {PATIENCE:g} s")
                 break
     finally:
         for session in sessions:
@@ -244,16 +246,29 @@ def _kill_runs_of_store(root: Path, kills: int, chance: random.Random, summary: 
     runs = [_start_run(root, repeats) for _ in range(2)]
     while any(run.exitcode is None for run in runs):
         number = chance.randrange(2)
-        time.sleep(chance.uniform(0.05, 0.8))
         run = runs[number]
-        if run.exitcode is None and summary.kills < kills:
+        if summary.kills >= kills:
+            run.join()
+            continue
+        while run.exitcode is None and not _has_claim(root, run.pid):
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0, 0.3))
+        if run.exitcode is None:
             run.kill()
             run.join()
             summary.kills += run.exitcode == -signal.SIGKILL
+            summary.counts["kills in the middle of a job"] += _has_claim(root, run.pid)
             runs[number] = _start_run(root, repeats)
-        elif run.exitcode is None:
-            run.join()
     summary.expect({run.exitcode for run in runs} == {0}, f"runs ended with {[run.exitcode for run in runs]}")
+
+
+def _has_claim(root: Path, pid: int) -> bool:
+    """Whether a process has begun a job."""
+    for path in (root / "claims").iterdir():
+        with suppress(OSError, ValueError):
+            if "." not in path.name and json.loads(path.read_text(encoding="utf-8"))["pid"] == pid:
+                return True
+    return False
 
 
 def _start_run(root: Path, repeats: int) -> Any:
@@ -323,6 +338,8 @@ def main() -> None:
             ("Two viewers write to one folder", kill_viewers, options.viewer_kills),
             ("Two runs write to one store", kill_runs, options.run_kills),
         ):
+            if not kills:
+                continue
             place = Path(folder) / campaign.__name__
             place.mkdir()
             summary = campaign(place, kills, options.seed)

@@ -10,7 +10,7 @@ from ethobench.core.file_names import MAX_BYTES, file_stem, file_stems, fold, sh
 
 
 def test_names_are_different_and_harmless():
-    names = ["a/b", "a b", "..", "A_b", "ok-1.2", "caf\u00e9", "cafe\u0301"]
+    names = ["a/b", "a b", "..", "A_b", "ok-1.2", "Zo\u00e9", "Zoe\u0301"]
     stems = file_stems(names)
     assert stems[:5] == ["a_b", "a_b_2", "recording", "A_b_3", "ok-1.2"]
     assert len({fold(stem) for stem in stems}) == len(names)
