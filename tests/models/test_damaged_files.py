@@ -180,6 +180,7 @@ def test_other_classes_of_scikit_learn_are_refused(saved, tmp_path):
         eb.load_model(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", models.names())
 def test_a_card_with_fewer_inputs_is_refused_or_harmless(name, saved, tmp_path):
     folder = copy_of(saved / name, tmp_path)
