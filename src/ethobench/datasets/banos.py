@@ -12,7 +12,7 @@ from ethobench.datasets._base import Family, register_dataset
 from ethobench.datasets._fetch import RemoteFile, data_folder, download, unpack
 from ethobench.formats import read_quietly
 
-# GitHub packs this archive anew on request, so that it has no digest to pin; what is in it is checked when it is read.
+# No digest is pinned: GitHub generates this archive and does not state one. The files are checked when they are read.
 ARCHIVE = RemoteFile(url="https://github.com/BelloneLab/BANOS/archive/refs/tags/v0.2.3.zip", name="BANOS-0.2.3.zip")
 FOLDER = "dataset_human_vs_human"
 RATE = 30.0
