@@ -23,10 +23,10 @@ from scipy import stats
 from scipy.special import ndtr, ndtri, stdtrit
 
 from ethobench.metrics import all_metrics
-from ethobench.metrics._base import Array
-from ethobench.metrics._measures import nanmean
+from ethobench.metrics.base import Array
 from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, has_spread, probability_higher, t_interval
 from ethobench.metrics.bouts import BINS, FAR, NEAR, WIDTH
+from ethobench.metrics.measures import nanmean
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = (2, 3, 4, 5, 7, 10, 30)

@@ -26,8 +26,8 @@ from ethobench.benchmarks.own import annotated, with_folds
 from ethobench.cli._params import read_params
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.folds import deal_folds
-from ethobench.learning.blending import fit_blend
-from ethobench.learning.decoding import fit_decoder
+from ethobench.decoding.blending import fit_blend
+from ethobench.decoding.search import fit_decoder
 from ethobench.models import truth_of
 from ethobench.models.auto import choose_decoder
 

@@ -23,10 +23,10 @@ import numpy as np
 import torch
 
 import ethobench as eb
-from ethobench.learning.clips import Clips, exclusive_targets, make_clips
-from ethobench.learning.inference import predict_windows
-from ethobench.learning.losses import class_weights, exclusive_loss
-from ethobench.learning.streams import Stream, open_stream
+from ethobench.training.clips import Clips, exclusive_targets, make_clips
+from ethobench.training.inference import predict_windows
+from ethobench.training.losses import class_weights, exclusive_loss
+from ethobench.training.streams import Stream, open_stream
 
 WINDOW, BATCH, CLASSES = 2048, 32, 7
 PUBLISHED = ("torch's gru", 1)

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ethobench.core import Ethogram, Poses
+from ethobench.decoding.search import NOTHING, Decoder, Dynamics
+from ethobench.decoding.segments import learn_judge
 from ethobench.features.pose import bridge, context_frames, find_swaps, pose_feature_blocks, pose_features, windowed_pose_features
-from ethobench.learning._judge import learn_judge
-from ethobench.learning.decoding import NOTHING, Decoder, Dynamics
 
 RATE = 30.0
 NAMES = ("nose", "left_ear", "right_ear", "neck", "left_hip", "right_hip", "tail_base", "center", "tail_mid", "tail_tip")
@@ -109,7 +109,7 @@ def measure_decoding(frames: int, behaviors: int = 5) -> None:
 def measure_network(inputs: int = 127, behaviors: int = 4, frames: int = 16_384) -> None:
     import torch
 
-    from ethobench.learning.temporal import TemporalNetwork
+    from ethobench.training.temporal import TemporalNetwork
 
     network = TemporalNetwork(inputs, behaviors, stride=round(RATE / 12.5)).eval()
     windows = torch.randn(1, frames, inputs)

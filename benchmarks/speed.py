@@ -173,10 +173,10 @@ def bootstrap() -> None:
 
         return cpu(once)
 
-    row("10,000 resamples, 100 recordings, 4 behaviours: additive and per recording", intervals(("counts", "rows")), None, "< 0.5 s")
+    row("10,000 resamples, 100 recordings, 4 behaviors: additive and per recording", intervals(("counts", "rows")), None, "< 0.5 s")
     from ethobench.metrics import probabilities
-    from ethobench.metrics._measures import Measure, Resampler, Sample
     from ethobench.metrics.bootstrap import resampling_weights
+    from ethobench.metrics.measures import Measure, Resampler, Sample
 
     histograms = np.random.default_rng(0).integers(0, 20, (100, 4, 3 * probabilities.BINS)).astype(float)
     sample = Sample(np.eye(100), np.ones(4, dtype=bool), np.ones(4, dtype=bool))

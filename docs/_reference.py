@@ -15,13 +15,13 @@ from typing import Any
 from _docstrings import markdown, parse, plain, table
 
 from ethobench.formats import formats
-from ethobench.formats._base import DETAILS, Format
+from ethobench.formats.base import DETAILS, Format
 from ethobench.metrics import Metric, Suite, all_metrics, suites
-from ethobench.metrics._measures import Measure
+from ethobench.metrics.measures import Measure
 from ethobench.models import Model, models
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-OWN = ("ethobench.formats", "ethobench.models", "ethobench.learning", "ethobench.mllm")
+OWN = ("ethobench.formats", "ethobench.models", "ethobench.decoding", "ethobench.training", "ethobench.mllm")
 FAMILIES = {
     "frames": "Frames",
     "seconds": "Seconds",
@@ -40,7 +40,7 @@ OVER = {
     "pooled": "statistics summed over recordings",
     "recordings": "mean over recordings",
     "individuals": "mean over individuals",
-    "cells": "mean over all (recording, behaviour) cells",
+    "cells": "mean over all (recording, behavior) cells",
 }
 
 
@@ -93,7 +93,7 @@ def _metric_page(metric: Metric) -> Page:
     facts = [
         ("best value", f"{metric.best:g}"),
         ("other end", f"{metric.worst:g}"),
-        ("of", "all behaviours together" if metric.joint else "each behaviour"),
+        ("of", "all behaviors together" if metric.joint else "each behaviour"),
         ("the same for swapped annotators", _yes(metric.symmetric)),
         ("the same at another frame rate", _yes(metric.rate_free)),
         ("needs probabilities", _yes(metric.probabilistic)),

@@ -1,4 +1,4 @@
-"""Ethobench turns recordings of animals into behaviour annotations, and says how good any annotation is.
+"""Ethobench turns recordings of animals into behavior annotations, and says how good any annotation is.
 
 Everything public is here, and imported when first used.
 """

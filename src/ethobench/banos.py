@@ -17,7 +17,7 @@ import numpy as np
 from ethobench.core import intervals as iv
 from ethobench.core.errors import ReadWarning
 from ethobench.core.intervals import Intervals
-from ethobench.metrics._matching import count_matches
+from ethobench.metrics.matching import count_matches
 from ethobench.metrics.suites.banos import NAMES, Timeline, continuity, detection, mean, pair_scores, score_timeline
 
 if TYPE_CHECKING:
@@ -54,16 +54,16 @@ def score(data: Any, gt: Any = None, *, matching: str = "greedy") -> Any:
     Parameters
     ----------
     data : DataFrame or mapping
-        Predictions (frames by behaviours, 0 or 1) of one recording; or names to ``(prediction, truth)``.
+        Predictions (frames by behaviors, 0 or 1) of one recording; or names to ``(prediction, truth)``.
     gt : DataFrame, optional
         The truth that belongs to a single prediction.
     matching : {"greedy", "optimal"}
-        Both give the same counts, since the bouts of one behaviour do not overlap.
+        Both give the same counts, since the bouts of one behavior do not overlap.
 
     Returns
     -------
     dict, or tuple of two dicts
-        ``{behavior: {precision, recall, f1_score, so, tp, ic}}``; for several recordings the means by behaviour and overall.
+        ``{behavior: {precision, recall, f1_score, so, tp, ic}}``; for several recordings the means by behavior and overall.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def calculate_banos_for_each_file(preprocessed_data: Mapping[str, Pair], matchin
 
 
 def aggregate_metrics(file_metrics: Mapping[str, Mapping[str, Figures]]) -> tuple[dict[str, Figures], Figures]:
-    """Average over recordings by behaviour, and over all cells; undefined values are left out."""
+    """Average over recordings by behavior, and over all cells; undefined values are left out."""
     by_behavior: dict[str, dict[str, list[float]]] = {}
     overall: dict[str, list[float]] = {name: [] for name in NAMES}
     for behaviors in file_metrics.values():

@@ -169,7 +169,7 @@ def test_edits_from_the_page(social):
     [
         ({"kind": "burn", "start": 0, "stop": 1}, EthobenchError, "an edit is one of"),
         ({"kind": "mark", "start": 0, "stop": 1}, EthobenchError, "must be named"),
-        ({"kind": "mark", "start": 0, "stop": 1, "behavior": "fly"}, NotFoundError, "no behaviour 'fly'"),
+        ({"kind": "mark", "start": 0, "stop": 1, "behavior": "fly"}, NotFoundError, "no behavior 'fly'"),
         ({"kind": "mark", "start": 3, "stop": 3, "behavior": "run"}, EthobenchError, "ends after it starts"),
         ({"kind": "mark", "start": 0, "stop": 1, "behavior": ["run"]}, EthobenchError, "is a name"),
         ({"kind": "clear", "start": -1, "stop": 1}, MismatchError, "40 frames"),

@@ -26,7 +26,7 @@ def test_a_folder(lab, project):
 
 
 def test_another_list_beside_it_has_corrections_of_its_own(lab):
-    """So that behaviours of one list never get into the other's dataset."""
+    """So that behaviors of one list never get into the other's dataset."""
     shutil.copy(lab / "recordings.csv", lab / "pilot.csv")
     project = open_project([str(lab / "pilot.csv")])
     project.start(0, "zoe", "anna")

@@ -23,7 +23,7 @@ def decoded(text: str, columns: int) -> np.ndarray:
 
 
 def busy(n: int, seed: int = 0) -> Annotation:
-    """Change behaviour in nearly every frame; some frames were not looked at."""
+    """Change behavior in nearly every frame; some frames were not looked at."""
     codes = np.random.default_rng(seed).integers(-1, 3, n)
     return Annotation.from_frames(codes, NAMES, 10, unobserved=-1)
 

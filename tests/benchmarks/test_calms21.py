@@ -15,7 +15,7 @@ from ethobench.benchmarks.calms21_summary import _mean, difficulty, laid_out, su
 from ethobench.benchmarks.published import published_figures
 from ethobench.benchmarks.styles import styles_table
 from ethobench.core.errors import EthobenchError, NotFoundError
-from ethobench.datasets._annotators import Annotator
+from ethobench.datasets.annotators import Annotator
 from ethobench.datasets.synthetic import make_dataset
 from ethobench.formats import write_recordings
 from ethobench.models import create_model, models
@@ -73,7 +73,7 @@ def store(written):
     outcome = Engine(found, lambda: ThreadPoolExecutor(1), 1).run(planned)
     assert outcome.failed == {}
     assert outcome.broken == []
-    # task 1: three variants and chance; task 2: three ways for each annotator, and what one begins with; task 3: each behaviour
+    # task 1: three variants and chance; task 2: three ways for each annotator, and what one begins with; task 3: each behavior
     assert outcome.done == 2 * 4 + 3 * 2 + 1 + 2
     return found
 
@@ -102,9 +102,9 @@ def test_annotators_and_behaviours_are_averaged(store):
         each = [s for d, _, s, m in rows if d == "calms21/task3" and m == "macro_f1" and s.endswith(f", {end}") and not s.startswith("all")]
         assert len(each) == 2
         mean = np.mean([rows["calms21/task3", "conv1d", s, "macro_f1"]["mean"] for s in each])
-        assert rows["calms21/task3", "conv1d", f"all behaviours, {end}", "macro_f1"]["mean"] == pytest.approx(mean)
-    published = {end: rows["calms21/task3", "conv1d", f"all behaviours, {end}", "macro_f1"]["published"] for end in WAYS_OF_TASK3}
-    assert published == {"fine-tuned": None, "fine-tuned, undecoded": 0.3378}  # theirs are of the most probable behaviour of each frame
+        assert rows["calms21/task3", "conv1d", f"all behaviors, {end}", "macro_f1"]["mean"] == pytest.approx(mean)
+    published = {end: rows["calms21/task3", "conv1d", f"all behaviors, {end}", "macro_f1"]["published"] for end in WAYS_OF_TASK3}
+    assert published == {"fine-tuned": None, "fine-tuned, undecoded": 0.3378}  # theirs are of the most probable behavior of each frame
     head, lines = laid_out(list(rows.values()))
     assert head[:4] == ["dataset", "model", "setting", "macro_f1"]
     assert "published 0.793" in next(line for line in lines if line[1:3] == ["conv1d", "baseline"])[3]

@@ -73,7 +73,7 @@ def test_renaming_what_is_not_there(command, raters, tmp_path):
     paths = (raters[0] / "day1.csv", tmp_path / "new.csv") if command == "convert" else raters
     done = ethobench(command, *paths, "--rename", "x=interact")
     assert done.returncode == 1
-    assert "no behaviour 'x' in the ethogram (i" in done.stderr
+    assert "no behavior 'x' in the ethogram (i" in done.stderr
     assert not (tmp_path / "new.csv").exists()
     assert ethobench(command, *paths, "--rename", "interact").returncode == 2
 
@@ -90,7 +90,7 @@ def test_predictions_with_other_names_against_a_manifest(raters, tmp_path):
     swapped.write_text(manifest.read_text(encoding="utf-8").replace("ben/", "").replace(",ben", ",anna"), encoding="utf-8")
     done = ethobench("score", raters[1], swapped, "--rename", "i=interact", "--json")
     assert json.loads(done.stdout)["overall"]["f1"] == pytest.approx(0.9), done.stderr
-    assert "no behaviour 'x'" in ethobench("score", raters[1], swapped, "--rename", "x=interact").stderr
+    assert "no behavior 'x'" in ethobench("score", raters[1], swapped, "--rename", "x=interact").stderr
     (tmp_path / "ethogram.csv").write_text("behavior,alias\nsocial,interact;i\n", encoding="utf-8")
     with pytest.warns(ReadWarning, match="'interact' is read as 'social'"):
         done = ethobench("score", raters[0], manifest, "--rename", "i=social", "--json")

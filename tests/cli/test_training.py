@@ -159,7 +159,7 @@ def test_behaviors_can_be_renamed_for_training(study, tmp_path):
     assert load_model(tmp_path / "model").ethogram.names == ("renamed", *others)
     unknown = ethobench("train", study, "--model", "chance", "--out", tmp_path / "other", "--rename", "nothing=renamed")
     assert unknown.returncode == 1
-    assert "no behaviour 'nothing' in the ethogram" in unknown.stderr
+    assert "no behavior 'nothing' in the ethogram" in unknown.stderr
 
 
 @pytest.mark.parametrize("model", ["rf", "boost"])

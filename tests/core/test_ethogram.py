@@ -26,7 +26,7 @@ def test_mistakes():
         Ethogram(["a", "a"])
     with pytest.raises(EthobenchError, match="one is empty"):
         Ethogram([""])
-    with pytest.raises(NotFoundError, match="no behaviour 'x'"):
+    with pytest.raises(NotFoundError, match="no behavior 'x'"):
         Ethogram(["a"], background="x")
 
 

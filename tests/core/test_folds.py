@@ -1,4 +1,4 @@
-"""Folds keep individuals together and share behaviours out."""
+"""Folds keep individuals together and share behaviors out."""
 
 from __future__ import annotations
 

@@ -125,8 +125,8 @@ def test_registry_lists_without_importing_and_suggests():
     assert isinstance(formats["tidy"], Format)
     with pytest.raises(NotFoundError, match="did you mean 'tidy'"):
         formats["tidi"]
-    registry: Registry[object] = Registry("thing", "ethobench.core")
-    assert "ethogram" in registry.names()
+    registry: Registry[object] = Registry("thing", {"ethogram": "ethobench.core.ethogram"})
+    assert registry.names() == ("ethogram",)
     with pytest.raises(EthobenchError, match="registers no thing"):
         registry["ethogram"]
 

@@ -263,7 +263,7 @@ def test_collate_is_a_dataset_that_other_verbs_take(tmp_path):
 def test_behaviors_are_renamed_and_unknown_names_are_listed(tmp_path):
     path = write(tmp_path / "x.csv", format="tidy")
     assert collate(path, rename={"a": "attack"}).ethogram.names == ("attack", "b", "other")
-    with pytest.raises(NotFoundError, match=r"no behaviour 'z'.*a, b, other"):
+    with pytest.raises(NotFoundError, match=r"no behavior 'z'.*a, b, other"):
         collate(path, rename={"z": "attack"})
 
 

@@ -16,7 +16,7 @@ import pytest
 from ethobench import load_dataset
 from ethobench.core.errors import EthobenchError, MissingDataError
 from ethobench.datasets import bebe, split_name
-from ethobench.datasets._fetch import fetch_from_record, unpack
+from ethobench.datasets.fetch import fetch_from_record, unpack
 
 pytestmark = pytest.mark.slow
 

@@ -131,7 +131,7 @@ def test_ethogram_orders_describes_and_limits_behaviors(folder):
     with pytest.raises(EthobenchError, match="uses 'rest', not in the ethogram"):
         load_dataset(folder)
     write(folder / "ethogram.csv", "behavior,background\nrun,yes\nrest,yes\nother,\n")
-    with pytest.raises(FormatError, match="two behaviours are background"):
+    with pytest.raises(FormatError, match="two behaviors are background"):
         load_dataset(folder)
 
 
@@ -287,12 +287,12 @@ def test_behaviors_are_renamed_before_they_are_looked_up_in_the_ethogram(folder)
     write(folder / "ethogram.csv", "behavior\nwalk\nrest\nother\n")
     data = load_dataset(folder, rename={"run": "walk"})
     assert data["m1"].annotation("ann1").to_codes()[20:40].tolist() == [0] * 20
-    with pytest.raises(NotFoundError, match=r"no behaviour 'jump'.*run"):
+    with pytest.raises(NotFoundError, match=r"no behavior 'jump'.*run"):
         load_dataset(folder, rename={"jump": "walk"})
     tags = load_dataset("synthetic/tag", individuals=1, seconds=30)
     first = tags.ethogram.names[0]
     assert load_dataset("synthetic/tag", individuals=1, seconds=30, rename={first: "x"}).ethogram.names[0] == "x"
-    with pytest.raises(NotFoundError, match="no behaviour 'jump'"):
+    with pytest.raises(NotFoundError, match="no behavior 'jump'"):
         load_dataset("synthetic/tag", individuals=1, seconds=30, rename={"jump": "x"})
 
 

@@ -76,9 +76,9 @@ def test_a_video_of_another_length_is_another_version(filmed):
 
 
 def test_the_clock_of_a_video_is_cached_until_the_video_changes(filmed, monkeypatch):
-    monkeypatch.setattr("ethobench.formats._cache.CLOCK_GRAIN", 0)  # else a file this new is not remembered
+    monkeypatch.setattr("ethobench.formats.parse_cache.CLOCK_GRAIN", 0)  # else a file this new is not remembered
     probed = []
-    monkeypatch.setattr("ethobench.datasets._video_clock.probe", lambda path: probed.append(path) or probe(path))
+    monkeypatch.setattr("ethobench.datasets.video_clock.probe", lambda path: probed.append(path) or probe(path))
     rows = "m1,m1.webm\nm2,m1.webm\nm3,m1.webm"
     assert [(r.rate, r.n_frames) for r in filmed("recording,video", rows)] == [(20, 60)] * 3
     assert len(probed) == 1

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import ethobench as eb
 from ethobench import Signals
 from ethobench.features import multiscale
-from ethobench.features._scales import correlation_columns, scale_columns, window_lengths
-from ethobench.features._spectra import spectral_columns
 from ethobench.features.multiscale import baseline_of, multiscale_context, multiscale_features
+from ethobench.features.scales import correlation_columns, scale_columns, window_lengths
+from ethobench.features.spectra import spectral_columns
 
 ACC = ("AccX", "AccY", "AccZ")
 

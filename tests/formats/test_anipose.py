@@ -7,7 +7,7 @@ import pytest
 
 from ethobench.core.errors import FormatError, NotFoundError
 from ethobench.formats import detect, formats, read_quietly
-from ethobench.formats._text import Head
+from ethobench.formats.text import Head
 
 HEADER = (
     "nose_x,nose_y,nose_z,nose_error,nose_ncams,nose_score,left_ear_x,left_ear_y,left_ear_z,left_ear_error,left_ear_ncams,left_ear_score"

@@ -113,14 +113,14 @@ def test_a_bout_that_stops_before_it_starts(write: Any) -> None:
 @pytest.mark.parametrize("label", ["", "nan"])
 def test_a_bout_without_label(write: Any, label: str) -> None:
     (one, _) = read_quietly(write(OLD.replace("7,adult,attack", f"7,adult,{label}")))
-    assert "row 3: no behaviour is named" in messages(one)
+    assert "row 3: no behavior is named" in messages(one)
     assert (one.annotation().observed.frames.start.tolist(), one.annotation().observed.frames.stop.tolist()) == ([0, 50], [20, 200])
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("POINT", "PONIT", "row 4: the behaviour type is STATE or POINT, not 'PONIT'"),
+        ("POINT", "PONIT", "row 4: the behavior type is STATE or POINT, not 'PONIT'"),
         ("1.000,3.500", "early,3.500", r"row 2: 'early' in column 'Start \(s\)' is not a number"),
         ("1.000,3.500", "NA,3.500", "row 2: an event of 'attack' has no time"),
         ("1.000,3.500", "1.000,1e300", r"row 2: 1e\+300 is no time that 'attack' can have"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ethobench import read_annotation
-from ethobench.formats._cache import cached_arrays, content_hash
+from ethobench.formats.parse_cache import cached_arrays, content_hash
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_damaged_entry_is_built_again(tmp_path, cache, damage):
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 32, b"0" * 32], ids=["empty", "null bytes", "zeros"])
 def test_damaged_hashes_do_not_make_two_files_one(tmp_path, cache, content, monkeypatch):
-    monkeypatch.setattr("ethobench.formats._cache.CLOCK_GRAIN", 0)
+    monkeypatch.setattr("ethobench.formats.parse_cache.CLOCK_GRAIN", 0)
     first, second = tmp_path / "a.bin", tmp_path / "b.bin"
     first.write_bytes(bytes(3 << 20) + b"1")
     second.write_bytes(bytes(3 << 20) + b"2")

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as npst
 
 from ethobench import Annotation, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, NotFoundError
-from ethobench.formats import _calms21_arrays, _json_arrays, detect, formats, read_quietly, read_recordings, write_recordings
+from ethobench.formats import calms21_arrays, detect, formats, json_arrays, read_quietly, read_recordings, write_recordings
 from ethobench.formats.calms21 import KEYPOINTS
 
 CALMS21 = formats["calms21"]
@@ -185,8 +185,8 @@ def test_numbers_are_read_exactly_in_pieces_of_any_size(
     whole = values.tolist() if len(values) else []
     put(path, {"g": {"s": {"features": whole, "annotations": list(range(len(values)))}}}, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_json_arrays, "CHUNK", chunk)
-        arrays = _calms21_arrays.parse_json(path)
+        patch.setattr(json_arrays, "CHUNK", chunk)
+        arrays = calms21_arrays.parse_json(path)
     assert np.array_equal(arrays["features"], values.reshape(-1), equal_nan=True)
     assert arrays["annotations"].tolist() == list(range(len(values)))
 
@@ -198,7 +198,7 @@ def test_a_file_is_parsed_once_and_then_memory_mapped(tmp_path: Path, monkeypatc
     monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
     path = put(tmp_path / "x.json", {"g": {ONE: record()}})
     first = only(path).signals.positions
-    monkeypatch.setattr(_calms21_arrays, "parse_json", lambda _: pytest.fail("parsed again"))
+    monkeypatch.setattr(calms21_arrays, "parse_json", lambda _: pytest.fail("parsed again"))
     again = only(path).signals.positions
     assert np.array_equal(first, again)
     base: Any = again
@@ -211,9 +211,9 @@ def test_parsing_takes_no_object_for_each_number(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     rows = json.dumps(np.random.default_rng(0).random((2000, 2, 2, 7)).tolist())
     path.write_text(f'{{"g": {{"s": {{"keypoints": {rows}}}, "t": {{"keypoints": {rows}}}}}}}', encoding="utf-8")
-    _calms21_arrays.parse_json(path)
+    calms21_arrays.parse_json(path)
     tracemalloc.start()
-    _calms21_arrays.parse_json(path)
+    calms21_arrays.parse_json(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3 * path.stat().st_size
@@ -271,7 +271,7 @@ def test_labels_a_little_longer_than_the_poses_are_cut(tmp_path):
         ),
         (
             '{"g": {"s": {"annotations": [1], "metadata": {"vocab": {"a": 1, "b": 1}}}}}',
-            r"two behaviours of the vocab have the same number",
+            r"two behaviors of the vocab have the same number",
         ),
         ('{"g": {"s": {"metadata": {}}}}', r"no frames at all"),
         ('{"g": {}}', r"holds no sequence"),
@@ -308,7 +308,7 @@ def test_empty_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [{"segments": []}, {"a": {"b": {"c": 1}}}, [{"keypoints": 1}]])
 def test_other_json_is_not_claimed(content: Any, tmp_path: Path) -> None:
-    from ethobench.formats._text import Head
+    from ethobench.formats.text import Head
 
     path = put(tmp_path / "x.json", content)
     assert CALMS21.sniff(path, Head(path)) == 0
@@ -318,7 +318,7 @@ def test_other_json_is_not_claimed(content: Any, tmp_path: Path) -> None:
 
 
 def as_arrays(source: dict[str, Any]) -> dict[str, Any]:
-    return {name: np.array(value) if name in _calms21_arrays.FIELDS else value for name, value in source.items()}
+    return {name: np.array(value) if name in calms21_arrays.FIELDS else value for name, value in source.items()}
 
 
 def test_npy_is_read_as_json_is(tmp_path: Path) -> None:
@@ -445,7 +445,7 @@ def test_losses_are_said_or_refused(tmp_path: Path) -> None:
     assert [str(n) for n in notes] == ["CalMS21 files tell no rate and are read at 30 Hz; give rate=25 when reading"]
     assert only(path, rate=25).annotation().rate == 25
     overlapping = Annotation.from_bouts([0, 1], [3, 4], ["a", "b"], ["a", "b"], 30, 5)
-    with pytest.raises(MismatchError, match="one behaviour at a time"):
+    with pytest.raises(MismatchError, match="one behavior at a time"):
         write_recordings([Recording("r", annotations={"x": overlapping})], tmp_path / "y.calms21.json")
     hidden = Annotation.from_frames([0, -1, 0], ["a"], 30, unobserved=-1)
     notes = write_recordings([Recording("r", annotations={"x": hidden})], tmp_path / "z.calms21.json")

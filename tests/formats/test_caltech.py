@@ -109,7 +109,7 @@ def test_what_is_lost_or_refused(tmp_path: Path) -> None:
     assert back.ethogram.names == ("a", "other")
     assert back.n_frames == 8
     over = Annotation.from_bouts([0, 1], [3, 4], ["a", "b"], ["a", "b"], 30, 5)
-    with pytest.raises(MismatchError, match="one behaviour at a time"):
+    with pytest.raises(MismatchError, match="one behavior at a time"):
         write_annotation(over, tmp_path / "b.txt", "caltech")
     with pytest.raises(EthobenchError, match="cannot hold 'a b'"):
         write_annotation(plain.rename({"a": "a b"}), tmp_path / "b.txt", "caltech")

@@ -11,7 +11,7 @@ import pytest
 
 from ethobench.core.errors import FormatError
 from ethobench.formats import Format, detect, formats, write_recordings
-from ethobench.formats._text import Head
+from ethobench.formats.text import Head
 
 from .test_dressed_files import HAND_MADE
 from .test_every_format import WRITABLE, example

@@ -13,7 +13,7 @@ from ethobench.core import Annotation, Ethogram, Observed
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.formats import detect, formats, read_annotation, read_quietly, write_annotation
-from ethobench.formats._text import Head
+from ethobench.formats.text import Head
 
 FILE = ",background,attack,sniff\n0,1,0,0\n1,0,1,0\n2,0,1,1\n3,-1,-1,-1\n4,1,0,0\n"
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ethobench import Annotation, ClockOrigin, Ethogram, Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.formats import detect, formats, read_quietly, write_recordings
-from ethobench.formats._base import DETAILS
-from ethobench.formats._text import Head
+from ethobench.formats.base import DETAILS
+from ethobench.formats.text import Head
 
 WRITABLE = [f.name for f in formats if f.can_write]
 NEEDS_POSES = {"simba", "calms21", "deeplabcut"}
@@ -23,7 +23,7 @@ FRAMES_ONLY = {"bebe_predictions"}
 
 
 def example(n: int = 600) -> Recording:
-    """An exclusive annotation in which every behaviour occurs and the last frame is labelled."""
+    """An exclusive annotation in which every behavior occurs and the last frame is labelled."""
     codes = np.random.default_rng(0).integers(0, 4, n // 20).repeat(20)
     codes[-20:] = 0
     annotation = Annotation.from_frames(codes, Ethogram(NAMES, "other"), 30)

@@ -8,8 +8,8 @@ import pytest
 from tests.fuzz.corpus import make_corpus
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import _hdf5, detect, read_quietly
-from ethobench.formats._text import Head
+from ethobench.formats import detect, hdf5, read_quietly
+from ethobench.formats.text import Head
 
 
 @pytest.fixture
@@ -29,47 +29,47 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_links_inside_the_file_are_followed(path: Path) -> None:
-    with _hdf5.open_file(path) as file:
-        assert _hdf5.array(path, file, "soft/numbers").tolist() == [0, 1, 2, 3]
-        assert _hdf5.array(path, file["group"], "relative").tolist() == [0, 1, 2, 3]
-        assert _hdf5.member(path, file, "nowhere") is None
-        assert _hdf5.member(path, file, "group/inner/numbers/deeper") is None
+    with hdf5.open_file(path) as file:
+        assert hdf5.array(path, file, "soft/numbers").tolist() == [0, 1, 2, 3]
+        assert hdf5.array(path, file["group"], "relative").tolist() == [0, 1, 2, 3]
+        assert hdf5.member(path, file, "nowhere") is None
+        assert hdf5.member(path, file, "group/inner/numbers/deeper") is None
 
 
 @pytest.mark.parametrize(
     ("name", "message"), [("loop", "circle"), ("outside", "another file"), ("through", "another file"), ("outside/x", "another file")]
 )
 def test_links_that_lead_out_or_in_circles_are_refused(name: str, message: str, path: Path) -> None:
-    with pytest.raises(FormatError, match=message), _hdf5.open_file(path) as file:
-        _hdf5.member(path, file, name)
+    with pytest.raises(FormatError, match=message), hdf5.open_file(path) as file:
+        hdf5.member(path, file, name)
 
 
 def test_a_whole_file_can_be_checked_for_links(path: Path) -> None:
-    with pytest.raises(FormatError, match="outside: refused: a link leads to another file"), _hdf5.open_file(path) as file:
-        _hdf5.refuse_outside_links(path, file)
+    with pytest.raises(FormatError, match="outside: refused: a link leads to another file"), hdf5.open_file(path) as file:
+        hdf5.refuse_outside_links(path, file)
     with h5py.File(path, "a") as file:
         del file["outside"]
-        _hdf5.refuse_outside_links(path, file)
+        hdf5.refuse_outside_links(path, file)
         file.create_dataset("raw", (4,), "f8", external=[("raw.bin", 0, 32)])
         with pytest.raises(FormatError, match="raw"):
-            _hdf5.refuse_outside_links(path, file)
+            hdf5.refuse_outside_links(path, file)
 
 
 def test_texts_of_any_kind(path: Path) -> None:
-    with _hdf5.open_file(path) as file:
-        assert _hdf5.texts(path, file, "group/words") == ["a", "ä"]
-        assert _hdf5.texts(path, file, "group/fixed") == ["a", "b"]
-        assert _hdf5.texts(path, file, "group/inner/numbers") == ["0.0", "1.0", "2.0", "3.0"]
-        assert _hdf5.texts(path, file, "missing") == []
+    with hdf5.open_file(path) as file:
+        assert hdf5.texts(path, file, "group/words") == ["a", "ä"]
+        assert hdf5.texts(path, file, "group/fixed") == ["a", "b"]
+        assert hdf5.texts(path, file, "group/inner/numbers") == ["0.0", "1.0", "2.0", "3.0"]
+        assert hdf5.texts(path, file, "missing") == []
 
 
 def test_text_is_no_number_and_a_group_no_dataset(path: Path) -> None:
-    with pytest.raises(FormatError, match="objects, where numbers"), _hdf5.open_file(path) as file:
-        _hdf5.array(path, file, "group/words")
-    with pytest.raises(FormatError, match="no dataset 'group'"), _hdf5.open_file(path) as file:
-        _hdf5.array(path, file, "group")
-    with pytest.raises(FormatError, match="has 1 axes, where 2 were expected"), _hdf5.open_file(path) as file:
-        _hdf5.array(path, file, "group/inner/numbers", 2)
+    with pytest.raises(FormatError, match="objects, where numbers"), hdf5.open_file(path) as file:
+        hdf5.array(path, file, "group/words")
+    with pytest.raises(FormatError, match="no dataset 'group'"), hdf5.open_file(path) as file:
+        hdf5.array(path, file, "group")
+    with pytest.raises(FormatError, match="has 1 axes, where 2 were expected"), hdf5.open_file(path) as file:
+        hdf5.array(path, file, "group/inner/numbers", 2)
 
 
 HEAPS = {
@@ -92,19 +92,19 @@ def test_heaps_of_texts_are_read_at_any_fill(words: list[str], size_width: int, 
     with h5py.File(path, "a") as file:
         del file["words"]
         file["others"], file["words"] = ["a"], words
-    with _hdf5.open_file(path) as file:
-        assert _hdf5.texts(path, file, "words") == words
+    with hdf5.open_file(path) as file:
+        assert hdf5.texts(path, file, "words") == words
 
 
 def test_the_signature_of_a_heap_in_numbers_is_no_heap(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["numbers"] = np.frombuffer(b"GCOLUMNS" * 4 + b"GCOL", dtype=np.uint8)
-    with _hdf5.open_file(tmp_path / "x.h5") as file:
-        assert len(_hdf5.array(tmp_path / "x.h5", file, "numbers")) == 36
+    with hdf5.open_file(tmp_path / "x.h5") as file:
+        assert len(hdf5.array(tmp_path / "x.h5", file, "numbers")) == 36
 
 
 def test_names_for_sniffing(path: Path, tmp_path: Path) -> None:
-    assert {"group", "soft", "outside"} <= _hdf5.top_names(Head(path))
+    assert {"group", "soft", "outside"} <= hdf5.top_names(Head(path))
     broken = tmp_path / "broken.h5"
     broken.write_bytes(path.read_bytes()[:60])
     with pytest.raises(FormatError, match="this is no sound HDF5 file"):

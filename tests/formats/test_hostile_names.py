@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ethobench import Annotation, Poses, Recording
 from ethobench.core.errors import EthobenchError
 from ethobench.formats import formats, read_quietly, write_recordings
-from ethobench.formats._base import DETAILS
+from ethobench.formats.base import DETAILS
 
 from .test_every_format import FRAMES_ONLY, WRITABLE
 

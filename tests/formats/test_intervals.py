@@ -15,8 +15,8 @@ from ethobench.core import Annotation, Ethogram, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
 from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_annotation, write_recordings
-from ethobench.formats._tables import write_sheet
-from ethobench.formats._text import Head
+from ethobench.formats.tables import write_sheet
+from ethobench.formats.text import Head
 
 TABLE = "video,rater,start,stop,behavior\nv1,Ann,0.5,2,rear\nv1,Ann,3,4.25,groom\nv1,Bob,0.6,2.1,rear\nv2,Ann,1,2,groom\n"
 
@@ -137,8 +137,8 @@ def test_unlabelled_stretch_is_unobserved(tmp_path: Path) -> None:
     assert a.ethogram.names == ("a",)
     assert pairs(a.observed.frames) == [(0, 2000), (3000, 4000), (5000, 6000), (7000, 10_000)]
     notes = notes_of(path)
-    assert "row 3: '' names no behaviour; its stretch counts as not observed (3 such rows)" in notes
-    assert "row 7: says neither which behaviour nor from when to when; dropped" in notes
+    assert "row 3: '' names no behavior; its stretch counts as not observed (3 such rows)" in notes
+    assert "row 7: says neither which behavior nor from when to when; dropped" in notes
 
 
 def test_marks_delimit_what_was_observed(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_open_field_rows_are_accounted_for(data: Path) -> None:
     notes = [str(n) for r in recordings for n in r.notes]
     assert sum("mark what was observed" in n for n in notes) == 58
     assert sum("only one row" in n for n in notes) == 2
-    assert [n for n in notes if "says neither" in n] == ["Oliver, row 5032: says neither which behaviour nor from when to when; dropped"]
+    assert [n for n in notes if "says neither" in n] == ["Oliver, row 5032: says neither which behavior nor from when to when; dropped"]
     assert sum("stretch counts as not observed" in n for n in notes) == 12
 
 

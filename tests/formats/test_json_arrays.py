@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ethobench.core.errors import FormatError
-from ethobench.formats._json_arrays import JsonScanner
+from ethobench.formats.json_arrays import JsonScanner
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),

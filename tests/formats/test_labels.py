@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ethobench.core import Annotation, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, ReadWarning
 from ethobench.formats import detect, formats, read_annotation, read_quietly, write_annotation
-from ethobench.formats._text import Head
+from ethobench.formats.text import Head
 
 WORDS = "label\nattack\nattack\nother\n\nmount\n"
 
@@ -53,7 +53,7 @@ def test_codes_need_names(tmp_path: Path) -> None:
     with pytest.warns(ReadWarning) as warned:
         a = read_annotation(path, rate=30)
     assert {str(w.message).partition(": ")[2] for w in warned} == {
-        "labels are numbers, which name no behaviour; give behaviors= to name them",
+        "labels are numbers, which name no behavior; give behaviors= to name them",
         "1 empty lines at the end are not read as frames",
     }
     assert a.ethogram.names == ("0", "1", "2")
@@ -89,7 +89,7 @@ def test_other_columns_are_reported(tmp_path: Path) -> None:
     [
         ("", {}, "empty"),
         ("label\n", {}, "no rows"),
-        ("label\na\nb\n", {"behaviors": ["a"]}, r"row 3: 'b' is not among the behaviours \(a\)"),
+        ("label\na\nb\n", {"behaviors": ["a"]}, r"row 3: 'b' is not among the behaviors \(a\)"),
         ("label\n0\n3\n", {"behaviors": ["a", "b"]}, r"row 3: '3' is not among the behaviours"),
         ("attack\nattack\nmount\n", {}, "row 1: the first line, 'attack', is a label too"),
         ("a,b\nx,y\n", {}, "which column holds the labels"),
@@ -111,7 +111,7 @@ def test_leaves_other_files_alone(tmp_path: Path, text: str) -> None:
 
 def test_overlaps_are_refused(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0, 1], [3, 4], ["a", "b"], ["a", "b"], 30, 5)
-    with pytest.raises(MismatchError, match="one behaviour at a time"):
+    with pytest.raises(MismatchError, match="one behavior at a time"):
         write_annotation(a, tmp_path / "x.csv", "labels")
     assert not (tmp_path / "x.csv").exists()
     with pytest.raises(EthobenchError, match="index is none, frame or time"):

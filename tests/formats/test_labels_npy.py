@@ -14,7 +14,7 @@ from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, ReadWarning
 from ethobench.formats import detect, formats, read_annotation, read_quietly, write_annotation
-from ethobench.formats._text import Head
+from ethobench.formats.text import Head
 
 
 def put(folder: Path, array: Any, name: str = "a.npy") -> Path:

@@ -16,7 +16,7 @@ from ethobench.core import Annotation, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
 from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_annotation, write_recordings
-from ethobench.formats._text import Head
+from ethobench.formats.text import Head
 
 TRAIN: dict[str, list[Any]] = {
     "agent_id": [1, 2, 1],

@@ -16,7 +16,7 @@ from ethobench.core import Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
 from ethobench.formats import detect, formats, read_quietly, read_recordings, write_recordings
-from ethobench.formats._nwb_content import OURS
+from ethobench.formats.nwb_content import OURS
 
 pytestmark = pytest.mark.slow
 
@@ -135,7 +135,7 @@ def test_tables_are_annotators(session: Session) -> None:
 
 def test_tables_that_name_no_behaviour_are_said(session: Session) -> None:
     session.table("intervals/trials", start_time=[0.0], stop_time=[1.0], side=["left"], id=[0])
-    with pytest.warns(UserWarning, match=r"trials: no column names behaviours \(others: side\); left out, give label= to name one"):
+    with pytest.warns(UserWarning, match=r"trials: no column names behaviors \(others: side\); left out, give label= to name one"):
         (found,) = read_recordings(session.path)
     assert found.annotations == {}
     assert only(session.path, label="side").annotation("trials").ethogram.names == ("left",)

@@ -124,7 +124,7 @@ def test_a_missing_start(write: Any) -> None:
 
 def test_points_that_name_nothing_are_dropped(write: Any) -> None:
     one = read_quietly(write(changed(3, Behavior="")), entry="one")[0]
-    assert "row 5: this is a point event that names no behaviour; dropped" in messages(one)
+    assert "row 5: this is a point event that names no behavior; dropped" in messages(one)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_sample_of_the_observer(data: Path) -> None:
         "grooming": 3,
     }
     assert recording.start_time == datetime(2017, 10, 10, 12, 23, 40, 920830)
-    assert "row 52: this is a point event that names no behaviour; dropped (3 such events)" in messages(recording)
+    assert "row 52: this is a point event that names no behavior; dropped (3 such events)" in messages(recording)
 
 
 @pytest.mark.data

@@ -13,7 +13,7 @@ from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
 from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_annotation
-from ethobench.formats._text import Head
+from ethobench.formats.text import Head
 
 PLAIN = "attack,mount,other\n1,0,0\n1,0,0\n0,1,0\n0,0,1\n"
 
@@ -219,7 +219,7 @@ def test_writing_tells_what_is_lost(tmp_path: Path) -> None:
     for word in ("subjects are lost", "become one", "point events are lost", "give rate=30"):
         assert word in notes
     hidden = Annotation.from_bouts([0], [1], ["rest"], Ethogram(["rest"], "rest"), 30, 2)
-    assert "'rest' will read as a behaviour like the others" in str(write_annotation(hidden, tmp_path / "y.csv", "onehot"))
+    assert "'rest' will read as a behavior like the others" in str(write_annotation(hidden, tmp_path / "y.csv", "onehot"))
 
 
 @given(data=st.data())

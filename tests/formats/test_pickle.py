@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ethobench.core.errors import FormatError
-from ethobench.formats._pickle import load_plain
+from ethobench.formats.safe_pickle import load_plain
 
 HERE = Path("some.npy")
 

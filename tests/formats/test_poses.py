@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import _poses
+from ethobench.formats import pose_arrays
 
 
 def chosen(
     times: list[float] | np.ndarray, stated: float | None = None, wanted: float | None = None
 ) -> tuple[list[int], float | None, int]:
-    samples, rate, notes = _poses.even_clock(Path(__file__), np.asarray(times, dtype=float), stated, wanted, "here")
+    samples, rate, notes = pose_arrays.even_clock(Path(__file__), np.asarray(times, dtype=float), stated, wanted, "here")
     return samples.tolist(), rate, len(notes)
 
 
@@ -54,17 +54,17 @@ def test_one_time_or_none() -> None:
 
 
 def test_rows_in_any_order_go_to_their_frames() -> None:
-    (spread,), notes = _poses.on_frames(Path("x"), np.array([3, 0, 1]), np.array([[30.0], [0.0], [10.0]]), first_row=2)
+    (spread,), notes = pose_arrays.on_frames(Path("x"), np.array([3, 0, 1]), np.array([[30.0], [0.0], [10.0]]), first_row=2)
     assert spread[[0, 1, 3], 0].tolist() == [0, 10, 30]
     assert np.isnan(spread[2, 0])
     assert len(notes) == 1
 
 
 def test_unsorted_rows_without_gaps_need_no_note() -> None:
-    (spread,), notes = _poses.on_frames(Path("x"), np.array([1, 0]), np.array([[1.0], [0.0]]), first_row=2)
+    (spread,), notes = pose_arrays.on_frames(Path("x"), np.array([1, 0]), np.array([[1.0], [0.0]]), first_row=2)
     assert (spread[:, 0].tolist(), notes) == ([0, 1], [])
 
 
 def test_a_table_without_coordinates_is_refused() -> None:
     with pytest.raises(FormatError, match="no column holds coordinates"):
-        _poses.poses_of_columns(Path("x"), [("a", "nose", "w")], np.zeros((1, 1)), None)
+        pose_arrays.poses_of_columns(Path("x"), [("a", "nose", "w")], np.zeros((1, 1)), None)

@@ -12,7 +12,7 @@ import pytest
 from ethobench.core import Annotation, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
 from ethobench.formats import detect, formats, read_annotation, read_quietly, write_annotation
-from ethobench.formats._text import Head
+from ethobench.formats.text import Head
 
 
 def segment(start: Any, end: Any, behavior: Any = "groom", **more: Any) -> dict[str, Any]:

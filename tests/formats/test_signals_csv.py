@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import _verbs, detect, read_quietly, signals_csv
+from ethobench.formats import detect, io, read_quietly, signals_csv
 
 
 def test_a_regular_clock_gives_the_rate(tmp_path):
@@ -141,6 +141,6 @@ def test_channels_that_differ_only_in_capitals(tmp_path):
 def test_without_h5py_its_files_say_what_to_install(tmp_path, monkeypatch):
     path = tmp_path / "poses.h5"
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
-    monkeypatch.setattr(_verbs, "find_spec", lambda name: None)
+    monkeypatch.setattr(io, "find_spec", lambda name: None)
     with pytest.raises(FormatError, match=r"needs h5py \(pip install ethobench\[pose\]\)"):
         detect(path)

@@ -1,4 +1,4 @@
-"""SimBA CSV: poses, features, behaviours."""
+"""SimBA CSV: poses, features, behaviors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from ethobench.core import Annotation, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
 from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_recordings
-from ethobench.formats._text import Head
+from ethobench.formats.text import Head
 
 PARTS = ",Nose_1_x,Nose_1_y,Nose_1_p,Tail_base_1_x,Tail_base_1_y,Tail_base_1_p,Nose_2_x,Nose_2_y,Nose_2_p"
 TARGETS = (
@@ -90,12 +90,12 @@ def test_poses_without_labels(tmp_path: Path) -> None:
     (recording,) = read_quietly(path, rate=30)
     assert not recording.annotations
     assert recording.n_frames == 3
-    assert "no column of a behaviour was found" in str(recording.notes)
+    assert "no column of a behavior was found" in str(recording.notes)
 
 
 def test_blank_label_is_unobserved_and_told(tmp_path: Path) -> None:
     (recording,) = read_quietly(put(tmp_path, TARGETS.removesuffix("0,1\n") + "0\n"), rate=30)
-    assert "row 4: 1 frames have a behaviour without 0 or 1" in str(recording.notes[-1])
+    assert "row 4: 1 frames have a behavior without 0 or 1" in str(recording.notes[-1])
     a = recording.annotation()
     assert a.observed.of("Sniffing").stop.tolist() == [2]
     assert a.observed.of("Attack").stop.tolist() == [3]
@@ -152,7 +152,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         write_recordings([Recording("r", signals=flat, annotations={"me": a})], tmp_path / "x.csv", "simba")
     with pytest.raises(EthobenchError, match="three coordinates"):
         write_recordings([Recording("r", signals=deep, annotations={"me": a})], tmp_path / "x.csv", "simba")
-    with pytest.raises(EthobenchError, match="'nose_x' is a behaviour and a column"):
+    with pytest.raises(EthobenchError, match="'nose_x' is a behavior and a column"):
         write_recordings(
             [Recording("r", signals=flat, annotations={"me": a.rename({"x": "nose_x"}).extend(4)})], tmp_path / "x.csv", "simba"
         )

@@ -8,7 +8,7 @@ import pytest
 
 from ethobench import Annotation, Poses, Recording
 from ethobench.core.errors import EthobenchError, Note
-from ethobench.formats import Format, _verbs, formats, write_recordings
+from ethobench.formats import Format, formats, io, write_recordings
 
 
 def recording() -> Recording:
@@ -34,11 +34,11 @@ def test_a_suffix_stands_for_a_format_that_holds_annotations_if_there_is_one(mon
         Written("special", ("annotations",), (".x.csv",)),
         Format(),
     ]
-    monkeypatch.setattr(_verbs, "formats", among)
-    chosen = {name: _verbs.format_for(Path(name)).name for name in ("a.csv", "A.LONG.CSV", "a.h5", "a.x.csv", "a.txt")}
+    monkeypatch.setattr(io, "formats", among)
+    chosen = {name: io.format_for(Path(name)).name for name in ("a.csv", "A.LONG.CSV", "a.h5", "a.x.csv", "a.txt")}
     assert chosen == {"a.csv": "both", "A.LONG.CSV": "both", "a.h5": "poses", "a.x.csv": "special", "a.txt": "both"}
     with pytest.raises(EthobenchError, match=r"'a\.md'; name one: poses, both, special"):
-        _verbs.format_for(Path("a.md"))
+        io.format_for(Path("a.md"))
 
 
 def test_a_format_without_annotations_tells_no_losses_of_their_details(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from tests.reports.conftest import make_prediction, make_truth
 import ethobench as eb
 from ethobench import Annotation, Ethogram
 from ethobench.metrics import Scores, suites
-from ethobench.metrics._cases import Case
 from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, probability_higher
+from ethobench.metrics.cases import Case
 from ethobench.metrics.scoring import score_cases
 
 pytestmark = pytest.mark.slow

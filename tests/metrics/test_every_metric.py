@@ -10,8 +10,8 @@ import pytest
 from ethobench import Annotation, Ethogram, Prediction
 from ethobench.core import intervals as iv
 from ethobench.metrics import all_metrics
-from ethobench.metrics._cases import Case
-from ethobench.metrics._measures import Measure, Resampler, Sample
+from ethobench.metrics.cases import Case
+from ethobench.metrics.measures import Measure, Resampler, Sample
 from ethobench.metrics.probabilities import ranking_of
 
 METRICS = all_metrics()
@@ -43,7 +43,7 @@ def near(truth: Annotation, seed: int) -> Annotation:
 
 
 def scores_for(annotation: Annotation, seed: int = 9) -> np.ndarray:
-    """Probabilities whose most probable behaviour is the annotation's."""
+    """Probabilities whose most probable behavior is the annotation's."""
     noise = np.random.default_rng(seed).dirichlet(np.ones(4), annotation.n_frames)
     return 0.4 * noise + 0.6 * np.eye(4)[annotation.to_codes()]
 
@@ -56,7 +56,7 @@ CASES = [case(near(frames(s), s + 50), frames(s), f"r{s}") for s in range(4)]
 
 
 def values(metric, cases) -> tuple[float, np.ndarray]:
-    """A metric's pooled value, and its values by behaviour."""
+    """A metric's pooled value, and its values by behavior."""
     ethogram = cases[0].ethogram
     if metric.exact is not None:
         by_behavior = np.array([metric.exact(ranking_of(cases, code)) for code in range(len(ethogram))])

@@ -162,7 +162,7 @@ def test_a_dataset_tells_of_missing_predictions():
 
 def test_misuse_is_told_in_words():
     a = Annotation.from_frames([0, 1], ["x", "y"], 1)
-    with pytest.raises(EthobenchError, match="no behaviour was named"):
+    with pytest.raises(EthobenchError, match="no behavior was named"):
         eb.score(a, a, behaviors=[])
     assert eb.score({1: a}, {"1": a}).overall["f1"] == 1
     lonely = eb.score(a, a).compare(eb.score(a, a))["f1"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from ethobench.core import intervals as iv
-from ethobench.metrics._matching import count_matches, match_best, match_first, tiou
+from ethobench.metrics.matching import count_matches, match_best, match_first, tiou
 
 masks = st.integers(1, 60).flatmap(lambda n: st.tuples(*[st.lists(st.booleans(), min_size=n, max_size=n)] * 2))
 

@@ -77,7 +77,7 @@ def test_pooled_over_recordings_without_the_background():
 
 def test_binned_values_come_close_to_the_exact_ones():
     prediction, truth, _ = make(5000)
-    from ethobench.metrics._cases import Case
+    from ethobench.metrics.cases import Case
 
     case = Case("r", "r", prediction.annotation, truth, prediction.probabilities, merged=True)
     table = pr.histogram(case)

@@ -129,7 +129,7 @@ def test_mismatches_are_told_in_words():
     assert scores.behaviors["a"]["f1"] == 0
     assert scores.behaviors["x"]["f1"] == 0
     assert {*eb.score(other, truth, behaviors=["b"]).behaviors} == {"b"}
-    with pytest.raises(NotFoundError, match="no behaviour 'zz'"):
+    with pytest.raises(NotFoundError, match="no behavior 'zz'"):
         eb.score(truth, truth, behaviors=["zz"])
     with pytest.raises(NotFoundError, match="did you mean 'banos'"):
         eb.score(truth, truth, suite="banoz")

@@ -1,4 +1,4 @@
-"""Videos of drawn poses: behaviour known exactly, encoded on the spot."""
+"""Videos of drawn poses: behavior known exactly, encoded on the spot."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import av
 import numpy as np
 
 from ethobench import Recording, load_dataset
-from ethobench.datasets._synthetic_pose import HEIGHT, WIDTH
+from ethobench.datasets.synthetic_pose import HEIGHT, WIDTH
 
 ROWS, COLUMNS = 180, 320
 COLORS = ((230, 80, 60), (70, 120, 230))
 
 
 def social_recordings(count: int = 1, seconds: float = 180.0, rate: float = 10.0, seed: int = 4, **options) -> list[Recording]:
-    """Make recordings of two mice with the behaviours of CalMS21."""
+    """Make recordings of two mice with the behaviors of CalMS21."""
     return list(load_dataset("synthetic/pose", individuals=count, seconds=seconds, rate=rate, seed=seed, missing=0.0, **options))
 
 

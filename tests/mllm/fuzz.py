@@ -12,7 +12,7 @@ import time
 
 from ethobench import Ethogram
 from ethobench.mllm import Answer, parse_answer
-from ethobench.mllm._ledger import KINDS
+from ethobench.mllm.ledger import KINDS
 
 ETHOGRAM = Ethogram(["attack", "mount", "not attack", "other"], background="other")
 SEEDS = [

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethobench import Recording
-from ethobench.formats._clocktext import clock_text
+from ethobench.formats.clock_text import clock_text
 from ethobench.mllm.annotate import assign, make_provider, read_answers
 from ethobench.mllm.ask import Asker, Patience
 from ethobench.mllm.cache import AnswerCache

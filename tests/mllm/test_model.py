@@ -12,7 +12,7 @@ from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.mllm.annotate import assign, make_provider, read_answers
 from ethobench.mllm.ask import Asker
 from ethobench.mllm.examples import pick_examples, segments_of
-from ethobench.mllm.mllm import Mllm, to_prediction
+from ethobench.mllm.model import Mllm, to_prediction
 from ethobench.mllm.outcome import AnswerWarning, outcomes_in
 from ethobench.mllm.providers import Access, ProviderError
 from ethobench.mllm.settings import Settings

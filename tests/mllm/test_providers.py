@@ -13,7 +13,7 @@ from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
 from ethobench.mllm.annotate import assign, make_provider, read_answers
 from ethobench.mllm.ask import Asker, Patience
 from ethobench.mllm.providers import Access, ProviderError, providers
-from ethobench.mllm.providers._base import retry_after
+from ethobench.mllm.providers.base import retry_after
 from ethobench.mllm.settings import Settings
 from ethobench.mllm.task import load_task, task_of
 from tests.mllm.conftest import KEY

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ethobench import Recording
-from ethobench.datasets._fetch import RemoteFile, download, list_record
+from ethobench.datasets.fetch import RemoteFile, download, list_record
 from ethobench.mllm.annotate import assign, make_provider
 from ethobench.mllm.ask import Asker, Patience
 from ethobench.mllm.providers import Access, providers

@@ -10,7 +10,7 @@ import pytest
 from ethobench import Annotation, Behavior, Ethogram
 from ethobench.core.errors import EthobenchError
 from ethobench.mllm import parse_answer
-from ethobench.mllm._ledger import KINDS
+from ethobench.mllm.ledger import KINDS
 from ethobench.mllm.published import parse_published
 
 ETHOGRAM = Ethogram(["attack", "mount", "other"], background="other")

@@ -55,7 +55,7 @@ def test_a_task_of_ones_own(tmp_path):
         ("behavior = []", "behavior"),
         ("[[behavior]]\nname = ''", "behavior.0.name"),
         ("colour = 1\n[[behavior]]\nname = 'a'", "colour: extra inputs"),
-        ("background = 'b'\n[[behavior]]\nname = 'a'", "no behaviour 'b'"),
+        ("background = 'b'\n[[behavior]]\nname = 'a'", "no behavior 'b'"),
         ("[[behavior]]\nname = 'a'\n[[behavior]]\nname = 'a'", "stand twice"),
     ],
 )

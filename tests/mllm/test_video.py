@@ -8,7 +8,7 @@ import pytest
 
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.video import probe
-from ethobench.mllm._digits import glyph_rows
+from ethobench.mllm.digits import glyph_rows
 from ethobench.mllm.video import cut, jpeg, pictures
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ def stir() -> Callable[[Any], Any]:
     """Give a network's normalisations the statistics and weights that a training would, so that no mistake with them goes unseen."""
     import torch
 
-    from ethobench.learning.device import own_random_state
+    from ethobench.training.device import own_random_state
 
     def stirred(network: torch.nn.Module) -> torch.nn.Module:
         with own_random_state(0), torch.no_grad():

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from ethobench import EthobenchError, Recording, load_dataset, load_model
-from ethobench.models._card import CARD, WORDS, digest_files
+from ethobench.models.card import CARD, WORDS, digest_files
 
 SECONDS = 20.0  # after which a mutant counts as hanging
 NUMBERS = (b"-1", b"0", b"7", b"-2", b"99999", b"2147483647", b"-2147483648", b"99999999999999999999", b"1e999", b"nan", b"0.5", b"")

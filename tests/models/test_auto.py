@@ -14,11 +14,11 @@ import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core.deadline import Deadline, OutOfTime
 from ethobench.core.errors import EthobenchError
-from ethobench.learning import _decoder
-from ethobench.learning.decoding import Decoder
-from ethobench.learning.loop import Progress
-from ethobench.models import _base, _candidates, auto
+from ethobench.decoding import decoder
+from ethobench.decoding.search import Decoder
+from ethobench.models import auto, base, candidates
 from ethobench.models.auto import Auto
+from ethobench.training.loop import Progress
 
 pytestmark = pytest.mark.slow
 
@@ -28,11 +28,11 @@ def _quick(monkeypatch):
     """Let candidates be small; how good they are is measured elsewhere."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    boost, tcn = _candidates.Boost, _candidates.Tcn
-    monkeypatch.setattr(_candidates, "Boost", lambda seed: boost(seed=seed, rounds=15, leaves=7))
-    monkeypatch.setattr(_candidates, "FEWEST_SECONDS", 100.0)
+    boost, tcn = candidates.Boost, candidates.Tcn
+    monkeypatch.setattr(candidates, "Boost", lambda seed: boost(seed=seed, rounds=15, leaves=7))
+    monkeypatch.setattr(candidates, "FEWEST_SECONDS", 100.0)
     small = {"width": 16, "levels": 4, "batch": 8, "updates": 200, "passes": 40}
-    monkeypatch.setattr(_candidates, "Tcn", lambda seed=0, **told: tcn(seed=seed, **{**small, **told}))
+    monkeypatch.setattr(candidates, "Tcn", lambda seed=0, **told: tcn(seed=seed, **{**small, **told}))
     yield
     torch.set_num_threads(before)
 
@@ -63,8 +63,8 @@ def test_it_compares_blends_decodes_and_comes_back(tag, tmp_path):
 
 
 def test_a_network_that_adds_nothing_is_left_after_one_fold(tag, monkeypatch):
-    tcn = _candidates.Tcn
-    monkeypatch.setattr(_candidates, "Tcn", lambda seed=0, **told: tcn(seed=seed, updates=1, learning_rate=1e-9, **told))
+    tcn = candidates.Tcn
+    monkeypatch.setattr(candidates, "Tcn", lambda seed=0, **told: tcn(seed=seed, updates=1, learning_rate=1e-9, **told))
     model = eb.create_model("auto").fit(tag)
     trees, network = model.account["candidates"]
     assert (trees["folds"], trees["weight"], network["folds"], network["weight"]) == (3, 1.0, 1, 0.0)
@@ -74,14 +74,14 @@ def test_a_network_that_adds_nothing_is_left_after_one_fold(tag, monkeypatch):
 
 
 def test_recordings_of_one_behaviour_each(tag):
-    """No behaviour is shown by two individuals, so nothing can be judged."""
+    """No behavior is shown by two individuals, so nothing can be judged."""
     recordings = []
     for name, recording in zip("ab", tag.recordings[:2], strict=True):
         codes = np.full(recording.n_frames, "ab".index(name))
         recordings.append(recording.copy(annotations={"x": Annotation.from_frames(codes, Ethogram(["a", "b"]), recording.rate)}))
     model = eb.create_model("auto").fit(Dataset(tuple(recordings), Ethogram(["a", "b"])))
     assert model.decoder == Decoder()
-    assert "no behaviour was shown by two" in model.account["notes"][-1]
+    assert "no behavior was shown by two" in model.account["notes"][-1]
     assert (model.predict(recordings[0]).annotation.to_codes() == 0).mean() > 0.9
 
 
@@ -104,7 +104,7 @@ def test_little_data_train_no_network():
 
 def test_the_network_is_tried_only_if_there_is_time_for_it(tag, monkeypatch):
     """An update takes 1.5 s, with drawing the examples: 75 of them for two inner folds, and for all recordings 1.5 times as long."""
-    monkeypatch.setattr(_candidates.Tcn(seed=0).__class__, "time_update", lambda self, data: 1.0)
+    monkeypatch.setattr(candidates.Tcn(seed=0).__class__, "time_update", lambda self, data: 1.0)
     truths = {r.id: r.annotation() for r in tag}
     like = Auto()
     like.ethogram, like.rate, like.inputs = tag.ethogram, tag.recordings[0].rate, ()
@@ -112,12 +112,12 @@ def test_the_network_is_tried_only_if_there_is_time_for_it(tag, monkeypatch):
     for budget in (20.0, 800.0, 1200.0):
         notes[budget] = []
         deadline = Deadline(budget, clock=Clock())
-        chosen[budget] = _candidates._tcn(tag, truths, like, deadline, notes[budget])
+        chosen[budget] = candidates._tcn(tag, truths, like, deadline, notes[budget])
     assert chosen[20.0] is chosen[800.0] is None
     assert notes[20.0] == ["no network, to keep the time budget"]
     assert notes[800.0] == ["no network, to keep the time budget: there is time for about 54 updates in each training only"]
     assert (chosen[1200.0].name, notes[1200.0]) == ("tcn", [])
-    assert _candidates._tcn(tag, truths, like, Deadline(1200.0, clock=Clock()), notes[20.0], busyness=50.0) is None
+    assert candidates._tcn(tag, truths, like, Deadline(1200.0, clock=Clock()), notes[20.0], busyness=50.0) is None
 
 
 def test_a_network_that_turns_out_too_slow_is_given_up_at_once():
@@ -125,10 +125,10 @@ def test_a_network_that_turns_out_too_slow_is_given_up_at_once():
     deadline, start = Deadline(100, clock=clock), clock()
     progress = Progress(epoch=0, epochs=12, step=10, steps=25, loss=1.0, frames_per_second=1.0)
     clock.now += 10  # 1 s for each update: 100 of them, 75 will do
-    _candidates._refuse_slow_training(deadline, start, progress)
+    candidates._refuse_slow_training(deadline, start, progress)
     clock.now += 10  # 2 s for each: 50
     with pytest.raises(OutOfTime, match="time for 50 updates"):
-        _candidates._refuse_slow_training(deadline, start, progress)
+        candidates._refuse_slow_training(deadline, start, progress)
 
 
 def test_trainings_of_auto_end_by_the_deadline_of_a_command(tag):
@@ -186,8 +186,8 @@ def test_pieces_do_not_show(tag, monkeypatch):
     model = eb.create_model("auto", budget=0.001).fit(tag)
     recording = eb.load_dataset("synthetic/tag", individuals=1, seconds=300, seed=5).recordings[0]
     whole = model.predict(recording).annotation
-    monkeypatch.setattr(_base, "PIECE", 2500)
-    monkeypatch.setattr(_decoder, "CONTEXT", 30.0)
+    monkeypatch.setattr(base, "PIECE", 2500)
+    monkeypatch.setattr(decoder, "CONTEXT", 30.0)
     pieces = model.annotate(recording)
     assert (pieces.to_codes() == whole.to_codes()).mean() > 0.995
 
@@ -210,7 +210,7 @@ def test_overlapping_behaviours():
 @pytest.mark.slow
 def test_thinned_frames_choose_the_same_decoder_in_seconds(tag, monkeypatch):
     monkeypatch.setattr(auto, "DECODED", 3000)
-    monkeypatch.setattr(_candidates, "FEWEST_SECONDS", 1e9)  # no network
+    monkeypatch.setattr(candidates, "FEWEST_SECONDS", 1e9)  # no network
     model = eb.create_model("auto").fit(tag)
     assert isinstance(model.decoder, Decoder)
     assert model.account["decoded"]["tried"] > 5
@@ -259,7 +259,7 @@ def test_what_a_fold_alone_shows_is_not_held_against_those_that_never_saw_it(tag
     keeper, *others = truths
     for name in others:
         truths[name] = truths[name].take(truths[name].behavior != tag.ethogram.code(rare))
-    found = _candidates.learnable(tag, truths, 3)
+    found = candidates.learnable(tag, truths, 3)
     assert all(found[name] == truths[name] for name in others)
     shown = truths[keeper].to_codes() == tag.ethogram.code(rare)
     assert shown.any()
@@ -268,7 +268,7 @@ def test_what_a_fold_alone_shows_is_not_held_against_those_that_never_saw_it(tag
 
 def test_views_of_one_recording_stay_together():
     from ethobench.core.folds import deal_folds, kept_together
-    from ethobench.models._styles import by_annotator
+    from ethobench.models.styles import by_annotator
 
     people = [eb.load_dataset("synthetic/tag", individuals=1, recordings=2, seconds=20).recordings for _ in range(2)]
     recordings = tuple(a.copy(annotations={"ann": a.annotation(), "ben": b.annotation()}) for a, b in zip(*people, strict=True))

@@ -16,9 +16,9 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.observed import Track
 from ethobench.features.cache import feature_cache
-from ethobench.models import _base, _default
-from ethobench.models._inputs import between, in_order
-from ethobench.models._thinned import choose_rows, row_weights
+from ethobench.models import base, default
+from ethobench.models.inputs import between, in_order
+from ethobench.models.thinned import choose_rows, row_weights
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +83,7 @@ def test_pieces_do_not_show(monkeypatch):
     whole = model.predict(data.recordings[0]).annotation
     context = model.context(data.recordings[0].rate)
     assert len(data.recordings[0].signals) > 2 * context
-    monkeypatch.setattr(_base, "PIECE", 1500)
+    monkeypatch.setattr(base, "PIECE", 1500)
     pieces = model.annotate(data.recordings[0])
     assert (pieces.to_codes() == whole.to_codes()).mean() > 0.998
 
@@ -103,7 +103,7 @@ def test_channels_are_found_by_name():
 
 def test_keypoints_are_found_by_name():
     poses = eb.load_dataset("synthetic/pose", individuals=1, seconds=10).recordings[0].signals
-    inputs = _base.input_names(Recording("r", signals=poses))
+    inputs = base.input_names(Recording("r", signals=poses))
     back = dataclasses.replace(
         poses,
         positions=poses.positions[:, ::-1, ::-1],
@@ -154,7 +154,7 @@ def test_nothing_saved_is_a_program(tmp_path):
 
 @pytest.mark.parametrize(("name", "extra"), [("boost", "boost"), ("auto", "boost"), ("tcn", "nn"), ("crnn", "nn"), ("conv1d", "nn")])
 def test_without_its_packages_a_model_says_what_to_install(monkeypatch, name, extra):
-    for module in (_base, _default):
+    for module in (base, default):
         monkeypatch.setattr(module, "find_spec", lambda package: None)
     with pytest.raises(EthobenchError, match=rf'model {name!r} needs .*pip install "ethobench\[{extra}\]"'):
         eb.create_model(name)

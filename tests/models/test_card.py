@@ -8,7 +8,7 @@ import pytest
 
 from ethobench import create_model, load_dataset, load_model
 from ethobench.core.errors import FormatError
-from ethobench.models._card import in_words, tried_in_words
+from ethobench.models.card import in_words, tried_in_words
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,8 @@ from tests.models.test_every_model import SMALL
 import ethobench as eb
 from ethobench.core.errors import FormatError
 from ethobench.models import models
-from ethobench.models._card import CARD, WORDS
-from ethobench.models._lightgbm_text import check_lightgbm_text
+from ethobench.models.card import CARD, WORDS
+from ethobench.models.lightgbm_text import check_lightgbm_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 MUTANTS = 1  # of each file

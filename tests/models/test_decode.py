@@ -12,9 +12,9 @@ from ethobench import create_model, load_dataset, load_model, score
 from ethobench.benchmarks import results_table
 from ethobench.benchmarks.folds import fold_plan
 from ethobench.core.errors import EthobenchError, NotFoundError
-from ethobench.learning.decoding import Decoder
+from ethobench.decoding.search import Decoder
 from ethobench.models import Model
-from ethobench.models._out_of_fold import out_of_fold
+from ethobench.models.out_of_fold import out_of_fold
 from ethobench.runs import Engine, Store
 
 SMALL = {"trees": 5, "seconds": 0.5}
@@ -118,7 +118,7 @@ def test_a_long_recording_is_decoded_piece_by_piece_as_if_it_were_whole(monkeypa
     model = create_model("rf", decode="balanced", **SMALL).fit(data)
     long = load_dataset("synthetic/tag", individuals=1, seconds=1200.0, seed=5).recordings[0]
     whole = model.annotate(long).to_codes()
-    monkeypatch.setattr("ethobench.models._base.PIECE", 4000)
+    monkeypatch.setattr("ethobench.models.base.PIECE", 4000)
     pieces = model.annotate(long).to_codes()
     assert model.decoder.dynamics or model.decoder.smoothing != "none"
     assert (pieces == whole).mean() > 0.999
@@ -126,7 +126,7 @@ def test_a_long_recording_is_decoded_piece_by_piece_as_if_it_were_whole(monkeypa
 
 @pytest.mark.slow
 def test_other_rates_are_decoded_at_the_rate_of_the_training():
-    from ethobench.learning.decoding import learn_dynamics
+    from ethobench.decoding.search import learn_dynamics
 
     data = load_dataset("synthetic/tag", individuals=3, seconds=120.0)
     model = create_model("rf", **SMALL).fit(data)

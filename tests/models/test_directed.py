@@ -12,7 +12,7 @@ from ethobench import Annotation, Dataset, Ethogram, Observed, Poses, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.core.observed import Track
-from ethobench.models._directed import Directions
+from ethobench.models.directed import Directions
 
 pytestmark = pytest.mark.slow
 

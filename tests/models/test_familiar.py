@@ -12,7 +12,7 @@ import pytest
 import ethobench as eb
 from ethobench import Signals
 from ethobench.features.multiscale import baseline_of
-from ethobench.models._familiar import Familiar
+from ethobench.models.familiar import Familiar
 
 CHANNELS = ("AccX", "AccY", "AccZ", "Depth", "Speed")
 

@@ -1,4 +1,4 @@
-"""Models that learn frame by frame: overlapping behaviours, gaps, blocks that do not show, and BEBE's names for clusters."""
+"""Models that learn frame by frame: overlapping behaviors, gaps, blocks that do not show, and BEBE's names for clusters."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals, create_model, load_dataset
-from ethobench.models import _base, _frames
-from ethobench.models._pieces import seamless
+from ethobench.models import base, frames
+from ethobench.models.pieces import seamless
 
 ETHOGRAM = Ethogram(["rest", "run"])
 
@@ -25,11 +25,11 @@ def test_blocks_do_not_show(monkeypatch):
     data = load_dataset("synthetic/tag", individuals=2, seconds=120)
     model = create_model("rf", trees=5, seconds=2.0).fit(data)
     whole = model.predict(data.recordings[0])
-    monkeypatch.setattr(_frames, "BLOCK", 700)
+    monkeypatch.setattr(frames, "BLOCK", 700)
     parts = model.predict(data.recordings[0])
     assert np.allclose(parts.probabilities, whole.probabilities, atol=0.21)
     assert (parts.annotation.to_codes() == whole.annotation.to_codes()).mean() > 0.999
-    monkeypatch.setattr(_base, "PIECE", 900)
+    monkeypatch.setattr(base, "PIECE", 900)
     assert (model.annotate(data.recordings[0]).to_codes() == whole.annotation.to_codes()).mean() > 0.999
 
 
@@ -79,7 +79,7 @@ def test_clusters_without_a_label_have_no_name():
 
 def test_of_poses_a_few_frames_a_second_are_learnt_and_of_tags_all(monkeypatch):
     learnt = []
-    monkeypatch.setattr(_frames.FrameModel, "_learn", lambda model, x, y: learnt.append((len(x), len(y))))
+    monkeypatch.setattr(frames.FrameModel, "_learn", lambda model, x, y: learnt.append((len(x), len(y))))
     poses = load_dataset("synthetic/pose", individuals=1, seconds=30)
     tags = load_dataset("synthetic/tag", individuals=1, seconds=30)
     for data in (poses, tags):
@@ -127,5 +127,5 @@ def test_pieces_of_poses_are_told_relative_to_the_whole(monkeypatch):
     data = load_dataset("synthetic/pose", individuals=2, seconds=60)
     model = create_model("rf", trees=5, seconds=0.5).fit(data)
     whole = model.predict(data.recordings[0]).annotation.to_codes()
-    monkeypatch.setattr(_base, "PIECE", 300)
+    monkeypatch.setattr(base, "PIECE", 300)
     assert (model.annotate(data.recordings[0]).to_codes() == whole).mean() > 0.995

@@ -14,9 +14,9 @@ import ethobench as eb
 from ethobench import Dataset, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.datasets.synthetic import make_dataset
-from ethobench.learning.device import own_random_state
-from ethobench.learning.encoder_files import LicenceNotice
-from ethobench.learning.encoders import Downsample, EncodedNetwork, Encoder, Residual
+from ethobench.training.device import own_random_state
+from ethobench.training.encoder_files import LicenceNotice
+from ethobench.training.encoders import Downsample, EncodedNetwork, Encoder, Residual
 
 pytestmark = pytest.mark.slow
 

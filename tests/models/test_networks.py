@@ -18,9 +18,9 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.observed import Track
 from ethobench.datasets.synthetic import make_dataset
-from ethobench.learning.device import own_random_state
-from ethobench.learning.layers import FrameNetwork
-from ethobench.models import _network
+from ethobench.models import network
+from ethobench.training.device import own_random_state
+from ethobench.training.layers import FrameNetwork
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def dataset_of(*recordings: Recording) -> Dataset:
 
 
 def waves(codes: np.ndarray, seed: int = 0) -> Signals:
-    """Give each behaviour its own level and loudness."""
+    """Give each behavior its own level and loudness."""
     generator = np.random.default_rng(seed)
     levels = np.stack([codes * 1.0, (codes == 1) * 2.0, generator.normal(size=len(codes)) * (0.2 + codes)], axis=1)
     return Signals(levels + generator.normal(0, 0.1, levels.shape), ("AccX", "AccY", "AccZ"), 10.0)
@@ -310,7 +310,7 @@ def test_annotating_in_pieces_gives_the_whole(tag, monkeypatch, params):
     one = one.copy(signals=Signals(values, one.signals.channels, one.rate), annotations={})
     whole = model.predict(one).annotation
     for frames in (64, 200, 1000):
-        monkeypatch.setattr(_network, "PIECE", frames)
+        monkeypatch.setattr(network, "PIECE", frames)
         assert model.annotate(one) == whole
 
 

@@ -54,7 +54,7 @@ def test_another_number_of_animals_is_refused(data, model):
 
 
 def test_points_that_were_not_found_are_not_mixed_into_their_neighbours():
-    from ethobench.models._clock import at_rate
+    from ethobench.models.clock import at_rate
 
     positions = np.full((60, 1, 1, 2), 300.0)
     positions += np.random.default_rng(0).normal(0, 1, positions.shape)

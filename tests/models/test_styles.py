@@ -8,8 +8,8 @@ import pytest
 import ethobench as eb
 from ethobench import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
-from ethobench.datasets._annotators import Annotator
-from ethobench.models._styles import by_annotator
+from ethobench.datasets.annotators import Annotator
+from ethobench.models.styles import by_annotator
 
 pytestmark = pytest.mark.slow
 

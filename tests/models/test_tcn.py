@@ -9,10 +9,11 @@ import torch
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.learning.augmentation import Layout
-from ethobench.learning.clips import make_clips
-from ethobench.learning.device import own_random_state
-from ethobench.learning.steps import (
+from ethobench.models import base
+from ethobench.training.augmentation import Layout
+from ethobench.training.clips import make_clips
+from ethobench.training.device import own_random_state
+from ethobench.training.steps import (
     UPDATES,
     Steps,
     predict_steps,
@@ -20,10 +21,9 @@ from ethobench.learning.steps import (
     smooth_overlapping_loss,
     tempered_weights,
 )
-from ethobench.learning.streams import Stream
-from ethobench.learning.temporal import TemporalNetwork
-from ethobench.learning.temporal_live import LiveSteps
-from ethobench.models import _base
+from ethobench.training.streams import Stream
+from ethobench.training.temporal import TemporalNetwork
+from ethobench.training.temporal_live import LiveSteps
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +64,7 @@ def test_it_sees_as_far_as_it_says(stir, causal, stride):
 
 
 def test_pieces_of_a_recording_do_not_show(stir, monkeypatch):
-    from ethobench.learning import steps
+    from ethobench.training import steps
 
     net = network(stir)
     values = np.random.default_rng(0).normal(size=(501, 2)).astype(np.float32)
@@ -125,7 +125,7 @@ def test_pieces_of_an_annotation_do_not_show(monkeypatch):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=120)
     model = eb.create_model("tcn", **QUICK).fit(data)
     whole = model.predict(data.recordings[0]).annotation
-    monkeypatch.setattr(_base, "PIECE", 700)
+    monkeypatch.setattr(base, "PIECE", 700)
     pieces = model.annotate(data.recordings[0])
     assert len(data.recordings[0].signals) > 2 * model.context(25.0)
     assert (pieces.to_codes() == whole.to_codes()).mean() > 0.999

@@ -11,11 +11,11 @@ import torch
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, MismatchError, ReadWarning
-from ethobench.learning import sliding
-from ethobench.learning.device import own_random_state
-from ethobench.learning.sliding import dense_scores, is_convolutional, window_scores
-from ethobench.learning.trajectories import Reach
-from ethobench.learning.trajectory_networks import convolutional
+from ethobench.training import sliding
+from ethobench.training.device import own_random_state
+from ethobench.training.sliding import dense_scores, is_convolutional, window_scores
+from ethobench.training.trajectories import Reach
+from ethobench.training.trajectory_networks import convolutional
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ def test_conv1d_is_the_published_one():
 
 
 def test_the_other_networks_are_the_published_ones():
-    """Weights counted by hand from the published layers, for 28 coordinates and four behaviours."""
+    """Weights counted by hand from the published layers, for 28 coordinates and four behaviors."""
     inputs = 201 * 28
     dense = 4 * inputs + inputs * 512 + 512 + 4 * 512 + 512 * 256 + 256 + 4 * 256 + 256 * 128 + 128 + 4 * 128 + 128 * 4 + 4
     assert count(eb.create_model("dense").build(28, 4)) == dense
@@ -277,7 +277,7 @@ def test_three_animals_and_three_axes_are_taken():
 
 @pytest.mark.slow
 def test_real_rats_with_many_gaps(data):
-    """Two rats of which the tracker lost two keypoints of five: a small network on features tells more than the commonest behaviour."""
+    """Two rats of which the tracker lost two keypoints of five: a small network on features tells more than the commonest behavior."""
     with pytest.warns(ReadWarning, match="read with notes"):
         rats = eb.load_dataset(str(data / "rats"))
     names = [recording.id for recording in rats]

@@ -39,7 +39,7 @@ def spelled(kinds, n_frames: int) -> str:
         ("..aaaa..", "..bbbb..", "..cccc.."),
         (".aaaaaa.", ".aa..aa.", "...ff..."),  # broken up
         (".aa..aa.", ".aaaaaa.", "...ff..."),  # run together
-        (".aaaaaa.", ".aabbaa.", "...ff..."),  # broken up by another behaviour
+        (".aaaaaa.", ".aabbaa.", "...ff..."),  # broken up by another behavior
         ("aaaaaa..", "a.......", ".mmmmm.."),  # an end longer than what is right is no matter of borders
         ("a.......", "aaaaaa..", ".iiiii.."),
         ("aaaabbbb", "aaaaaabb", "....bb.."),  # the change comes too late
@@ -64,7 +64,7 @@ def runs(mask):
 
 
 def oracle(truth: np.ndarray, pred: np.ndarray) -> np.ndarray:
-    """Tell the kind of every (frame, behaviour) literally; -1 where nothing is wrong."""
+    """Tell the kind of every (frame, behavior) literally; -1 where nothing is wrong."""
     kinds = np.full(truth.shape, -1)
     unfound, unfounded = (truth & ~pred).any(axis=1), (pred & ~truth).any(axis=1)
     for column in range(truth.shape[1]):

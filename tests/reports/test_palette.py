@@ -93,7 +93,7 @@ def least_distance(names) -> float:
 
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_the_first_colours_are_those_that_differ_most(count):
-    """They go to the behaviours that take the most time (`Occurrence.color_indices`)."""
+    """They go to the behaviors that take the most time (`Occurrence.color_indices`)."""
     assert least_distance(BEHAVIORS[:count]) == max(map(least_distance, combinations(BEHAVIORS, count)))
 
 

@@ -24,7 +24,7 @@ from ethobench.core.file_names import file_stem, fold
 from ethobench.core.files import atomic_path, remove_stale_temporaries, write_text
 from ethobench.datasets.manifest import MANIFEST
 from ethobench.formats import read_quietly, write_recordings
-from ethobench.formats._tables import read_table, write_table
+from ethobench.formats.tables import read_table, write_table
 from ethobench.runs.claims import LEASE, Claims, StoreError
 
 COLUMNS = ("recording", "individual", "annotations", "annotator")

@@ -14,10 +14,10 @@ from ethobench.core.intervals import IntArray, Intervals
 
 
 def disagreement(annotations: Sequence[Annotation]) -> Intervals:
-    """Return the frames in which of two annotators who both looked for a behaviour one saw it and one did not.
+    """Return the frames in which of two annotators who both looked for a behavior one saw it and one did not.
 
     Subjects are compared one by one where every annotation names some, else pooled. The background is what is left when all
-    other behaviours are told, so it is not compared itself. Point events hold no frame.
+    other behaviors are told, so it is not compared itself. Point events hold no frame.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class CertainBouts(NamedTuple):
 
 
 def least_certain(annotation: Annotation, prediction: Prediction | None = None) -> CertainBouts:
-    """Sort the bouts of an annotation by certainty: the mean probability of the bout's behaviour, or its stated confidence.
+    """Sort the bouts of an annotation by certainty: the mean probability of the bout's behavior, or its stated confidence.
 
     The background's bouts, and those of which nothing is known, are left out.
     """

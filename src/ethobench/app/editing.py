@@ -38,7 +38,7 @@ def apply_edits(annotation: Annotation, edits: Iterable[Edit]) -> Annotation:
         subject, target, behavior = (_text(edit, name) for name in ("subject", "target", "behavior"))
         if kind == "mark":
             if behavior is None:
-                raise EthobenchError("to mark frames, a behaviour must be named")
+                raise EthobenchError("to mark frames, a behavior must be named")
             exclusive = edit.get("exclusive") is not False
             annotation = mark(annotation, start, stop, behavior, subject=subject, target=target, exclusive=exclusive)
         elif kind == "clear":
@@ -64,13 +64,13 @@ def mark(
     target: str | None = None,
     exclusive: bool = True,
 ) -> Annotation:
-    """Say that a behaviour goes on in ``[start, stop)``; it becomes one bout with those of its track that it meets.
+    """Say that a behavior goes on in ``[start, stop)``; it becomes one bout with those of its track that it meets.
 
     Parameters
     ----------
     annotation : Annotation
     start, stop : int
-        Of a point behaviour only `start` counts.
+        Of a point behavior only `start` counts.
     behavior : str
     subject, target : str, optional
         Who does it to whom.
@@ -103,7 +103,7 @@ def mark(
 
 
 def clear(annotation: Annotation, start: int, stop: int, *, behavior: str | None = None, subject: str | None = None) -> Annotation:
-    """Say that nothing (or not this behaviour, or nothing by this subject) goes on in ``[start, stop)``; bouts are cut there."""
+    """Say that nothing (or not this behavior, or nothing by this subject) goes on in ``[start, stop)``; bouts are cut there."""
     chosen = np.ones(len(annotation), dtype=bool)
     if behavior is not None:
         chosen &= annotation.behavior == annotation.ethogram.code(behavior)

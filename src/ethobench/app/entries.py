@@ -165,7 +165,7 @@ class Entry:
         return [] if self.signals is None else lanes_of(self.signals, self.rate)
 
     def adopt(self, name: str, annotation: Annotation) -> None:
-        """Take up a correction that was saved before; behaviours that it brings along become part of the ethogram."""
+        """Take up a correction that was saved before; behaviors that it brings along become part of the ethogram."""
         self.ethogram = self.ethogram.join(annotation.ethogram)
         self.originals = [replace(t, annotation=t.annotation.with_ethogram(self.ethogram)) for t in self.originals]
         saved = {**{known: history.annotation for known, history in self.corrections.items()}, name: annotation}

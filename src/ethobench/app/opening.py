@@ -18,9 +18,9 @@ from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
 from ethobench.core.file_names import file_stem
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
-from ethobench.datasets._video_clock import with_video_clock
 from ethobench.datasets.collate import collate_quietly
 from ethobench.datasets.manifest import CORRECTIONS, MANIFEST
+from ethobench.datasets.video_clock import with_video_clock
 from ethobench.formats import detect
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def open_project(
     rate : float, optional
         Frames per second, where files do not tell.
     behaviors : sequence of str
-        Behaviours to label with, beside those that the data name.
+        Behaviors to label with, beside those that the data name.
     models : sequence of Path, or mapping of Path to Model
         Saved models whose predictions are shown too; those of a sequence are loaded, and may not use the network.
     videos : sequence of Path

@@ -2,12 +2,12 @@
 
 Every recording is cut into windows of equal length. A window's doubt is the mean, over what is known of it, of
 
-- the models' doubt: 1 minus the lead of the most probable behaviour over the second (behaviours that may overlap: the greatest
+- the models' doubt: 1 minus the lead of the most probable behavior over the second (behaviors that may overlap: the greatest
   nearness of a probability to 0.5), averaged over its frames;
 - the annotators' disagreement: the share of its frames in which they differ.
 
 Windows are then chosen one by one: each time the one with the greatest product of its doubt and its distance to the nearest
-window chosen before. The distance is half by behaviour (half the summed difference of the shares of time) and half by who is
+window chosen before. The distance is half by behavior (half the summed difference of the shares of time) and half by who is
 seen (0 for the same individual, 1 for another). Windows in which a person has corrected something already are passed over. Ties
 go to the first recording and the earliest window, so the same data always give the same list.
 """
@@ -119,7 +119,7 @@ def frame_doubt(prediction: Prediction) -> NDArray[np.floating]:
 
 
 def _profile(known: Evidence, edges: NDArray[np.int64]) -> Floats:
-    """Return the share of each window that each behaviour takes, averaged over all who say something."""
+    """Return the share of each window that each behavior takes, averaged over all who say something."""
     length = np.maximum(np.diff(edges), 1)
     said = [*known.annotations, *(p.annotation for p in known.predictions if not known.annotations)]
     shares = np.zeros((len(edges) - 1, len(known.behaviors)))

@@ -1,7 +1,7 @@
 """What a page draws, cut into tiles: 512 stretches of time, each of 1, 2, 4, 8, ... frames.
 
 A tile with few bouts carries them as they are, so that they stay sharp and can be clicked; one with many carries the share of
-each stretch that each behaviour takes. So a tile is small however long the recording is, and no bout is too short to leave a trace.
+each stretch that each behavior takes. So a tile is small however long the recording is, and no bout is too short to leave a trace.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TrackTiles:
         self._reach = np.maximum.accumulate(self.annotation.stop) if len(places) else self.annotation.stop
 
     def tile(self, edges: IntArray) -> dict[str, Any]:
-        """Return ``bouts`` (rows of place, start, stop, behaviour, target) and ``hidden`` stretches, or ``shares`` and ``points``."""
+        """Return ``bouts`` (rows of place, start, stop, behavior, target) and ``hidden`` stretches, or ``shares`` and ``points``."""
         a, first, last = self.annotation, int(edges[0]), int(edges[-1])
         begin, end = np.searchsorted(self._reach, first, side="left"), np.searchsorted(a.start, last, side="right")
         inside = np.arange(begin, end)
@@ -65,13 +65,13 @@ class TrackTiles:
         return {"bouts": rows.tolist(), "hidden": np.stack(hidden, axis=1).tolist()}
 
     def _shares(self, edges: IntArray) -> NDArray[np.uint8]:
-        """Return shares in 254ths, rounded up so that nothing vanishes: a column per behaviour, and one for what was not looked at."""
+        """Return shares in 254ths, rounded up so that nothing vanishes: a column per behavior, and one for what was not looked at."""
         length = np.maximum(np.diff(edges), 1)
         covered = [np.diff(iv.covered_before(spans, edges)) / length for spans in (*self._spans, self._hidden)]
         return np.ceil(np.stack(covered, axis=1) * (MISSING - 1)).astype(np.uint8)
 
     def _points(self, inside: IntArray, edges: IntArray) -> list[list[int]]:
-        """List the stretches that hold point events, with the behaviour of each."""
+        """List the stretches that hold point events, with the behavior of each."""
         a = self.annotation
         points = inside[a.start[inside] == a.stop[inside]]
         stretch = np.minimum(np.searchsorted(edges, a.start[points], side="right") - 1, STRETCHES - 1)
@@ -89,7 +89,7 @@ class TrackTiles:
 
 
 class ProbabilityTiles:
-    """Tiles of a model's mean probabilities, one column per behaviour of `names`; 255 where nothing was predicted."""
+    """Tiles of a model's mean probabilities, one column per behavior of `names`; 255 where nothing was predicted."""
 
     def __init__(self, prediction: Prediction, names: tuple[str, ...]) -> None:
         self._columns = [prediction.ethogram.names.index(name) if name in prediction.ethogram else -1 for name in names]

@@ -1,4 +1,4 @@
-"""Behaviour by behaviour: the figures of a store, and what becomes of them from one setting to another."""
+"""Behaviour by behavior: the figures of a store, and what becomes of them from one setting to another."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SETTINGS = ("reduced", "full")
 
 
 def behaviors_table(store: Store, metrics: Sequence[str] = ()) -> list[Row]:
-    """Return the figures of every behaviour.
+    """Return the figures of every behavior.
 
     Parameters
     ----------
     store : Store
     metrics : sequence of str
-        Which measures; of each suite the first that scores behaviours on their own unless given.
+        Which measures; of each suite the first that scores behaviors on their own unless given.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def occurrences(store: Store, only: Collection[str] | None = None) -> dict[str, 
 
 
 def compare_settings(store: Store, settings: Sequence[str] = SETTINGS, metric: str = "f1") -> list[Row]:
-    """Set behaviours under one setting beside the same under another, as BEBE's Fig. 6 does with little and all data.
+    """Set behaviors under one setting beside the same under another, as BEBE's Fig. 6 does with little and all data.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def compare_settings(store: Store, settings: Sequence[str] = SETTINGS, metric: s
 
 
 def summarize_comparison(rows: Sequence[Row], settings: Sequence[str] = SETTINGS) -> list[Row]:
-    """Sum a comparison up for each suite and model: behaviours, correlation, median and largest difference.
+    """Sum a comparison up for each suite and model: behaviors, correlation, median and largest difference.
 
     Parameters
     ----------

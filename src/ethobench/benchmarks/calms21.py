@@ -1,7 +1,7 @@
 """CalMS21 / MABe 2021: three tasks, five seeds, the published networks and any other model.
 
 Task 1 is classification. Task 2 goes on from its augmented network to each annotator's style, zero-shot beside it, and one network
-that knows all of them. Task 3 goes on to behaviours that were annotated in few videos. Training and test recordings come with the
+that knows all of them. Task 3 goes on to behaviors that were annotated in few videos. Training and test recordings come with the
 data; figures are means over seeds.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.benchmarks._jobs import make_job
+from ethobench.benchmarks.jobs import make_job
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
@@ -38,7 +38,7 @@ CLASS_WEIGHTS = {
     "sniff_face": 20.0,
     "whiterearing": 10.0,
 }
-"""What a frame of each behaviour of task 3 weighs against one of the background, as published."""
+"""What a frame of each behavior of task 3 weighs against one of the background, as published."""
 
 _short = {"past": 50, "future": 50, "gap": 1}
 VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
@@ -81,7 +81,7 @@ class Protocol:
         Share of the training recordings of task 1 to learn from: 1, or 0.8 as in the published validation runs.
     recipe : {"paper", "code"}
         Tasks 2 and 3 as the code did them, on which the published figures rest, or as the paper tells: other windows and augmentation
-        of the network to begin with, behaviours weighed by how rare they are, and other fine-tuning (`plan_phases`).
+        of the network to begin with, behaviors weighed by how rare they are, and other fine-tuning (`plan_phases`).
     params : mapping
         Hyper-parameters that come before the published ones, by model.
     """
@@ -154,7 +154,7 @@ def _task1_job(
 
 
 def _fine_tuning(task: int, first: Dataset, data: Dataset, model: str, told: Protocol) -> Plan:
-    """Train the network of task 1, then go on from it for every annotator (task 2) or behaviour (task 3)."""
+    """Train the network of task 1, then go on from it for every annotator (task 2) or behavior (task 3)."""
     known = VARIANTS.get(model, {})
     params = known.get(AUGMENTED) or {**known.get("baseline", {}), "augment": ["published"]}
     if told.recipe == "paper":
@@ -210,7 +210,7 @@ def _together(data: Dataset, model: str, begin: Job, before: Mapping[str, Any]) 
 
 
 def _new_behavior(data: Dataset, model: str, group: str, begin: Job, before: Mapping[str, Any]) -> Job:
-    """Learn one behaviour from the few videos in which it was annotated."""
+    """Learn one behavior from the few videos in which it was annotated."""
     recordings = [data[name] for name in _of(data, "train", group)]
     names = next(r.annotation(group).ethogram for r in recordings).names
     behavior = next((name for name in names if name != data.ethogram.background_name), group)
@@ -231,14 +231,14 @@ def _new_behavior(data: Dataset, model: str, group: str, begin: Job, before: Map
 
 
 def _weight(group: str) -> float | str:
-    """Return what the published code weighs a behaviour with, by its name or by its number in the challenge."""
+    """Return what the published code weighs a behavior with, by its name or by its number in the challenge."""
     number = re.fullmatch(r"behavior-(\d)", group)
     name = list(CLASS_WEIGHTS)[int(number[1])] if number and int(number[1]) < len(CLASS_WEIGHTS) else group
     return CLASS_WEIGHTS.get(name, "balanced")
 
 
 def _with_both(data: Dataset) -> list[str]:
-    """List the annotators (or behaviours) with videos to learn from and videos to test on; says so where one lacks some."""
+    """List the annotators (or behaviors) with videos to learn from and videos to test on; says so where one lacks some."""
     found = []
     for group in data.annotators:
         splits = {data.splits.get(r.id) for r in data if group in r.annotations}

@@ -1,4 +1,4 @@
-"""CalMS21's own way to sum a run up: means over seeds, over annotators and over behaviours, beside the published figures."""
+"""CalMS21's own way to sum a run up: means over seeds, over annotators and over behaviors, beside the published figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def summary(store: Store) -> list[Row]:
     list of dict
         Rows of ``dataset, model, setting, metric, mean, std, n, published``: mean and population standard deviation over `n` seeds,
         the best first as the challenge ranked them, by macro F1, then by precision. Task 2 has rows for each annotator and for the
-        mean over all of them, task 3 for each behaviour and for their mean.
+        mean over all of them, task 3 for each behavior and for their mean.
     """
     figures: dict[tuple[str, str, str], dict[int, dict[str, float]]] = {}
     decoded = set()
@@ -66,7 +66,7 @@ def laid_out(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 
 def difficulty(store: Store) -> list[Row]:
-    """Set what was reached for each behaviour of task 3 beside how frequent it is and how long its bouts are.
+    """Set what was reached for each behavior of task 3 beside how frequent it is and how long its bouts are.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def _figures(state: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _together(figures: dict[tuple[str, str, str], dict[int, dict[str, float]]]) -> dict[tuple[str, str, str], list[Any]]:
-    """Collect the annotators, or behaviours, that are averaged."""
+    """Collect the annotators, or behaviors, that are averaged."""
     found: dict[tuple[str, str, str], list[Any]] = {}
     for (dataset, model, setting), seeds in figures.items():
         plain = setting.removesuffix(f", {UNDECODED}")

@@ -1,4 +1,4 @@
-"""How many labelled recordings a new behaviour needs: curves over few training recordings, with and without a network to begin with."""
+"""How many labelled recordings a new behavior needs: curves over few training recordings, with and without a network to begin with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.benchmarks._jobs import make_job
+from ethobench.benchmarks.jobs import make_job
 from ethobench.benchmarks.own import annotated, with_folds
 from ethobench.benchmarks.results import UNDECODED, Row, results_table
 from ethobench.core import Dataset
@@ -35,14 +35,14 @@ class Curve:
     Attributes
     ----------
     counts : tuple of int
-        Training recordings, drawn among those that show the behaviour; left out where fewer than twice as many do.
+        Training recordings, drawn among those that show the behavior; left out where fewer than twice as many do.
     behaviors : tuple of str
         All but the background unless given.
     before : str
         Dataset of the same recordings with other labels, on which the network to begin with is trained; test recordings are kept
         out of it too. Without it, models begin from scratch only.
     params, params_before : mapping
-        Hyper-parameters by model: of the new behaviours, and of what is known before.
+        Hyper-parameters by model: of the new behaviors, and of what is known before.
     folds : tuple of int
         Which folds are tested; all unless given.
     suites : tuple of str
@@ -63,7 +63,7 @@ def plans(dataset: str, chosen: Sequence[str], curve: Curve, *, annotator: str |
     Parameters
     ----------
     dataset : str
-        A folder or ``recordings.csv``; the behaviours are learnt one by one against everything else.
+        A folder or ``recordings.csv``; the behaviors are learnt one by one against everything else.
     chosen : sequence of str
         Models.
     curve : Curve
@@ -76,7 +76,7 @@ def plans(dataset: str, chosen: Sequence[str], curve: Curve, *, annotator: str |
     if unknown := [name for name in curve.behaviors if name not in known]:
         raise NotFoundError(f"{data.name} has no {', '.join(unknown)}; it has: {', '.join(known)}")
     if data.ethogram.background_name is None:
-        raise EthobenchError(f"{data.name} names no background, against which one behaviour could be learnt")
+        raise EthobenchError(f"{data.name} names no background, against which one behavior could be learnt")
     dealt = sorted(set(data.folds.values()))
     if wrong := [str(fold) for fold in curve.folds if fold not in dealt]:
         raise NotFoundError(f"{data.name} has no fold {', '.join(wrong)}; it has: {', '.join(map(str, dealt))}")
@@ -140,13 +140,13 @@ def _curve(place: _Fold, behavior: str, shows: Sequence[str], curve: Curve, begi
 
 
 def curves_table(store: Store, metrics: Sequence[str] = ()) -> list[Row]:
-    """Lay curves out: one row for each behaviour, way to begin and metric, one column for each number of training recordings.
+    """Lay curves out: one row for each behavior, way to begin and metric, one column for each number of training recordings.
 
     Parameters
     ----------
     store : Store
     metrics : sequence of str
-        Of suite ``calms21``: ``macro_f1`` and ``map`` unless given, here of the behaviour alone.
+        Of suite ``calms21``: ``macro_f1`` and ``map`` unless given, here of the behavior alone.
     """
     wanted = tuple(metrics) or ("macro_f1", "map")
     curves: dict[tuple[str, ...], dict[int, float | None]] = {}
@@ -162,7 +162,7 @@ def curves_table(store: Store, metrics: Sequence[str] = ()) -> list[Row]:
 
 
 def _showing(data: Dataset, behavior: str, annotator: str | None) -> list[str]:
-    """List the recordings that show a behaviour."""
+    """List the recordings that show a behavior."""
     found = []
     for recording in data:
         truth = truth_of(recording, annotator)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from math import ceil
 from typing import Any
 
-from ethobench.benchmarks._jobs import make_job
+from ethobench.benchmarks.jobs import make_job
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.models import create_model, models

@@ -1,4 +1,4 @@
-"""Would more labels help? Scores over more and more training individuals, behaviour by behaviour."""
+"""Would more labels help? Scores over more and more training individuals, behavior by behavior."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.benchmarks._jobs import make_job
+from ethobench.benchmarks.jobs import make_job
 from ethobench.benchmarks.own import WHOLE, annotated, with_folds
 from ethobench.benchmarks.results import Row, grouped_scores
 from ethobench.datasets import load_dataset
@@ -69,7 +69,7 @@ def plans(
 
 
 def curve_table(store: Store, only: Collection[str] | None = None) -> list[Row]:
-    """Tell for each behaviour what more labels brought so far.
+    """Tell for each behavior what more labels brought so far.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ def plans(
 
 
 def evaluation(store: Store, model: str, only: Collection[str] | None = None) -> dict[str, Any]:
-    """Return what a model's card tells of its cross-validation: figures and intervals over individuals, of all and each behaviour.
+    """Return what a model's card tells of its cross-validation: figures and intervals over individuals, of all and each behavior.
 
     Parameters
     ----------

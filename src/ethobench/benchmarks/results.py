@@ -66,7 +66,7 @@ def results_table(store: Store, *, timings: bool = False, only: Collection[str] 
 
 
 def published_of(name: tuple[str, ...], *, decoded: bool) -> Published | None:
-    """Return the published figure of a row: all are of the most probable behaviour of each frame, so not of decoded ones.
+    """Return the published figure of a row: all are of the most probable behavior of each frame, so not of decoded ones.
 
     Parameters
     ----------

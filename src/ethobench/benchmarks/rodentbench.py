@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ethobench.benchmarks._jobs import make_job
+from ethobench.benchmarks.jobs import make_job
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
@@ -19,7 +19,7 @@ from ethobench.datasets.rodentbench import SETS, VERSIONS
 from ethobench.mllm.ask import Asker
 from ethobench.mllm.batch import Batcher
 from ethobench.mllm.cost import Budget
-from ethobench.mllm.mllm import Mllm
+from ethobench.mllm.model import Mllm
 from ethobench.mllm.session import ask_about
 from ethobench.models import CONSENSUS
 from ethobench.runs import Job, Plan, digest_of

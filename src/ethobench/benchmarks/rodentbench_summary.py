@@ -47,7 +47,7 @@ def summary(store: Store, *, failures: str = "count") -> list[dict[str, Any]]:
     ----------
     store : Store
     failures : {"count", "drop"}
-        A video whose answer could not be read counts as one without any behaviour; or is left out, as published.
+        A video whose answer could not be read counts as one without any behavior; or is left out, as published.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def standard_error(values: Sequence[float] | np.ndarray) -> float | None:
 
 
 def draw_label_shares(datasets: Sequence[Dataset], path: Path) -> None:
-    """Draw the behaviours' shares of the time in each dataset as an SVG file."""
+    """Draw the behaviors' shares of the time in each dataset as an SVG file."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 

@@ -41,7 +41,7 @@ def styles_table(store: Store) -> list[Row]:
 
 
 def _budget(scores: Scores) -> np.ndarray:
-    """Return time and bouts of truth and model, summed over recordings, for each behaviour."""
+    """Return time and bouts of truth and model, summed over recordings, for each behavior."""
     measure = next(m for m in scores.suite.measures if m.name == "count_error")
     return np.asarray(scores.statistics(measure).sum(axis=0))
 

@@ -35,7 +35,7 @@ from ethobench.cli._output import VisibleGroup, echo, secho
 app = typer.Typer(
     name="ethobench",
     cls=VisibleGroup,
-    help="Turn recordings of animals into behaviour annotations, and tell how good any annotation is.\n\n"
+    help="Turn recordings of animals into behavior annotations, and tell how good any annotation is.\n\n"
     "New here? [bold]ethobench demo[/bold] shows the whole way in a minute.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

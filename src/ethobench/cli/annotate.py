@@ -59,9 +59,9 @@ def run(
     examples: Annotated[
         str | None, typer.Option(help="Dataset to take worked examples from.", metavar="DATASET", rich_help_panel=QUESTION)
     ] = None,
-    shots: Annotated[int, typer.Option(help="How many examples (clips: of each behaviour).", min=1, rich_help_panel=QUESTION)] = 1,
+    shots: Annotated[int, typer.Option(help="How many examples (clips: of each behavior).", min=1, rich_help_panel=QUESTION)] = 1,
     example_kind: Annotated[
-        str, typer.Option(help="stretches (video and annotation), clips (of single behaviours) or text.", rich_help_panel=QUESTION)
+        str, typer.Option(help="stretches (video and annotation), clips (of single behaviors) or text.", rich_help_panel=QUESTION)
     ] = "stretches",
     example_seconds: Annotated[float, typer.Option(help="How long an example may be.", min=1, rich_help_panel=QUESTION)] = 60,
     annotator: Annotated[str | None, typer.Option(help="Whose examples, where there are several.", rich_help_panel=QUESTION)] = None,

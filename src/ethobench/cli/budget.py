@@ -53,7 +53,7 @@ def run(
     if csv is not None:
         if csv.exists():
             raise EthobenchError(f"{csv} exists and is left alone; choose another name")
-        from ethobench.formats._tables import write_table
+        from ethobench.formats.tables import write_table
 
         write_table(csv, list(rows[0]) if rows else list(COLUMNS), [list(row.values()) for row in rows])
     if as_json:
@@ -88,7 +88,7 @@ def _read(paths: list[Path], rate: float | None, rename: dict[str, str]) -> Sequ
 
 
 def budget_rows(a: Annotation, matrices: Any = None) -> list[dict[str, Any]]:
-    """Return one row for each behaviour of each subject; times in seconds, of what was looked at."""
+    """Return one row for each behavior of each subject; times in seconds, of what was looked at."""
     named = a.subjects if (a.subject >= 0).any() else ()
     subjects = [*named, *([""] if (a.subject < 0).any() or not named else [])]
     rows: list[dict[str, Any]] = []
@@ -156,7 +156,7 @@ def _read_confusion(path: Path) -> tuple[list[str], Any]:
     import numpy as np
 
     from ethobench.core.errors import FormatError
-    from ethobench.formats._text import read_json
+    from ethobench.formats.text import read_json
 
     facts = read_json(path)
     confusion = facts.get("confusion") if isinstance(facts, dict) else None

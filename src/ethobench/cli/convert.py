@@ -45,7 +45,7 @@ def run(
     from ethobench.core.file_names import file_stems
     from ethobench.datasets.collate import rename_behaviors
     from ethobench.formats import detect, formats, read_at, write_recordings
-    from ethobench.formats._verbs import format_for
+    from ethobench.formats.io import format_for
 
     reader = formats[format] if format else detect(source)
     recordings = [r for r in read_at(source, rate, reader.name, entry=entry, **read_options(option or [])) if r.annotations]

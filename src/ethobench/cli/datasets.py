@@ -40,7 +40,7 @@ def show(
     name: Annotated[str, typer.Argument(help="A dataset's name, a folder, or a recordings.csv.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
-    """Show a dataset: recordings, individuals, annotators, and how much of the time each behaviour takes.
+    """Show a dataset: recordings, individuals, annotators, and how much of the time each behavior takes.
 
     Example: [bold]ethobench datasets show bebe/HAR[/bold]
     """

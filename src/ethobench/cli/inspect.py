@@ -20,7 +20,7 @@ def run(
     rate: Annotated[float | None, typer.Option(help="Frames per second, where the file does not tell.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
-    """Show what is in files: format, rate, behaviours, bouts, gaps, and what reading repairs or drops.
+    """Show what is in files: format, rate, behaviors, bouts, gaps, and what reading repairs or drops.
 
     Example: [bold]ethobench inspect project.boris[/bold]
     """
@@ -65,7 +65,7 @@ def describe_file(path: Path, format: str | None = None, entry: str | None = Non
 
 
 def _is_manifest(path: Path) -> bool:
-    from ethobench.formats._text import Head
+    from ethobench.formats.text import Head
 
     return (
         path.is_file()

@@ -21,7 +21,7 @@ def run(
     Example: [bold]ethobench models auto[/bold]
     """
     from ethobench.models import models
-    from ethobench.models._default import DEFAULT, default_model, install_command
+    from ethobench.models.default import DEFAULT, default_model, install_command
 
     if name is None:
         for each in models.names():

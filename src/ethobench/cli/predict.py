@@ -32,7 +32,7 @@ def run(
     ] = "",
     unknown: Annotated[
         float | None,
-        typer.Option(help="Model auto: leave frames open whose most probable behaviour is less probable than this.", min=0, max=0.999),
+        typer.Option(help="Model auto: leave frames open whose most probable behavior is less probable than this.", min=0, max=0.999),
     ] = None,
     in_sample: Annotated[
         bool,

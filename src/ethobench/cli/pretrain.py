@@ -30,8 +30,8 @@ def run(
     from ethobench.core import Poses
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
-    from ethobench.learning.pretrain import pretrain
-    from ethobench.learning.pretrain_poses import pretrain_poses
+    from ethobench.training.pretrain import pretrain
+    from ethobench.training.pretrain_poses import pretrain_poses
 
     if out.exists():
         raise EthobenchError(f"{out} exists and is left alone; choose another name")

@@ -35,11 +35,11 @@ def run(
     """Show the figures of the final jobs: the suite's own figure, and its standard deviation over individuals.
 
     Other tables: [bold]comparison[/bold], whether one model is better than another, with intervals over individuals;
-    [bold]behaviors[/bold], each on its own; [bold]settings[/bold], each behaviour with little and with all data;
+    [bold]behaviors[/bold], each on its own; [bold]settings[/bold], each behavior with little and with all data;
     [bold]claims[/bold], what papers say beside what this store shows; [bold]rodentbench[/bold], with failures, repairs and people;
-    [bold]calms21[/bold], over seeds, annotators and behaviours; [bold]difficulty[/bold], its new behaviours by frequency and length;
+    [bold]calms21[/bold], over seeds, annotators and behaviors; [bold]difficulty[/bold], its new behaviors by frequency and length;
     [bold]styles[/bold], where its annotators differ;
-    [bold]curve[/bold], whether more labels would help; [bold]few-shot[/bold], new behaviours from few recordings.
+    [bold]curve[/bold], whether more labels would help; [bold]few-shot[/bold], new behaviors from few recordings.
 
     For example:
 
@@ -156,7 +156,7 @@ def _other_table(store: Store, table: str, metrics: Sequence[str], against: str)
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
     from ethobench.core.errors import EthobenchError
-    from ethobench.formats._tables import write_table
+    from ethobench.formats.tables import write_table
 
     if path.exists():
         raise EthobenchError(f"{path} exists and is left alone; choose another name")

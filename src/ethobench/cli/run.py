@@ -86,7 +86,7 @@ def run(
     few_shot: Annotated[
         str,
         typer.Option(
-            help="Your own data: learn each behaviour from so many recordings, such as 1,2,4,8; see --before.", rich_help_panel=SCHOOL
+            help="Your own data: learn each behavior from so many recordings, such as 1,2,4,8; see --before.", rich_help_panel=SCHOOL
         ),
     ] = "",
     before: Annotated[

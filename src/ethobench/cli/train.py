@@ -70,7 +70,7 @@ def run(
     from ethobench.cli._progress import TrainingProgress
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
-    from ethobench.models._card import tried_in_words
+    from ethobench.models.card import tried_in_words
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
@@ -118,7 +118,7 @@ def _create(name: str, param: list[str], decode: str, init: Path | None, seed: i
     """Create the model that was named, or the default; return it with its hyper-parameters."""
     from ethobench.cli._params import read_params
     from ethobench.models import create_model
-    from ethobench.models._default import default_model
+    from ethobench.models.default import default_model
 
     default = default_model()
     if default.note and name in ("", default.name):
@@ -197,11 +197,11 @@ def _shape_of(init: Path, model: str) -> dict[str, Any]:
     """Return the hyper-parameters that a network must have in common with the one it begins with, where there are such."""
     import dataclasses
 
-    from ethobench.formats._text import read_json
-    from ethobench.learning.encoder_files import CARD as ENCODER
+    from ethobench.formats.text import read_json
     from ethobench.models import models
-    from ethobench.models._card import CARD
-    from ethobench.models._trajectory_params import SHAPE
+    from ethobench.models.card import CARD
+    from ethobench.models.trajectory_params import SHAPE
+    from ethobench.training.encoder_files import CARD as ENCODER
 
     known = {field.name for field in dataclasses.fields(models[model].Params)}
     card: Any = next((read_json(path) for path in (init / CARD, init / ENCODER) if path.is_file()), {})

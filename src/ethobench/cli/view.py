@@ -22,7 +22,7 @@ def run(
         Path | None, typer.Option(help="Folder for corrections; beside your recordings.csv unless given.", metavar="DIR")
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second, where files do not tell.", metavar="HZ")] = None,
-    behaviors: Annotated[str | None, typer.Option(help="Further behaviours to label with, separated by commas.")] = None,
+    behaviors: Annotated[str | None, typer.Option(help="Further behaviors to label with, separated by commas.")] = None,
     model: Annotated[
         list[Path] | None,
         typer.Option(help="A saved model whose predictions are shown too, out-of-fold ones for its training recordings; may be repeated."),

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ethobench.core import intervals as iv
-from ethobench.core._columns import (
+from ethobench.core.bouts import Bouts
+from ethobench.core.columns import (
     NOBODY,
     as_frames,
     as_observed,
@@ -28,7 +29,6 @@ from ethobench.core._columns import (
     sort_columns,
     subject_codes,
 )
-from ethobench.core.bouts import Bouts
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.core.ethogram import Ethogram
 from ethobench.core.intervals import BoolArray, Intervals
@@ -41,7 +41,7 @@ UNOBSERVED = -1
 class Annotation(Bouts):
     """Bouts on a frame clock, plus what was observed.
 
-    Bouts are columns, sorted by start: half-open frames ``[start, stop)``, a behaviour code, optional subject and
+    Bouts are columns, sorted by start: half-open frames ``[start, stop)``, a behavior code, optional subject and
     target codes (-1 where none is named). Made by `from_bouts` or `from_frames`, never changed afterwards.
 
     Attributes
@@ -207,12 +207,12 @@ class Annotation(Bouts):
 
     def __repr__(self) -> str:
         return (
-            f"Annotation({len(self)} bouts of {len(self.ethogram)} behaviours, "
+            f"Annotation({len(self)} bouts of {len(self.ethogram)} behaviors, "
             f"{self.n_frames} frames at {self.rate:g} Hz = {self.duration:.6g} s)"
         )
 
     def to_frames(self, subject: str | None = None, target: str | None = None) -> BoolArray:
-        """Return a (n_frames, n_behaviors) array: which behaviours go on in each frame.
+        """Return a (n_frames, n_behaviors) array: which behaviors go on in each frame.
 
         With a named background, observed frames without any bout are background. Point events hold no frame.
 
@@ -246,7 +246,7 @@ class Annotation(Bouts):
             clash = np.flatnonzero(mask & covered)
             if clash.size:
                 raise MismatchError(
-                    f"{clash.size} frames carry two behaviours (first: frame {clash[0]}), so they have no single code; use to_frames"
+                    f"{clash.size} frames carry two behaviors (first: frame {clash[0]}), so they have no single code; use to_frames"
                 )
             mask &= iv.to_mask(self.observed.of(self.ethogram[int(code)].name, subject or None, target or None), self.n_frames)
             codes[mask] = code
@@ -295,7 +295,7 @@ class Annotation(Bouts):
         return result
 
     def overlay(self, other: Annotation) -> Annotation:
-        """Add the bouts of another annotation of the same stretch; what each looked at is kept apart by behaviour and subject."""
+        """Add the bouts of another annotation of the same stretch; what each looked at is kept apart by behavior and subject."""
         if (other.rate, other.n_frames) != (self.rate, self.n_frames):
             raise MismatchError(f"cannot overlay {other!r} on {self!r}: they differ in length or rate")
         joined = self._append(other, at=0)
@@ -312,14 +312,14 @@ class Annotation(Bouts):
         return replace(joined, observed=observed)
 
     def restrict(self, behaviors: Iterable[str]) -> Annotation:
-        """Keep only these behaviours, in this order."""
+        """Keep only these behaviors, in this order."""
         names = [behaviors] if isinstance(behaviors, str) else list(behaviors)
         ethogram = self.ethogram.restrict(names)
         kept = self.take(np.isin(self.behavior, [self.ethogram.code(n) for n in names]))
         return replace(kept._recode(ethogram, {}), observed=self.observed.restrict(names))
 
     def rename(self, names: Mapping[str, str]) -> Annotation:
-        """Rename behaviours; those given the same name become one."""
+        """Rename behaviors; those given the same name become one."""
         observed = self.observed.rename(names, self.ethogram.names)
         return replace(self._recode(self.ethogram.rename(names), names), observed=observed)
 
@@ -328,7 +328,7 @@ class Annotation(Bouts):
         return self.rename({old: new for old, new in names.items() if old in self.ethogram})
 
     def with_ethogram(self, ethogram: Ethogram) -> Annotation:
-        """Express the same bouts in an ethogram that has (at least) the behaviours used here, found by name."""
+        """Express the same bouts in an ethogram that has (at least) the behaviors used here, found by name."""
         used = [self.ethogram[int(c)].name for c in np.unique(self.behavior)]
         missing = [name for name in used if name not in ethogram]
         if missing:
@@ -365,7 +365,7 @@ class Annotation(Bouts):
         return replace(self._with_columns({**columns, "start": start, "stop": stop}), observed=observed)
 
     def _recode(self, ethogram: Ethogram, names: Mapping[str, str]) -> Annotation:
-        """Express the bouts in another ethogram, where behaviours may have other names."""
+        """Express the bouts in another ethogram, where behaviors may have other names."""
         codes = [ethogram.code(new) if (new := names.get(b.name, b.name)) in ethogram else -1 for b in self.ethogram]
         behavior = np.array(codes, dtype=np.int64)[self.behavior] if len(self) else self.behavior
         return replace(self._with_columns({**self._columns(), "behavior": behavior}), ethogram=ethogram)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ethobench.core import intervals as iv
-from ethobench.core._columns import NOBODY, FloatArray, TextArray, same, sort_columns
+from ethobench.core.columns import NOBODY, FloatArray, TextArray, same, sort_columns
 from ethobench.core.errors import NotFoundError
 from ethobench.core.ethogram import Ethogram
 from ethobench.core.intervals import BoolArray, IntArray, Intervals
@@ -69,12 +69,12 @@ class Bouts:
         return [None if c == NOBODY else self.subjects[c] for c in codes]
 
     def spans(self, behavior: str | int, subject: str | None = None, target: str | None = None) -> Intervals:
-        """Return the bouts of one behaviour as intervals, as scored: they may touch or overlap."""
+        """Return the bouts of one behavior as intervals, as scored: they may touch or overlap."""
         code = self.ethogram.code(behavior) if isinstance(behavior, str) else behavior
         return self._spans(self._chosen(subject, target) & (self.behavior == code))
 
     def tracks(self) -> list[tuple[str, str | None, str | None]]:
-        """List the (behaviour, subject, target) combinations that occur."""
+        """List the (behavior, subject, target) combinations that occur."""
         seen = {*zip(self.behavior.tolist(), self.subject.tolist(), self.target.tolist(), strict=True)}
         name = {NOBODY: None, **dict(enumerate(self.subjects))}
         return [(self.ethogram[b].name, name[s], name[t]) for b, s, t in sorted(seen)]

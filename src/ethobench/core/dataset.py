@@ -130,7 +130,7 @@ class Dataset:
         annotator : str
             Keep only this annotator, and only the recordings that they annotated.
         behaviors : iterable of str
-            Keep only these behaviours, in this order.
+            Keep only these behaviors, in this order.
         recordings : iterable of str
             Ids.
 

@@ -22,11 +22,11 @@ class FormatError(EthobenchError):
 
 
 class MismatchError(EthobenchError):
-    """Two things that must fit do not: rates, lengths, behaviours, channels."""
+    """Two things that must fit do not: rates, lengths, behaviors, channels."""
 
 
 class NotFoundError(EthobenchError):
-    """A name is unknown: a behaviour, entry, dataset, format, model."""
+    """A name is unknown: a behavior, entry, dataset, format, model."""
 
 
 class MissingDataError(EthobenchError):

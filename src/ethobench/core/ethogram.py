@@ -1,4 +1,4 @@
-"""The behaviours that an annotation may name."""
+"""The behaviors that an annotation may name."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Behavior:
 
 
 class Ethogram:
-    """An ordered set of behaviours; the place of a behaviour in it is its code.
+    """An ordered set of behaviors; the place of a behavior in it is its code.
 
     Parameters
     ----------
     behaviors : iterable of str or Behavior
         Unique names, in the order of their codes.
     background : str, optional
-        The behaviour that means "none of the others".
+        The behavior that means "none of the others".
     exclusive : bool, optional
-        Whether one behaviour excludes the others; None where it is not stated. Not compared by ``==``.
+        Whether one behavior excludes the others; None where it is not stated. Not compared by ``==``.
 
     Examples
     --------
@@ -61,9 +61,9 @@ class Ethogram:
         if len(self._codes) != len(self._behaviors):
             names = [b.name for b in self._behaviors]
             twice = sorted({n for n in names if names.count(n) > 1})
-            raise EthobenchError(f"an ethogram names each behaviour once, but {', '.join(map(repr, twice))} stand twice")
+            raise EthobenchError(f"an ethogram names each behavior once, but {', '.join(map(repr, twice))} stand twice")
         if "" in self._codes:
-            raise EthobenchError("a behaviour needs a name, and one is empty")
+            raise EthobenchError("a behavior needs a name, and one is empty")
         self.background: int | None = None if background is None else self.code(background)
         self.exclusive = exclusive
 
@@ -71,7 +71,7 @@ class Ethogram:
         return len(self._behaviors)
 
     def __getitem__(self, index: int | str) -> Behavior:
-        """Return the behaviour with this code or name."""
+        """Return the behavior with this code or name."""
         return self._behaviors[self.code(index) if isinstance(index, str) else index]
 
     def __iter__(self) -> Iterator[Behavior]:
@@ -94,32 +94,32 @@ class Ethogram:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The behaviours' names, in the order of their codes."""
+        """The behaviors' names, in the order of their codes."""
         return tuple(b.name for b in self._behaviors)
 
     @property
     def background_name(self) -> str | None:
-        """The name of the background behaviour, if there is one."""
+        """The name of the background behavior, if there is one."""
         return None if self.background is None else self._behaviors[self.background].name
 
     def code(self, name: str) -> int:
-        """Return the code of a behaviour, or raise an error that lists the names there are."""
+        """Return the code of a behavior, or raise an error that lists the names there are."""
         try:
             return self._codes[name]
         except KeyError:
             near = get_close_matches(name, self._codes, n=1, cutoff=0.7)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            known = ", ".join(self._codes) or "no behaviour at all"
-            raise NotFoundError(f"no behaviour {name!r} in the ethogram ({known}){hint}") from None
+            known = ", ".join(self._codes) or "no behavior at all"
+            raise NotFoundError(f"no behavior {name!r} in the ethogram ({known}){hint}") from None
 
     def restrict(self, names: Iterable[str]) -> Ethogram:
-        """Keep only these behaviours, in the order given."""
+        """Keep only these behaviors, in the order given."""
         kept = [self._behaviors[self.code(name)] for name in ([names] if isinstance(names, str) else names)]
         background = self.background_name if self.background_name in {b.name for b in kept} else None
         return Ethogram(kept, background, exclusive=self.exclusive)
 
     def rename(self, names: Mapping[str, str]) -> Ethogram:
-        """Rename behaviours; those that get the same name become one, at the first one's place."""
+        """Rename behaviors; those that get the same name become one, at the first one's place."""
         for old in names:
             self.code(old)
         merged: dict[str, Behavior] = {}
@@ -132,7 +132,7 @@ class Ethogram:
         return Ethogram(merged.values(), background, exclusive=self.exclusive)
 
     def join(self, other: Ethogram) -> Ethogram:
-        """Return this ethogram followed by the behaviours that only `other` has."""
+        """Return this ethogram followed by the behaviors that only `other` has."""
         extra = [b for b in other if b.name not in self]
         background = self.background_name or other.background_name
         stated = {side.exclusive for side in (self, other) if len(side)}

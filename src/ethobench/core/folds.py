@@ -1,4 +1,4 @@
-"""Folds that never split an individual, and give each fold its share of every behaviour."""
+"""Folds that never split an individual, and give each fold its share of every behavior."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def kept_together(data: Dataset, by: str | None = None) -> dict[str, str]:
 
 
 def deal_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> dict[str, int]:
-    """Deal recordings to folds, the rarest behaviours first, each to the fold that lacks it most.
+    """Deal recordings to folds, the rarest behaviors first, each to the fold that lacks it most.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def deal_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> dict[
 
 
 def _content(recording: Recording, n_behaviors: int) -> NDArray[np.float64]:
-    """Return seconds of each behaviour and of the recording."""
+    """Return seconds of each behavior and of the recording."""
     content = np.zeros(n_behaviors + 1)
     content[-1] = (recording.n_frames or 0) / (recording.rate or 1.0)
     for annotation in recording.annotations.values():

@@ -1,4 +1,4 @@
-"""Which frames an annotator looked at, and for which behaviours."""
+"""Which frames an annotator looked at, and for which behaviors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ethobench.core.intervals import Intervals
 
 
 class Track(NamedTuple):
-    """A behaviour of a subject towards a target; None stands for any."""
+    """A behavior of a subject towards a target; None stands for any."""
 
     behavior: str | None = None
     subject: str | None = None
@@ -27,8 +27,8 @@ class Observed:
     frames : Intervals
         What was looked at for every track that has no exception of its own.
     tracks : mapping of Track to Intervals, optional
-        Exceptions. The most specific one holds: behaviour, subject and target; then behaviour and subject;
-        then behaviour; then subject.
+        Exceptions. The most specific one holds: behavior, subject and target; then behavior and subject;
+        then behavior; then subject.
     """
 
     def __init__(self, frames: Intervals, tracks: Mapping[Track, Intervals] | None = None) -> None:
@@ -56,7 +56,7 @@ class Observed:
         return f"Observed({iv.total(self.frames)} frames in {len(self.frames.start)} intervals{extra})"
 
     def of(self, behavior: str, subject: str | None = None, target: str | None = None) -> Intervals:
-        """Return the frames looked at for one behaviour (of one subject, towards one target).
+        """Return the frames looked at for one behavior (of one subject, towards one target).
 
         Without a subject, the frames looked at for every subject that has an exception.
         """
@@ -72,7 +72,7 @@ class Observed:
         return self.frames
 
     def everywhere(self, behaviors: Iterable[str], subject: str | None = None) -> Intervals:
-        """Return the frames in which every one of these behaviours (of one subject) was looked at."""
+        """Return the frames in which every one of these behaviors (of one subject) was looked at."""
         sets = [self.of(b, subject) for b in behaviors] if self.tracks else []
         return _intersection_all(sets) if sets else self.frames
 
@@ -89,12 +89,12 @@ class Observed:
         return Observed(change(self.frames), {track: change(where) for track, where in self.tracks.items()})
 
     def restrict(self, behaviors: Iterable[str]) -> Observed:
-        """Forget the exceptions of behaviours that are not among these."""
+        """Forget the exceptions of behaviors that are not among these."""
         keep = {None, *behaviors}
         return Observed(self.frames, {t: where for t, where in self.tracks.items() if t.behavior in keep})
 
     def rename(self, names: Mapping[str, str], behaviors: Iterable[str]) -> Observed:
-        """Rename behaviours; of several that become one, only what was looked at for all counts."""
+        """Rename behaviors; of several that become one, only what was looked at for all counts."""
         if not self.tracks:
             return self
         parts: dict[str, list[str]] = {}

@@ -9,9 +9,9 @@ from typing import Any
 from ethobench.core import Dataset
 from ethobench.core.errors import NotFoundError
 from ethobench.core.ethogram import check_renames
-from ethobench.datasets._base import Family, all_names, families, register_dataset, split_name
-from ethobench.datasets._corrections import with_corrections
-from ethobench.datasets._fetch import data_folder
+from ethobench.datasets.base import Family, all_names, families, register_dataset, split_name
+from ethobench.datasets.corrections import with_corrections
+from ethobench.datasets.fetch import data_folder
 from ethobench.datasets.manifest import MANIFEST, load_manifest
 
 __all__ = ["Family", "all_names", "data_folder", "families", "load_dataset", "register_dataset", "split_name"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from ethobench.core import Dataset, Recording
 from ethobench.core.errors import MissingDataError
-from ethobench.datasets._base import Family, register_dataset
-from ethobench.datasets._fetch import RemoteFile, data_folder, download, unpack
+from ethobench.datasets.base import Family, register_dataset
+from ethobench.datasets.fetch import RemoteFile, data_folder, download, unpack
 from ethobench.formats import read_quietly
 
 # No digest is pinned: GitHub generates this archive and does not state one. The files are checked when they are read.
@@ -18,7 +18,7 @@ FOLDER = "dataset_human_vs_human"
 RATE = 30.0
 
 
-@register_dataset
+@register_dataset("banos")
 class Banos(Family):
     """Two annotators of ten CalMS21 recordings: ``banos/Recording_1/humanAnnotation_1.csv``. No poses."""
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from ethobench.core import Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import FormatError, MismatchError, MissingDataError
-from ethobench.datasets._base import Family, register_dataset
-from ethobench.datasets._fetch import data_folder, fetch_from_record
-from ethobench.formats._cache import cache_folder, content_hash
+from ethobench.datasets.base import Family, register_dataset
+from ethobench.datasets.fetch import data_folder, fetch_from_record
 from ethobench.formats.bebe import CLIPS, METADATA, read_clip, read_metadata
+from ethobench.formats.parse_cache import cache_folder, content_hash
 
 RECORD = "https://zenodo.org/api/records/7947104"
 
 
-@register_dataset
+@register_dataset("bebe")
 class Bebe(Family):
     """Tags of nine taxa, in BEBE's own layout: ``bebe/<name>/dataset_metadata.yaml``."""
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from ethobench.core import ClockOrigin, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import MissingDataError
-from ethobench.datasets._base import Family, register_dataset
-from ethobench.datasets._fetch import data_folder, fetch_from_record
+from ethobench.datasets.base import Family, register_dataset
+from ethobench.datasets.fetch import data_folder, fetch_from_record
 from ethobench.formats import read_quietly
-from ethobench.formats._cache import cache_folder, content_hash
+from ethobench.formats.parse_cache import cache_folder, content_hash
 
 RECORD = "https://data.caltech.edu/api/records/s0vdx-0k302"
 # CaltechDATA states MD5 digests only, and the archives were not at hand to compute SHA-256 digests: put "sha256:..." here from a download
@@ -27,11 +27,11 @@ SPLITS = ("train", "test")
 FEATURES = "taskprog_features_"
 
 
-@register_dataset
+@register_dataset("calms21")
 class Calms21(Family):
     """``calms21/<any folder>/calms21_task1_train.json`` and so on, as the record's archives unpack; NPY forms work too."""
 
-    title = "poses and social behaviour of two mice (CalMS21 / MABe 2021)"
+    title = "poses and social behavior of two mice (CalMS21 / MABe 2021)"
     licence = "CC BY-NC-SA (data)"
     citation = "Sun et al. 2021, The Multi-Agent Behavior Dataset: Mouse Dyadic Social Interactions, arXiv:2104.02710"
     variants = ("task1", "task2", "task3", "unlabeled")

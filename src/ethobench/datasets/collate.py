@@ -38,7 +38,7 @@ from ethobench.core.errors import EthobenchError, Note, ReadWarning
 from ethobench.core.ethogram import check_renames
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.core.video import probe
-from ethobench.datasets._matching import LENGTH_TOLERANCE, Group, Item, Matcher, ends_with_last_bout, is_dataset, list_files, recording_name
+from ethobench.datasets.matching import LENGTH_TOLERANCE, Group, Item, Matcher, ends_with_last_bout, is_dataset, list_files, recording_name
 
 __all__ = [
     "CollatedPairs",

@@ -15,12 +15,12 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError, No
 from ethobench.core.ethogram import check_renames
 from ethobench.core.lengths import fit_length
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.datasets._signals import open_signals, stated_rate
-from ethobench.datasets._video_clock import VideoClock, fit_to_video, read_video_clock
+from ethobench.datasets.signals import open_signals, stated_rate
+from ethobench.datasets.video_clock import VideoClock, fit_to_video, read_video_clock
 from ethobench.formats import detect, read_at
-from ethobench.formats._cache import cache_folder, content_hash
-from ethobench.formats._numbers import parse_number
-from ethobench.formats._tables import Table, read_table
+from ethobench.formats.numbers import parse_number
+from ethobench.formats.parse_cache import cache_folder, content_hash
+from ethobench.formats.tables import Table, read_table
 
 MANIFEST = "recordings.csv"
 ETHOGRAM = "ethogram.csv"
@@ -327,7 +327,7 @@ def _rename(recordings: Iterable[Recording], aliases: Mapping[str, str], rename:
 
 
 def _read_ethogram(path: Path, channels: set[str]) -> tuple[Ethogram | None, dict[str, str]]:
-    """Read ``ethogram.csv`` and its aliases; behaviours of channels that no recording uses are left out.
+    """Read ``ethogram.csv`` and its aliases; behaviors of channels that no recording uses are left out.
 
     A behavior may have several aliases, separated by semicolons or in several rows; all but its first row need only these two cells.
     """
@@ -355,7 +355,7 @@ def _read_ethogram(path: Path, channels: set[str]) -> tuple[Ethogram | None, dic
         behaviors[listed.name] = listed
         if row.get("background", "").lower() in TRUE:
             if background is not None:
-                raise FormatError(path, f"two behaviours are background: {background!r} and {row['behavior']!r}")
+                raise FormatError(path, f"two behaviors are background: {background!r} and {row['behavior']!r}")
             background = row["behavior"]
     for alias, name in aliases.items():
         if alias in behaviors:

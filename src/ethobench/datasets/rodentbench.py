@@ -1,4 +1,4 @@
-"""Rodent-Bench: videos of rodents with segments of behaviour, for models that look at videos."""
+"""Rodent-Bench: videos of rodents with segments of behavior, for models that look at videos."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ethobench.core import Annotation, Dataset, Ethogram, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MissingDataError, NotFoundError
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.datasets._base import Family, register_dataset
-from ethobench.datasets._fetch import data_folder
+from ethobench.datasets.base import Family, register_dataset
+from ethobench.datasets.fetch import data_folder
 from ethobench.datasets.manifest import MANIFEST, load_manifest
 from ethobench.formats import read_at
-from ethobench.formats._cache import cache_folder, content_hash
+from ethobench.formats.parse_cache import cache_folder, content_hash
 
 SHORT_SECONDS = 599.0
 VERSIONS = ("long", "short")
@@ -45,7 +45,7 @@ SETS = {
 }
 
 
-@register_dataset
+@register_dataset("rodentbench")
 class Rodentbench(Family):
     """``rodentbench/<name>/videos/<video>.mp4`` and ``rodentbench/<name>/annotations/<video>.json``.
 
@@ -54,7 +54,7 @@ class Rodentbench(Family):
     ``version``: ``"long"``, or ``"short"`` for the first 599 seconds.
     """
 
-    title = "videos of rodents, six sets of behaviours (Rodent-Bench, 2026)"
+    title = "videos of rodents, six sets of behaviors (Rodent-Bench, 2026)"
     licence = "each source's own terms"
     citation = "Rodent-Bench, arXiv:2602.18540"
     variants = tuple(SETS)
@@ -106,7 +106,7 @@ def shortened(data: Dataset, seconds: float) -> Dataset:
 
 
 def label_shares(data: Dataset) -> dict[str, float]:
-    """Return the behaviours' shares of the observed time, annotators together; time without any bout is the background's."""
+    """Return the behaviors' shares of the observed time, annotators together; time without any bout is the background's."""
     frames = dict.fromkeys(data.ethogram.names, 0.0)
     for recording in data:
         for annotation in recording.annotations.values():

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from ethobench.core import Dataset, Ethogram, Recording
 from ethobench.core.errors import EthobenchError
 from ethobench.core.recording import Data
-from ethobench.datasets import _synthetic_pose as pose
-from ethobench.datasets import _synthetic_tag as tag
-from ethobench.datasets import _synthetic_trio as trio
-from ethobench.datasets._annotators import Annotator, annotate
-from ethobench.datasets._base import Family, register_dataset
-from ethobench.datasets._semi_markov import sample_codes, to_annotation, vary
+from ethobench.datasets import synthetic_pose as pose
+from ethobench.datasets import synthetic_tag as tag
+from ethobench.datasets import synthetic_trio as trio
+from ethobench.datasets.annotators import Annotator, annotate
+from ethobench.datasets.base import Family, register_dataset
+from ethobench.datasets.semi_markov import sample_codes, to_annotation, vary
 
 REVISION = 1
 TRUTH = "truth"
@@ -25,11 +25,11 @@ ANNOTATORS = (Annotator("ann1", delay=0.15, jitter=0.08, missed=0.03), Annotator
 KINDS = {"pose": (pose.STATES, pose.BACKGROUND, 30.0), "tag": (tag.STATES, None, 25.0), "trio": (trio.STATES, trio.BACKGROUND, 30.0)}
 
 
-@register_dataset
+@register_dataset("synthetic")
 class Synthetic(Family):
     """``pose``: two mice seen from above; ``trio``: three, and who does what to whom; ``tag``: an accelerometer and gyroscope."""
 
-    title = "made on the spot: behaviour known exactly, individuals that differ, simulated annotators"
+    title = "made on the spot: behavior known exactly, individuals that differ, simulated annotators"
     licence = "MIT"
     variants = ("pose", "tag", "trio")
 

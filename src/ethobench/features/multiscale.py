@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from ethobench.core import Poses, Signals
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
-from ethobench.features._scales import correlation_columns, own_columns, scale_columns, window_lengths
-from ethobench.features._spectra import spectral_columns
-from ethobench.features._tag_signals import Frame, change_frames, find_frames, posture_frames, tag_signals, triple_rows
 from ethobench.features.pose import Scene, context_frames, pose_features, scene_of
+from ethobench.features.scales import correlation_columns, own_columns, scale_columns, window_lengths
+from ethobench.features.spectra import spectral_columns
+from ethobench.features.tag_signals import Frame, change_frames, find_frames, posture_frames, tag_signals, triple_rows
 
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]

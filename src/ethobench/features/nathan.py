@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.features._moments import BASICS, TINY, window_moments
 from ethobench.features.channels import axis_triples
 from ethobench.features.filters import bridge, check_cutoff, filter_order, high_pass, is_accelerometer
+from ethobench.features.moments import BASICS, TINY, window_moments
 
 Array = NDArray[np.float64]
 Places = tuple[int, ...]

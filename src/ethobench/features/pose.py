@@ -1,7 +1,7 @@
 """Pose features: how animals are placed, how they move and what they do towards each other, one row per frame.
 
 Any skeleton and any number of animals. Lengths are in body lengths (the animals' median), times in seconds, angles in radians
-without a sign, so that the same behaviour has the same values in centimetres and pixels, at any rate, and seen in a mirror.
+without a sign, so that the same behavior has the same values in centimetres and pixels, at any rate, and seen in a mirror.
 A keypoint that is missing is bridged for a short while; then others stand in for it, at last the middle of what is seen.
 A value is NaN only where nothing is known. Of three coordinates, the first two are used.
 
@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.core.signals import Keypoint, Poses
-from ethobench.features._attributes import ProgrammedAttributes, programmed_attributes
-from ethobench.features._body import Skeleton
-from ethobench.features._gaps import MIN_CONFIDENCE, MOST_SECONDS, Array, bridge, fill_gaps, gap_frames, known_positions, rate_of
-from ethobench.features._keypoint_map import KeypointMap, match_keypoints
-from ethobench.features._pose_columns import (
+from ethobench.features.attributes import ProgrammedAttributes, programmed_attributes
+from ethobench.features.body import Skeleton
+from ethobench.features.gaps import MIN_CONFIDENCE, MOST_SECONDS, Array, bridge, fill_gaps, gap_frames, known_positions, rate_of
+from ethobench.features.keypoint_map import KeypointMap, match_keypoints
+from ethobench.features.pose_columns import (
     Column,
     Motion,
     animal_columns,
@@ -36,10 +36,10 @@ from ethobench.features._pose_columns import (
     point_columns,
     step_frames,
 )
-from ethobench.features._pose_roles import ROLES, guess_mirrors, guess_roles, roles_of
-from ethobench.features._scene import Scene, scene_of
-from ethobench.features._swaps import Swap, find_swaps, swap_notes, swaps_of
-from ethobench.features._viewpoints import as_seen_by, egocentric, normalized_coordinates
+from ethobench.features.pose_roles import ROLES, guess_mirrors, guess_roles, roles_of
+from ethobench.features.scene import Scene, scene_of
+from ethobench.features.swaps import Swap, find_swaps, swap_notes, swaps_of
+from ethobench.features.viewpoints import as_seen_by, egocentric, normalized_coordinates
 from ethobench.features.windows import window_features, window_frames
 
 __all__ = [

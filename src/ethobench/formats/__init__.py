@@ -1,7 +1,7 @@
 """File formats: one module each, with detection, reading and writing."""
 
-from ethobench.formats._base import Format, formats, register_format
-from ethobench.formats._verbs import (
+from ethobench.formats.base import Format, formats, register_format
+from ethobench.formats.io import (
     detect,
     read_annotation,
     read_at,

@@ -13,15 +13,15 @@ import numpy as np
 
 from ethobench.core import Recording
 from ethobench.core.errors import FormatError, Note
-from ethobench.formats import _poses, _wide_tables
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._text import Head
+from ethobench.formats import pose_arrays, wide_tables
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.text import Head
 
-PARTS = {"x": "x", "y": "y", "z": "z", "score": _poses.CONFIDENCE}
+PARTS = {"x": "x", "y": "y", "z": "z", "score": pose_arrays.CONFIDENCE}
 BESIDE = re.compile(r"M_\d\d|center_\d|.+_(error|ncams)")
 
 
-@register_format
+@register_format("anipose")
 class Anipose(Format):
     """Triangulated keypoints of one animal."""
 
@@ -41,33 +41,35 @@ class Anipose(Format):
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         pick_entry(path, entry, [path.stem])
-        header = _wide_tables.first_rows(path, 1)[0][0]
+        header = wide_tables.first_rows(path, 1)[0][0]
         points = _points(header)
         if not points:
             raise FormatError(path, "no keypoint has columns ending in _x, _y and _z", "header")
         place = {name: i for i, name in enumerate(header)}
         if len(place) != len(header):
             raise FormatError(path, "a column stands twice", "header")
-        columns = {f"{point}_{part}": (_poses.ONLY_INDIVIDUAL, point, axis) for point in points for part, axis in PARTS.items()}
+        columns = {f"{point}_{part}": (pose_arrays.ONLY_INDIVIDUAL, point, axis) for point in points for part, axis in PARTS.items()}
         strange = [i for i, name in enumerate(header) if name not in columns and name != "fnum" and not BESIDE.fullmatch(name)]
-        table = _wide_tables.read_wide(path, 1, strange)
+        table = wide_tables.read_wide(path, 1, strange)
         if not len(table.values):
             raise FormatError(path, "no rows of poses below the header", "row 1")
         numbers = {name: table.values[:, n] for n, name in enumerate(name for i, name in enumerate(header) if i not in strange)}
         values = table.values
         notes: list[Note] = []
         if "fnum" in numbers:
-            frames = _poses.frame_numbers(path, [str(v) for v in numbers["fnum"]], table.first_row)
+            frames = pose_arrays.frame_numbers(path, [str(v) for v in numbers["fnum"]], table.first_row)
             if frames is not None:
-                (values,), notes = _poses.on_frames(path, frames, values, first_row=table.first_row)
+                (values,), notes = pose_arrays.on_frames(path, frames, values, first_row=table.first_row)
         spread = dict(zip(numbers, values.T, strict=True))
         used = [name for name in spread if name in columns]
-        poses, more = _poses.poses_of_columns(path, [columns[name] for name in used], np.stack([spread[n] for n in used], axis=1), rate)
+        poses, more = pose_arrays.poses_of_columns(
+            path, [columns[name] for name in used], np.stack([spread[n] for n in used], axis=1), rate
+        )
         beside = {name: spread[name] for name in spread if name not in columns and name != "fnum"}
         if strange:
             more.append(Note(f"columns not understood and left out: {', '.join(header[i] for i in strange)}"))
         metadata = {"source_software": "Anipose", "columns": beside}
-        return [_poses.pose_recording(path, poses, [*notes, *more], metadata)]
+        return [pose_arrays.pose_recording(path, poses, [*notes, *more], metadata)]
 
 
 def _points(header: list[str]) -> list[str]:

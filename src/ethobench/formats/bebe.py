@@ -18,10 +18,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ethobench.core import Annotation, Ethogram, Observed, Recording, Signals
 from ethobench.core import intervals as iv
 from ethobench.core.errors import FormatError
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._cache import cached_arrays
-from ethobench.formats._sizes import check_table
-from ethobench.formats._text import Head, read_text
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.parse_cache import cached_arrays
+from ethobench.formats.size_limits import check_table
+from ethobench.formats.text import Head, read_text
 
 METADATA = "dataset_metadata.yaml"
 CLIPS = "clip_data"
@@ -45,7 +45,7 @@ class Metadata(BaseModel):
     dynamic_acc_only: bool = False
 
 
-@register_format
+@register_format("bebe")
 class Bebe(Format):
     """A folder of tag recordings with labels, as BEBE publishes them."""
 

@@ -1,4 +1,4 @@
-"""BENTO ``.annot`` files: channels of bouts, grouped by behaviour.
+"""BENTO ``.annot`` files: channels of bouts, grouped by behavior.
 
 BENTO counts frames from 1, writes frame f as f / rate seconds (older files: as f itself), and the stop frame still
 belongs to the bout. So a bout from frame 1 to frame 3 reads here as frames [0, 3). Some programs write the stop as
@@ -20,12 +20,12 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._bouts import BoutRows, frames_rate, origin_of
-from ethobench.formats._frameclock import at_rate
-from ethobench.formats._numbers import parse_number
-from ethobench.formats._perframe import background_notes
-from ethobench.formats._text import Head, count_blank_lines, duplicates, read_text
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.bouts import BoutRows, frames_rate, origin_of
+from ethobench.formats.frame_clock import at_rate
+from ethobench.formats.numbers import parse_number
+from ethobench.formats.per_frame import background_notes
+from ethobench.formats.text import Head, count_blank_lines, duplicates, read_text
 
 MAGIC = "bento annotation file"
 FIELD = re.compile(r"annotation (start frame|stop frame|start time|stop time|framerate):\s*(\S+)", re.IGNORECASE)
@@ -55,9 +55,9 @@ class _File:
     notes: list[Note] = field(default_factory=list)
 
 
-@register_format
+@register_format("bento")
 class BentoAnnot(Format):
-    """Bouts by channel and behaviour; channels are entries.
+    """Bouts by channel and behavior; channels are entries.
 
     Option for reading: ``rate``, where the file tells none (else it is resampled to it).
     """

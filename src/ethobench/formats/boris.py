@@ -1,7 +1,7 @@
 """BORIS projects (``.boris``): several observations, subjects, modifiers, point and state events, in JSON.
 
 An entry is an observation. Its clock has the frame rate of the video; observations without one count in milliseconds.
-State events have no sign of their own: in each track (subject, behaviour, modifiers) they start and stop in turns. Event
+State events have no sign of their own: in each track (subject, behavior, modifiers) they start and stop in turns. Event
 times count from the beginning of the first media file, the time offset taken out. An observation without any event may
 not have been coded yet, so it counts as not looked at, unless it states a time interval. In observations of images the
 frames are the images.
@@ -19,15 +19,15 @@ from typing import Any
 
 from ethobench.core import Behavior, Recording
 from ethobench.core.errors import Note
-from ethobench.formats._base import Format, not_understood, pick_entry, register_format
-from ethobench.formats._boris_read import ObservationReader, mapping, numbered_values
-from ethobench.formats._boris_write import TITLE, project_of
-from ethobench.formats._text import Head, encoding_of, read_json
+from ethobench.formats.base import Format, not_understood, pick_entry, register_format
+from ethobench.formats.boris_reading import ObservationReader, mapping, numbered_values
+from ethobench.formats.boris_writing import TITLE, project_of
+from ethobench.formats.text import Head, encoding_of, read_json
 
 KEYS = ("behaviors_conf", "subjects_conf", "project_format_version", "behavioral_categories", "coding_map", "time_format")
 
 
-@register_format
+@register_format("boris")
 class Boris(Format):
     """A project with its observations."""
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ethobench.core import Ethogram, Recording
 from ethobench.core.errors import Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _events, _events_write
-from ethobench.formats._base import Format, not_understood, pick_entry, register_format
-from ethobench.formats._boris_tables import (
+from ethobench.formats import event_tables, event_writing
+from ethobench.formats.base import Format, not_understood, pick_entry, register_format
+from ethobench.formats.boris_tables import (
     NO_FOCAL_SUBJECT,
     OBSERVATION_COLUMNS,
     SOURCE,
@@ -29,12 +29,12 @@ from ethobench.formats._boris_tables import (
     observation_cells,
     written,
 )
-from ethobench.formats._bouts import BoutRows, frames_rate, origin_of
-from ethobench.formats._events import POINT, START, Event, Gap, Observation
-from ethobench.formats._numbers import is_number
-from ethobench.formats._sheets import find_header, locate_header, other_sheets, write_rows
-from ethobench.formats._tables import Table, format_time, read_table
-from ethobench.formats._text import Head
+from ethobench.formats.bouts import BoutRows, frames_rate, origin_of
+from ethobench.formats.event_tables import POINT, START, Event, Gap, Observation
+from ethobench.formats.numbers import is_number
+from ethobench.formats.spreadsheets import find_header, locate_header, other_sheets, write_rows
+from ethobench.formats.tables import Table, format_time, read_table
+from ethobench.formats.text import Head
 
 TITLE = "BORIS aggregated events table"
 Times: TypeAlias = NDArray[np.float64]
@@ -46,7 +46,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@register_format
+@register_format("boris_aggregated")
 class BorisAggregated(Format):
     """One row per bout."""
 
@@ -69,9 +69,9 @@ class BorisAggregated(Format):
         kinds = [kind.strip().upper() for kind in export.text("Behavior type")]
         for i, kind in enumerate(kinds):
             if kind not in (STATE, POINT):
-                not_understood(path, f"the behaviour type is STATE or POINT, not {kind!r} (is the file cut off?)", export.place(i))
+                not_understood(path, f"the behavior type is STATE or POINT, not {kind!r} (is the file cut off?)", export.place(i))
         scored = [Event(0.0, POINT if kind == POINT else START, name) for kind, name in zip(kinds, export.behaviors, strict=True)]
-        ethogram = _events.ethogram_of(scored)
+        ethogram = event_tables.ethogram_of(scored)
         return [_read(export, name, rows[name], kinds, ethogram, rate) for name in pick_entry(path, entry, list(rows))]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
@@ -83,7 +83,7 @@ class BorisAggregated(Format):
             *("Behavior type", "Start (s)", "Stop (s)", "Duration (s)", "Media file name", *COLUMNS[3:]),
         ]
         kept, notes = written(recordings, TITLE)
-        points = _events_write.point_behaviors(a for _, a in kept)
+        points = event_writing.point_behaviors(a for _, a in kept)
         rows = []
         for recording, a in kept:
             about = observation_cells(recording)
@@ -112,7 +112,7 @@ def _read(export: Export, name: str, rows: Sequence[int], kinds: Sequence[str], 
         length: float | None = float(np.nanmax(np.concatenate((start, stop)))) + 1
     else:
         stop = np.where(points, start, stop)
-        times, notes = _events.without_offset([*start, *stop], facts.offset, facts.length)
+        times, notes = event_tables.without_offset([*start, *stop], facts.offset, facts.length)
         start, stop = np.array(times[: len(rows)]), np.array(times[len(rows) :])
         clock, length = facts.clock(rate), facts.length_for(float(np.nanmax(times, initial=0.0)))
     observation = _observation(export, rows, start, stop, points)
@@ -135,15 +135,15 @@ def _observation(export: Export, rows: Sequence[int], start: Times, stop: Times,
     for k, i in enumerate(rows):
         name, place = behaviors[i], export.place(i)
         for time in (start[k], 0.0 if np.isnan(stop[k]) else stop[k]):
-            _events.check_time(export.table.path, Event(float(time), START, name, place=place))
+            event_tables.check_time(export.table.path, Event(float(time), START, name, place=place))
         if np.isnan(stop[k]):
             observation.gaps.append(Gap(name, subjects[i], float(start[k]), inf))
             observation.notes.append(Note(f"{name!r} has no stop; dropped, and taken as not looked at from there on", place))
         elif not name.strip():
             observation.gaps.append(Gap("", "", float(start[k]), float(stop[k])))
-            observation.notes.append(Note("no behaviour is named; dropped, and its time taken as not looked at", place))
+            observation.notes.append(Note("no behavior is named; dropped, and its time taken as not looked at", place))
         else:
-            comment = _events.joined(opening[i], "" if points[k] else closing[i])
+            comment = event_tables.joined(opening[i], "" if points[k] else closing[i])
             observation.bouts.add(
                 float(start[k]), float(stop[k]), name, subject=subjects[i], modifiers=modifiers[i], comment=comment, place=place
             )
@@ -180,7 +180,7 @@ def _type_column(rows: Sequence[Sequence[str]]) -> int | None:
 
 
 def _header_by_place(rows: Sequence[Sequence[str]], column: int) -> list[str]:
-    """Name the columns around the behaviour type as BORIS orders them, and the length and the frame rate before them."""
+    """Name the columns around the behavior type as BORIS orders them, and the length and the frame rate before them."""
     header = [f"column {i + 1}" for i in range(len(rows[0]))]
     header[:2] = ["Observation id", "Observation date"]
     header[column - 4 : column + 4] = ["Subject", "Behavior", "Behavioral category", "Modifiers", "Behavior type", *COLUMNS[:3]]

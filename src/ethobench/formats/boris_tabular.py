@@ -17,9 +17,9 @@ import numpy as np
 from ethobench.core import Ethogram, Recording
 from ethobench.core.errors import Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _events, _events_write
-from ethobench.formats._base import Format, not_understood, pick_entry, register_format
-from ethobench.formats._boris_tables import (
+from ethobench.formats import event_tables, event_writing
+from ethobench.formats.base import Format, not_understood, pick_entry, register_format
+from ethobench.formats.boris_tables import (
     NO_FOCAL_SUBJECT,
     OBSERVATION_COLUMNS,
     SOURCE,
@@ -29,16 +29,16 @@ from ethobench.formats._boris_tables import (
     observation_cells,
     written,
 )
-from ethobench.formats._bouts import frames_rate, origin_of
-from ethobench.formats._events import Event
-from ethobench.formats._sheets import find_header, locate_header, other_sheets, write_rows
-from ethobench.formats._tables import format_time, read_table
-from ethobench.formats._text import Head
+from ethobench.formats.bouts import frames_rate, origin_of
+from ethobench.formats.event_tables import Event
+from ethobench.formats.spreadsheets import find_header, locate_header, other_sheets, write_rows
+from ethobench.formats.tables import format_time, read_table
+from ethobench.formats.text import Head
 
 TITLE = "BORIS events table"
 
 
-@register_format
+@register_format("boris_tabular")
 class BorisTabular(Format):
     """One row per event."""
 
@@ -57,7 +57,7 @@ class BorisTabular(Format):
         export = _export(path)
         rows = export.observations()
         events = _event_rows(export)
-        ethogram = _events.ethogram_of(events)
+        ethogram = event_tables.ethogram_of(events)
         return [_read(export, name, rows[name], events, ethogram, rate) for name in pick_entry(path, entry, list(rows))]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
@@ -69,15 +69,15 @@ class BorisTabular(Format):
             *("Behavior type", "Time", "Media file name", "Image index", "Image file path", "Comment"),
         ]
         kept, notes = written(recordings, TITLE)
-        points = _events_write.point_behaviors(a for _, a in kept)
+        points = event_writing.point_behaviors(a for _, a in kept)
         rows = []
         for recording, a in kept:
-            events, more = _events_write.events_of(a, points)
+            events, more = event_writing.events_of(a, points)
             notes += more
             about = observation_cells(recording)
             for e in events:
                 who = [e.subject or NO_FOCAL_SUBJECT, e.behavior, "", *modifier_cells(e.modifiers, n_modifiers)]
-                time = format_time(_events_write.seconds_of(e, a.rate))
+                time = format_time(event_writing.seconds_of(e, a.rate))
                 rows.append([*about, *who, e.kind, time, about[SOURCE], str(int(e.time)), "NA", e.comment])
         write_rows(path, header, rows)
         return notes
@@ -118,12 +118,12 @@ def _read(export: Export, name: str, rows: Sequence[int], every: Sequence[Event]
         clock, notes = frames_rate(rate)
         length: float | None = float(images.max()) + 1
     else:
-        times, notes = _events.without_offset([event.time for event in events], facts.offset, facts.length)
+        times, notes = event_tables.without_offset([event.time for event in events], facts.offset, facts.length)
         events = [replace(event, time=time) for event, time in zip(events, times, strict=True)]
         clock, length = facts.clock(rate), facts.length_for(max(times, default=0.0))
     if not rows:
         notes.append(Note("there is no event; how long the recording is, and whether it was looked at, is not known"))
-    observation = _events.pair(export.table.path, events)
+    observation = event_tables.pair(export.table.path, events)
     annotation, more = observation.to_annotation(ethogram, clock, seconds=not in_images, length=length)
     return Recording(
         name,

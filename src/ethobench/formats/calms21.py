@@ -3,7 +3,7 @@
 The file nests group, sequence and record: ``{"annotator-id_0": {"task1/train/mouse001_task1_annotator1": {"keypoints": ...}}}``
 with ``keypoints`` (frames, mice, 2, parts), ``scores`` (frames, mice, parts), ``annotations`` (frames), ``features`` (frames, n)
 and ``metadata`` with the ``vocab``; any of them may be absent. A sequence is a recording, and its group is the annotator (in
-task 3 the behaviour that was annotated). A sequence that stands in several groups is one recording with several annotators if
+task 3 the behavior that was annotated). A sequence that stands in several groups is one recording with several annotators if
 its numbers are the same in each; otherwise each is a recording of its own, called ``group/sequence``.
 
 Files are parsed once, in pieces, and kept as arrays in the cache; afterwards the arrays are memory-mapped.
@@ -24,9 +24,9 @@ from ethobench.core import Annotation, ClockOrigin, Ethogram, Poses, Recording, 
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.lengths import fit_length
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._calms21_arrays import FIELDS, LABELS, NPY_MAGIC, load, values_of
-from ethobench.formats._text import Head
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.calms21_arrays import FIELDS, LABELS, NPY_MAGIC, load, values_of
+from ethobench.formats.text import Head
 
 RATE = 30.0
 MICE = ("resident", "intruder")
@@ -35,7 +35,7 @@ KEYPOINTS = ("nose", "left_ear", "right_ear", "neck", "left_hip", "right_hip", "
 _START = re.compile(rb'\s*\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*\{\s*"(keypoints|scores|annotations|features|metadata)"\s*:')
 
 
-@register_format
+@register_format("calms21")
 class CalMS21(Format):
     """Pairs of mice with frame-by-frame labels."""
 
@@ -158,11 +158,11 @@ def _annotation(path: Path, place: str, codes: NDArray[Any], metadata: dict[str,
     notes = [Note(f"{int((~seen).sum())} frames have no label; taken as not looked at", place)] if not seen.all() else []
     if not isinstance(vocab, dict):
         vocab = {f"behavior{int(code)}": code for code in np.unique(codes[seen])}
-        notes.append(Note("the labels have no vocab; behaviours are called by their numbers", place))
+        notes.append(Note("the labels have no vocab; behaviors are called by their numbers", place))
     names = sorted(vocab, key=lambda name: vocab[name])
     numbers = np.array([vocab[name] for name in names], dtype=float)
     if len(np.unique(numbers)) != len(numbers):
-        raise FormatError(path, "two behaviours of the vocab have the same number", place)
+        raise FormatError(path, "two behaviors of the vocab have the same number", place)
     ours = np.searchsorted(numbers, codes)
     wrong = np.flatnonzero(seen & (numbers[np.minimum(ours, len(numbers) - 1)] != codes) if len(numbers) else seen)
     if wrong.size:

@@ -1,7 +1,7 @@
 """Caltech Behavior Annotator text: streams (S1, S2, ...) that give every frame one label.
 
 Frames are counted from 1 and the end frame belongs to the bout, so ``1  535  base`` reads as frames [0, 535). A frame
-that a stream leaves out was not labelled, so it was not observed. The configuration lists the behaviours of all streams.
+that a stream leaves out was not labelled, so it was not observed. The configuration lists the behaviors of all streams.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._bouts import BoutRows, frames_rate
-from ethobench.formats._numbers import parse_integer
-from ethobench.formats._perframe import background_notes, rate_notes
-from ethobench.formats._text import Head, count_blank_lines, read_text
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.bouts import BoutRows, frames_rate
+from ethobench.formats.numbers import parse_integer
+from ethobench.formats.per_frame import background_notes, rate_notes
+from ethobench.formats.text import Head, count_blank_lines, read_text
 
 MAGIC = "Caltech Behavior Annotator - Annotation File"
 STREAM = re.compile(r"(S\d+)\s*:")
@@ -37,7 +37,7 @@ class _File:
     notes: list[Note] = field(default_factory=list)
 
 
-@register_format
+@register_format("caltech")
 class CaltechAnnotator(Format):
     """Streams of labels, one per frame; streams are entries.
 
@@ -103,9 +103,9 @@ class CaltechAnnotator(Format):
             if annotation.n_frames and codes[-1] < 0:
                 notes.append(Note("the last frames were not observed and are left out, so the recording will read as shorter"))
             if annotation.observed.tracks:
-                notes.append(Note(f"{self.title} cannot say what was not observed of single behaviours, only of all"))
+                notes.append(Note(f"{self.title} cannot say what was not observed of single behaviors, only of all"))
         if filled:
-            notes.append(Note(f"frames without a behaviour are written as {NOTHING!r}"))
+            notes.append(Note(f"frames without a behavior are written as {NOTHING!r}"))
             ethogram = ethogram if NOTHING in ethogram else Ethogram([*ethogram, NOTHING], NOTHING)
         for name in ethogram.names:
             if not re.fullmatch(r"\S+", name):
@@ -191,7 +191,7 @@ def _cover_notes(stream: str, rows: BoutRows, seen: iv.Intervals, length: int) -
 
 
 def _configuration(ethogram: Ethogram) -> list[str]:
-    """List the behaviours, each with a key of its own."""
+    """List the behaviors, each with a key of its own."""
     taken = {b.key for b in ethogram if len(b.key) == 1}
     lines = []
     for behavior in ethogram:

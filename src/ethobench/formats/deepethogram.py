@@ -1,4 +1,4 @@
-"""DeepEthogram labels CSV: an index, ``background``, then a column per behaviour.
+"""DeepEthogram labels CSV: an index, ``background``, then a column per behavior.
 
 Cells hold 1 (it goes on), 0 (it does not) or -1 (the frame was not labelled yet), so -1 reads as not observed.
 """
@@ -13,18 +13,18 @@ import numpy as np
 from ethobench.core import Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _perframe
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._frameclock import clock_of
-from ethobench.formats._text import Head
+from ethobench.formats import per_frame
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.frame_clock import clock_of
+from ethobench.formats.text import Head
 
 BACKGROUND = "background"
 CELLS = {"0", "1", "-1", "0.0", "1.0", "-1.0", ""}
 
 
-@register_format
+@register_format("deepethogram")
 class DeepEthogramLabels(Format):
-    """An index, ``background``, then a column per behaviour; -1 where a frame is not labelled.
+    """An index, ``background``, then a column per behavior; -1 where a frame is not labelled.
 
     Option for reading: ``rate``, since the file tells none.
     """
@@ -44,16 +44,16 @@ class DeepEthogramLabels(Format):
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         pick_entry(path, entry, [path.stem])
-        table = _perframe.read_frame_table(path)
+        table = per_frame.read_frame_table(path)
         if BACKGROUND not in table.header[:2]:
             raise FormatError(
                 path, f"the first column of DeepEthogram labels is {BACKGROUND!r}; there are: {', '.join(table.header)}", "header"
             )
         columns = range(table.header.index(BACKGROUND), len(table.header))
         clock = clock_of(table, rate)
-        values = np.stack([_perframe.binary(table, c) for c in columns], axis=1)
+        values = np.stack([per_frame.binary(table, c) for c in columns], axis=1)
         ethogram = Ethogram([table.header[c] for c in columns], BACKGROUND)
-        annotation, notes = _perframe.annotation_of(clock.spread(values, _perframe.HIDDEN), ethogram, clock.rate)
+        annotation, notes = per_frame.annotation_of(clock.spread(values, per_frame.HIDDEN), ethogram, clock.rate)
         return [
             Recording(
                 path.stem,
@@ -67,19 +67,19 @@ class DeepEthogramLabels(Format):
         import pandas as pd
 
         annotation = recordings[0].annotation()
-        frames = _perframe.frames_of(annotation)
+        frames = per_frame.frames_of(annotation)
         names, background = list(annotation.ethogram.names), annotation.ethogram.background
         columns = {name: frames[:, code] for code, name in enumerate(names) if code != background}
-        notes = _perframe.rate_notes(self.title, "none", annotation.rate)
+        notes = per_frame.rate_notes(self.title, "none", annotation.rate)
         if background is None:
             rest = np.where((frames == 1).any(axis=1), 0, 1)
-            first = np.where((frames == _perframe.HIDDEN).any(axis=1) & (rest == 1), _perframe.HIDDEN, rest)
+            first = np.where((frames == per_frame.HIDDEN).any(axis=1) & (rest == 1), per_frame.HIDDEN, rest)
             notes.append(Note(f"a column {BACKGROUND!r} is added for the frames without a behaviour"))
         else:
             first = frames[:, background]
             if names[background] != BACKGROUND:
                 notes.append(Note(f"{names[background]!r} is written as {BACKGROUND!r}, as DeepEthogram calls it"))
         if BACKGROUND in columns:
-            raise EthobenchError(f"{BACKGROUND!r} is an ordinary behaviour here, but means 'no behaviour' in DeepEthogram; rename it first")
+            raise EthobenchError(f"{BACKGROUND!r} is an ordinary behavior here, but means 'no behavior' in DeepEthogram; rename it first")
         pd.DataFrame({BACKGROUND: first, **columns}).to_csv(path, lineterminator="\n", encoding="utf-8")
         return notes

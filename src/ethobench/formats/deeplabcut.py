@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.formats import _hdf5, _poses, _wide_tables
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._pickle import load_plain
-from ethobench.formats._text import HEAD_BYTES, Head
+from ethobench.formats import hdf5, pose_arrays, wide_tables
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.safe_pickle import load_plain
+from ethobench.formats.text import HEAD_BYTES, Head
 
 if TYPE_CHECKING:
     import h5py
@@ -35,7 +35,7 @@ H5_KEYS = {"df_with_missing", "tracks", "tracked"}
 MOST_PICKLED = 1 << 24
 
 
-@register_format
+@register_format("deeplabcut")
 class DeepLabCut(Format):
     """Rows of x, y, likelihood for every body part."""
 
@@ -45,7 +45,7 @@ class DeepLabCut(Format):
 
     def sniff(self, path: Path, head: Head) -> float:
         if head.is_hdf5:
-            names = _hdf5.top_names(head)
+            names = hdf5.top_names(head)
             return (0.95 if H5_KEYS & names else 0.5) if "@PYTABLES_FORMAT_VERSION" in names else 0.0
         scorer = scorer_of(head)
         return 0.0 if scorer is None or scorer.endswith(TRACKER) else 1.0 if scorer.startswith("DLC") else 0.95
@@ -53,7 +53,7 @@ class DeepLabCut(Format):
     def entries(self, path: Path) -> list[str]:
         if not _is_hdf5(path):
             return [path.stem]
-        with _hdf5.open_file(path) as file:
+        with hdf5.open_file(path) as file:
             groups = _frames_in(path, file)
         return groups if len(groups) > 1 else [path.stem]
 
@@ -61,7 +61,7 @@ class DeepLabCut(Format):
         if not _is_hdf5(path):
             pick_entry(path, entry, [path.stem])
             return [read_table(path, rate, "DeepLabCut")]
-        with _hdf5.open_file(path) as file:
+        with hdf5.open_file(path) as file:
             groups = _frames_in(path, file)
             several = len(groups) > 1
             wanted = pick_entry(path, entry, groups if several else [path.stem])
@@ -91,7 +91,7 @@ def scorer_of(head: Head) -> str | None:
 
 def read_table(path: Path, rate: float | None, software: str) -> Recording:
     """Read a table under DeepLabCut's header rows, which other trackers write too."""
-    rows, *_ = _wide_tables.first_rows(path, len(LEVELS) + 1)
+    rows, *_ = wide_tables.first_rows(path, len(LEVELS) + 1)
     levels = {row[0].lower(): row for row in rows if row and row[0].lower() in LEVELS}
     missing = [name for name in ("bodyparts", "coords") if name not in levels]
     if missing:
@@ -103,13 +103,13 @@ def read_table(path: Path, rate: float | None, software: str) -> Recording:
     extra = [i for i in range(n_index, width) if not cells["bodyparts"][i] and not cells["coords"][i]]
     after = rows[n_header] if len(rows) > n_header else []
     n_header += bool(after) and after[0].lower() in INDEX_NAMES and not any(after[1:])
-    table = _wide_tables.read_wide(path, n_header, [*range(n_index), *extra])
+    table = wide_tables.read_wide(path, n_header, [*range(n_index), *extra])
     if not len(table.values):
         raise FormatError(path, "no rows of poses below the header", f"row {n_header}")
     nothing = [""] * width
     who, scorer = cells.get("individuals", nothing), cells.get("scorer", nothing)
     points = [i for i in range(n_index, width) if i not in extra]
-    columns = [(who[i] or _poses.ONLY_INDIVIDUAL, cells["bodyparts"][i], cells["coords"][i].lower()) for i in points]
+    columns = [(who[i] or pose_arrays.ONLY_INDIVIDUAL, cells["bodyparts"][i], cells["coords"][i].lower()) for i in points]
     index = ["/".join(parts) for parts in zip(*table.index[:n_index], strict=True)]
     beside = {scorer[i] or f"column {i + 1}": table.index[n_index + n] for n, i in enumerate(extra)}
     scorers = dict.fromkeys(re.sub(r"\.\d+$", "", scorer[i]) for i in points)
@@ -127,24 +127,24 @@ def _recording(
     first_row: int,
     entry: str | None = None,
 ) -> Recording:
-    frames = _poses.frame_numbers(path, index, first_row)
+    frames = pose_arrays.frame_numbers(path, index, first_row)
     notes: list[Note] = []
     if frames is None:
         metadata["images"] = list(index)
         notes.append(Note(f"rows are named by images such as {index[0]!r}, not by frames; counted in order"))
     else:
-        (values,), notes = _poses.on_frames(path, frames, values, first_row=first_row)
-    poses, more = _poses.poses_of_columns(path, columns, values, rate)
-    return _poses.pose_recording(path, poses, [*notes, *more], metadata, entry)
+        (values,), notes = pose_arrays.on_frames(path, frames, values, first_row=first_row)
+    poses, more = pose_arrays.poses_of_columns(path, columns, values, rate)
+    return pose_arrays.pose_recording(path, poses, [*notes, *more], metadata, entry)
 
 
 def _write_table(recording: Recording, poses: Poses, path: Path) -> list[Note]:
-    axes = (*_poses.AXES[: poses.positions.shape[3]], _poses.CONFIDENCE)
+    axes = (*pose_arrays.AXES[: poses.positions.shape[3]], pose_arrays.CONFIDENCE)
     columns = [(who, point, axis) for who in poses.individuals for point in poses.keypoints for axis in axes]
     scorer = str(recording.metadata.get("scorer") or "")
     scorer = scorer if scorer and not scorer.endswith(TRACKER) else "ethobench"
     levels = {"scorer": [scorer] * len(columns)}
-    if poses.individuals != (_poses.ONLY_INDIVIDUAL,):
+    if poses.individuals != (pose_arrays.ONLY_INDIVIDUAL,):
         levels["individuals"] = [who for who, *_ in columns]
     levels |= {"bodyparts": [point for _, point, _ in columns], "coords": [axis for *_, axis in columns]}
     cells = np.concatenate((poses.positions, poses.confidence[..., None]), axis=-1).reshape(len(poses), -1)
@@ -172,27 +172,27 @@ def _frames_in(path: Path, file: h5py.File) -> list[str]:
     import h5py
 
     groups = []
-    for name in _hdf5.names(file):
-        node = _hdf5.member(path, file, name)
-        if isinstance(node, h5py.Group) and _hdf5.plain_text(node.attrs.get("pandas_type", b"")) in ("frame", "frame_table"):
+    for name in hdf5.names(file):
+        node = hdf5.member(path, file, name)
+        if isinstance(node, h5py.Group) and hdf5.plain_text(node.attrs.get("pandas_type", b"")) in ("frame", "frame_table"):
             groups.append(name)
     if not groups:
-        raise FormatError(path, f"no table of poses in this H5 file, which holds: {', '.join(_hdf5.names(file)) or 'nothing'}")
+        raise FormatError(path, f"no table of poses in this H5 file, which holds: {', '.join(hdf5.names(file)) or 'nothing'}")
     return groups
 
 
 def _read_frame(path: Path, file: h5py.File, name: str, rate: float | None, several: bool) -> Recording:
     import h5py
 
-    group = _hdf5.member(path, file, name)
-    as_table = isinstance(_hdf5.member(path, group, "table"), h5py.Dataset)
+    group = hdf5.member(path, file, name)
+    as_table = isinstance(hdf5.member(path, group, "table"), h5py.Dataset)
     labels, index, values = _queryable(path, group) if as_table else _fixed(path, group)
     if not len(values):
         raise FormatError(path, "the table of poses has no rows", name)
     depth = {len(label) for label in labels}
     if depth not in ({3}, {4}):
         raise FormatError(path, "the columns are not named by scorer, (individual,) body part and coordinate", name)
-    columns = [(label[1] if len(label) == 4 else _poses.ONLY_INDIVIDUAL, label[-2], label[-1].lower()) for label in labels]
+    columns = [(label[1] if len(label) == 4 else pose_arrays.ONLY_INDIVIDUAL, label[-2], label[-1].lower()) for label in labels]
     scorers = dict.fromkeys(label[0] for label in labels)
     metadata = {"source_software": "DeepLabCut", "scorer": ", ".join(scorers)}
     return _recording(path, columns, index, values, rate, metadata, 1, name if several else None)
@@ -203,7 +203,7 @@ def _fixed(path: Path, group: h5py.Group) -> tuple[list[list[str]], list[str], N
     labels: list[list[str]] = []
     blocks = []
     for b in range(int(group.attrs.get("nblocks", 0))):
-        blocks.append(_hdf5.array(path, group, f"block{b}_values", 2))
+        blocks.append(hdf5.array(path, group, f"block{b}_values", 2))
         labels += _names(path, group, f"block{b}_items")
         if blocks[-1].dtype.kind not in "fiub" or len(labels) != sum(block.shape[1] for block in blocks):
             raise FormatError(path, "the table's columns and their names do not fit", f"{group.name}/block{b}_values")
@@ -218,12 +218,12 @@ def _fixed(path: Path, group: h5py.Group) -> tuple[list[list[str]], list[str], N
 
 def _names(path: Path, group: h5py.Group, axis: str) -> list[list[str]]:
     """Return the names along an axis: one part each, or one part for each level."""
-    if _hdf5.plain_text(group.attrs.get(f"{axis}_variety", b"regular")) != "multi":
-        return [[text] for text in _hdf5.texts(path, group, axis)]
+    if hdf5.plain_text(group.attrs.get(f"{axis}_variety", b"regular")) != "multi":
+        return [[text] for text in hdf5.texts(path, group, axis)]
     parts = []
     for level in range(int(group.attrs.get(f"{axis}_nlevels", 0))):
-        names = _hdf5.texts(path, group, f"{axis}_level{level}")
-        codes = _hdf5.array(path, group, f"{axis}_label{level}", 1)
+        names = hdf5.texts(path, group, f"{axis}_level{level}")
+        codes = hdf5.array(path, group, f"{axis}_label{level}", 1)
         if codes.size and (codes.min() < -1 or codes.max() >= len(names)):
             raise FormatError(path, f"the names of level {level} are damaged", f"{group.name}/{axis}")
         parts.append([names[code] if code >= 0 else "" for code in codes])
@@ -232,8 +232,8 @@ def _names(path: Path, group: h5py.Group, axis: str) -> list[list[str]]:
 
 def _queryable(path: Path, group: h5py.Group) -> tuple[list[list[str]], list[str], NDArray[Any]]:
     """Read pandas' "table" layout, which DeepLabCut writes: records, with the columns' names pickled beside them."""
-    table = _hdf5.member(path, group, "table")
-    records = _hdf5.array(path, group, "table", 1)
+    table = hdf5.member(path, group, "table")
+    records = hdf5.array(path, group, "table", 1)
     blocks = [name for name in records.dtype.names or () if name.startswith("values_block_")]
     if not blocks or "index" not in (records.dtype.names or ()):
         raise FormatError(path, "the table has no values or no index", table.name)
@@ -251,4 +251,4 @@ def _queryable(path: Path, group: h5py.Group) -> tuple[list[list[str]], list[str
     values = np.concatenate([records[name].reshape(len(records), -1) for name in blocks], axis=1).astype(np.float64)
     if len(labels) != values.shape[1]:
         raise FormatError(path, f"{len(labels)} names for {values.shape[1]} columns", table.name)
-    return labels, [_hdf5.plain_text(value) for value in records["index"].tolist()], values
+    return labels, [hdf5.plain_text(value) for value in records["index"].tolist()], values

@@ -1,8 +1,8 @@
-"""Generic interval tables: a row per bout with start, stop and behaviour; often also rater, recording, subject, target.
+"""Generic interval tables: a row per bout with start, stop and behavior; often also rater, recording, subject, target.
 
 Columns are found by their usual names, in any order; delimiter and decimal sign are found out. Times are seconds (also
-"MM:SS"), milliseconds or frames, as the columns' names say. A row without a behaviour (blank, or a tool's placeholder)
-makes its stretch unobserved; a row without a stop leaves its behaviour unobserved from there on. Rows named "Start/End"
+"MM:SS"), milliseconds or frames, as the columns' names say. A row without a behavior (blank, or a tool's placeholder)
+makes its stretch unobserved; a row without a stop leaves its behavior unobserved from there on. Rows named "Start/End"
 mark where the test begins and ends: what lies outside was not observed.
 """
 
@@ -17,26 +17,26 @@ import numpy as np
 from ethobench.core import Annotation, ClockOrigin, Recording
 from ethobench.core.errors import EthobenchError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _intervaltable as table_of
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._bouts import SECONDS_RATE, frames_rate
-from ethobench.formats._clocktext import seconds_of
-from ethobench.formats._perframe import background_notes
-from ethobench.formats._sheets import other_sheets
-from ethobench.formats._tables import format_time, read_table, write_table
-from ethobench.formats._text import Head
+from ethobench.formats import interval_tables as table_of
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.bouts import SECONDS_RATE, frames_rate
+from ethobench.formats.clock_text import seconds_of
+from ethobench.formats.per_frame import background_notes
+from ethobench.formats.spreadsheets import other_sheets
+from ethobench.formats.tables import format_time, read_table, write_table
+from ethobench.formats.text import Head
 
 Names = Sequence[str] | str | None
 
 
-@register_format
+@register_format("intervals")
 class IntervalTable(Format):
     """A row per bout.
 
     Options for reading: ``rate``, the clock to read on (1000 Hz unless given, 30 Hz with a note where times are frames);
     ``columns``, where guessing fails, such as ``{"start": "from", "behavior": "type"}``; ``inclusive``, whether the stop
-    frame still belongs to the bout; ``drop``, names that are no behaviours; ``markers``, names that mark the beginning
-    and the end of what was observed ("Start/End" in any spelling unless given); ``points``, behaviours without duration.
+    frame still belongs to the bout; ``drop``, names that are no behaviors; ``markers``, names that mark the beginning
+    and the end of what was observed ("Start/End" in any spelling unless given); ``points``, behaviors without duration.
     """
 
     title = "interval table"

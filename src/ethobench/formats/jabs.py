@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import FormatError, Note
-from ethobench.formats import _hdf5, _poses
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._sizes import check_size
-from ethobench.formats._text import Head
+from ethobench.formats import hdf5, pose_arrays
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.size_limits import check_size
+from ethobench.formats.text import Head
 
 if TYPE_CHECKING:
     import h5py
@@ -42,7 +42,7 @@ KEYPOINTS = (
 STORED_AS_XY = ("corners",)
 
 
-@register_format
+@register_format("jabs")
 class Jabs(Format):
     """Twelve keypoints of every mouse in an arena."""
 
@@ -51,19 +51,19 @@ class Jabs(Format):
     contents = ("poses",)
 
     def sniff(self, path: Path, head: Head) -> float:
-        return 1.0 if "poseest" in _hdf5.top_names(head) else 0.0
+        return 1.0 if "poseest" in hdf5.top_names(head) else 0.0
 
     def entries(self, path: Path) -> list[str]:
         return [path.stem]
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         pick_entry(path, entry, [path.stem])
-        with _hdf5.open_file(path) as file:
-            group = _hdf5.member(path, file, "poseest")
+        with hdf5.open_file(path) as file:
+            group = hdf5.member(path, file, "poseest")
             if group is None:
-                raise FormatError(path, f"no group 'poseest'; there are: {', '.join(_hdf5.names(file)) or 'none'}")
-            points = _hdf5.array(path, group, "points").astype(np.float64)
-            confidence = _hdf5.array(path, group, "confidence").astype(np.float64)
+                raise FormatError(path, f"no group 'poseest'; there are: {', '.join(hdf5.names(file)) or 'none'}")
+            points = hdf5.array(path, group, "points").astype(np.float64)
+            confidence = hdf5.array(path, group, "confidence").astype(np.float64)
             if points.ndim == 3:
                 points, confidence = points[:, None], confidence[:, None]
             if points.ndim != 4 or points.shape[2:] != (len(KEYPOINTS), 2) or confidence.shape != points.shape[:3]:
@@ -76,7 +76,7 @@ class Jabs(Format):
         xy = points[frame, slot][..., ::-1]
         positions[frame, who[frame, slot]] = np.where(confidence[frame, slot, :, None] > 0, xy, np.nan)
         sure[frame, who[frame, slot]] = confidence[frame, slot]
-        return [_poses.pose_recording(path, Poses(positions, sure, tuple(individuals), KEYPOINTS, rate), notes, metadata)]
+        return [pose_arrays.pose_recording(path, Poses(positions, sure, tuple(individuals), KEYPOINTS, rate), notes, metadata)]
 
 
 def _individuals(path: Path, group: h5py.Group, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], list[str], list[Note]]:
@@ -87,7 +87,7 @@ def _individuals(path: Path, group: h5py.Group, shape: tuple[int, ...]) -> tuple
         valid = ids > 0
         usable = valid & (_table(path, group, "id_mask", shape) == 0) if "id_mask" in there else valid
         if "instance_id_center" in there:
-            usable &= ids <= len(_hdf5.array(path, group, "instance_id_center"))
+            usable &= ids <= len(hdf5.array(path, group, "instance_id_center"))
         most = int(ids[usable].max()) if usable.any() else 0
         check_size(path, shape[0] * most * len(KEYPOINTS) * 24, path.stat().st_size)
         left = int((valid & ~usable).sum())
@@ -97,12 +97,12 @@ def _individuals(path: Path, group: h5py.Group, shape: tuple[int, ...]) -> tuple
         ids = _table(path, group, "instance_track_id", shape)
         count = np.full(shape[0], shape[1], dtype=np.int64)
         if "instance_count" in there:
-            count = _hdf5.array(path, group, "instance_count", 1).astype(np.int64)
+            count = hdf5.array(path, group, "instance_count", 1).astype(np.int64)
         if len(count) != shape[0]:
             raise FormatError(path, f"{len(count)} instance counts for {shape[0]} frames", "poseest")
         return _share_places(path, np.where(np.arange(shape[1]) < count[:, None], ids, -1))
     if shape[1] == 1:
-        return np.zeros(shape, dtype=np.int64), [_poses.ONLY_INDIVIDUAL], []
+        return np.zeros(shape, dtype=np.int64), [pose_arrays.ONLY_INDIVIDUAL], []
     raise FormatError(path, f"{shape[1]} instances in a frame, and neither instance_embed_id nor instance_track_id", "poseest")
 
 
@@ -143,7 +143,7 @@ def _once(path: Path, who: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _table(path: Path, group: h5py.Group, name: str, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    values = _hdf5.array(path, group, name, 2).astype(np.int64)
+    values = hdf5.array(path, group, name, 2).astype(np.int64)
     if values.shape != shape:
         raise FormatError(path, f"{name} of shape {values.shape} for points of {shape[0]} frames and {shape[1]} instances", "poseest")
     return values
@@ -156,17 +156,17 @@ def _attributes(group: h5py.Group) -> dict[str, Any]:
     if "cm_per_pixel" in group.attrs:
         found["cm_per_pixel"] = float(np.ravel(group.attrs["cm_per_pixel"])[0])
     if "cm_per_pixel_source" in group.attrs:
-        found["cm_per_pixel_source"] = _hdf5.plain_text(group.attrs["cm_per_pixel_source"])
+        found["cm_per_pixel_source"] = hdf5.plain_text(group.attrs["cm_per_pixel_source"])
     return found
 
 
 def _static_objects(path: Path, file: h5py.File) -> dict[str, list[list[float]]]:
     """Return the corners, spouts and so on of the arena, as x, y."""
-    objects = _hdf5.member(path, file, "static_objects")
+    objects = hdf5.member(path, file, "static_objects")
     if objects is None:
         return {}
     found = {}
-    for name in _hdf5.names(objects):
-        points = _hdf5.array(path, objects, name, 2).astype(float)
+    for name in hdf5.names(objects):
+        points = hdf5.array(path, objects, name, 2).astype(float)
         found[name] = (points if name in STORED_AS_XY else points[:, ::-1]).tolist()
     return found

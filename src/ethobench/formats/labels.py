@@ -17,22 +17,22 @@ from ethobench.core import Annotation, Ethogram, Recording
 from ethobench.core.errors import FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _perframe
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._frameclock import at_rate, clock_of
-from ethobench.formats._numbers import parse_number
-from ethobench.formats._text import Head
+from ethobench.formats import per_frame
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.frame_clock import at_rate, clock_of
+from ethobench.formats.numbers import parse_number
+from ethobench.formats.text import Head
 
 NOTHING = "none"
 
 
-@register_format
+@register_format("labels")
 class LabelsCsv(Format):
     """One label per frame.
 
     Options for reading: ``rate``, the frame rate where the file has no times; ``behaviors``, the ethogram (what
     the codes 0, 1, ... mean where labels are numbers); ``column``, which column holds the labels. With ``behaviors``
-    given, a frame labelled "none" or the like holds no behaviour, unless that is one of them.
+    given, a frame labelled "none" or the like holds no behavior, unless that is one of them.
     Option for writing: ``index``, "none", "frame" or "time": the column to put before the labels.
     """
 
@@ -41,9 +41,9 @@ class LabelsCsv(Format):
     keeps = ("observed", "length")
 
     def sniff(self, path: Path, head: Head) -> float:
-        names = _perframe.index_first(head.header)
-        own = names[1:] if names and _perframe.is_index(names[0]) else names
-        if len(own) != 1 or own[0].lower() not in _perframe.LABEL_NAMES or not head.body:
+        names = per_frame.index_first(head.header)
+        own = names[1:] if names and per_frame.is_index(names[0]) else names
+        if len(own) != 1 or own[0].lower() not in per_frame.LABEL_NAMES or not head.body:
             return 0.0
         return 0.6 if all(len(row) <= len(names) for row in head.body) else 0.0
 
@@ -60,12 +60,12 @@ class LabelsCsv(Format):
         column: str | None = None,
     ) -> list[Recording]:
         pick_entry(path, entry, [path.stem])
-        table = _perframe.read_frame_table(path, as_text=True)
+        table = per_frame.read_frame_table(path, as_text=True)
         chosen, notes = _label_column(table, column)
         clock = clock_of(table, rate)
         codes, ethogram, more = _decode(table, chosen, behaviors)
-        codes = clock.spread(codes, _perframe.HIDDEN)
-        annotation = Annotation.from_frames(codes, ethogram, clock.rate, unobserved=codes == _perframe.HIDDEN)
+        codes = clock.spread(codes, per_frame.HIDDEN)
+        annotation = Annotation.from_frames(codes, ethogram, clock.rate, unobserved=codes == per_frame.HIDDEN)
         annotation, last = at_rate(annotation, rate)
         notes = [*table.notes, *notes, *clock.notes, *more, *last]
         return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes), clock_origin=clock.origin)]
@@ -77,12 +77,12 @@ class LabelsCsv(Format):
         names = annotation.ethogram.names
         codes = annotation.without_subjects().to_codes()
         words = np.array([*names, NOTHING, ""], dtype=object)
-        columns: dict[str, Any] = {**dict(_perframe.index_cells(index, annotation)), "label": words[codes]}
+        columns: dict[str, Any] = {**dict(per_frame.index_cells(index, annotation)), "label": words[codes]}
         pd.DataFrame(columns).to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
-        return [*_perframe.rate_notes(self.title, index, annotation.rate), *_word_notes(self.title, annotation, codes)]
+        return [*per_frame.rate_notes(self.title, index, annotation.rate), *_word_notes(self.title, annotation, codes)]
 
 
-def _label_column(table: _perframe.FrameTable, column: str | None) -> tuple[int, list[Note]]:
+def _label_column(table: per_frame.FrameTable, column: str | None) -> tuple[int, list[Note]]:
     """Find the column of labels; note the columns that are left out."""
     own = [i for i, _ in enumerate(table.header) if i != table.index]
     if column is not None:
@@ -90,19 +90,19 @@ def _label_column(table: _perframe.FrameTable, column: str | None) -> tuple[int,
             raise FormatError(table.path, f"no column {column!r}; there are: {', '.join(table.header)}", "header")
         chosen = table.header.index(column)
     else:
-        known = [i for i in own if table.header[i].lower() in _perframe.LABEL_NAMES] or own
+        known = [i for i in own if table.header[i].lower() in per_frame.LABEL_NAMES] or own
         if len(known) != 1:
             raise FormatError(table.path, f"which column holds the labels? Give column= (one of {', '.join(table.header)})", "header")
         chosen = known[0]
     name = table.header[chosen]
-    if name.lower() not in _perframe.LABEL_NAMES and (table.cells[chosen] == name).any():
+    if name.lower() not in per_frame.LABEL_NAMES and (table.cells[chosen] == name).any():
         raise FormatError(table.path, f"the first line, {name!r}, is a label too: the table seems to have no header", "row 1")
     left = [table.header[i] for i in own if i != chosen]
     return chosen, [Note(f"columns not understood and left out: {', '.join(left)}")] if left else []
 
 
 def _decode(
-    table: _perframe.FrameTable, column: int, behaviors: Sequence[str] | str | None
+    table: per_frame.FrameTable, column: int, behaviors: Sequence[str] | str | None
 ) -> tuple[NDArray[np.int64], Ethogram, list[Note]]:
     """Return one code per row (`HIDDEN` = not observed, ``len(ethogram)`` = none) and what the codes mean."""
     import pandas as pd
@@ -110,8 +110,8 @@ def _decode(
     places, found = pd.factorize(table.cells[column].str.strip())
     words = [str(word) for word in found]
     numbers = [_whole(word) for word in words]
-    shown = [i for i, (word, number) in enumerate(zip(words, numbers, strict=True)) if word not in _perframe.MISSING and (number or 0) >= 0]
-    wanted = None if behaviors is None else _perframe.behavior_names(behaviors)
+    shown = [i for i, (word, number) in enumerate(zip(words, numbers, strict=True)) if word not in per_frame.MISSING and (number or 0) >= 0]
+    wanted = None if behaviors is None else per_frame.behavior_names(behaviors)
     numbered = bool(shown) and all(numbers[i] is not None for i in shown) and not all(words[i] in (wanted or ()) for i in shown)
     keys: Sequence[Any] = numbers if numbered else words
     notes: list[Note] = []
@@ -119,19 +119,19 @@ def _decode(
         used = sorted({keys[i] for i in shown}) if numbered else [words[i] for i in shown]
         names, code = [str(key) for key in used], {key: place for place, key in enumerate(used)}
         if numbered:
-            notes.append(Note("labels are numbers, which name no behaviour; give behaviors= to name them"))
+            notes.append(Note("labels are numbers, which name no behavior; give behaviors= to name them"))
     else:
         names, code = wanted, {(place if numbered else name): place for place, name in enumerate(wanted)}
         for word in words:
             if not numbered and _is_nothing(word):
                 code.setdefault(word, len(names))
-    lookup = np.full(len(words) + 1, _perframe.HIDDEN, dtype=np.int64)
+    lookup = np.full(len(words) + 1, per_frame.HIDDEN, dtype=np.int64)
     for i in shown:
         if keys[i] not in code:
             row = int(np.flatnonzero(places == i)[0])
-            raise FormatError(table.path, f"{words[i]!r} is not among the behaviours ({', '.join(names)})", table.place(row))
+            raise FormatError(table.path, f"{words[i]!r} is not among the behaviors ({', '.join(names)})", table.place(row))
         lookup[i] = code[keys[i]]
-    return lookup[places], _perframe.named_ethogram(names), notes
+    return lookup[places], per_frame.named_ethogram(names), notes
 
 
 def _whole(word: str) -> int | None:
@@ -154,5 +154,5 @@ def _word_notes(title: str, annotation: Annotation, codes: NDArray[np.int64]) ->
     if unused:
         notes.append(Note(f"{title} names only what occurs: {', '.join(unused)} will be unknown unless behaviors= is given when reading"))
     if (codes == len(ethogram)).any():
-        notes.append(Note(f"frames without a behaviour are written as {NOTHING!r}"))
-    return [*notes, *_perframe.background_notes(title, ethogram)]
+        notes.append(Note(f"frames without a behavior are written as {NOTHING!r}"))
+    return [*notes, *per_frame.background_notes(title, ethogram)]

@@ -1,4 +1,4 @@
-"""Per-frame labels as NPY: codes, names, one-hot columns, or (as written here) one named column per behaviour.
+"""Per-frame labels as NPY: codes, names, one-hot columns, or (as written here) one named column per behavior.
 
 Codes and one-hot columns have no names of their own: ``behaviors=`` gives them. A negative code, NaN, an empty name or
 -1 in a column means that the frame was not looked at. Files that hold pickled objects are refused.
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _perframe
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._bouts import frames_rate
-from ethobench.formats._npy import read_header
-from ethobench.formats._text import Head
+from ethobench.formats import per_frame
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.bouts import frames_rate
+from ethobench.formats.npy import read_header
+from ethobench.formats.text import Head
 
 MAGIC = b"\x93NUMPY"
 MOST_BEHAVIORS = 1000
@@ -29,12 +29,12 @@ LAYOUTS = ("named", "codes", "onehot")
 Names: TypeAlias = Sequence[str] | str | None
 
 
-@register_format
+@register_format("labels_npy")
 class LabelsNpy(Format):
-    """One label, or one 0/1 per behaviour, for each frame.
+    """One label, or one 0/1 per behavior, for each frame.
 
     Options for reading: ``rate``, since the file tells none; ``behaviors``, what codes or columns mean.
-    Option for writing: ``layout``, "named" (a structured array with a field per behaviour), "codes" (-1 = not observed)
+    Option for writing: ``layout``, "named" (a structured array with a field per behavior), "codes" (-1 = not observed)
     or "onehot".
     """
 
@@ -66,7 +66,7 @@ class LabelsNpy(Format):
         kind = _kind(path, shape, dtype)
         clock, notes = frames_rate(rate)
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        wanted = None if behaviors is None else _perframe.behavior_names(behaviors)
+        wanted = None if behaviors is None else per_frame.behavior_names(behaviors)
         make = {"fields": _from_fields, "columns": _from_columns, "names": _from_names, "codes": _from_codes}[kind]
         annotation, more = make(path, array, wanted, clock)
         return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=(*notes, *more), clock_origin=ClockOrigin.ASSUMED)]
@@ -74,7 +74,7 @@ class LabelsNpy(Format):
     def write(self, recordings: Sequence[Recording], path: Path, *, layout: str = "named") -> list[Note]:
         annotation = recordings[0].annotation()
         ethogram = annotation.ethogram
-        notes = [*_perframe.rate_notes(self.title, "none", annotation.rate), *_perframe.background_notes(self.title, ethogram)]
+        notes = [*per_frame.rate_notes(self.title, "none", annotation.rate), *per_frame.background_notes(self.title, ethogram)]
         if layout not in LAYOUTS:
             raise EthobenchError(f"layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
         array: NDArray[Any]
@@ -82,11 +82,11 @@ class LabelsNpy(Format):
             array = annotation.without_subjects().to_codes()
             if (array == len(ethogram)).any():
                 raise EthobenchError(
-                    "some frames have no behaviour and the ethogram names no background, so they have no code; use layout=named"
+                    "some frames have no behavior and the ethogram names no background, so they have no code; use layout=named"
                 )
         else:
-            array = _perframe.frames_of(annotation)
-            if not (array == _perframe.HIDDEN).any():
+            array = per_frame.frames_of(annotation)
+            if not (array == per_frame.HIDDEN).any():
                 array = array.astype(bool)
         if layout == "named":
             fields = np.empty(len(array), dtype=[(name, array.dtype) for name in ethogram.names])
@@ -119,32 +119,32 @@ def _kind(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
     if dtype.names:
         if len(shape) == 1 and all(dtype[name].kind in "biuf" and not dtype[name].shape for name in dtype.names):
             return "fields"
-        raise FormatError(path, "a structured array has one number per behaviour and frame; this one has not")
+        raise FormatError(path, "a structured array has one number per behavior and frame; this one has not")
     if len(shape) == 2 and dtype.kind in "biuf" and 1 <= shape[1] <= MOST_BEHAVIORS:
         return "columns"
     if len(shape) == 1 and dtype.kind in "US":
         return "names"
     if len(shape) == 1 and dtype.kind in "biuf":
         return "columns" if dtype.kind == "b" else "codes"
-    raise FormatError(path, f"labels have one axis (frames) or two (frames, behaviours); this array is {dtype} of shape {shape}")
+    raise FormatError(path, f"labels have one axis (frames) or two (frames, behaviors); this array is {dtype} of shape {shape}")
 
 
 def _from_fields(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
     names = list(array.dtype.names or ())
     unknown = [name for name in names if name not in wanted] if wanted is not None else []
     if unknown:
-        raise FormatError(path, f"{', '.join(unknown)} are not among the behaviours given")
+        raise FormatError(path, f"{', '.join(unknown)} are not among the behaviors given")
     columns = [_checked(path, np.asarray(array[name]), name) for name in names]
-    return _perframe.annotation_of(np.stack(columns, axis=1), _perframe.named_ethogram(names), rate)
+    return per_frame.annotation_of(np.stack(columns, axis=1), per_frame.named_ethogram(names), rate)
 
 
 def _from_columns(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
     table = array.reshape(len(array), -1)
     names, notes = _names(table.shape[1], wanted)
     if len(names) != table.shape[1]:
-        raise FormatError(path, f"{table.shape[1]} columns in the array, but {len(names)} behaviours are given")
+        raise FormatError(path, f"{table.shape[1]} columns in the array, but {len(names)} behaviors are given")
     columns = [_checked(path, np.asarray(table[:, i]), name) for i, name in enumerate(names)]
-    annotation, more = _perframe.annotation_of(np.stack(columns, axis=1), _perframe.named_ethogram(names), rate)
+    annotation, more = per_frame.annotation_of(np.stack(columns, axis=1), per_frame.named_ethogram(names), rate)
     return annotation, notes + more
 
 
@@ -154,52 +154,52 @@ def _from_names(path: Path, array: NDArray[Any], wanted: list[str] | None, rate:
         text = [word.decode("utf-8") if isinstance(word, bytes) else str(word) for word in words.tolist()]
     except UnicodeDecodeError:
         raise FormatError(path, "the names are bytes that are not UTF-8 text") from None
-    shown = [word for word in text if word not in _perframe.MISSING]
-    ethogram = _perframe.named_ethogram(shown if wanted is None else wanted)
+    shown = [word for word in text if word not in per_frame.MISSING]
+    ethogram = per_frame.named_ethogram(shown if wanted is None else wanted)
     unknown = [word for word in shown if word not in ethogram]
     if unknown:
         raise FormatError(
-            path, f"{', '.join(unknown)} not among the behaviours given", f"frame {int(np.argmax(places == text.index(unknown[0])))}"
+            path, f"{', '.join(unknown)} not among the behaviors given", f"frame {int(np.argmax(places == text.index(unknown[0])))}"
         )
-    lookup = np.array([ethogram.code(word) if word in ethogram else _perframe.HIDDEN for word in text], dtype=np.int64)
+    lookup = np.array([ethogram.code(word) if word in ethogram else per_frame.HIDDEN for word in text], dtype=np.int64)
     return _from_code_array(lookup[places.reshape(-1)] if text else np.zeros(0, dtype=np.int64), ethogram, rate), []
 
 
 def _from_codes(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
     values = np.asarray(array)
     finite = np.isfinite(values)
-    codes = np.where(finite, values, _perframe.HIDDEN).astype(np.int64)
+    codes = np.where(finite, values, per_frame.HIDDEN).astype(np.int64)
     off = finite & (codes != values)
     if off.any():
         frame = int(np.argmax(off))
         raise FormatError(path, f"{values[frame]!s} is no code: codes are whole numbers", f"frame {frame}")
-    codes[codes < 0] = _perframe.HIDDEN
+    codes[codes < 0] = per_frame.HIDDEN
     highest = int(codes.max(initial=-1))
     if wanted is None and highest >= MOST_BEHAVIORS:
         raise FormatError(path, f"code {highest} is too high for a label", f"frame {int(np.argmax(codes))}")
     if wanted is not None and highest >= len(wanted):
-        raise FormatError(path, f"code {highest}, but only {len(wanted)} behaviours are given", f"frame {int(np.argmax(codes))}")
+        raise FormatError(path, f"code {highest}, but only {len(wanted)} behaviors are given", f"frame {int(np.argmax(codes))}")
     names, notes = _names(highest + 1, wanted)
-    return _from_code_array(codes, _perframe.named_ethogram(names), rate), notes
+    return _from_code_array(codes, per_frame.named_ethogram(names), rate), notes
 
 
 def _from_code_array(codes: NDArray[np.int64], ethogram: Ethogram, rate: float) -> Annotation:
-    hidden = codes == _perframe.HIDDEN
+    hidden = codes == per_frame.HIDDEN
     return Annotation.from_frames(codes, ethogram, rate, unobserved=hidden if hidden.any() else None)
 
 
 def _names(count: int, wanted: list[str] | None) -> tuple[list[str], list[Note]]:
     if wanted is not None:
         return wanted, []
-    return [str(i) for i in range(count)], [Note("labels are numbers, which name no behaviour; give behaviors= to name them")]
+    return [str(i) for i in range(count)], [Note("labels are numbers, which name no behavior; give behaviors= to name them")]
 
 
 def _checked(path: Path, column: NDArray[Any], name: str) -> NDArray[np.int8]:
     values = column.astype(np.float64)
-    bad = ~(np.isnan(values) | np.isin(values, (_perframe.HIDDEN, 0, 1)))
+    bad = ~(np.isnan(values) | np.isin(values, (per_frame.HIDDEN, 0, 1)))
     if bad.any():
         frame = int(np.argmax(bad))
         raise FormatError(
             path, f"{column[frame]!s} for {name!r} is neither 0 nor 1; probabilities cannot be read as bouts", f"frame {frame}"
         )
-    return np.where(np.isnan(values), _perframe.HIDDEN, values).astype(np.int8)
+    return np.where(np.isnan(values), per_frame.HIDDEN, values).astype(np.int8)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from ethobench.core import Recording
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._text import Head
+from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.deeplabcut import TRACKER, read_table, scorer_of
+from ethobench.formats.text import Head
 
 
-@register_format
+@register_format("lightning_pose")
 class LightningPose(Format):
     """Rows of x, y, likelihood for every keypoint."""
 

@@ -1,7 +1,7 @@
 """Neurodata Without Borders (NWB): bouts and poses of one session.
 
 Bouts are tables of intervals in seconds (``TimeIntervals``, ndx-ethogram's ``EthogramBouts``) with a column that names the
-behaviour, and ``BehavioralEpochs``; each table is an annotator. Poses are ndx-pose's ``PoseEstimation`` and plain
+behavior, and ``BehavioralEpochs``; each table is an annotator. Poses are ndx-pose's ``PoseEstimation`` and plain
 ``SpatialSeries``; what lies in one processing module on one clock is one recording. Its first frame is the first pose, or the
 session's start where there are no poses. Uneven timestamps are brought to an even clock, gaps become missing points.
 
@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING
 
 from ethobench.core import Annotation, ClockOrigin, Recording
 from ethobench.core.errors import Note
-from ethobench.formats import _hdf5, _poses
-from ethobench.formats._base import DETAILS, Format, pick_entry, register_format
-from ethobench.formats._nwb_bouts import read_annotations
-from ethobench.formats._nwb_content import OURS, UNKNOWN_START, Content
-from ethobench.formats._nwb_poses import PoseSet, find_poses
-from ethobench.formats._nwb_write import write_session
-from ethobench.formats._text import Head
+from ethobench.formats import hdf5, pose_arrays
+from ethobench.formats.base import DETAILS, Format, pick_entry, register_format
+from ethobench.formats.nwb_bouts import read_annotations
+from ethobench.formats.nwb_content import OURS, UNKNOWN_START, Content
+from ethobench.formats.nwb_poses import PoseSet, find_poses
+from ethobench.formats.nwb_writing import write_session
+from ethobench.formats.text import Head
 
 if TYPE_CHECKING:
     import h5py
 
 
-@register_format
+@register_format("nwb")
 class Nwb(Format):
-    """One session: intervals that name behaviours, and tracked points."""
+    """One session: intervals that name behaviors, and tracked points."""
 
     title = "NWB"
     suffixes = (".nwb",)
@@ -41,15 +41,15 @@ class Nwb(Format):
     annotators = True
 
     def sniff(self, path: Path, head: Head) -> float:
-        return 1.0 if "@nwb_version" in _hdf5.top_names(head) else 0.0
+        return 1.0 if "@nwb_version" in hdf5.top_names(head) else 0.0
 
     def entries(self, path: Path) -> list[str]:
-        with _hdf5.open_file(path) as file:
+        with hdf5.open_file(path) as file:
             names = [poses.name for poses in find_poses(path, Content(path, file))]
             return names if len(names) > 1 else [_session_name(path, file)]
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, label: str | None = None) -> list[Recording]:
-        with _hdf5.open_file(path) as file:
+        with hdf5.open_file(path) as file:
             content = Content(path, file)
             sets = find_poses(path, content)
             session = _session_name(path, file)
@@ -63,8 +63,8 @@ class Nwb(Format):
 
 def _session_name(path: Path, file: h5py.File) -> str:
     """Return the identifier in files of ours, else the file's name: identifiers of others are often random."""
-    named = _hdf5.texts(path, file, "identifier")
-    return named[0] if named and _hdf5.member(path, file, f"processing/behavior/{OURS}") is not None else path.stem
+    named = hdf5.texts(path, file, "identifier")
+    return named[0] if named and hdf5.member(path, file, f"processing/behavior/{OURS}") is not None else path.stem
 
 
 def _recording(path: Path, content: Content, poses: PoseSet | None, name: str, rate: float | None, label: str | None) -> Recording:
@@ -79,9 +79,9 @@ def _recording(path: Path, content: Content, poses: PoseSet | None, name: str, r
     for annotator, annotation, more in read_annotations(path, content, rate, label, signals.rate if signals else None, begin, length):
         annotations[annotator if annotator not in annotations else f"{annotator}-{len(annotations)}"] = annotation
         notes += more
-    individual = _hdf5.texts(path, file, "general/subject/subject_id")
-    start = _hdf5.texts(path, file, "session_start_time")
-    names = [] if signals is None else [n for n in signals.individuals if n != _poses.ONLY_INDIVIDUAL]
+    individual = hdf5.texts(path, file, "general/subject/subject_id")
+    start = hdf5.texts(path, file, "session_start_time")
+    names = [] if signals is None else [n for n in signals.individuals if n != pose_arrays.ONLY_INDIVIDUAL]
     return Recording(
         name,
         individual=individual[0] if individual else "",
@@ -91,7 +91,7 @@ def _recording(path: Path, content: Content, poses: PoseSet | None, name: str, r
         start_time=_start_time(start[0]) if start else None,
         metadata={
             "source_software": "NWB",
-            **{key: told[0] for key in ("identifier", "session_description") if (told := _hdf5.texts(path, file, key))},
+            **{key: told[0] for key in ("identifier", "session_description") if (told := hdf5.texts(path, file, key))},
             **({} if poses is None else poses.metadata),
             **({"starting_time": begin} if begin else {}),
         },

@@ -1,7 +1,7 @@
 """Event logs exported by Noldus The Observer XT (XLSX, CSV): one row per start or stop of a state, or per point event.
 
 Observations are the entries; several event logs of one observation are its annotators. The duration that stands beside a
-start tells which stop belongs to it, so that bouts of one behaviour may overlap. Nothing tells the length of the recording
+start tells which stop belongs to it, so that bouts of one behavior may overlap. Nothing tells the length of the recording
 or a frame rate: it ends with its last event, and times are read to the millisecond unless ``rate=`` is given.
 """
 
@@ -20,14 +20,14 @@ import numpy as np
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _events, _events_write
-from ethobench.formats._base import Format, not_understood, pick_entry, register_format
-from ethobench.formats._boris_tables import modifier_cells, modifier_count
-from ethobench.formats._bouts import SECONDS_RATE
-from ethobench.formats._events import POINT, START, STOP, Event
-from ethobench.formats._sheets import other_sheets, write_rows
-from ethobench.formats._tables import Table, read_table
-from ethobench.formats._text import Head
+from ethobench.formats import event_tables, event_writing
+from ethobench.formats.base import Format, not_understood, pick_entry, register_format
+from ethobench.formats.boris_tables import modifier_cells, modifier_count
+from ethobench.formats.bouts import SECONDS_RATE
+from ethobench.formats.event_tables import POINT, START, STOP, Event
+from ethobench.formats.spreadsheets import other_sheets, write_rows
+from ethobench.formats.tables import Table, read_table
+from ethobench.formats.text import Head
 
 TITLE = "Observer XT event log"
 TIMES = ("Time_Relative_sf", "Time_Relative_hmsf")
@@ -41,7 +41,7 @@ UNDERSTOOD = re.compile(
 )
 
 
-@register_format
+@register_format("observer")
 class Observer(Format):
     """One row per event."""
 
@@ -63,21 +63,21 @@ class Observer(Format):
         log = _Log.open(path)
         rows = log.observations()
         events = log.events()
-        ethogram = _events.ethogram_of(events)
+        ethogram = event_tables.ethogram_of(events)
         return [log.recording(name, rows[name], events, ethogram, rate or SECONDS_RATE) for name in pick_entry(path, entry, list(rows))]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
-        _events_write.check_ids(TITLE, [r.id for r in recordings])
+        event_writing.check_ids(TITLE, [r.id for r in recordings])
         annotations = [a for r in recordings for a in r.annotations.values()]
-        notes = _events_write.ethogram_losses(TITLE, annotations)
-        points = _events_write.point_behaviors(annotations)
+        notes = event_writing.ethogram_losses(TITLE, annotations)
+        points = event_writing.point_behaviors(annotations)
         n_modifiers = modifier_count(recordings)
         header = ["Time_Relative_sf", "Duration_sf", "Result_Container", "Observation", "Event_Log", "Subject", "Behavior"]
         header += [*(f"Modifier_{i + 1}" for i in range(n_modifiers)), "Event_Type", "Comment"]
         rows: list[list[Any]] = []
         for recording in recordings:
             for annotator, a in recording.annotations.items():
-                _events_write.check_rate(TITLE, a.rate)
+                event_writing.check_rate(TITLE, a.rate)
                 if not len(a):
                     notes.append(Note(f"an {TITLE} lists events, so a recording without bouts is lost", recording.id))
                 rows += _rows(recording.id, annotator, a, points, n_modifiers)
@@ -88,8 +88,8 @@ class Observer(Format):
 
 
 def _rows(recording: str, annotator: str, a: Annotation, points: set[str], n_modifiers: int) -> list[list[Any]]:
-    events, _ = _events_write.events_of(a, points, layers=True)
-    times = [_events_write.seconds_of(e, a.rate) for e in events]
+    events, _ = event_writing.events_of(a, points, layers=True)
+    times = [event_writing.seconds_of(e, a.rate) for e in events]
     stops = {e.layer: time for e, time in zip(events, times, strict=True) if e.kind == STOP}
     rows = []
     for e, time in zip(events, times, strict=True):
@@ -146,7 +146,7 @@ class _Log:
         observations = {}
         for annotator, mine in logs.items():
             matched, more = self._match(mine, events)
-            observations[annotator] = _events.pair(self.table.path, matched)
+            observations[annotator] = event_tables.pair(self.table.path, matched)
             notes += more
         end = max(observation.end for observation in observations.values())
         annotations = {}

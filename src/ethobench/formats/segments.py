@@ -18,20 +18,20 @@ import numpy as np
 from ethobench.core import ClockOrigin, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._bouts import SECONDS_RATE, BoutRows
-from ethobench.formats._clocktext import clock_text, seconds_of
-from ethobench.formats._perframe import background_notes, named_ethogram
-from ethobench.formats._text import Head, read_json
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.bouts import SECONDS_RATE, BoutRows
+from ethobench.formats.clock_text import clock_text, seconds_of
+from ethobench.formats.per_frame import background_notes, named_ethogram
+from ethobench.formats.text import Head, read_json
 
 KEYS = ("start_time", "end_time", "behavior")
 START = re.compile(r'\s*(\{\s*"segments"\s*:\s*\[|\[\s*\{)')
 STYLES = ("seconds", "MM:SS", "HH:MM:SS")
 
 
-@register_format
+@register_format("segments")
 class SegmentJson(Format):
-    """A list of segments with start, end and behaviour.
+    """A list of segments with start, end and behavior.
 
     Option for reading: ``rate``, the clock to read on (1000 Hz unless given).
     Option for writing: ``times``, "seconds" (exact), "MM:SS" or "HH:MM:SS" (to the nearest second, as the prompts ask).

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from ethobench.core import Recording, Signals
 from ethobench.core.errors import FormatError, Note
-from ethobench.formats._base import Format, register_format
-from ethobench.formats._frameclock import resolution, snapped
-from ethobench.formats._numbers import is_number, parse_number
-from ethobench.formats._parquet import read_schema
-from ethobench.formats._sizes import check_size, check_table
-from ethobench.formats._text import Head, encoding_of, guess_delimiter
-from ethobench.formats._wide_tables import opened, plain_source
+from ethobench.formats.base import Format, register_format
+from ethobench.formats.frame_clock import resolution, snapped
+from ethobench.formats.numbers import is_number, parse_number
+from ethobench.formats.parquet import read_schema
+from ethobench.formats.size_limits import check_size, check_table
+from ethobench.formats.text import Head, encoding_of, guess_delimiter
+from ethobench.formats.wide_tables import opened, plain_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ CHUNK = 1 << 17  # rows that are read at a time
 LARGE = 1 << 26  # bytes of a file whose channels are kept on the disk
 
 
-@register_format
+@register_format("signals_csv")
 class SignalsCsv(Format):
     """Channels of a bio-logger in a plain table."""
 

@@ -1,8 +1,8 @@
-"""SimBA ``targets_inserted`` and ``machine_results`` CSV: poses, features, then a 0/1 column per behaviour.
+"""SimBA ``targets_inserted`` and ``machine_results`` CSV: poses, features, then a 0/1 column per behavior.
 
-Body parts have columns ``*_x, *_y, *_p``; with several animals their names end in ``_1``, ``_2``. In machine results, each behaviour
+Body parts have columns ``*_x, *_y, *_p``; with several animals their names end in ``_1``, ``_2``. In machine results, each behavior
 ``X`` comes with ``Probability_X``, so the names are certain, and the mean probability over a bout is its confidence. Elsewhere
-the behaviours are the last columns that hold only 0 and 1; ``behaviors=`` names them where that guess is wrong.
+the behaviors are the last columns that hold only 0 and 1; ``behaviors=`` names them where that guess is wrong.
 
 The first column numbers the frames. Rows go to the frames that they name; frames without a row are missing and not observed.
 """
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _perframe, _wide_tables
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._frameclock import FrameClock, clock_of
-from ethobench.formats._sizes import check_size, check_table
-from ethobench.formats._text import Head, duplicates, without_empty_end
+from ethobench.formats import per_frame, wide_tables
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.frame_clock import FrameClock, clock_of
+from ethobench.formats.size_limits import check_size, check_table
+from ethobench.formats.text import Head, duplicates, without_empty_end
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,7 @@ class _Layout:
     @property
     def has_index(self) -> bool:
         """Whether the first column numbers the frames or gives their times."""
-        return _perframe.is_index(self.header[0])
+        return per_frame.is_index(self.header[0])
 
     @property
     def rest(self) -> list[int]:
@@ -73,7 +73,7 @@ class _Layout:
 
         try:
             cells = pd.read_csv(
-                _wide_tables.opened(self.source),
+                wide_tables.opened(self.source),
                 sep=self.delimiter,
                 header=None,
                 names=list(range(self.width)),
@@ -83,7 +83,7 @@ class _Layout:
                 encoding=self.encoding,
                 low_memory=False,
                 keep_default_na=False,
-                na_values=list(_perframe.MISSING),
+                na_values=list(per_frame.MISSING),
             )
         except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
             raise FormatError(self.path, f"the table is damaged ({str(error).strip()})") from None
@@ -98,11 +98,11 @@ class _Layout:
         return cells.to_numpy(dtype=np.float64)
 
 
-@register_format
+@register_format("simba")
 class SimbaCsv(Format):
-    """Poses, features and 0/1 columns of behaviours, one row per frame.
+    """Poses, features and 0/1 columns of behaviors, one row per frame.
 
-    Options for reading: ``rate``, since the file tells none; ``behaviors``, the columns that hold behaviours.
+    Options for reading: ``rate``, since the file tells none; ``behaviors``, the columns that hold behaviors.
     """
 
     title = "SimBA CSV"
@@ -112,7 +112,7 @@ class SimbaCsv(Format):
 
     def sniff(self, path: Path, head: Head) -> float:
         names = head.header
-        first = 1 if names and _perframe.is_index(names[0]) else 0
+        first = 1 if names and per_frame.is_index(names[0]) else 0
         ends = [name[-2:] for name in names[first : first + 3]]
         stems = {name[:-2] for name in names[first : first + 3]}
         return 0.95 if ends == ["_x", "_y", "_p"] and len(stems) == 1 else 0.0
@@ -167,21 +167,21 @@ class SimbaCsv(Format):
             columns |= {name: recording.features.channel(name) for name in recording.features.channels}
         twice = [name for name in annotation.ethogram.names if name in columns]
         if twice:
-            raise EthobenchError(f"{twice[0]!r} is a behaviour and a column of the poses or features; rename the behaviour first")
+            raise EthobenchError(f"{twice[0]!r} is a behavior and a column of the poses or features; rename the behavior first")
         frames = annotation.to_frames().astype(np.int8)
         columns |= {name: frames[:, code] for code, name in enumerate(annotation.ethogram.names)}
         pd.DataFrame(columns).to_csv(path, lineterminator="\n", encoding="utf-8")
         return [
-            *_perframe.rate_notes(self.title, "none", annotation.rate),
-            *_perframe.background_notes(self.title, annotation.ethogram),
+            *per_frame.rate_notes(self.title, "none", annotation.rate),
+            *per_frame.background_notes(self.title, annotation.ethogram),
         ]
 
 
 def _layout(path: Path) -> _Layout:
-    rows, delimiter, encoding = _wide_tables.first_rows(path, 1)
+    rows, delimiter, encoding = wide_tables.first_rows(path, 1)
     header, width = without_empty_end(rows[0]), len(rows[0])
-    top = _wide_tables.blank_lines(path, encoding)
-    source = _wide_tables.plain_source(path, delimiter, encoding)
+    top = wide_tables.blank_lines(path, encoding)
+    source = wide_tables.plain_source(path, delimiter, encoding)
     number = 1
     with io.BytesIO(source) if isinstance(source, bytes) else path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -206,7 +206,7 @@ def _clock(layout: _Layout, rate: float | None) -> FrameClock:
     if not n_rows:
         raise FormatError(layout.path, "the table has a header, but no rows")
     header = layout.header[:1] if layout.has_index and column[0].notna().any() else ["rows"]
-    clock = clock_of(_perframe.FrameTable(layout.path, header, column, layout.first_row), rate)
+    clock = clock_of(per_frame.FrameTable(layout.path, header, column, layout.first_row), rate)
     check_size(layout.path, 8 * clock.n_frames * len(layout.header), 8 * n_rows * len(layout.header))
     if rate is not None and clock.rate != rate:
         clock.notes.append(Note(f"column {header[0]!r} states {clock.rate:g} Hz; read at {rate:g} Hz, as given"))
@@ -215,9 +215,9 @@ def _clock(layout: _Layout, rate: float | None) -> FrameClock:
 
 
 def _label_columns(layout: _Layout, behaviors: Sequence[str] | str | None) -> tuple[list[int], list[Note]]:
-    """Find the columns that hold behaviours, and say how."""
+    """Find the columns that hold behaviors, and say how."""
     if behaviors is not None:
-        names = _perframe.behavior_names(behaviors)
+        names = per_frame.behavior_names(behaviors)
         missing = [name for name in names if name not in layout.header]
         if missing:
             raise FormatError(layout.path, f"no column {', '.join(missing)}", "header")
@@ -234,9 +234,9 @@ def _label_columns(layout: _Layout, behaviors: Sequence[str] | str | None) -> tu
             break
         found.insert(0, i)
     if not found:
-        return [], [Note("no column of a behaviour was found (only 0 and 1, at the end); give behaviors= if there are some")]
+        return [], [Note("no column of a behavior was found (only 0 and 1, at the end); give behaviors= if there are some")]
     names = [layout.header[i] for i in found]
-    return found, [Note(f"taken as behaviours, being the last columns that hold only 0 and 1: {', '.join(names)} (else give behaviors=)")]
+    return found, [Note(f"taken as behaviors, being the last columns that hold only 0 and 1: {', '.join(names)} (else give behaviors=)")]
 
 
 def _is_binary(column: pd.Series[Any]) -> bool:
@@ -244,15 +244,15 @@ def _is_binary(column: pd.Series[Any]) -> bool:
 
 
 def _annotation(layout: _Layout, labels: list[int], clock: FrameClock) -> tuple[Annotation, list[Note]]:
-    table = _perframe.FrameTable(layout.path, layout.header, layout.load(labels), layout.first_row)
+    table = per_frame.FrameTable(layout.path, layout.header, layout.load(labels), layout.first_row)
     names = [layout.header[i] for i in labels]
-    values = np.stack([_perframe.binary(table, i) for i in labels], axis=1)
-    frames = clock.spread(values, _perframe.HIDDEN)
-    annotation, notes = _perframe.annotation_of(frames, _perframe.named_ethogram(names), clock.rate)
-    hidden = (values == _perframe.HIDDEN).any(axis=1)
+    values = np.stack([per_frame.binary(table, i) for i in labels], axis=1)
+    frames = clock.spread(values, per_frame.HIDDEN)
+    annotation, notes = per_frame.annotation_of(frames, per_frame.named_ethogram(names), clock.rate)
+    hidden = (values == per_frame.HIDDEN).any(axis=1)
     if hidden.any():
         place = table.place(int(np.argmax(hidden)))
-        notes.append(Note(f"{int(hidden.sum())} frames have a behaviour without 0 or 1; it counts as not observed there", place))
+        notes.append(Note(f"{int(hidden.sum())} frames have a behavior without 0 or 1; it counts as not observed there", place))
     if layout.probabilities and all(name in layout.probabilities for name in names):
         chances = clock.spread(layout.numbers([layout.probabilities[name] for name in names]), 0)
         totals = np.concatenate((np.zeros((1, len(names))), np.cumsum(chances, axis=0)))

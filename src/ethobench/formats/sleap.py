@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.explanations import explain_exception
-from ethobench.formats import _hdf5, _poses, _wide_tables
-from ethobench.formats._base import Format, pick_entry, register_format
-from ethobench.formats._sizes import check_size, is_too_large
-from ethobench.formats._text import Head
+from ethobench.formats import hdf5, pose_arrays, wide_tables
+from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.size_limits import check_size, is_too_large
+from ethobench.formats.text import Head
 
 if TYPE_CHECKING:
     import h5py
@@ -31,7 +31,7 @@ MATLAB = ("track", "xy", "node", "frame")
 SOFTWARE = {"source_software": "SLEAP"}
 
 
-@register_format
+@register_format("sleap")
 class Sleap(Format):
     """Instances of a skeleton, frame by frame."""
 
@@ -41,7 +41,7 @@ class Sleap(Format):
 
     def sniff(self, path: Path, head: Head) -> float:
         if head.is_hdf5:
-            names = _hdf5.top_names(head)
+            names = hdf5.top_names(head)
             if {"frames", "instances", "metadata"} <= names and {"points", "pred_points"} & names:
                 return 1.0
             return 0.95 if {"tracks", "node_names"} <= names else 0.0
@@ -68,7 +68,7 @@ def _kind(path: Path) -> str:
         if path.suffix.lower() in (".slp", ".h5"):
             raise FormatError(path, "this is no HDF5 file, or its beginning is damaged")
         return "csv"
-    with _hdf5.open_file(path) as file:
+    with hdf5.open_file(path) as file:
         return "slp" if {"frames", "instances"} <= {*file} else "h5"
 
 
@@ -116,8 +116,8 @@ class _Instances:
                 self.who[i] = f"instance{seen[frame]}"
             most = max(seen.values(), default=1)
             if most == 1:
-                self.who = [_poses.ONLY_INDIVIDUAL] * len(self.who)
-                return [_poses.ONLY_INDIVIDUAL], []
+                self.who = [pose_arrays.ONLY_INDIVIDUAL] * len(self.who)
+                return [pose_arrays.ONLY_INDIVIDUAL], []
             notes.append(Note(f"no instance has a track; up to {most} in a frame, numbered in order, so a number may change its animal"))
             return [f"instance{n + 1}" for n in range(most)], notes
         taken: dict[tuple[int, str], int] = {}
@@ -135,8 +135,8 @@ def _load_slp(path: Path) -> Any:
         import sleap_io
     except ImportError:
         raise EthobenchError(f"{path}: reading .slp files needs sleap-io (pip install ethobench[pose])") from None
-    with _hdf5.open_file(path) as file:
-        _hdf5.refuse_outside_links(path, file)
+    with hdf5.open_file(path) as file:
+        hdf5.refuse_outside_links(path, file)
         for name in ("frames", "instances", "points", "pred_points"):
             if name in file:
                 check_size(path, file[name].size * file[name].dtype.itemsize, path.stat().st_size)
@@ -176,7 +176,7 @@ def _read_slp(path: Path, entry: str | None, rate: float | None) -> list[Recordi
         shape = video.backend_metadata.get("shape") or [0]
         poses, notes = _poses_of(path, instances, nodes, max(length, int(shape[0] or 0)), rate)
         metadata = {**SOFTWARE, "video": _video_text(video)}
-        recordings.append(_poses.pose_recording(path, poses, notes, metadata, name if several else None))
+        recordings.append(pose_arrays.pose_recording(path, poses, notes, metadata, name if several else None))
     return recordings
 
 
@@ -202,29 +202,29 @@ def _instances_of(path: Path, frames: Sequence[Any], skeleton: Any) -> _Instance
 
 
 def _read_analysis(path: Path, rate: float | None) -> Recording:
-    with _hdf5.open_file(path) as file:
-        nodes, tracks = _hdf5.texts(path, file, "node_names"), _hdf5.texts(path, file, "track_names")
+    with hdf5.open_file(path) as file:
+        nodes, tracks = hdf5.texts(path, file, "node_names"), hdf5.texts(path, file, "track_names")
         positions = _in_order(path, file, "tracks", len(nodes), OURS)
         has_scores = "point_scores" in {*file}
         confidence = _in_order(path, file, "point_scores", len(nodes), OURS[:3]) if has_scores else np.full(positions.shape[:3], np.nan)
-        video = _hdf5.texts(path, file, "video_path")
+        video = hdf5.texts(path, file, "video_path")
     if confidence.shape != positions.shape[:3]:
         raise FormatError(path, f"scores of shape {confidence.shape} for positions of shape {positions.shape}")
     n_tracks = positions.shape[1]
     if len(tracks) != n_tracks:
-        tracks = [_poses.ONLY_INDIVIDUAL] if n_tracks == 1 else [f"instance{n + 1}" for n in range(n_tracks)]
+        tracks = [pose_arrays.ONLY_INDIVIDUAL] if n_tracks == 1 else [f"instance{n + 1}" for n in range(n_tracks)]
     poses = Poses(positions, confidence, tuple(tracks), tuple(nodes), rate)
-    return _poses.pose_recording(path, poses, [], {**SOFTWARE, "video": video[0] if video else ""})
+    return pose_arrays.pose_recording(path, poses, [], {**SOFTWARE, "video": video[0] if video else ""})
 
 
 def _in_order(path: Path, file: h5py.File, name: str, n_nodes: int, wanted: tuple[str, ...]) -> NDArray[np.float64]:
     """Read an array whose axes stand in SLEAP's order, or in the one that the file states."""
-    values = _hdf5.array(path, file, name, len(wanted))
+    values = hdf5.array(path, file, name, len(wanted))
     stated = file[name].attrs.get("dims")
     axes = tuple(axis for axis in MATLAB if axis in wanted)
     if stated is not None:
         try:
-            axes = tuple(json.loads(_hdf5.plain_text(stated)))
+            axes = tuple(json.loads(hdf5.plain_text(stated)))
         except ValueError:
             raise FormatError(path, f"the order of its axes is damaged ({stated!r})", name) from None
     if sorted(axes) != sorted(wanted):
@@ -236,7 +236,7 @@ def _in_order(path: Path, file: h5py.File, name: str, n_nodes: int, wanted: tupl
 
 
 def _read_csv(path: Path, rate: float | None) -> Recording:
-    rows, *_ = _wide_tables.first_rows(path, 1)
+    rows, *_ = wide_tables.first_rows(path, 1)
     header = rows[0]
     absent = [name for name in ("track", "frame_idx") if name not in header]
     if absent:
@@ -246,7 +246,7 @@ def _read_csv(path: Path, rate: float | None) -> Recording:
         raise FormatError(path, f"no columns of points (such as nose.x and nose.y); there are: {', '.join(header)}", "header")
     known = {"frame_idx", "instance.score", *(f"{node}.{part}" for node in nodes for part in ("x", "y", "score"))}
     text = [i for i, name in enumerate(header) if name not in known]
-    table = _wide_tables.read_wide(path, 1, text)
+    table = wide_tables.read_wide(path, 1, text)
     if not len(table.values):
         raise FormatError(path, "no instances below the header", "row 1")
     place = {name: n for n, name in enumerate(name for i, name in enumerate(header) if i not in text)}
@@ -254,7 +254,7 @@ def _read_csv(path: Path, rate: float | None) -> Recording:
     keys = [f"{node}.{part}" for node in nodes for part in ("x", "y", "score")]
     columns = [table.values[:, place[key]] if key in place else blank for key in keys]
     points = np.stack(columns, axis=1).reshape(len(blank), len(nodes), 3)
-    frames = _poses.frame_numbers(path, [str(v) for v in table.values[:, place["frame_idx"]]], table.first_row)
+    frames = pose_arrays.frame_numbers(path, [str(v) for v in table.values[:, place["frame_idx"]]], table.first_row)
     tracks = table.index[text.index(header.index("track"))]
     instances = _Instances()
     for i, (frame, track) in enumerate(zip([] if frames is None else frames.tolist(), tracks, strict=True)):
@@ -263,4 +263,4 @@ def _read_csv(path: Path, rate: float | None) -> Recording:
     strange = [header[i] for i in text if header[i] != "track"]
     if strange:
         notes.append(Note(f"columns not understood and left out: {', '.join(strange)}"))
-    return _poses.pose_recording(path, poses, notes, SOFTWARE)
+    return pose_arrays.pose_recording(path, poses, notes, SOFTWARE)

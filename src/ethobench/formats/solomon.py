@@ -1,8 +1,8 @@
 """Coding sheets of Solomon Coder as CSV: a time column on a regular grid, and one column per category.
 
-Within a category one behaviour excludes the others; what may happen at once is coded in categories of its own. So each
+Within a category one behavior excludes the others; what may happen at once is coded in categories of its own. So each
 category is an entry, an exclusive annotation with the rate of the grid. A blank cell means that no button was pressed: looked
-at, and no behaviour. Only where every category stays blank to the end of the sheet had the coder stopped, and those rows count
+at, and no behavior. Only where every category stays blank to the end of the sheet had the coder stopped, and those rows count
 as not looked at. So do cells that say NaN, and rows that are missing from the grid.
 """
 
@@ -19,13 +19,13 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import _events_write
-from ethobench.formats._base import Format, not_understood, pick_entry, register_format
-from ethobench.formats._bouts import frames_rate, origin_of
-from ethobench.formats._numbers import parse_number
-from ethobench.formats._sizes import is_too_large
-from ethobench.formats._tables import Table, format_time, read_table, write_table
-from ethobench.formats._text import Head
+from ethobench.formats import event_writing
+from ethobench.formats.base import Format, not_understood, pick_entry, register_format
+from ethobench.formats.bouts import frames_rate, origin_of
+from ethobench.formats.numbers import parse_number
+from ethobench.formats.size_limits import is_too_large
+from ethobench.formats.tables import Table, format_time, read_table, write_table
+from ethobench.formats.text import Head
 
 TITLE = "Solomon Coder sheet"
 TIME = "Time"
@@ -35,7 +35,7 @@ IRREGULAR = 0.25
 BYTES_PER_FRAME = 16  # of memory, while an annotation is made
 
 
-@register_format
+@register_format("solomon")
 class Solomon(Format):
     """One row per moment, one column per category."""
 
@@ -95,15 +95,15 @@ class Solomon(Format):
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         annotations = [r.annotation() for r in recordings]
         names = [_category(r, alone=len(recordings) == 1) for r in recordings]
-        _events_write.check_ids(TITLE, names)
+        event_writing.check_ids(TITLE, names)
         first = annotations[0]
         if any((a.rate, a.n_frames) != (first.rate, first.n_frames) for a in annotations):
             raise MismatchError(f"the columns of a {TITLE} share one clock, but these recordings differ in rate or length")
-        _events_write.check_rate(TITLE, first.rate)
+        event_writing.check_rate(TITLE, first.rate)
         if first.n_frames < 2:
             raise EthobenchError(f"a {TITLE} tells its rate by the distance of two rows, so it cannot hold {first.n_frames} frames")
         columns = [_cells(a) for a in annotations]
-        notes = [note for a in annotations for note in _events_write.ethogram_losses(TITLE, [a])]
+        notes = [note for a in annotations for note in event_writing.ethogram_losses(TITLE, [a])]
         last = max((int(np.flatnonzero(column != "")[-1]) + 1 for column in columns if (column != "").any()), default=0)
         if any(iv.total(iv.clip(a.observed.anywhere(), last, a.n_frames)) for a in annotations):
             notes.append(

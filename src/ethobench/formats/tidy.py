@@ -1,7 +1,7 @@
 """Tidy bouts as CSV, our own format: one row per bout, read by any spreadsheet.
 
 Lines that begin with ``#`` stand above the table and say the rest: the unit (frames or seconds), the rate, each
-recording's length and what was observed, the behaviours. All of them but ``# ethobench bouts 1`` may be left out.
+recording's length and what was observed, the behaviors. All of them but ``# ethobench bouts 1`` may be left out.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 from ethobench.core import Recording
 from ethobench.core.errors import FormatError, Note
-from ethobench.formats import _tidy
-from ethobench.formats._base import DETAILS, Format, pick_entry, register_format
-from ethobench.formats._tables import read_table, write_table
-from ethobench.formats._text import Head, read_text
+from ethobench.formats import tidy_rows
+from ethobench.formats.base import DETAILS, Format, pick_entry, register_format
+from ethobench.formats.tables import read_table, write_table
+from ethobench.formats.text import Head, read_text
 
 MAGIC = "# ethobench bouts"
 LISTS = {"recording": "recordings", "behavior": "behaviors"}
 
 
-@register_format
+@register_format("tidy")
 class TidyCsv(Format):
     """One row per bout: ``recording, behavior, start, stop, subject, target``."""
 
@@ -39,14 +39,14 @@ class TidyCsv(Format):
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         description = _read_description(path)
         table = read_table(path, delimiter=_delimiter(path))
-        unknown = [name for name in table.header if name and name not in (*_tidy.COLUMNS, *_tidy.OPTIONAL)]
-        missing = [name for name in _tidy.COLUMNS[:4] if name not in table]
+        unknown = [name for name in table.header if name and name not in (*tidy_rows.COLUMNS, *tidy_rows.OPTIONAL)]
+        missing = [name for name in tidy_rows.COLUMNS[:4] if name not in table]
         if missing:
             raise FormatError(path, f"no column {', '.join(missing)}; there are: {', '.join(table.header)}", "header")
         columns: dict[str, list[Any]] = {name: table.column(name) for name in table.header if name and name not in unknown}
         for name in {"start", "stop", "confidence"} & {*columns}:
             columns[name] = table.numbers(name).tolist()
-        recordings = _tidy.assemble(path, description, columns, [f"row {p}" for p in table.places], rate)
+        recordings = tidy_rows.assemble(path, description, columns, [f"row {p}" for p in table.places], rate)
         if unknown:
             for recording in recordings:
                 recording.notes = (*recording.notes, Note(f"columns not understood and left out: {', '.join(unknown)}"))
@@ -54,13 +54,13 @@ class TidyCsv(Format):
         return [r for r in recordings if r.id in wanted]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
-        description = _tidy.describe(recordings)
+        description = tidy_rows.describe(recordings)
         preamble = [f"{MAGIC} {description.version}", f"# unit: {description.unit}"]
         if description.rate:
             preamble.append(f"# rate: {description.rate!r}")
         preamble += [f"# recording: {_line(info)}" for info in description.recordings]
         preamble += [f"# behavior: {_line(info)}" for info in description.behaviors]
-        header, rows = _tidy.rows_of(recordings)
+        header, rows = tidy_rows.rows_of(recordings)
         write_table(path, header, rows, preamble=preamble)
         return []
 
@@ -91,7 +91,7 @@ def _delimiter(path: Path) -> str:
     return next((mark for mark in ",;\t" if mark in header), ",")
 
 
-def _read_description(path: Path) -> _tidy.Description:
+def _read_description(path: Path) -> tidy_rows.Description:
     fields: dict[str, Any] = {"recordings": [], "behaviors": []}
     for number, written in enumerate(read_text(path).split("\n"), start=1):
         if not written.strip(" ,;\t"):
@@ -111,4 +111,4 @@ def _read_description(path: Path) -> _tidy.Description:
                 raise FormatError(path, f"the description of the {key} is damaged ({error.msg})", f"line {number}") from None
         elif key in ("unit", "rate"):
             fields[key] = value.rstrip(",;\t")
-    return _tidy.check_description(path, fields)
+    return tidy_rows.check_description(path, fields)

@@ -9,16 +9,16 @@ from typing import Any
 
 from ethobench.core import Recording
 from ethobench.core.errors import FormatError, Note
-from ethobench.formats import _tidy
-from ethobench.formats._base import DETAILS, Format, pick_entry, register_format
-from ethobench.formats._parquet import plain_columns, read_parquet, read_schema
-from ethobench.formats._text import Head
+from ethobench.formats import tidy_rows
+from ethobench.formats.base import DETAILS, Format, pick_entry, register_format
+from ethobench.formats.parquet import plain_columns, read_parquet, read_schema
+from ethobench.formats.text import Head
 
 KEY = b"ethobench"
 NUMBERS = ("start", "stop", "confidence")
 
 
-@register_format
+@register_format("tidy_parquet")
 class TidyParquet(Format):
     """One row per bout, with the description in the file's metadata."""
 
@@ -41,14 +41,14 @@ class TidyParquet(Format):
             fields = json.loads(table.schema.metadata[KEY])
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             raise FormatError(path, f"this is not a sound tidy Parquet file ({error})") from None
-        description = _tidy.check_description(path, fields)
+        description = tidy_rows.check_description(path, fields)
         columns = plain_columns(path, table)
-        if missing := [name for name in _tidy.COLUMNS[:4] if name not in columns]:
+        if missing := [name for name in tidy_rows.COLUMNS[:4] if name not in columns]:
             raise FormatError(path, f"no column {' and no '.join(missing)}; there are: {', '.join(columns) or 'none'}")
         for name, column in columns.items():
             blank: Any = float("nan") if name in NUMBERS else ""
             columns[name] = [blank if value is None else value for value in column]
-        recordings = _tidy.assemble(path, description, columns, [f"row {i + 1}" for i in range(table.num_rows)], rate)
+        recordings = tidy_rows.assemble(path, description, columns, [f"row {i + 1}" for i in range(table.num_rows)], rate)
         wanted = pick_entry(path, entry, [r.id for r in recordings])
         return [r for r in recordings if r.id in wanted]
 
@@ -56,13 +56,13 @@ class TidyParquet(Format):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        header, rows = _tidy.rows_of(recordings)
+        header, rows = tidy_rows.rows_of(recordings)
         types = {"start": pa.int64(), "stop": pa.int64(), "confidence": pa.float64()}
         columns = {}
         for i, name in enumerate(header):
             cells = [None if row[i] == "" and name == "confidence" else row[i] for row in rows]
             columns[name] = pa.array(cells, type=types.get(name, pa.string()))
-        description = _tidy.describe(recordings).model_dump_json(exclude_defaults=True)
+        description = tidy_rows.describe(recordings).model_dump_json(exclude_defaults=True)
         table = pa.table(columns).replace_schema_metadata({KEY: description.encode()})
         pq.write_table(table, path, compression="zstd")
         return []

@@ -1,7 +1,7 @@
 """Metrics: statistics first, values last. One file per family, one file per suite."""
 
-from ethobench.metrics._base import Metric, all_metrics, get_metric, register_metric
 from ethobench.metrics.agreement import Agreement, agreement
+from ethobench.metrics.base import Metric, all_metrics, get_metric, register_metric
 from ethobench.metrics.ceiling import Ceiling, ceiling
 from ethobench.metrics.consensus import consensus
 from ethobench.metrics.scores import Scores

@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-Frames count where both (Cohen), all (Fleiss) or at least two (Krippendorff) annotators looked. Each behaviour is a yes-or-no
-question of its own; "all behaviours" takes them as one choice and needs one behaviour at a time. With a tolerance, frames within
-that many seconds of any annotator's border of the behaviour do not count, and there are no figures of all behaviours. Subjects
+Frames count where both (Cohen), all (Fleiss) or at least two (Krippendorff) annotators looked. Each behavior is a yes-or-no
+question of its own; "all behaviours" takes them as one choice and needs one behavior at a time. With a tolerance, frames within
+that many seconds of any annotator's border of the behavior do not count, and there are no figures of all behaviors. Subjects
 are pooled. The intraclass correlation is ICC(2,1), two-way random effects, absolute agreement of a single annotator, over
 recordings, of what all annotators looked at.
 """
@@ -23,7 +23,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, Note
 from ethobench.core.intervals import Intervals
 from ethobench.core.occurrence import Occurrence
-from ethobench.metrics._base import Array, ratio
+from ethobench.metrics.base import Array, ratio
 from ethobench.metrics.frames import f1, kappa, kappa_all
 from ethobench.metrics.labels import label_notes
 
@@ -42,13 +42,13 @@ class Agreement:
     ----------
     annotators, behaviors : tuple of str
     pairs : list of dict
-        For each two annotators and each behaviour (empty name: all together): kappa, f1, agreement (share of equal frames).
+        For each two annotators and each behavior (empty name: all together): kappa, f1, agreement (share of equal frames).
     fleiss, alpha : dict of str to float
-        Fleiss' kappa and Krippendorff's alpha by behaviour (empty name: all together).
+        Fleiss' kappa and Krippendorff's alpha by behavior (empty name: all together).
     icc_count, icc_duration : dict of str to float
         Intraclass correlation of bout counts and of total durations over recordings; NaN with fewer than two.
     never_annotated : tuple of str
-        The behaviours of `behaviors` that no annotator marked.
+        The behaviors of `behaviors` that no annotator marked.
     notes : tuple of Note
         Labels that only some annotators use: probably other names of the same behaviors.
     """
@@ -70,11 +70,11 @@ class Agreement:
         return pd.DataFrame(self.pairs)
 
     def kappa(self, first: str, second: str, behavior: str = ALL_BEHAVIORS) -> float:
-        """Return Cohen's kappa of two annotators; of all behaviours together unless one is named."""
+        """Return Cohen's kappa of two annotators; of all behaviors together unless one is named."""
         for row in self.pairs:
             if {row["annotator_1"], row["annotator_2"]} == {first, second} and row["behavior"] == behavior:
                 return float(row["kappa"])
-        what = repr(behavior) if behavior else "all behaviours together (there are none with a tolerance, or where behaviours overlap)"
+        what = repr(behavior) if behavior else "all behaviors together (there are none with a tolerance, or where behaviors overlap)"
         raise EthobenchError(f"no figures of {first!r} and {second!r} for {what}")
 
     def to_dict(self) -> dict[str, Any]:
@@ -256,7 +256,7 @@ def _row(first: str, second: str, behavior: str, counts: Array) -> dict[str, Any
 
 
 def _on_and_seen(annotations: Sequence[Annotation], code: int, tolerance: float) -> tuple[list[Intervals], list[Intervals]]:
-    """Return where each annotator sees the behaviour and where they looked, borders cut out."""
+    """Return where each annotator sees the behavior and where they looked, borders cut out."""
     name = annotations[0].ethogram[code].name
     on = [_spans(a, code) for a in annotations]
     seen = [a.observed.of(name) for a in annotations]
@@ -277,7 +277,7 @@ def _spans(annotation: Annotation, code: int) -> Intervals:
 
 
 def _binary_cells(annotations: Sequence[Annotation], code: int, tolerance: float) -> tuple[Array, Array]:
-    """Cut time wherever any annotator changes; count how many see the behaviour and how many looked and do not."""
+    """Cut time wherever any annotator changes; count how many see the behavior and how many looked and do not."""
     on, seen = _on_and_seen(annotations, code, tolerance)
     lengths, inside = _cut(annotations[0].n_frames, [*on, *seen])
     k = len(annotations)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ethobench.core.intervals import BoolArray
-from ethobench.metrics._base import Array
+from ethobench.metrics.base import Array
 
 RESAMPLES = 10_000
 HISTOGRAM_RESAMPLES = 1_000

@@ -14,9 +14,9 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import IntArray, Intervals
-from ethobench.metrics._base import Array, per_behavior, ratio, register_metric
-from ethobench.metrics._cases import Case, PointTrack, Track
-from ethobench.metrics._matching import count_matches, match_best, match_first, tiou
+from ethobench.metrics.base import Array, per_behavior, ratio, register_metric
+from ethobench.metrics.cases import Case, PointTrack, Track
+from ethobench.metrics.matching import count_matches, match_best, match_first, tiou
 
 COLUMNS = (
     "truth",
@@ -43,7 +43,7 @@ BINS = 2 * (NEAR + FAR) + 1
 
 
 def counts(case: Case) -> Array:
-    """Count and sum over the bouts of each behaviour, as `COLUMNS` says."""
+    """Count and sum over the bouts of each behavior, as `COLUMNS` says."""
     table = per_behavior(case, len(COLUMNS), lambda track: _track_sums(track, case.rate))
     for points in case.points:
         i, j = matched_points(points, case.rate)

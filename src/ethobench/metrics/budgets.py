@@ -4,7 +4,7 @@ Conventions
 -----------
 Shares are of the frames that were looked at. Distributions of bout durations are compared over 200 bins, evenly spaced in
 the logarithm from 10 ms to 10,000 s. A transition leads from a bout to the next one of the same subject, background
-included where it is a behaviour. A behaviour that does not occur in a recording has the recording's end as latency.
+included where it is a behavior. A behavior that does not occur in a recording has the recording's end as latency.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import Intervals
-from ethobench.metrics._base import Array, mean_of, per_behavior, ratio, register_metric
-from ethobench.metrics._cases import Case, Track
+from ethobench.metrics.base import Array, mean_of, per_behavior, ratio, register_metric
+from ethobench.metrics.cases import Case, Track
 
 DURATION_BINS = 200
 SHORTEST, LONGEST = 0.01, 10_000.0
 
 
 def sums(case: Case) -> Array:
-    """Sum for each behaviour: seconds looked at, true, predicted; true and predicted bouts."""
+    """Sum for each behavior: seconds looked at, true, predicted; true and predicted bouts."""
 
     def of(track: Track) -> list[float]:
         seconds = [iv.total(a) / case.rate for a in (track.seen, track.truth, track.pred)]
@@ -42,7 +42,7 @@ def _bins(a: Intervals, rate: float) -> Array:
 
 
 def transitions(case: Case) -> Array:
-    """Count which behaviour follows which, in the truth and in the prediction."""
+    """Count which behavior follows which, in the truth and in the prediction."""
     size = len(case.ethogram)
     counts = np.zeros((2, size, size))
     for which, side in enumerate(("truth", "pred")):
@@ -58,7 +58,7 @@ def transitions(case: Case) -> Array:
 
 
 def latencies(case: Case) -> Array:
-    """Give for each behaviour the distance between the first true and first predicted start in seconds, and the weight 1."""
+    """Give for each behavior the distance between the first true and first predicted start in seconds, and the weight 1."""
     table = np.zeros((len(case.ethogram), 2))
     for code in range(len(case.ethogram)):
         tracks = [track for track in case.tracks if track.behavior == code]
@@ -93,7 +93,7 @@ def duration_distance(s: Array) -> Array:
 
 @register_metric(transitions, joint=True, best=0.0, worst=1.0, distance=True)
 def transition_distance(s: Array) -> Array:
-    """Mean distance between what follows a behaviour in the truth and in the prediction (total variation)."""
+    """Mean distance between what follows a behavior in the truth and in the prediction (total variation)."""
     truth, pred = s[..., 0, :, :], s[..., 1, :, :]
     shares = [np.nan_to_num(ratio(p, p.sum(axis=-1, keepdims=True))) for p in (truth, pred)]
     apart = np.abs(shares[0] - shares[1]).sum(axis=-1) / 2

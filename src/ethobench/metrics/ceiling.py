@@ -11,11 +11,11 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.errors import EthobenchError
 from ethobench.core.intervals import BoolArray
-from ethobench.metrics._base import Array
-from ethobench.metrics._measures import Measure
-from ethobench.metrics._pairing import make_case
 from ethobench.metrics.agreement import Recordings, as_recordings
+from ethobench.metrics.base import Array
 from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, too_few
+from ethobench.metrics.measures import Measure
+from ethobench.metrics.pairing import make_case
 from ethobench.metrics.scores import Scores
 from ethobench.metrics.scoring import score_cases
 from ethobench.metrics.suites import suites
@@ -33,7 +33,7 @@ class Ceiling:
     Attributes
     ----------
     rows : list of dict
-        For each annotator (empty: mean over them), behaviour (empty: mean over them) and measure: ``human``, ``model``, their
+        For each annotator (empty: mean over them), behavior (empty: mean over them) and measure: ``human``, ``model``, their
         ``difference`` (model minus human) with ``low`` and ``high`` of its 95 % interval over ``n`` individuals, and ``reached``:
         whether the model is not shown to be worse. With fewer than five individuals all three are None, and ``reason`` says so.
     """
@@ -51,7 +51,7 @@ class Ceiling:
         for row in self.rows:
             if (row["measure"], row["behavior"], row["annotator"]) == (measure, behavior, annotator):
                 return row
-        raise EthobenchError(f"no figures of measure {measure!r}, behaviour {behavior!r} and annotator {annotator!r}")
+        raise EthobenchError(f"no figures of measure {measure!r}, behavior {behavior!r} and annotator {annotator!r}")
 
 
 def ceiling(
@@ -138,7 +138,7 @@ def ceiling(
 
 @dataclass(frozen=True)
 class _Values:
-    """Values of a measure, overall first, then of each behaviour; resampled; and in which individuals they are defined."""
+    """Values of a measure, overall first, then of each behavior; resampled; and in which individuals they are defined."""
 
     value: Array
     resampled: Resampled

@@ -15,10 +15,10 @@ TOLERANCE = 0.5
 
 
 def consensus(annotations: Mapping[str, Annotation]) -> Annotation:
-    """Return the frames in which more than half of the annotators that looked see a behaviour.
+    """Return the frames in which more than half of the annotators that looked see a behavior.
 
     Frames at which only one annotator looked follow that one; frames at which nobody looked are unobserved. Subjects are
-    not told apart. With two annotators a behaviour counts where both see it.
+    not told apart. With two annotators a behavior counts where both see it.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ethobench.core.errors import MismatchError
-from ethobench.metrics._base import Array, ratio
+from ethobench.metrics.base import Array, ratio
 from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval
 
 
@@ -21,7 +21,7 @@ def corrected_shares(shares: Array, confusion: Array, *, resamples: int = 1000, 
     shares : array (n_behaviors,)
         Of the time, as predicted.
     confusion : array (n_individuals, n_behaviors, n_behaviors)
-        Frames by true (row) and predicted (column) behaviour, for each individual with a truth.
+        Frames by true (row) and predicted (column) behavior, for each individual with a truth.
     resamples, seed : int
         The interval resamples these individuals.
 

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-Only frames that the truth observed count; one that the prediction left unobserved is without behaviour. Each behaviour is a
-yes-or-no question of its own, so behaviours may overlap. Precision, recall and F1 are undefined where nothing was predicted,
-nothing was there, or neither; F1 is 0 on a total miss. Scores of all behaviours together (accuracy, kappa, MCC, mutual
-information) need one behaviour at a time and are undefined elsewhere.
+Only frames that the truth observed count; one that the prediction left unobserved is without behavior. Each behavior is a
+yes-or-no question of its own, so behaviors may overlap. Precision, recall and F1 are undefined where nothing was predicted,
+nothing was there, or neither; F1 is 0 on a total miss. Scores of all behaviors together (accuracy, kappa, MCC, mutual
+information) need one behavior at a time and are undefined elsewhere.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 
 from ethobench.core import intervals as iv
-from ethobench.metrics._base import Array, per_behavior, ratio, register_metric
-from ethobench.metrics._cases import Case, Track
+from ethobench.metrics.base import Array, per_behavior, ratio, register_metric
+from ethobench.metrics.cases import Case, Track
 
 COLUMNS = ("tp", "fp", "fn", "tn")
 
 
 def counts(case: Case) -> Array:
-    """Count true and false positives and negatives of each behaviour."""
+    """Count true and false positives and negatives of each behavior."""
     if case.exclusive and case.merged and not case.truth.observed.tracks and not (case.both and case.pred.observed.tracks):
         size = len(case.ethogram)
         hits, true, guessed = np.diag(case.confusion), case.confusion.sum(axis=1), case.confusion.sum(axis=0)
@@ -35,7 +35,7 @@ def _track_counts(track: Track) -> tuple[float, ...]:
 
 
 def confusion(case: Case) -> Array:
-    """Frames by true and predicted behaviour."""
+    """Frames by true and predicted behavior."""
     return case.confusion
 
 
@@ -65,31 +65,31 @@ def iou(s: Array) -> Array:
 
 @register_metric(counts, symmetric=True, worst=-1.0)
 def mcc(s: Array) -> Array:
-    """Matthews correlation of one behaviour against the rest; 0 where either side is constant."""
+    """Matthews correlation of one behavior against the rest; 0 where either side is constant."""
     return _correlation(_two_by_two(s))
 
 
 @register_metric(counts, symmetric=True, worst=-1.0)
 def kappa(s: Array) -> Array:
-    """Cohen's kappa of one behaviour against the rest: agreement beyond chance."""
+    """Cohen's kappa of one behavior against the rest: agreement beyond chance."""
     return _kappa(_two_by_two(s))
 
 
 @register_metric(confusion, joint=True, symmetric=True)
 def accuracy(s: Array) -> Array:
-    """Share of the frames with the same behaviour on both sides."""
+    """Share of the frames with the same behavior on both sides."""
     return ratio(np.trace(s, axis1=-2, axis2=-1), s.sum(axis=(-2, -1)))
 
 
 @register_metric(confusion, joint=True, symmetric=True, worst=-1.0)
 def mcc_all(s: Array) -> Array:
-    """Matthews correlation of all behaviours together; 0 where either side is constant."""
+    """Matthews correlation of all behaviors together; 0 where either side is constant."""
     return _correlation(s)
 
 
 @register_metric(confusion, joint=True, symmetric=True, worst=-1.0)
 def kappa_all(s: Array) -> Array:
-    """Cohen's kappa of all behaviours together: agreement beyond chance."""
+    """Cohen's kappa of all behaviors together: agreement beyond chance."""
     return _kappa(s)
 
 

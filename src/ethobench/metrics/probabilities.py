@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-Each behaviour is a yes-or-no question of its own; frames count where the truth observed it and the model gave a probability.
+Each behavior is a yes-or-no question of its own; frames count where the truth observed it and the model gave a probability.
 Average precision is scikit-learn's (a step for every distinct score), AUROC counts ties as half. Both are exact for pooled
-recordings; their intervals come from 1,000 bins. A behaviour that never occurs has neither. The calibration error compares
+recordings; their intervals come from 1,000 bins. A behavior that never occurs has neither. The calibration error compares
 the mean probability with the share of true frames in ten equal bins. CalMS21's text defines average precision over 10,000
 equal bins of the score's range, which `binned_average_precision` gives.
 """
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import intervals as iv
-from ethobench.metrics._base import Array, ratio, register_metric
-from ethobench.metrics._cases import Case
+from ethobench.metrics.base import Array, ratio, register_metric
+from ethobench.metrics.cases import Case
 
 BINS = 1000
 CALIBRATION_BINS = 10
@@ -29,7 +29,7 @@ PAPER_BINS = 10_000
 
 @dataclass(frozen=True)
 class Ranking:
-    """Sorted scores of the frames in which a behaviour goes on, and of those in which it does not."""
+    """Sorted scores of the frames in which a behavior goes on, and of those in which it does not."""
 
     positive: NDArray[np.floating]
     negative: NDArray[np.floating]
@@ -96,7 +96,7 @@ def best_threshold_of(ranking: Ranking) -> tuple[float, float]:
 
 
 def ranking_of(cases: Sequence[Case], code: int) -> Ranking:
-    """Pool the frames of all recordings and rank them by the scores of one behaviour."""
+    """Pool the frames of all recordings and rank them by the scores of one behavior."""
     parts = [_frames_of(case, code) for case in cases]
     scores = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
     truth = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
@@ -104,7 +104,7 @@ def ranking_of(cases: Sequence[Case], code: int) -> Ranking:
 
 
 def _frames_of(case: Case, code: int) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
-    """Return the scores and truth of the frames that count for one behaviour (subjects pooled)."""
+    """Return the scores and truth of the frames that count for one behavior (subjects pooled)."""
     if case.probabilities is None:
         return np.empty(0), np.empty(0, dtype=bool)
     scores = case.probabilities[:, code]
@@ -119,7 +119,7 @@ def _frames_of(case: Case, code: int) -> tuple[NDArray[np.floating], NDArray[np.
 
 
 def histogram(case: Case) -> Array:
-    """Sort the scores of each behaviour into 1,000 bins: true frames, other frames, and the sum of scores by bin."""
+    """Sort the scores of each behavior into 1,000 bins: true frames, other frames, and the sum of scores by bin."""
     table = np.zeros((len(case.ethogram), 3 * BINS))
     if case.probabilities is None:
         return np.full_like(table, np.nan)
@@ -149,7 +149,7 @@ def binned_average_precision(s: Array) -> Array:
 
 @register_metric(histogram, kind="histogram", probabilistic=True, exact=auroc_of)
 def auroc(s: Array) -> Array:
-    """Probability that a frame with the behaviour scores above one without."""
+    """Probability that a frame with the behavior scores above one without."""
     positive, negative = s[..., :BINS], s[..., BINS : 2 * BINS]
     below = np.cumsum(negative, axis=-1) - negative / 2
     return ratio((positive * below).sum(axis=-1), positive.sum(axis=-1) * negative.sum(axis=-1))

@@ -14,11 +14,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError, Note, NotFoundError
 from ethobench.core.intervals import BoolArray, IntArray
 from ethobench.core.occurrence import Occurrence
-from ethobench.metrics._base import Array, Statistics
-from ethobench.metrics._cases import Case
-from ethobench.metrics._measures import Measure, Resampler, Sample, nanmean
-from ethobench.metrics._occurrence import occurrence_of
-from ethobench.metrics._state import pack, statistics_name, unpack
+from ethobench.metrics.base import Array, Statistics
 from ethobench.metrics.bootstrap import (
     HISTOGRAM_RESAMPLES,
     LEVEL,
@@ -30,6 +26,10 @@ from ethobench.metrics.bootstrap import (
     sample_weights,
     too_few,
 )
+from ethobench.metrics.cases import Case
+from ethobench.metrics.measures import Measure, Resampler, Sample, nanmean
+from ethobench.metrics.occurrence import occurrence_of
+from ethobench.metrics.state import pack, statistics_name, unpack
 from ethobench.metrics.suites import Suite, suites
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Scores:
     overall : dict of str to float
         By the suite's measures; NaN where undefined.
     behaviors : dict of str to dict
-        The same for each behaviour.
+        The same for each behavior.
     cases : list of Case
         The recordings as they were compared.
     notes : list of Note
@@ -90,7 +90,7 @@ class Scores:
 
     @cached_property
     def behaviors(self) -> dict[str, dict[str, float]]:
-        """The suite's figures of each behaviour that was looked at."""
+        """The suite's figures of each behavior that was looked at."""
         names = [(code, b.name) for code, b in enumerate(self.ethogram) if self._sample.scored[code]]
         single = [m for m in self.suite.measures if m.behaviors and not m.of.joint]
         return {name: {m.name: float(self._value(m)[1][code]) for m in single} for code, name in names}
@@ -108,7 +108,7 @@ class Scores:
     def intervals(self) -> dict[str, Any]:
         """95 % intervals over individuals, as `ethobench.metrics.bootstrap` defines them.
 
-        ``overall`` has one for each measure and ``behaviors`` the same for each behaviour: ``(low, high)``, or None where it is
+        ``overall`` has one for each measure and ``behaviors`` the same for each behavior: ``(low, high)``, or None where it is
         withheld. ``n`` is the number of individuals, or of recordings (``unit``). ``reason`` says why there are no intervals at all,
         such as fewer than five individuals; else it is None, and ``withheld`` gives ``n`` and ``reason`` of every score that has
         a value but no interval.
@@ -182,12 +182,12 @@ class Scores:
         if points:
             notes.append(Note(f"point events count in the figures of bouts only: {', '.join(points)}"))
         if not all(case.exclusive for case in self.cases):
-            notes.append(Note("behaviours overlap, so figures of all behaviours together are undefined"))
+            notes.append(Note("behaviours overlap, so figures of all behaviors together are undefined"))
         return notes
 
     @cached_property
     def occurrence(self) -> Occurrence | None:
-        """How often each behaviour was annotated and predicted; None where stored scores do not tell."""
+        """How often each behavior was annotated and predicted; None where stored scores do not tell."""
         return occurrence_of(self)
 
     @cached_property
@@ -197,7 +197,7 @@ class Scores:
         return [name for name in never if self._sample.scored[self.ethogram.code(name)] and not self.ethogram[name].point]
 
     def occurrence_lines(self, occurrence: Occurrence | None = None) -> list[str]:
-        """Name the behaviours that were never annotated, and those that were only predicted: one line each.
+        """Name the behaviors that were never annotated, and those that were only predicted: one line each.
 
         Parameters
         ----------
@@ -218,9 +218,9 @@ class Scores:
         return [name for name, values in figures.items() if np.isnan(values).all()]
 
     def confusion(self) -> dict[str, Any] | None:
-        """Return frames by true (row) and predicted (column) behaviour for each individual; None where behaviours overlap.
+        """Return frames by true (row) and predicted (column) behavior for each individual; None where behaviors overlap.
 
-        Without a named background the last label, an empty one, stands for frames without any behaviour.
+        Without a named background the last label, an empty one, stands for frames without any behavior.
         """
         if not self.cases or not all(case.exclusive for case in self.cases):
             return None
@@ -255,7 +255,7 @@ class Scores:
         return result
 
     def overall_per(self, unit: str) -> dict[str, Array]:
-        """Return the figures of all behaviours together, one value for each recording or individual, by measure."""
+        """Return the figures of all behaviors together, one value for each recording or individual, by measure."""
         members = self._members(unit)
         if len(members) == 1:
             return {name: np.array([value]) for name, value in self.overall.items()}
@@ -355,7 +355,7 @@ class Scores:
         return scores
 
     def table(self) -> pd.DataFrame:
-        """Return one tidy table: overall, by behaviour, and by recording.
+        """Return one tidy table: overall, by behavior, and by recording.
 
         Columns are suite, metric, behavior, recording, value, low, high; an empty behavior or recording means all of them, a missing
         low and high that the interval is withheld (see `intervals`).
@@ -438,11 +438,11 @@ class Scores:
         return {**row, "low": float(low), "high": float(high), "better": probability_higher(difference, resampled, n), "reason": None}
 
     def contributing(self, measure: Measure) -> BoolArray:
-        """Tell in which individuals (rows) a measure is defined: overall in the first column, then of each behaviour."""
+        """Tell in which individuals (rows) a measure is defined: overall in the first column, then of each behavior."""
         return np.column_stack(Resampler(self._sample).contributing(measure, self.statistics(measure)))
 
     def resampled(self, measure: Measure) -> Resampled:
-        """Return a measure's values in other samples of the individuals: overall in the first column, then of each behaviour."""
+        """Return a measure's values in other samples of the individuals: overall in the first column, then of each behavior."""
         count = min(self._resamples, HISTOGRAM_RESAMPLES) if measure.of.kind == "histogram" else self._resamples
         if count not in self._resamplers:
             self._resamplers[count] = Resampler(self._sample, sample_weights(len(self.individuals), count, self._seed))
@@ -468,7 +468,7 @@ class Scores:
 
     @cached_property
     def _exact(self) -> dict[str, Array]:
-        """Values that need the ranked scores of all frames: each behaviour is ranked once for all of them."""
+        """Values that need the ranked scores of all frames: each behavior is ranked once for all of them."""
         from ethobench.metrics.probabilities import ranking_of
 
         wanted = {m.of.name: m.of.exact for m in self.suite.measures if m.of.exact is not None and m.over == "pooled"}

@@ -7,10 +7,10 @@ from typing import Any
 
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.errors import Note
-from ethobench.metrics._cases import Case
-from ethobench.metrics._pairing import ALL, inferred, join_cases, make_case, make_pairs
 from ethobench.metrics.bootstrap import RESAMPLES
+from ethobench.metrics.cases import Case
 from ethobench.metrics.labels import label_notes
+from ethobench.metrics.pairing import ALL, inferred, join_cases, make_case, make_pairs
 from ethobench.metrics.scores import Scores
 from ethobench.metrics.suites import Suite, suites
 
@@ -42,7 +42,7 @@ def score(
     annotator : str, optional
         Whose annotations of a Dataset are the truth: a name, ``"consensus"`` or ``"all"``.
     behaviors : iterable of str, optional
-        Score only these; ``"all"`` scores every behaviour that either side knows.
+        Score only these; ``"all"`` scores every behavior that either side knows.
     tracks : str
         ``"auto"`` scores subjects apart where both sides name them, ``"merge"`` pools them.
     resamples : int
@@ -85,7 +85,7 @@ def _label_notes(pairs: Mapping[str, tuple[Annotation | Prediction, Annotation]]
 
 
 def score_cases(cases: list[Case], suite: Suite, *, resamples: int = RESAMPLES, seed: int = 0, notes: Iterable[Note] = ()) -> Scores:
-    """Score cases that are already made; ethograms are joined by name, behaviours that nobody looked at are left out."""
+    """Score cases that are already made; ethograms are joined by name, behaviors that nobody looked at are left out."""
     fitted, ethogram, unseen = join_cases(cases, suite)
     owners = {case.id: case.individual for case in fitted}
     scores = Scores(suite, ethogram, owners, cases=fitted, resamples=resamples, seed=seed)

@@ -4,7 +4,7 @@ Conventions
 -----------
 A recording has the seconds 0, 1, ... up to the one in which the last segment of either side ends, that one included. A second
 has the label of the first listed segment with start <= second < stop, and ``background`` where there is none. Segments are
-taken as listed: they may overlap, touch, have no length, and name behaviours that the other side does not know. What was
+taken as listed: they may overlap, touch, have no length, and name behaviors that the other side does not know. What was
 observed plays no part. F1 is averaged over the labels that occur on either side, ``background`` left out.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation
-from ethobench.metrics._base import Array, mean_of, ratio, register_metric
-from ethobench.metrics._cases import Case
+from ethobench.metrics.base import Array, mean_of, ratio, register_metric
+from ethobench.metrics.cases import Case
 from ethobench.metrics.frames import accuracy as _accuracy
 from ethobench.metrics.frames import mcc_all as _mcc
 from ethobench.metrics.frames import mutual_information_of as _mutual_information

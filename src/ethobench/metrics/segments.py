@@ -3,7 +3,7 @@
 Conventions
 -----------
 Segments are the bouts of each track (touching ones are one). F1@k follows Lea et al.: a predicted segment picks the true one
-of its behaviour that it overlaps best, and is right if that overlap reaches k % and nobody picked it before. The edit score
+of its behavior that it overlaps best, and is right if that overlap reaches k % and nobody picked it before. The edit score
 compares the order of the foreground segments of a recording, hour by hour. The intersection criterion follows PSDS: a prediction counts if
 half of it lies in truth, a true segment is found if half of it is covered by predictions that count.
 """
@@ -16,9 +16,9 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import BoolArray, IntArray, Intervals
-from ethobench.metrics._base import Array, mean_of, per_behavior, ratio, register_metric
-from ethobench.metrics._cases import Case, Track
-from ethobench.metrics._matching import lonely, match_first, tiou
+from ethobench.metrics.base import Array, mean_of, per_behavior, ratio, register_metric
+from ethobench.metrics.cases import Case, Track
+from ethobench.metrics.matching import lonely, match_first, tiou
 
 THRESHOLDS = (0.10, 0.25, 0.50)
 TOLERANCE = 0.5
@@ -29,7 +29,7 @@ HOUR = 3600
 
 
 def counts(case: Case) -> Array:
-    """Count segments of each behaviour: true, predicted, right at 10, 25 and 50 %; borders; and the intersection criterion."""
+    """Count segments of each behavior: true, predicted, right at 10, 25 and 50 %; borders; and the intersection criterion."""
     return per_behavior(case, 10, lambda track: _track_counts(track, case.rate))
 
 
@@ -77,7 +77,7 @@ def order_rows(case: Case) -> Array:
 
 
 def _order(case: Case, side: str) -> list[list[int]]:
-    """List the behaviours of the foreground segments in order of time, hour by hour."""
+    """List the behaviors of the foreground segments in order of time, hour by hour."""
     tracks = [track for track in case.tracks if track.behavior != case.ethogram.background]
     spans = [getattr(track, side) for track in tracks]
     start = np.concatenate([np.zeros(0, dtype=np.int64), *(s.start for s in spans)])

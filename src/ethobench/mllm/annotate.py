@@ -9,12 +9,12 @@ from pathlib import Path
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.formats._cache import cache_folder, content_hash
-from ethobench.mllm._ledger import Ledger
+from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.mllm.ask import Asked
 from ethobench.mllm.cache import CHECKSUM, answer_checksum
 from ethobench.mllm.cost import Prices
 from ethobench.mllm.examples import Example
+from ethobench.mllm.ledger import Ledger
 from ethobench.mllm.outcome import FAILED, PARTIAL, REPAIRED, WELL_FORMED, Outcome
 from ethobench.mllm.prompts import build_prompt
 from ethobench.mllm.providers import Access, Provider, providers

@@ -14,7 +14,7 @@ from ethobench.mllm.ask import Asked, Asker
 from ethobench.mllm.cache import write_json
 from ethobench.mllm.cost import cost_of, estimate
 from ethobench.mllm.providers import ProviderError
-from ethobench.mllm.providers._base import BROKEN, DONE
+from ethobench.mllm.providers.base import BROKEN, DONE
 from ethobench.mllm.request import Request
 
 HANDING_IN, HANDED_IN, COLLECTED, FAILED = "handing in", "handed in", "collected", "failed"

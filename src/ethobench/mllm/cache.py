@@ -12,7 +12,7 @@ from typing import Any
 
 from ethobench.core.errors import FormatError, ReadWarning
 from ethobench.core.files import write_text
-from ethobench.formats._cache import cache_folder
+from ethobench.formats.parse_cache import cache_folder
 from ethobench.mllm.request import Reply, Request
 
 CHECKSUM = "sha256"

@@ -23,13 +23,13 @@ class Example:
 
     Attributes
     ----------
-    segments : tuple of (start, stop, behaviour)
+    segments : tuple of (start, stop, behavior)
         In seconds from the example's start.
     duration : float
     clip : Clip, optional
         The video; without it the annotation alone is shown.
     behavior : str
-        Where the example shows one behaviour only.
+        Where the example shows one behavior only.
     """
 
     segments: tuple[Segment, ...]
@@ -50,7 +50,7 @@ def pick_examples(
     make_clip : callable
         Makes the clip of a recording between two times.
     kind : {"text", "clips", "stretches"}
-        The annotations of `shots` recordings without video; `shots` clips of every behaviour; or `shots` stretches of video
+        The annotations of `shots` recordings without video; `shots` clips of every behavior; or `shots` stretches of video
         with their annotation.
     shots : int
     seconds : float
@@ -75,7 +75,7 @@ def pick_examples(
 def segments_of(annotation: Annotation, ethogram: Ethogram) -> list[Segment]:
     """Return what goes on in the observed frames, in seconds and in order of time.
 
-    Where one behaviour goes on at a time, frames without any are the named background; without such a name they are left out.
+    Where one behavior goes on at a time, frames without any are the named background; without such a name they are left out.
     """
     pooled = annotation.without_subjects().with_ethogram(ethogram)
     if pooled.is_exclusive:
@@ -88,7 +88,7 @@ def segments_of(annotation: Annotation, ethogram: Ethogram) -> list[Segment]:
 
 
 def _richest(truth: Annotation, seconds: float) -> tuple[int, int]:
-    """Return the stretch that shows most behaviours among those observed in full; the first of equals."""
+    """Return the stretch that shows most behaviors among those observed in full; the first of equals."""
     length = min(truth.n_frames, max(1, int(seconds * truth.rate)))
     best, most = (0, length), (-1, -1.0)
     for start in range(0, truth.n_frames - length + 1, max(1, length // 2)):

@@ -15,7 +15,7 @@ from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.file_names import shorten
 from ethobench.formats import formats, write_recordings
-from ethobench.formats._verbs import appearing
+from ethobench.formats.io import appearing
 from ethobench.mllm.annotate import Assignment, kept_answers
 from ethobench.mllm.ask import Asked
 from ethobench.mllm.cache import verify_answers, write_json

@@ -54,18 +54,18 @@ def build_prompt(
 
 def _question(task: Task, clip: Clip, times: str) -> str:
     end = time_text(clip.duration, times)
-    lines = [f"Annotate the behaviour in a video of {task.animals}{', seen ' + task.view if task.view else ''}. It ends at {end}."]
+    lines = [f"Annotate the behavior in a video of {task.animals}{', seen ' + task.view if task.view else ''}. It ends at {end}."]
     lines += ["", "Behaviours, with the labels to use exactly as written here:"]
     lines += [f"- {b.name}: {b.definition}" if b.definition else f"- {b.name}" for b in task.ethogram]
     lines += ["", "Rules:"]
     if task.exclusive:
         lines.append(
-            f"- Exactly one behaviour goes on at any time: segments follow each other without gaps from {time_text(0, times)} to {end}."
+            f"- Exactly one behavior goes on at any time: segments follow each other without gaps from {time_text(0, times)} to {end}."
         )
     else:
-        lines.append("- Several behaviours may go on at once: segments may overlap, and times without any of them are left out.")
+        lines.append("- Several behaviors may go on at once: segments may overlap, and times without any of them are left out.")
     lines += [
-        "- A new segment begins whenever the behaviour changes, however short it is.",
+        "- A new segment begins whenever the behavior changes, however short it is.",
         f"- Times count from the beginning of the video, in {CLOCKS[times]}.",
         *(["- The time is written in the upper left corner of the picture."] if clip.timestamps else []),
         *(["- The video is given as single pictures, each after its time."] if clip.form == "frames" else []),

@@ -1,6 +1,6 @@
 """Answers read as Rodent-Bench's own code reads them, so that its figures can be reproduced.
 
-A fence is taken off, the rest must be valid JSON: ``segments`` or a bare list. A missing time is 0, a missing behaviour "".
+A fence is taken off, the rest must be valid JSON: ``segments`` or a bare list. A missing time is 0, a missing behavior "".
 Times are numbers or have colons, of which all but the first two parts are ignored. Labels count as they are written, segments
 may overlap and run past the end. What cannot be read is left out, and so is that video from all means.
 """
@@ -14,11 +14,11 @@ import numpy as np
 
 from ethobench.core import Annotation, Ethogram
 from ethobench.core import intervals as iv
-from ethobench.mllm._find_json import MAX_CHARS
+from ethobench.mllm.find_json import MAX_CHARS
 from ethobench.mllm.repair import Answer
 
 LONGEST = 24 * 3600.0
-UNNAMED = "(no behaviour)"
+UNNAMED = "(no behavior)"
 
 
 def parse_published(text: str, ethogram: Ethogram, duration: float, rate: float) -> Answer:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from ethobench.core import Annotation, Ethogram, Observed
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, Note
-from ethobench.formats._bouts import SECONDS_RATE
-from ethobench.mllm._fields import Labels
-from ethobench.mllm._find_json import MAX_CHARS, find_json
-from ethobench.mllm._ledger import Ledger, shorten
-from ethobench.mllm._mend import mend
-from ethobench.mllm._shapes import MAX_SEGMENTS, segments_of
+from ethobench.formats.bouts import SECONDS_RATE
+from ethobench.mllm.fields import Labels
+from ethobench.mllm.find_json import MAX_CHARS, find_json
+from ethobench.mllm.ledger import Ledger, shorten
+from ethobench.mllm.mend import mend
+from ethobench.mllm.shapes import MAX_SEGMENTS, segments_of
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,15 @@ def parse_answer(
     text : str
         The answer as it came.
     ethogram : Ethogram or iterable of str
-        The behaviours that were asked for.
+        The behaviors that were asked for.
     duration : float
         Length of the video in seconds.
     rate : float
         Frames per second of the annotation's clock.
     aliases : mapping of str to str, optional
-        Other words for behaviours.
+        Other words for behaviors.
     exclusive : bool
-        One behaviour at a time: where segments overlap, the one listed first keeps the time.
+        One behavior at a time: where segments overlap, the one listed first keeps the time.
     truncated : bool
         Whether the model is known to have been stopped; what follows the last segment is then not observed.
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ethobench.formats._clocktext import clock_text
+from ethobench.formats.clock_text import clock_text
 
 STOP, LENGTH, BLOCKED = "stop", "length", "blocked"
 

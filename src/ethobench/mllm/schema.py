@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ethobench.core.errors import EthobenchError
-from ethobench.formats._clocktext import clock_text
+from ethobench.formats.clock_text import clock_text
 from ethobench.mllm.task import Task
 
 STYLES = ("MM:SS", "HH:MM:SS", "seconds")
@@ -15,7 +15,7 @@ PATTERNS = {"MM:SS": r"^[0-9]{2,}:[0-5][0-9]$", "HH:MM:SS": r"^[0-9]{2,}:[0-5][0
 
 
 def answer_model(task: Task, times: str = "MM:SS") -> type[BaseModel]:
-    """Build the model of an answer: ``segments``, each with its number, times and one of the task's behaviours.
+    """Build the model of an answer: ``segments``, each with its number, times and one of the task's behaviors.
 
     Parameters
     ----------

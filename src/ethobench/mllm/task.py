@@ -1,4 +1,4 @@
-"""What a model is asked to annotate: behaviours with definitions, and what the video shows.
+"""What a model is asked to annotate: behaviors with definitions, and what the video shows.
 
 The tasks of Rodent-Bench are files in ``tasks/``; a task of your own is one such file, or made from an `Ethogram`.
 """
@@ -27,20 +27,20 @@ class Task:
     ----------
     name : str
     ethogram : Ethogram
-        The behaviours, with definitions.
+        The behaviors, with definitions.
     title : str
     animals : str
         Who is in the video.
     view : str
         Where the camera is: ``"from above"``, ...; empty if that need not be said.
     exclusive : bool
-        Whether exactly one behaviour goes on at any time.
+        Whether exactly one behavior goes on at any time.
     rate : float, optional
         Frames per second of the videos.
     short_seconds, long_seconds : float, optional
         Where the Short and Long versions of a benchmark end.
     aliases : mapping of str to str
-        Other words for behaviours, understood in answers.
+        Other words for behaviors, understood in answers.
     published : mapping
         Figures that its authors give.
     """

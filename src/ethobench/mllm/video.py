@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ethobench.core.errors import FormatError
 from ethobench.core.video import open_video, probe
-from ethobench.formats._verbs import appearing
-from ethobench.mllm._digits import draw_time
+from ethobench.formats.io import appearing
+from ethobench.mllm.digits import draw_time
 
 MIME = {
     ".mp4": "video/mp4",

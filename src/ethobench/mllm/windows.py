@@ -35,7 +35,7 @@ def merge_windows(
     """Bring the annotations of windows together.
 
     Where two windows overlap, each speaks for its own half; if one of them has no annotation, the other speaks for all of
-    it. A behaviour that goes on at both sides of the seam is one bout. What no window speaks for was not observed.
+    it. A behavior that goes on at both sides of the seam is one bout. What no window speaks for was not observed.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 
 def _join_at(seams: Sequence[int], start: IntArray, stop: IntArray, behavior: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Join bouts of one behaviour of which one ends at a seam and another begins there."""
+    """Join bouts of one behavior of which one ends at a seam and another begins there."""
     kept = np.ones(len(start), dtype=bool)
     for seam in seams:
         for late in np.flatnonzero(kept & (start == seam) & (stop > start)):

@@ -1,7 +1,7 @@
 """Models: one file each."""
 
-from ethobench.models._base import ALL, CONSENSUS, Model, create_model, load_model, models, register_model, truth_of
 from ethobench.models.audit import TrainingAudit, audit_scores
+from ethobench.models.base import ALL, CONSENSUS, Model, create_model, load_model, models, register_model, truth_of
 from ethobench.models.provenance import TrainingData, TrainingMatch, TrainingRecording
 
 __all__ = [

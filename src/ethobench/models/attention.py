@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ethobench.models._base import register_model
-from ethobench.models._trajectory import TrajectoryModel
-from ethobench.models._trajectory_params import TrajectoryParams
+from ethobench.models.base import register_model
+from ethobench.models.trajectory import TrajectoryModel
+from ethobench.models.trajectory_params import TrajectoryParams
 
 if TYPE_CHECKING:
-    from ethobench.learning.trajectory_networks import TrajectoryNetwork
+    from ethobench.training.trajectory_networks import TrajectoryNetwork
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Params(TrajectoryParams):
     epochs: int = 20
 
 
-@register_model
+@register_model("attention")
 class SelfAttention(TrajectoryModel):
     """CalMS21's network of attention, in which keys are the values, as its code has it."""
 
@@ -35,6 +35,6 @@ class SelfAttention(TrajectoryModel):
 
     def build(self, n_inputs: int, n_outputs: int, styles: int = 0) -> TrajectoryNetwork:
         """Build the network."""
-        from ethobench.learning.trajectory_networks import attentive
+        from ethobench.training.trajectory_networks import attentive
 
         return attentive(self.reach.frames, n_inputs, n_outputs, self.params.layers, self.params.dropout, styles)

@@ -20,7 +20,7 @@ from ethobench.core.errors import FormatError, NotFoundError
 from ethobench.core.files import write_text
 from ethobench.core.folders import check_folder
 from ethobench.metrics import Scores
-from ethobench.models._card import CARD
+from ethobench.models.card import CARD
 from ethobench.models.held_out import Origin, list_names
 from ethobench.models.provenance import INDIVIDUAL, RECORDING, UNKNOWN, TrainingData, TrainingMatch
 
@@ -249,7 +249,7 @@ def _card_folder(path: Path) -> Path:
 
 def _read_card(path: Path) -> dict[str, Any]:
     """Read the card of a saved model, given its folder or a file in it."""
-    from ethobench.formats._text import read_json
+    from ethobench.formats.text import read_json
 
     folder = _card_folder(path)
     if not path.exists() or not (folder / CARD).is_file():

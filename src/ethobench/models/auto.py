@@ -18,15 +18,15 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.folds import kept_together
 from ethobench.core.progress import part_of_progress
-from ethobench.learning.blending import Blend, fit_blend, weighted_mean
-from ethobench.learning.calibration import calibration_error, coverage_curve, frame_confidence, with_probabilities
-from ethobench.learning.decoding import Decoder, Trial, check_metric, fit_decoder
+from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
+from ethobench.decoding.calibration import calibration_error, coverage_curve, frame_confidence, with_probabilities
+from ethobench.decoding.search import Decoder, Trial, check_metric, fit_decoder
 from ethobench.metrics import score
-from ethobench.models._base import Model, load_model, register_model
-from ethobench.models._candidates import JUDGED, REFIT, Candidate, learnable, run_candidates
-from ethobench.models._familiar import Familiar
-from ethobench.models._inputs import SignalModel, plain_keypoints, stated_keypoints
+from ethobench.models.base import Model, load_model, register_model
 from ethobench.models.boost import Boost
+from ethobench.models.candidates import JUDGED, REFIT, Candidate, learnable, run_candidates
+from ethobench.models.familiar import Familiar
+from ethobench.models.inputs import SignalModel, plain_keypoints, stated_keypoints
 
 FACTS = "auto.json"
 DECODED = 300_000  # frames on which decoders are compared
@@ -51,7 +51,7 @@ class Params:
         a shorter time, or there are boosted trees only. Then what comes out depends on the speed of the machine; without a budget it
         does not.
     unknown : float
-        Frames whose most probable behaviour has a lower probability are left unobserved; 0 for none. Where behaviours overlap, frames
+        Frames whose most probable behavior has a lower probability are left unobserved; 0 for none. Where behaviors overlap, frames
         that are less sure than this of any of them, of its presence or its absence.
     folds : int
         Parts of the training data on which candidates are judged, at most.
@@ -70,7 +70,7 @@ class Params:
             raise EthobenchError("auto needs at least two folds, and a budget of some seconds")
 
 
-@register_model
+@register_model("auto")
 class Auto(SignalModel):
     """Candidates are judged on individuals that they did not see, then learn from all."""
 
@@ -114,7 +114,7 @@ class Auto(SignalModel):
             with part_of_progress(JUDGED, JUDGED + DECODING):
                 self.decoder, trials = choose_decoder(joined, judged, self.params.metric, groups, priors, limit)
         elif candidates[0].predictions:
-            notes.append("no behaviour was shown by two that could be compared: boosted trees, decoded frame by frame")
+            notes.append("no behavior was shown by two that could be compared: boosted trees, decoded frame by frame")
         self.familiar = Familiar.of([self._baseline(recording) for recording in data])
         self.parts = self._learn_all([c for c in candidates if self.blend.weights.get(c.name, 0) > 0], deadline)
         rows = [{**c.row(judged), "weight": self.blend.weights.get(c.name, 0.0)} for c in tried]
@@ -185,7 +185,7 @@ class Auto(SignalModel):
             part.save(folder / name)
 
     def _load(self, folder: Path) -> None:
-        from ethobench.formats._text import read_json
+        from ethobench.formats.text import read_json
 
         facts = read_json(folder / FACTS)
         try:

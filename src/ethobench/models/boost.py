@@ -20,13 +20,13 @@ from ethobench.core.progress import part_of_progress, report
 from ethobench.core.recording import Data
 from ethobench.features.cache import cache_folder, cached, keep
 from ethobench.features.multiscale import multiscale_context, multiscale_features
-from ethobench.learning.clips import UNKNOWN, exclusive_targets, overlapping_targets
-from ethobench.models._base import input_names, register_model
-from ethobench.models._familiar import Familiar
-from ethobench.models._frames import cores
-from ethobench.models._inputs import SignalModel, between, plain_keypoints, stated_keypoints
-from ethobench.models._lightgbm_text import check_lightgbm_text
-from ethobench.models._thinned import choose_rows, row_weights
+from ethobench.models.base import input_names, register_model
+from ethobench.models.familiar import Familiar
+from ethobench.models.frames import cores
+from ethobench.models.inputs import SignalModel, between, plain_keypoints, stated_keypoints
+from ethobench.models.lightgbm_text import check_lightgbm_text
+from ethobench.models.thinned import choose_rows, row_weights
+from ethobench.training.clips import UNKNOWN, exclusive_targets, overlapping_targets
 
 FACTS, TREES = "boost.json", "trees-{}.txt"
 Features = NDArray[np.float32]
@@ -47,16 +47,16 @@ class Params:
     Attributes
     ----------
     rounds : int
-        Trees for each behaviour.
+        Trees for each behavior.
     leaves : int
         Of a tree, at most.
     learning_rate : float
     rows : int
-        Frames to learn from, at most: of common behaviours some are left out, evenly.
+        Frames to learn from, at most: of common behaviors some are left out, evenly.
     row_rate : float
         Frames per second that are learnt and predicted, where recordings are faster; those between lie on straight lines.
     temper : float
-        How far behaviours are balanced: 0 as frequent as they are, 1 all the same.
+        How far behaviors are balanced: 0 as frequent as they are, 1 all the same.
     """
 
     rounds: int = 150
@@ -81,9 +81,9 @@ class Rows:
     ----------
     features : array (n_rows, n_features)
     targets : array (n_rows,) or (n_rows, n_behaviors)
-        Codes, or 0 and 1 for each behaviour; -1 where nothing is known.
+        Codes, or 0 and 1 for each behavior; -1 where nothing is known.
     counts : array (n_codes,) or (n_behaviors, 2)
-        How many frames there were of each code, or without and with each behaviour, before some were left out.
+        How many frames there were of each code, or without and with each behavior, before some were left out.
     """
 
     features: Features
@@ -91,9 +91,9 @@ class Rows:
     counts: NDArray[np.int64]
 
 
-@register_model
+@register_model("boost")
 class Boost(SignalModel):
-    """LightGBM: one set of trees where behaviours exclude each other, one for each where they overlap."""
+    """LightGBM: one set of trees where behaviors exclude each other, one for each where they overlap."""
 
     title = "boosted trees on features at several scales (LightGBM); tags and poses"
     packages = {"lightgbm": "boost"}  # noqa: RUF012
@@ -339,7 +339,7 @@ class Boost(SignalModel):
     def _load(self, folder: Path) -> None:
         import lightgbm
 
-        from ethobench.formats._text import read_json
+        from ethobench.formats.text import read_json
 
         facts = read_json(folder / FACTS)
         try:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.models._base import Model, register_model
+from ethobench.models.base import Model, register_model
 
 KINDS = ("majority", "random", "renewal")
 LEARNT = "chance.json"
@@ -25,8 +25,8 @@ class Params:
     Attributes
     ----------
     kind : {"renewal", "majority", "random"}
-        ``majority``: always the most frequent behaviour. ``random``: each frame drawn by the behaviours' shares.
-        ``renewal``: bouts drawn by the behaviours' counts, with lengths drawn from theirs.
+        ``majority``: always the most frequent behavior. ``random``: each frame drawn by the behaviors' shares.
+        ``renewal``: bouts drawn by the behaviors' counts, with lengths drawn from theirs.
     """
 
     kind: str = "renewal"
@@ -36,11 +36,11 @@ class Params:
             raise EthobenchError(f"chance plays {', '.join(KINDS)}, not {self.kind!r}")
 
 
-@register_model
+@register_model("chance")
 class Chance(Model):
     """Draws annotations that have the right shares, or the right bouts, and nothing else."""
 
-    title = "chance: the most frequent behaviour, random frames, or random bouts"
+    title = "chance: the most frequent behavior, random frames, or random bouts"
     Params = Params
     grid = {"kind": KINDS}  # noqa: RUF012
     needs_signals = False
@@ -52,7 +52,7 @@ class Chance(Model):
         for truth in truths.values():
             codes = truth.without_subjects().to_codes() if truth.without_subjects().is_exclusive else None
             if codes is None:
-                raise EthobenchError("chance learns one behaviour at a time, but here some overlap")
+                raise EthobenchError("chance learns one behavior at a time, but here some overlap")
             whole = Annotation.from_frames(codes, _with_nothing(data.ethogram), truth.rate, unobserved=-1)
             for code, start, stop in zip(whole.behavior, whole.start, whole.stop, strict=True):
                 self.seconds[code] += (stop - start) / truth.rate
@@ -90,7 +90,7 @@ class Chance(Model):
         (folder / LEARNT).write_text(json.dumps({"seconds": self.seconds.tolist(), "lengths": self.lengths}), encoding="utf-8")
 
     def _load(self, folder: Path) -> None:
-        from ethobench.formats._text import read_json
+        from ethobench.formats.text import read_json
 
         learnt = read_json(folder / LEARNT)
         try:

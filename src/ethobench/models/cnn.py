@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core.errors import EthobenchError
-from ethobench.models._base import register_model
-from ethobench.models._network import NetworkModel, NetworkParams
+from ethobench.models.base import register_model
+from ethobench.models.network import NetworkModel, NetworkParams
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +32,7 @@ class Params(NetworkParams):
             raise EthobenchError(f"the taps of a convolution are at least one frame apart, not {self.dilation}")
 
 
-@register_model
+@register_model("cnn")
 class Cnn(NetworkModel):
     """BEBE's convolutional network."""
 
@@ -42,6 +42,6 @@ class Cnn(NetworkModel):
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
         """Build the network."""
-        from ethobench.learning.layers import FrameNetwork
+        from ethobench.training.layers import FrameNetwork
 
         return FrameNetwork(n_inputs, n_outputs, convolutions=2, cell=None, dilation=self.params.dilation)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core.errors import EthobenchError
-from ethobench.models._base import register_model
-from ethobench.models._trajectory import TrajectoryModel
-from ethobench.models._trajectory_params import TrajectoryParams
+from ethobench.models.base import register_model
+from ethobench.models.trajectory import TrajectoryModel
+from ethobench.models.trajectory_params import TrajectoryParams
 
 if TYPE_CHECKING:
-    from ethobench.learning.trajectory_networks import TrajectoryNetwork
+    from ethobench.training.trajectory_networks import TrajectoryNetwork
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Params(TrajectoryParams):
             raise EthobenchError(f"a convolution takes at least one frame, not {self.kernel}")
 
 
-@register_model
+@register_model("conv1d")
 class Conv1d(TrajectoryModel):
     """CalMS21's convolutional network."""
 
@@ -44,7 +44,7 @@ class Conv1d(TrajectoryModel):
 
     def build(self, n_inputs: int, n_outputs: int, styles: int = 0) -> TrajectoryNetwork:
         """Build the network."""
-        from ethobench.learning.trajectory_networks import convolutional
+        from ethobench.training.trajectory_networks import convolutional
 
         chosen = self.params
         return convolutional(self.reach.frames, n_inputs, n_outputs, chosen.layers, chosen.kernel, chosen.dropout, styles)

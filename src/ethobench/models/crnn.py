@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core.errors import EthobenchError
-from ethobench.models._base import register_model
-from ethobench.models._network import NetworkModel, NetworkParams
+from ethobench.models.base import register_model
+from ethobench.models.network import NetworkModel, NetworkParams
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +41,7 @@ class Params(NetworkParams):
             raise EthobenchError(f"at least one frame is averaged, not {self.pool}")
 
 
-@register_model
+@register_model("crnn")
 class Crnn(NetworkModel):
     """BEBE's convolutional recurrent network."""
 
@@ -51,7 +51,7 @@ class Crnn(NetworkModel):
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
         """Build the network."""
-        from ethobench.learning.layers import FrameNetwork
+        from ethobench.training.layers import FrameNetwork
 
         return FrameNetwork(
             n_inputs, n_outputs, convolutions=2, cell=self.params.cell, dilation=self.params.dilation, pool=self.params.pool

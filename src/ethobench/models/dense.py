@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ethobench.models._base import register_model
-from ethobench.models._trajectory import TrajectoryModel
-from ethobench.models._trajectory_params import TrajectoryParams
+from ethobench.models.base import register_model
+from ethobench.models.trajectory import TrajectoryModel
+from ethobench.models.trajectory_params import TrajectoryParams
 
 if TYPE_CHECKING:
-    from ethobench.learning.trajectory_networks import TrajectoryNetwork
+    from ethobench.training.trajectory_networks import TrajectoryNetwork
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Params(TrajectoryParams):
     learning_rate: float = 3e-4
 
 
-@register_model
+@register_model("dense")
 class Dense(TrajectoryModel):
     """CalMS21's fully connected network."""
 
@@ -34,6 +34,6 @@ class Dense(TrajectoryModel):
 
     def build(self, n_inputs: int, n_outputs: int, styles: int = 0) -> TrajectoryNetwork:
         """Build the network."""
-        from ethobench.learning.trajectory_networks import fully_connected
+        from ethobench.training.trajectory_networks import fully_connected
 
         return fully_connected(self.reach.frames, n_inputs, n_outputs, self.params.layers, self.params.dropout, styles)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethobench.models._base import register_model
-from ethobench.models._nathan import GRID, NathanModel
+from ethobench.models.base import register_model
+from ethobench.models.nathan import GRID, NathanModel
 
 
-@register_model
+@register_model("dt")
 class NathanTree(NathanModel):
     """One tree with balanced classes."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.learning.hmm import log_densities
-from ethobench.models._base import register_model
-from ethobench.models._clusters import Array, Arrays, ClusterModel
+from ethobench.models.base import register_model
+from ethobench.models.clusters import Array, Arrays, ClusterModel
+from ethobench.models.hidden_markov import log_densities
 
 CHUNK = 100_000
 
 
-@register_model
+@register_model("gmm")
 class Mixture(ClusterModel):
     """Groups with a shape of their own."""
 

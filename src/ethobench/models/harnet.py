@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError
 from ethobench.features.channels import axis_triples
-from ethobench.learning.clips import Clips
-from ethobench.learning.encoder_files import FRAMES, HOME, read_encoder
-from ethobench.learning.streams import Stream, unit_factors
-from ethobench.models._base import register_model
-from ethobench.models._network import NetworkModel, NetworkParams
+from ethobench.models.base import register_model
+from ethobench.models.network import NetworkModel, NetworkParams
+from ethobench.training.clips import Clips
+from ethobench.training.encoder_files import FRAMES, HOME, read_encoder
+from ethobench.training.streams import Stream, unit_factors
 
 if TYPE_CHECKING:
     import torch
@@ -54,7 +54,7 @@ class Params(NetworkParams):
             raise EthobenchError("harnet with mode 'random' takes no weights; mode 'unfrozen' learns on from them")
 
 
-@register_model
+@register_model("harnet")
 class Harnet(NetworkModel):
     """BEBE's harnet, done right: where the encoder is not frozen, it does learn (in BEBE's own code it never did)."""
 
@@ -64,13 +64,13 @@ class Harnet(NetworkModel):
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
         """Build the network; the encoder reads every three axes that belong together."""
-        from ethobench.learning.encoders import EncodedNetwork
+        from ethobench.training.encoders import EncodedNetwork
 
         triples = list(axis_triples(self.inputs).values()) if len(self.inputs) == n_inputs else []
         return EncodedNetwork(self.params.config, triples, n_inputs, n_outputs, frozen=self.params.mode == "frozen")
 
     def _initialize(self, module: torch.nn.Module, clips: Clips) -> None:
-        from ethobench.learning.encoders import EncodedNetwork
+        from ethobench.training.encoders import EncodedNetwork
 
         if self.params.mode == "random" or not isinstance(module, EncodedNetwork):
             return

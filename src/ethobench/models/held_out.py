@@ -21,7 +21,7 @@ from ethobench.core.explanations import explain_exception
 from ethobench.models.provenance import INDIVIDUAL, SAME_NAME, UNKNOWN, TrainingMatch
 
 if TYPE_CHECKING:
-    from ethobench.models._base import Model
+    from ethobench.models.base import Model
 
 OUT_OF_FOLD = "out_of_fold"
 PREDICTIONS, PROBABILITIES = "predictions.parquet", "probabilities.parquet"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.learning.hmm import learn_hmm, log_densities, most_likely_states
-from ethobench.models._base import register_model
-from ethobench.models._clusters import Array, Arrays, ClusterModel, ClusterParams
+from ethobench.models.base import register_model
+from ethobench.models.clusters import Array, Arrays, ClusterModel, ClusterParams
+from ethobench.models.hidden_markov import learn_hmm, log_densities, most_likely_states
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Params(ClusterParams):
     full: bool = True
 
 
-@register_model
+@register_model("hmm")
 class HiddenMarkov(ClusterModel):
     """Gaussian states with transitions between them."""
 

@@ -1,17 +1,17 @@
-"""K-means on single frames, whitened: BEBE's simplest way to find behaviour without labels."""
+"""K-means on single frames, whitened: BEBE's simplest way to find behavior without labels."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.models._base import register_model
-from ethobench.models._clusters import Array, Arrays, ClusterModel
+from ethobench.models.base import register_model
+from ethobench.models.clusters import Array, Arrays, ClusterModel
 
 CHUNK = 100_000
 
 
-@register_model
+@register_model("kmeans")
 class KMeans(ClusterModel):
     """Groups around means."""
 

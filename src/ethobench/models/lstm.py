@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core.errors import EthobenchError
-from ethobench.models._base import register_model
-from ethobench.models._trajectory import TrajectoryModel
-from ethobench.models._trajectory_params import TrajectoryParams
+from ethobench.models.base import register_model
+from ethobench.models.trajectory import TrajectoryModel
+from ethobench.models.trajectory_params import TrajectoryParams
 
 if TYPE_CHECKING:
-    from ethobench.learning.trajectory_networks import TrajectoryNetwork
+    from ethobench.training.trajectory_networks import TrajectoryNetwork
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Params(TrajectoryParams):
             raise EthobenchError(f"a recurrent layer has at least one unit, not {self.hidden}")
 
 
-@register_model
+@register_model("lstm")
 class Lstm(TrajectoryModel):
     """CalMS21's recurrent network."""
 
@@ -48,6 +48,6 @@ class Lstm(TrajectoryModel):
 
     def build(self, n_inputs: int, n_outputs: int, styles: int = 0) -> TrajectoryNetwork:
         """Build the network."""
-        from ethobench.learning.trajectory_networks import recurrent
+        from ethobench.training.trajectory_networks import recurrent
 
         return recurrent(n_inputs, n_outputs, self.params.hidden, self.params.layers, self.params.dropout, styles)

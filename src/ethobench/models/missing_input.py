@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ethobench.core import Poses
 from ethobench.core import intervals as iv
 from ethobench.core.recording import Data
-from ethobench.features._gaps import MIN_CONFIDENCE, gap_frames, zeros_are_missing
+from ethobench.features.gaps import MIN_CONFIDENCE, gap_frames, zeros_are_missing
 
 Mask = NDArray[np.bool_]
 MAX_GAP_SECONDS = 0.5

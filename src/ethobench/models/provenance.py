@@ -302,7 +302,7 @@ class TrainingData:
         FormatError
             For a file of a later version of Ethobench, or a damaged one.
         """
-        from ethobench.formats._text import read_json
+        from ethobench.formats.text import read_json
 
         path = Path(folder) / TRAINING
         if not path.is_file():

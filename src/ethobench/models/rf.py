@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ethobench.models._base import register_model
-from ethobench.models._forest import Forest, ForestParams
-from ethobench.models._nathan import GRID, NathanModel, NathanParams
+from ethobench.models.base import register_model
+from ethobench.models.forest import Forest, ForestParams
+from ethobench.models.nathan import GRID, NathanModel, NathanParams
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Params(ForestParams, NathanParams):
     """Hyper-parameters of the forest and of the features."""
 
 
-@register_model
+@register_model("rf")
 class NathanForest(Forest, NathanModel):
     """Trees with balanced classes."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ethobench.models._base import register_model
-from ethobench.models._network import NetworkModel, NetworkParams
+from ethobench.models.base import register_model
+from ethobench.models.network import NetworkModel, NetworkParams
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +19,7 @@ class Params(NetworkParams):
     learning_rate: float = 0.01
 
 
-@register_model
+@register_model("rnn")
 class Rnn(NetworkModel):
     """BEBE's recurrent network: its convolutional recurrent one without the convolutions."""
 
@@ -29,6 +29,6 @@ class Rnn(NetworkModel):
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
         """Build the network."""
-        from ethobench.learning.layers import FrameNetwork
+        from ethobench.training.layers import FrameNetwork
 
         return FrameNetwork(n_inputs, n_outputs, convolutions=0, cell="gru")

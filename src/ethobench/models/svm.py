@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ethobench.models._base import register_model
-from ethobench.models._linear import LinearMachine, LinearParams
-from ethobench.models._nathan import GRID, NathanModel, NathanParams
+from ethobench.models.base import register_model
+from ethobench.models.linear import LinearMachine, LinearParams
+from ethobench.models.nathan import GRID, NathanModel, NathanParams
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,9 @@ class Params(LinearParams, NathanParams):
     """Hyper-parameters of the machine and of the features."""
 
 
-@register_model
+@register_model("svm")
 class NathanLinearMachine(LinearMachine, NathanModel):
-    """A plane for each behaviour; its probabilities are not calibrated."""
+    """A plane for each behavior; its probabilities are not calibrated."""
 
     title = "linear support vector machine on window statistics (BEBE)"
     Params = Params

@@ -17,19 +17,19 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.features.cache import cached
 from ethobench.features.multiscale import Baseline, signal_context
-from ethobench.learning.augmentation import Layout
-from ethobench.learning.clips import exclusive_targets, make_clips, overlapping_targets
-from ethobench.learning.device import PACKAGES, choose_device, own_random_state
-from ethobench.learning.loop import History, Progress, Training, train
-from ethobench.learning.steps import UPDATES, Steps, predict_steps, smooth_exclusive_loss, smooth_overlapping_loss, tempered_weights
-from ethobench.learning.streams import Stream
-from ethobench.learning.tensors import load_weights, read_tensors, write_tensors
-from ethobench.learning.trajectory_inputs import Preparation, learn_preparation
-from ethobench.models._base import register_model
-from ethobench.models._familiar import Familiar
-from ethobench.models._inputs import SignalModel, between, held, plain_keypoints, stated_keypoints
-from ethobench.models._live import Live, LiveFrames, LiveNetwork, corners_of
-from ethobench.models._scaled import Inputs, Scaling, read_inputs
+from ethobench.models.base import register_model
+from ethobench.models.familiar import Familiar
+from ethobench.models.inputs import SignalModel, between, held, plain_keypoints, stated_keypoints
+from ethobench.models.live import Live, LiveFrames, LiveNetwork, corners_of
+from ethobench.models.scaled import Inputs, Scaling, read_inputs
+from ethobench.training.augmentation import Layout
+from ethobench.training.clips import exclusive_targets, make_clips, overlapping_targets
+from ethobench.training.device import PACKAGES, choose_device, own_random_state
+from ethobench.training.loop import History, Progress, Training, train
+from ethobench.training.steps import UPDATES, Steps, predict_steps, smooth_exclusive_loss, smooth_overlapping_loss, tempered_weights
+from ethobench.training.streams import Stream
+from ethobench.training.tensors import load_weights, read_tensors, write_tensors
+from ethobench.training.trajectory_inputs import Preparation, learn_preparation
 
 if TYPE_CHECKING:
     import torch
@@ -62,7 +62,7 @@ class Params:
     learning_rate : float
         At the beginning; it falls along a cosine.
     temper : float
-        How far behaviours are balanced: 0 as frequent as they are, 1 all the same.
+        How far behaviors are balanced: 0 as frequent as they are, 1 all the same.
     smoothing, steadiness : float
         Of the labels; of the probabilities in time.
     causal : bool
@@ -90,7 +90,7 @@ class Params:
             raise EthobenchError("temper and smoothing lie between 0 and 1, steadiness is 0 or more")
 
 
-@register_model
+@register_model("tcn")
 class Tcn(SignalModel):
     """Reads a tag's or poses' signals, relative to training and to the recording itself."""
 
@@ -107,7 +107,7 @@ class Tcn(SignalModel):
 
     def build(self, n_inputs: int) -> torch.nn.Module:
         """Build the network."""
-        from ethobench.learning.temporal import TemporalNetwork
+        from ethobench.training.temporal import TemporalNetwork
 
         chosen = self.params
         return TemporalNetwork(n_inputs, self._size, stride=self._step(), levels=chosen.levels, width=chosen.width, causal=chosen.causal)
@@ -214,8 +214,8 @@ class Tcn(SignalModel):
         arena : (width, height), optional
             In the tracker's units; that of the training unless given.
         """
-        from ethobench.learning.temporal import TemporalNetwork
-        from ethobench.learning.temporal_live import LiveSteps
+        from ethobench.training.temporal import TemporalNetwork
+        from ethobench.training.temporal_live import LiveSteps
 
         if self.ethogram is None:
             raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
@@ -226,7 +226,7 @@ class Tcn(SignalModel):
 
     @property
     def _reach(self) -> int:
-        from ethobench.learning.temporal import TemporalNetwork
+        from ethobench.training.temporal import TemporalNetwork
 
         return self.module.reach if isinstance(self.module, TemporalNetwork) else 0
 

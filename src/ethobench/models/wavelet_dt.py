@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethobench.models._base import register_model
-from ethobench.models._wavelets import GRID, WaveletModel
+from ethobench.models.base import register_model
+from ethobench.models.wavelets import GRID, WaveletModel
 
 
-@register_model
+@register_model("wavelet_dt")
 class WaveletTree(WaveletModel):
     """One tree with balanced classes."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ethobench.models._base import register_model
-from ethobench.models._forest import Forest, ForestParams
-from ethobench.models._wavelets import GRID, WaveletModel, WaveletParams
+from ethobench.models.base import register_model
+from ethobench.models.forest import Forest, ForestParams
+from ethobench.models.wavelets import GRID, WaveletModel, WaveletParams
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Params(ForestParams, WaveletParams):
     """Hyper-parameters of the forest and of the features."""
 
 
-@register_model
+@register_model("wavelet_rf")
 class WaveletForest(Forest, WaveletModel):
     """Trees with balanced classes."""
 

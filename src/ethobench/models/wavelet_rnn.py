@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core import Poses, Recording, Signals
-from ethobench.learning.streams import Stream, open_stream
-from ethobench.models._base import register_model
-from ethobench.models._inputs import known_signals
-from ethobench.models._network import NetworkModel, NetworkParams
-from ethobench.models._wavelets import GRID
+from ethobench.models.base import register_model
+from ethobench.models.inputs import known_signals
+from ethobench.models.network import NetworkModel, NetworkParams
+from ethobench.models.wavelets import GRID
+from ethobench.training.streams import Stream, open_stream
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +33,7 @@ class Params(NetworkParams):
     longest: float = 10.0
 
 
-@register_model
+@register_model("wavelet_rnn")
 class WaveletRnn(NetworkModel):
     """BEBE's recurrent network on wavelets."""
 
@@ -43,7 +43,7 @@ class WaveletRnn(NetworkModel):
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
         """Build the network."""
-        from ethobench.learning.layers import FrameNetwork
+        from ethobench.training.layers import FrameNetwork
 
         return FrameNetwork(n_inputs, n_outputs, convolutions=0, cell="gru")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ethobench.models._base import register_model
-from ethobench.models._linear import LinearMachine, LinearParams
-from ethobench.models._wavelets import GRID, WaveletModel, WaveletParams
+from ethobench.models.base import register_model
+from ethobench.models.linear import LinearMachine, LinearParams
+from ethobench.models.wavelets import GRID, WaveletModel, WaveletParams
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,9 @@ class Params(LinearParams, WaveletParams):
     """Hyper-parameters of the machine and of the features."""
 
 
-@register_model
+@register_model("wavelet_svm")
 class WaveletLinearMachine(LinearMachine, WaveletModel):
-    """A plane for each behaviour; its probabilities are not calibrated."""
+    """A plane for each behavior; its probabilities are not calibrated."""
 
     title = "linear support vector machine on wavelets (BEBE)"
     Params = Params

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ethobench.metrics.suites import suites
-from ethobench.reports._shape import Figure, make_figure
 from ethobench.reports.measures import describe
+from ethobench.reports.shape import Figure, make_figure
 from ethobench.runs import Job
 
 STEPS = ("load", "fit", "predict", "score")
@@ -115,7 +115,7 @@ def learning_curves(rows: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> F
 
 
 def more_labels(rows: Sequence[Mapping[str, Any]]) -> Figure | None:
-    """Tell behaviour by behaviour whether more labels would help; `rows` are those of `curve_table`, None where it has no curve."""
+    """Tell behavior by behavior whether more labels would help; `rows` are those of `curve_table`, None where it has no curve."""
     curved = [row for row in rows if row["more_labels"]]
     if not curved:
         return None
@@ -133,7 +133,7 @@ def more_labels(rows: Sequence[Mapping[str, Any]]) -> Figure | None:
         "more-labels",
         "table",
         "Would more labels help?",
-        "F1 of each behaviour after learning from a share of the training individuals, what twice as many brought of late, and whether "
+        "F1 of each behavior after learning from a share of the training individuals, what twice as many brought of late, and whether "
         "that is worth the work.",
         ["dataset", "model", "behavior", *(f"F1 at {name[3:]}" for name in shares), "gained by twice as many", "more labels"],
         cells,

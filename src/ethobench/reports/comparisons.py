@@ -8,11 +8,11 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.metrics import Ceiling, Scores
-from ethobench.metrics._cases import Case
-from ethobench.reports._shape import Figure, crowded, make_figure, per_model
-from ethobench.reports._statistics import pooled
+from ethobench.metrics.cases import Case
 from ethobench.reports.errors import KINDS, subject_errors, track_errors
 from ethobench.reports.measures import ALL, label
+from ethobench.reports.shape import Figure, crowded, make_figure, per_model
+from ethobench.reports.statistics import pooled
 
 NOTHING = "(none)"
 
@@ -45,7 +45,7 @@ def ceiling_figure(ceilings: Mapping[str, Ceiling]) -> Figure | None:
 
 
 def budgets(scores: Mapping[str, Scores], truth: str) -> Figure | None:
-    """Compare the share of time and number of bouts of each behaviour."""
+    """Compare the share of time and number of bouts of each behavior."""
     rows = []
 
     def chosen(name: str) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def budgets(scores: Mapping[str, Scores], truth: str) -> Figure | None:
         "budgets",
         "dots",
         "Time budgets",
-        "Share of the time looked at that each behaviour takes, all recordings together.",
+        "Share of the time looked at that each behavior takes, all recordings together.",
         [*chosen("model"), "source", "behavior", "share", "seconds", "bouts"],
         rows,
         {"choose": list(chosen("model")), "y": "behavior", "x": "share", "series": "source"},
@@ -76,7 +76,7 @@ def budgets(scores: Mapping[str, Scores], truth: str) -> Figure | None:
 
 
 def error_kinds(cases: Mapping[str, Sequence[Case]]) -> Figure:
-    """Divide the wrong time of each behaviour, and of all together, by kind."""
+    """Divide the wrong time of each behavior, and of all together, by kind."""
     rows = []
     for name, several in cases.items():
         seconds: dict[str, dict[str, float]] = {ALL: dict.fromkeys(KINDS, 0.0)}
@@ -97,7 +97,7 @@ def error_kinds(cases: Mapping[str, Sequence[Case]]) -> Figure:
         "bars",
         "Where the errors are",
         "Every wrong frame has one kind: at an end of a bout and no longer than its right part (boundary), between right parts "
-        "(fragmentation: broken up or run together), else another behaviour in its place (confusion), or none where there is one "
+        "(fragmentation: broken up or run together), else another behavior in its place (confusion), or none where there is one "
         "(missed), or one where there is none (invented).",
         ["model", "behavior", "kind", "seconds", "share"],
         rows,
@@ -109,7 +109,7 @@ def error_kinds(cases: Mapping[str, Sequence[Case]]) -> Figure:
 
 
 def confusion(scores: Mapping[str, Scores]) -> Figure | None:
-    """Count frames by true and predicted behaviour; None where behaviours overlap."""
+    """Count frames by true and predicted behavior; None where behaviors overlap."""
     rows = []
     for name, scored in scores.items():
         matrix = pooled(scored, "frames.accuracy")
@@ -123,7 +123,7 @@ def confusion(scores: Mapping[str, Scores]) -> Figure | None:
         "confusion",
         "matrix",
         "Confusion",
-        "Of the frames in which a behaviour truly goes on (row), the share predicted as each behaviour (column).",
+        "Of the frames in which a behavior truly goes on (row), the share predicted as each behavior (column).",
         ["model", "truth", "prediction", "frames", "share"],
         rows,
         {**per_model(scores), "y": "truth", "x": "prediction", "value": "share", "total": "frames"},

@@ -8,10 +8,10 @@ from typing import TypeAlias
 import numpy as np
 
 from ethobench.metrics import Scores, bouts, probabilities
-from ethobench.metrics._base import Array, ratio
+from ethobench.metrics.base import Array, ratio
 from ethobench.metrics.budgets import DURATION_BINS, LONGEST, SHORTEST
-from ethobench.reports._shape import Figure, crowded, make_figure, per_model
-from ethobench.reports._statistics import pooled
+from ethobench.reports.shape import Figure, crowded, make_figure, per_model
+from ethobench.reports.statistics import pooled
 
 DURATION_STEPS = 8
 BORDER_REACHES = (0.5, 1.0, 2.0, 5.0)
@@ -41,7 +41,7 @@ def durations(scores: Mapping[str, Scores], truth: str) -> Figure | None:
         "durations",
         "histograms",
         "Bout durations",
-        "How many bouts last how long, by behaviour; the axis is logarithmic.",
+        "How many bouts last how long, by behavior; the axis is logarithmic.",
         [*(["model"] if many else []), "behavior", "source", "low_s", "high_s", "bouts"],
         [row if many else row[1:] for row in _without_empty_ends(rows)],
         {"choose": ["model"] if many else [], "facet": "behavior", "series": "source", "low": "low_s", "high": "high_s", "count": "bouts"},
@@ -123,7 +123,7 @@ def precision_recall(scores: Mapping[str, Scores]) -> Figure | None:
 
 
 def reliabilities(scores: Mapping[str, Scores]) -> Figure | None:
-    """Draw how often a behaviour goes on where it was predicted with a certain probability; None without probabilities."""
+    """Draw how often a behavior goes on where it was predicted with a certain probability; None without probabilities."""
     rows = []
     for name, scored, table in _probabilistic(scores):
         true, frames, total = probabilities.reliability(table)
@@ -138,7 +138,7 @@ def reliabilities(scores: Mapping[str, Scores]) -> Figure | None:
         "reliability",
         "curves",
         "Reliability",
-        "Share of frames in which the behaviour goes on, against its mean predicted probability, in ten equal bins; "
+        "Share of frames in which the behavior goes on, against its mean predicted probability, in ten equal bins; "
         "a calibrated model follows the diagonal.",
         ["model", "behavior", "probability", "share", "frames"],
         rows,

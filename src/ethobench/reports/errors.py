@@ -2,9 +2,9 @@
 
 Conventions
 -----------
-A frame of a track (a behaviour of a subject towards a target) is wrong where exactly one side shows the behaviour. The
-background has no track of its own: a frame that should be background is an error of the behaviour shown there. Every wrong
-frame of a track belongs to a run of wrong frames of one bout, on the side that shows the behaviour. Its kind is
+A frame of a track (a behavior of a subject towards a target) is wrong where exactly one side shows the behavior. The
+background has no track of its own: a frame that should be background is an error of the behavior shown there. Every wrong
+frame of a track belongs to a run of wrong frames of one bout, on the side that shows the behavior. Its kind is
 
 - ``boundary`` where the run reaches the bout's start or stop and is no longer than the part of the bout that is right;
 - ``fragmentation`` where the run lies between right parts of the bout, which is broken up or runs two bouts together;
@@ -24,7 +24,7 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import Intervals
-from ethobench.metrics._cases import Case, Track
+from ethobench.metrics.cases import Case, Track
 
 BOUNDARY, FRAGMENTATION, CONFUSION, MISSED, INVENTED = KINDS = ("boundary", "fragmentation", "confusion", "missed", "invented")
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ethobench.metrics import Ceiling, Scores
-from ethobench.metrics._measures import Measure
+from ethobench.metrics.measures import Measure
 from ethobench.metrics.suites import Suite
-from ethobench.reports._shape import Figure, crowded, make_figure, per_model
+from ethobench.reports.shape import Figure, crowded, make_figure, per_model
 
 ALL = ""
 LABELS = {
@@ -45,7 +45,7 @@ def describe(suite: Suite, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def headline(scores: Mapping[str, Scores], ceilings: Mapping[str, Ceiling]) -> Figure:
-    """Make the first table: the suite's headline measures, overall and by behaviour, with intervals and the human ceiling."""
+    """Make the first table: the suite's headline measures, overall and by behavior, with intervals and the human ceiling."""
     first = next(iter(scores.values()))
     shown = tuple(first.suite.headline)
     rows = []
@@ -73,7 +73,7 @@ def headline(scores: Mapping[str, Scores], ceilings: Mapping[str, Ceiling]) -> F
 
 
 def every_measure(scores: Mapping[str, Scores]) -> Figure:
-    """Make the table of all measures of the suite, overall and by behaviour."""
+    """Make the table of all measures of the suite, overall and by behavior."""
     first = next(iter(scores.values()))
     shown = tuple(m.name for m in first.suite.measures)
     rows = []
@@ -85,7 +85,7 @@ def every_measure(scores: Mapping[str, Scores]) -> Figure:
         "measures",
         "pivot",
         "All measures",
-        f"Every measure of the suite {first.suite.name}, overall and by behaviour; a dash is undefined.",
+        f"Every measure of the suite {first.suite.name}, overall and by behavior; a dash is undefined.",
         ["model", "behavior", "measure", "value", "low", "high"],
         rows,
         {"group": "model", "row": "measure", "column": "behavior", "value": "value", "low": "low", "high": "high"},
@@ -133,7 +133,7 @@ def _humans(ceiling: Ceiling | None) -> list[dict[str, Any]]:
 
 
 def _by_behavior(scores: Scores) -> list[tuple[str, Mapping[str, float], Mapping[str, tuple[float, float] | None]]]:
-    """List the figures and intervals of all behaviours together, then of each."""
+    """List the figures and intervals of all behaviors together, then of each."""
     between = scores.intervals
     return [
         (ALL, scores.overall, between["overall"]),
@@ -147,7 +147,7 @@ def _definition(measure: Measure) -> str:
         "pooled": "",
         "individuals": " Mean over individuals.",
         "recordings": " Mean over recordings.",
-        "cells": " Mean over recordings and behaviours.",
+        "cells": " Mean over recordings and behaviors.",
     }
     return metric.definition + (" Standard deviation over individuals." if measure.spread else means[measure.over])
 

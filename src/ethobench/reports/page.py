@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.core.errors import EthobenchError
-from ethobench.formats._verbs import appearing
-from ethobench.reports._shape import Figure, Report
+from ethobench.formats.io import appearing
 from ethobench.reports.scripts import join_modules
+from ethobench.reports.shape import Figure, Report
 from ethobench.reports.tables import pivot
 
 HERE = files("ethobench.reports")

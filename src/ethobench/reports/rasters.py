@@ -10,9 +10,9 @@ import numpy as np
 from ethobench.core import Annotation, Ethogram
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import IntArray, Intervals
-from ethobench.metrics._cases import Case
-from ethobench.reports._shape import Figure, make_figure
+from ethobench.metrics.cases import Case
 from ethobench.reports.errors import KINDS, subject_errors, track_errors
+from ethobench.reports.shape import Figure, make_figure
 
 DEFINITION = (
     "What each annotator or model says happened, on one time axis for all recordings; grey is background, hatching was not "
@@ -105,5 +105,5 @@ def _tracks(annotation: Annotation) -> list[dict[str, Any]]:
 
 
 def in_ethogram(annotation: Annotation, ethogram: Ethogram) -> Annotation:
-    """Keep only the behaviours of an ethogram, in its order."""
+    """Keep only the behaviors of an ethogram, in its order."""
     return annotation.restrict([b for b in annotation.ethogram.names if b in ethogram]).with_ethogram(ethogram)

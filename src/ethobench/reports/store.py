@@ -16,9 +16,9 @@ from ethobench.core.errors import EthobenchError
 from ethobench.datasets import load_dataset, split_name
 from ethobench.formats import read_quietly
 from ethobench.metrics import Scores, score
-from ethobench.metrics._cases import Case
-from ethobench.reports._shape import Fact, Figure, Report
+from ethobench.metrics.cases import Case
 from ethobench.reports.benchmarks import STEPS, coverage, failures, learning_curves, more_labels, results, settings, timings
+from ethobench.reports.shape import Fact, Figure, Report
 from ethobench.reports.summarize import in_words, score_group
 from ethobench.runs import Job, Store
 

@@ -13,13 +13,13 @@ from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.occurrence import Occurrence
 from ethobench.metrics import Ceiling, Scores, ceiling
-from ethobench.metrics._cases import Case
 from ethobench.metrics.agreement import Recordings, as_recordings
-from ethobench.reports._shape import Fact, Figure, Group, Report, describe_behaviors, without_behaviors
+from ethobench.metrics.cases import Case
 from ethobench.reports.comparisons import budgets, ceiling_figure, confusion, error_kinds
 from ethobench.reports.distributions import borders, durations, precision_recall, reliabilities
 from ethobench.reports.measures import every_measure, headline, label, spread
 from ethobench.reports.rasters import in_ethogram, raster
+from ethobench.reports.shape import Fact, Figure, Group, Report, describe_behaviors, without_behaviors
 from ethobench.reports.tables import DASH, number
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_RECORDINGS = 20
 MOST_FACTS = 4
-SCORE_FIGURES = ("scores", "individuals", "measures")  # some suites define scores of behaviours that never occur
+SCORE_FIGURES = ("scores", "individuals", "measures")  # some suites define scores of behaviors that never occur
 
 
 def summarize_scores(
@@ -44,7 +44,7 @@ def summarize_scores(
     Parameters
     ----------
     scores : mapping
-        Names of models or annotators to their scores, as `score` gives them, of the same recordings and behaviours.
+        Names of models or annotators to their scores, as `score` gives them, of the same recordings and behaviors.
     truth : str
         What to call the truth: the annotator's name, where there is one.
     annotations : mapping or Dataset, optional
@@ -150,7 +150,7 @@ def score_group(
 def _occurrence(
     scores: Mapping[str, Scores], cases: Mapping[str, Sequence[Case]], others: Mapping[str, Mapping[str, Annotation]]
 ) -> Occurrence | None:
-    """Count the behaviours in all that is shown: the truth once, the other annotators, every prediction; None where nothing tells."""
+    """Count the behaviors in all that is shown: the truth once, the other annotators, every prediction; None where nothing tells."""
     first = next(iter(scores.values()))
     if cases:
         by_id = {case.id: case for several in cases.values() for case in several}
@@ -163,7 +163,7 @@ def _occurrence(
 
 
 def _checked(scores: Mapping[str, Scores]) -> Scores:
-    """Return the first scores; the others must be of the same recordings and behaviours."""
+    """Return the first scores; the others must be of the same recordings and behaviors."""
     if not scores:
         raise EthobenchError("a report needs the scores of at least one prediction")
     (first_name, first), *rest = scores.items()
@@ -175,7 +175,7 @@ def _checked(scores: Mapping[str, Scores]) -> Scores:
 
 
 def _annotators(scores: Scores, people: Mapping[str, Mapping[str, Annotation]]) -> tuple[dict[str, str], dict[str, dict[str, Annotation]]]:
-    """Return the recording of each case, and what the annotators of each recording say of the behaviours that are scored.
+    """Return the recording of each case, and what the annotators of each recording say of the behaviors that are scored.
 
     A recording that is scored against all its annotators makes several cases, called ``recording@annotator``.
     """

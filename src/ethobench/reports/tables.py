@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ethobench.reports._shape import Cell, Figure, Group
 from ethobench.reports.measures import ALL
+from ethobench.reports.shape import Cell, Figure, Group
 
 MINUS = "\u2212"
 DASH = "–"

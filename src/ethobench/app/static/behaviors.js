@@ -1,4 +1,4 @@
-// The behaviours: colours, keys, definitions; who does it, where animals are named; and how much counts as observed.
+// The behaviors: colours, keys, definitions; who does it, where animals are named; and how much counts as observed.
 
 import { markWatched, press } from "./corrections.js";
 import { clockTime, duration, make, percent } from "./dom.js";
@@ -40,7 +40,7 @@ class Behaviors extends HTMLElement {
     }
     const box = make("input", { type: "checkbox", checked: state.exclusive });
     box.addEventListener("change", () => state.set({ exclusive: box.checked }));
-    found.push(make("label", { title: "Marking a behaviour ends what else the animal does in these frames" }, box, " one at a time"));
+    found.push(make("label", { title: "Marking a behavior ends what else the animal does in these frames" }, box, " one at a time"));
     return found;
   }
 
@@ -93,7 +93,7 @@ function chipOf(behavior) {
   return chip;
 }
 
-/** The behaviours that no track has: one line of names, or chips to label with while a correction is open. */
+/** The behaviors that no track has: one line of names, or chips to label with while a correction is open. */
 function neverAnnotated(behaviors) {
   const names = behaviors.map(({ name }) => name).join(", ");
   const rest = state.activeTrack ? behaviors.map(chipOf) : [names];

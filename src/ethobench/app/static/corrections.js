@@ -17,7 +17,7 @@ export async function start(name, copy) {
   tellSaved();
 }
 
-/** Mark the selected frames with a behaviour; without a selection, begin or end it at the playhead. */
+/** Mark the selected frames with a behavior; without a selection, begin or end it at the playhead. */
 export function press(code) {
   if (!ready()) return;
   const behavior = state.behaviors[code];
@@ -128,7 +128,7 @@ function marking(start, stop, code) {
   return { kind: "mark", start, stop, behavior: state.behaviors[code].name, subject, target, exclusive };
 }
 
-/** When a picked bout gets another behaviour, and behaviours may overlap, its old one goes. */
+/** When a picked bout gets another behavior, and behaviors may overlap, its old one goes. */
 function unmarking() {
   const { bout } = state;
   if (!bout || bout.track !== state.active || state.exclusive) return [];

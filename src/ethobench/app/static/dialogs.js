@@ -82,7 +82,7 @@ export function showKeys() {
       make("dl", {}, ...rows.flatMap(([keys, text]) => [make("dt", {}, ...keys.map((k) => make("kbd", {}, k))), make("dd", {}, text)])),
     ),
   );
-  const hint = make("p", {}, "While you correct, keys of behaviours come first; commands on letters then also work with Alt.");
+  const hint = make("p", {}, "While you correct, keys of behaviors come first; commands on letters then also work with Alt.");
   show("Keys", make("div", { className: "keys" }, ...tables), hint, buttons(null));
 }
 

@@ -1,4 +1,4 @@
-// Keys. While a correction is open the behaviours' keys come first; commands on letters then work with Alt.
+// Keys. While a correction is open the behaviors' keys come first; commands on letters then work with Alt.
 
 import { erase, hide, markWatched, press, undo } from "./corrections.js";
 import { say } from "./dom.js";
@@ -117,7 +117,7 @@ function inTurn(act) {
   turn = mine;
 }
 
-/** The behaviour with this key; capitals are keys of their own, unless Caps Lock makes them. */
+/** The behavior with this key; capitals are keys of their own, unless Caps Lock makes them. */
 function behaviorOf({ key, shiftKey }) {
   const exact = state.behaviors.find((behavior) => behavior.key === key);
   return exact ?? (shiftKey ? undefined : state.behaviors.find((behavior) => behavior.key && behavior.key === key.toLowerCase()));

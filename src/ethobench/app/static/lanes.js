@@ -45,7 +45,7 @@ function gatherLanes() {
     lanes.push({ id: "disagreement", kind: "disagreement", query, version, label: "disagreement", height: 12 });
   }
   const shown = state.tracks.filter((track) => !state.hidden.has(track.name));
-  const overlapping = shown.some((track) => !track.exclusive); // then all get a row for each behaviour, so that they compare
+  const overlapping = shown.some((track) => !track.exclusive); // then all get a row for each behavior, so that they compare
   const used = new Set(shown.flatMap((track) => track.used));
   const rows = overlapping ? state.behaviors.filter((b) => used.has(b.code) && !b.background).map((b) => b.code) : null;
   state.tracks.forEach((track, place) => {

@@ -62,7 +62,7 @@ function paintBouts(context, lane, data, left, right, scale, ink) {
   context.restore();
 }
 
-/** The top and height of a behaviour within a lane. */
+/** The top and height of a behavior within a lane. */
 export function band(lane, code) {
   if (!lane.rows?.includes(code)) return [lane.top, lane.height];
   const height = (lane.height - 2) / Math.max(lane.rows.length, 1);
@@ -163,7 +163,7 @@ function picture(lane, data, height, ink) {
   return canvas;
 }
 
-/** Each stretch as a column, filled from below by the shares of its behaviours. */
+/** Each stretch as a column, filled from below by the shares of its behaviors. */
 function stacks(context, shares, withHidden, height, ink) {
   const count = state.behaviors.length;
   const width = withHidden ? count + 1 : count;
@@ -187,7 +187,7 @@ function stacks(context, shares, withHidden, height, ink) {
   context.putImageData(image, 0, 0);
 }
 
-/** A row for each behaviour, the fainter the smaller its share. */
+/** A row for each behavior, the fainter the smaller its share. */
 function rows(context, shares, lane, height) {
   const width = state.behaviors.length + 1;
   const zoom = height / lane.height;

@@ -1,4 +1,4 @@
-// The colours of behaviours, for light and dark pages; the report uses the same ones. Each keeps a contrast of 3:1 to the page,
+// The colours of behaviors, for light and dark pages; the report uses the same ones. Each keeps a contrast of 3:1 to the page,
 // and they stay apart for all common kinds of colour blindness.
 
 const COLORS = {
@@ -9,7 +9,7 @@ const BACKGROUND = { light: "#aab2ba", dark: "#69727c" };
 const LANE = { light: "#eaecee", dark: "#2a2f36" };
 
 /**
- * Give each behaviour of an ethogram the colour that the server chose (Occurrence.color_indices, as for the report): the most frequent
+ * Give each behavior of an ethogram the colour that the server chose (Occurrence.color_indices, as for the report): the most frequent
  * ones get the first colours, from the ninth on they are paler. The background is grey.
  */
 export function colorsOf(behaviors, theme) {

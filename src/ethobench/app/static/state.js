@@ -14,7 +14,7 @@ class State extends EventTarget {
   to = 1;
   mark = { in: null, out: null }; // the selected frames
   bout = null; // the bout that was clicked: {track, start, stop, behavior, subject}
-  running = null; // a behaviour that was begun and not ended yet: {behavior, start}
+  running = null; // a behavior that was begun and not ended yet: {behavior, start}
   active = null; // the name of the correction that keys change
   subject = null;
   target = null;
@@ -122,7 +122,7 @@ class State extends EventTarget {
 
 export const state = new State();
 
-/** Give the behaviours of an ethogram their colours and keys: their own key, else the next free digit. */
+/** Give the behaviors of an ethogram their colours and keys: their own key, else the next free digit. */
 export function dressed(behaviors) {
   const colors = colorsOf(behaviors, document.documentElement.dataset.theme);
   const taken = new Set(behaviors.map((b) => b.key).filter((key) => key.length === 1));

@@ -152,7 +152,7 @@ class Timeline extends HTMLElement {
     context.strokeRect(left + 0.5, 0.5, Math.max(right - left - 1, 3), OVERVIEW - 1);
   }
 
-  /** The playhead, the selection and the behaviour that is being marked, above everything else. */
+  /** The playhead, the selection and the behavior that is being marked, above everything else. */
   #drawCursor() {
     this.#stale.cursor = false;
     const [scale, ink] = [this.#scale, inks()];

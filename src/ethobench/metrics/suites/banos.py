@@ -1,9 +1,9 @@
 """BANOS as its package computes it (0.2.3 to 1.0.0), quirks included.
 
 What differs from the `ethobench` suite: a total miss has no F1 and drops out of the averages; segment overlap and temporal
-precision are over all overlapping pairs, not over matched ones; continuity is 1 where nothing was predicted; a behaviour
+precision are over all overlapping pairs, not over matched ones; continuity is 1 where nothing was predicted; a behavior
 that is absent from the truth scores 1 in everything if it was not predicted and 0 if it was; temporal precision is per frame;
-all averages are over (recording, behaviour) cells, the background among them.
+all averages are over (recording, behavior) cells, the background among them.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import IntArray, Intervals
-from ethobench.metrics._base import Array, mean_of, register_metric
-from ethobench.metrics._cases import Case, Track
-from ethobench.metrics._matching import matched_first, tiou
-from ethobench.metrics._measures import Measure
+from ethobench.metrics.base import Array, mean_of, register_metric
 from ethobench.metrics.bouts import switches
-from ethobench.metrics.suites._base import Suite, register_suite
+from ethobench.metrics.cases import Case, Track
+from ethobench.metrics.matching import matched_first, tiou
+from ethobench.metrics.measures import Measure
+from ethobench.metrics.suites.base import Suite, register_suite
 
 NAMES = ("precision", "recall", "f1_score", "so", "tp", "ic")
 
 
 class Timeline(NamedTuple):
-    """Bouts of many cells (a behaviour of a recording) laid out one after the other, so that cells never meet."""
+    """Bouts of many cells (a behavior of a recording) laid out one after the other, so that cells never meet."""
 
     truth: Intervals
     pred: Intervals
@@ -34,7 +34,7 @@ class Timeline(NamedTuple):
 
 
 def cells(case: Case) -> Array:
-    """Give the six scores of each behaviour, each with the weight 1, or 0 where it is undefined."""
+    """Give the six scores of each behavior, each with the weight 1, or 0 where it is undefined."""
     values = np.array(score_timeline(_lay_out(case.tracks, case.truth.n_frames))).reshape(-1, len(NAMES))
     known = ~np.isnan(values)
     table = np.zeros((len(case.ethogram), 2 * len(NAMES)))
@@ -144,7 +144,7 @@ def ic(s: Array) -> Array:
     return _part(s, 5)
 
 
-@register_suite
+@register_suite("banos")
 class Banos(Suite):
     """The six figures of BANOS."""
 

@@ -1,7 +1,7 @@
 """BEBE as its code computes it, quirks included.
 
-Samples whose label is unknown are left out. A prediction of "unknown", or none, counts as the first behaviour. Precision,
-recall and F1 of an individual are averaged over all behaviours of the ethogram; one that the individual neither shows nor
+Samples whose label is unknown are left out. A prediction of "unknown", or none, counts as the first behavior. Precision,
+recall and F1 of an individual are averaged over all behaviors of the ethogram; one that the individual neither shows nor
 is predicted to show scores 1 in everything, one that it does not show but is predicted scores precision 0 and recall 1,
 one that it shows but is never predicted precision 1 and recall 0. Figures are means over individuals.
 """
@@ -12,17 +12,17 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
-from ethobench.metrics._base import Array, ratio, register_metric
-from ethobench.metrics._cases import Case
-from ethobench.metrics._measures import Measure
+from ethobench.metrics.base import Array, ratio, register_metric
+from ethobench.metrics.cases import Case
 from ethobench.metrics.frames import homogeneity as _homogeneity
-from ethobench.metrics.suites._base import Suite, register_suite
+from ethobench.metrics.measures import Measure
+from ethobench.metrics.suites.base import Suite, register_suite
 
 
 def confusion(case: Case) -> Array:
-    """Count samples by true and predicted behaviour; what was not predicted is the first behaviour."""
+    """Count samples by true and predicted behavior; what was not predicted is the first behavior."""
     if not case.exclusive:
-        raise MismatchError(f"recording {case.id!r}: BEBE scores one behaviour at a time, but here some overlap")
+        raise MismatchError(f"recording {case.id!r}: BEBE scores one behavior at a time, but here some overlap")
     size = len(case.ethogram)
     counts = np.array(case.confusion[:size, :size])
     background = case.ethogram.background
@@ -38,7 +38,7 @@ def confusion(case: Case) -> Array:
 
 
 def counts(case: Case) -> Array:
-    """Count true positives, false positives and false negatives of each behaviour."""
+    """Count true positives, false positives and false negatives of each behavior."""
     table = confusion(case)
     hits = np.diag(table)
     return np.stack([hits, table.sum(axis=0) - hits, table.sum(axis=1) - hits], axis=-1)
@@ -67,13 +67,13 @@ def recall(s: Array) -> Array:
 
 @register_metric(counts, symmetric=True)
 def f1(s: Array) -> Array:
-    """Harmonic mean of precision and recall; 1 where a behaviour is neither shown nor predicted (BEBE)."""
+    """Harmonic mean of precision and recall; 1 where a behavior is neither shown nor predicted (BEBE)."""
     return _or_one(2 * s[..., 0], 2 * s[..., 0] + s[..., 1] + s[..., 2])
 
 
 @register_metric(counts)
 def f1_present(s: Array) -> Array:
-    """F1 of the behaviours that the individual shows; the others are left out."""
+    """F1 of the behaviors that the individual shows; the others are left out."""
     value = ratio(2 * s[..., 0], 2 * s[..., 0] + s[..., 1] + s[..., 2])
     return np.where(s[..., 0] + s[..., 2] > 0, value, np.nan)
 
@@ -94,7 +94,7 @@ def _or_one(numerator: Array, denominator: Array) -> Array:
     return np.where(denominator == 0, 1.0, ratio(numerator, denominator))
 
 
-@register_suite
+@register_suite("bebe")
 class Bebe(Suite):
     """Frame scores by individual."""
 

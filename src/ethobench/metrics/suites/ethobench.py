@@ -1,22 +1,22 @@
 """Our own suite, the default: every convention mended and written down.
 
 Counts are summed over recordings before anything is divided, so long recordings weigh more than short ones and no recording
-needs to show every behaviour. Means over behaviours leave the background out, and behaviours that are absent on both sides.
+needs to show every behavior. Means over behaviors leave the background out, and behaviors that are absent on both sides.
 A total miss has F1 0. Segment overlap and temporal precision are over matched bouts, temporal precision in seconds;
 continuity counts only true bouts in which something was predicted.
 """
 
 from __future__ import annotations
 
-from ethobench.metrics._measures import Measure
-from ethobench.metrics.suites._base import Suite, register_suite
+from ethobench.metrics.measures import Measure
+from ethobench.metrics.suites.base import Suite, register_suite
 
 
-@register_suite
+@register_suite("ethobench")
 class Ethobench(Suite):
     """Frames, bouts, segments, probabilities and time budgets."""
 
-    title = "Ethobench: counts pooled over recordings, mean over behaviours but background"
+    title = "Ethobench: counts pooled over recordings, mean over behaviors but background"
     measures = (
         Measure("f1", "frames.f1"),
         Measure("precision", "frames.precision"),

@@ -15,12 +15,12 @@ import numpy as np
 from ethobench.core import Annotation
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import Intervals
-from ethobench.metrics._base import Array, mean_of, register_metric
-from ethobench.metrics._cases import Case
-from ethobench.metrics._matching import tiou
-from ethobench.metrics._measures import Measure
+from ethobench.metrics.base import Array, mean_of, register_metric
+from ethobench.metrics.cases import Case
+from ethobench.metrics.matching import tiou
+from ethobench.metrics.measures import Measure
 from ethobench.metrics.seconds import FILLER
-from ethobench.metrics.suites._base import Suite, register_suite
+from ethobench.metrics.suites.base import Suite, register_suite
 
 if TYPE_CHECKING:
     from ethobench.metrics.scores import Scores
@@ -63,7 +63,7 @@ def mean_average_precision(s: Array) -> Array:
     return mean_of(s)
 
 
-@register_suite
+@register_suite("rodentbench")
 class Rodentbench(Suite):
     """Second-by-second scores, and the published mAP."""
 

@@ -1,5 +1,5 @@
 """Providers: one file each."""
 
-from ethobench.mllm.providers._base import Access, Provider, ProviderError, providers, register_provider
+from ethobench.mllm.providers.base import Access, Provider, ProviderError, providers, register_provider
 
 __all__ = ["Access", "Provider", "ProviderError", "providers", "register_provider"]

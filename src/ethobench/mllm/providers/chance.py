@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ethobench.mllm.providers._base import Provider, ProviderError, register_provider
+from ethobench.mllm.providers.base import Provider, ProviderError, register_provider
 from ethobench.mllm.request import Reply, Request
 from ethobench.mllm.schema import time_text
 
@@ -16,12 +16,12 @@ KINDS = ("renewal", "random", "majority")
 USUAL_SECONDS = 10.0
 
 
-@register_provider
+@register_provider("chance")
 class Chance(Provider):
-    """Guesses from the worked examples' bouts; without examples, all behaviours are equally likely and last about ten seconds.
+    """Guesses from the worked examples' bouts; without examples, all behaviors are equally likely and last about ten seconds.
 
-    The model is how it guesses. ``renewal``: bouts drawn by the behaviours' counts, with lengths drawn from theirs;
-    ``random``: each second drawn by the behaviours' shares of time; ``majority``: always the most frequent one.
+    The model is how it guesses. ``renewal``: bouts drawn by the behaviors' counts, with lengths drawn from theirs;
+    ``random``: each second drawn by the behaviors' shares of time; ``majority``: always the most frequent one.
     """
 
     title = "guesses without looking: renewal, random or majority (--model)"

@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ethobench.mllm.providers._base import BROKEN, DONE, RUNNING, Provider, ProviderError, register_provider
-from ethobench.mllm.providers._gemini_wire import generation_config, reply_of
-from ethobench.mllm.providers._transport import transport_errors
+from ethobench.mllm.providers.base import BROKEN, DONE, RUNNING, Provider, ProviderError, register_provider
+from ethobench.mllm.providers.gemini_wire import generation_config, reply_of
+from ethobench.mllm.providers.transport import transport_errors
 from ethobench.mllm.request import Clip, Reply, Request
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -23,7 +23,7 @@ BROKEN_STATES = ("JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED")
 UNKEPT = {"sdk_http_response", "parsed", "automatic_function_calling_history"}
 
 
-@register_provider
+@register_provider("gemini")
 class Gemini(Provider):
     """Asks through google-genai. With ``GOOGLE_GENAI_USE_VERTEXAI`` set, through Vertex AI with Google Cloud's own credentials."""
 

@@ -10,16 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ethobench.mllm.providers._base import BROKEN, DONE, RUNNING, Provider, ProviderError, register_provider
-from ethobench.mllm.providers._openai_wire import chat_body, reply_of
-from ethobench.mllm.providers._transport import transport_errors
+from ethobench.mllm.providers.base import BROKEN, DONE, RUNNING, Provider, ProviderError, register_provider
+from ethobench.mllm.providers.openai_wire import chat_body, reply_of
+from ethobench.mllm.providers.transport import transport_errors
 from ethobench.mllm.request import Reply, Request
 
 ENDPOINT = "/v1/chat/completions"
 BATCH_STATES = {"completed": DONE, "failed": BROKEN, "expired": BROKEN, "cancelled": BROKEN}
 
 
-@register_provider
+@register_provider("openai")
 class OpenAI(Provider):
     """Asks through the openai library; ``base_url`` names any other server."""
 

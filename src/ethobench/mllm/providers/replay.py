@@ -11,15 +11,15 @@ from typing import Any
 
 from ethobench.core.errors import FormatError, ReadWarning
 from ethobench.mllm.cache import verify_answers
-from ethobench.mllm.providers import _gemini_wire, _openai_wire
-from ethobench.mllm.providers._base import Provider, ProviderError, register_provider
+from ethobench.mllm.providers import gemini_wire, openai_wire
+from ethobench.mllm.providers.base import Provider, ProviderError, register_provider
 from ethobench.mllm.request import Reply, Request
 
 Windows = dict[tuple[float, float] | None, Reply]
 MOST_BYTES = 500_000_000
 
 
-@register_provider
+@register_provider("replay")
 class Replay(Provider):
     """Finds answers by the recordings' names.
 
@@ -120,8 +120,8 @@ def _of_lines(path: Path) -> dict[str, Windows]:
 def _reply_in(entry: dict[str, Any]) -> Reply:
     response = entry.get("response")
     if isinstance(response, dict) and isinstance(response.get("body"), dict):
-        return _openai_wire.reply_of(response["body"])
+        return openai_wire.reply_of(response["body"])
     if isinstance(response, dict):
-        return _gemini_wire.reply_of(response)
+        return gemini_wire.reply_of(response)
     text = entry.get("text")
     return Reply(text if isinstance(text, str) else json.dumps(text) if text is not None else "")

@@ -1,4 +1,4 @@
-// Colours are named in the style sheet; which one a behaviour has is decided in Python (Occurrence.color_indices), for the viewer too.
+// Colours are named in the style sheet; which one a behavior has is decided in Python (Occurrence.color_indices), for the viewer too.
 
 import { element } from "./dom.js";
 

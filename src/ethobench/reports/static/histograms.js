@@ -23,7 +23,7 @@ export function wireHistograms(figure, group, place) {
   wirePanels({ figure, group, place, narrowest: 280, draw: drawHistogram, entries });
 }
 
-// One source is an area; a single other one, or a single one at all, has the colour of the behaviour.
+// One source is an area; a single other one, or a single one at all, has the colour of the behavior.
 function painterOf({ encode, options }, group, shown) {
   const levels = levelsOf(shown, encode.series);
   const isArea = (series) => series === (options.area ?? levels[0]);

@@ -1,0 +1,81 @@
+"""Signals of a user's files, parsed once and memory-mapped afterwards."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Poses, Signals
+from ethobench.core.errors import FormatError, Note, ReadWarning
+from ethobench.core.recording import Data
+from ethobench.formats import read_at
+from ethobench.formats.parse_cache import cached_arrays
+
+PARSER = "signals-2"
+
+
+def open_signals(path: Path, recording: str, rate: float | None) -> tuple[int, Callable[[], Data], list[Note]]:
+    """Return the length of a file's signals, a function that loads them, and what the reader noted.
+
+    Parameters
+    ----------
+    path : Path
+        Any format that holds poses or signals.
+    recording : str
+        Which one, where the file holds several.
+    rate : float or None
+        The rate as the user states it.
+    """
+    kind = f"{PARSER}-{'' if rate is None else format(rate, 'g')}-{_safe(recording)}"
+    arrays = cached_arrays(path, kind, partial(_parse, path, recording, rate))
+    notes = [Note(str(text)) for text in arrays["notes"]]
+    return len(arrays["values"]), partial(_load, path, kind, recording, rate), notes
+
+
+def stated_rate(path: Path, recording: str) -> float | None:
+    """Return the rate that a file of signals states for a recording, or None where it states none; see `open_signals`."""
+    kind = f"{PARSER}--{_safe(recording)}"
+    rate = float(cached_arrays(path, kind, partial(_parse, path, recording, None))["rate"][0])
+    return None if np.isnan(rate) else rate
+
+
+def _parse(path: Path, recording: str, rate: float | None) -> dict[str, NDArray[Any]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadWarning)  # the notes say the same
+        found = [(r, r.signals) for r in read_at(path, rate) if r.signals is not None]
+    if not found:
+        raise FormatError(path, "holds neither poses nor signals")
+    if len(found) > 1:
+        found = [pair for pair in found if pair[0].id == recording]
+        if not found:
+            raise FormatError(path, f"holds several recordings, none of them called {recording!r}")
+    chosen, data = found[0]
+    notes = np.array([str(note) for note in chosen.notes], dtype=np.str_)
+    stated = np.array([data.rate or chosen.rate or np.nan])
+    if isinstance(data, Poses):
+        names = {"individuals": np.array(data.individuals), "keypoints": np.array(data.keypoints)}
+        return {"values": data.positions, "confidence": data.confidence, "rate": stated, "notes": notes, **names}
+    return {"values": data.values, "channels": np.array(data.channels), "rate": stated, "notes": notes}
+
+
+def _load(path: Path, kind: str, recording: str, rate: float | None) -> Data:
+    arrays = cached_arrays(path, kind, partial(_parse, path, recording, rate))
+    stated = float(arrays["rate"][0])
+    clock = rate or (None if np.isnan(stated) else stated)
+    if "keypoints" in arrays:
+        individuals, keypoints = (tuple(str(name) for name in arrays[key]) for key in ("individuals", "keypoints"))
+        return Poses(arrays["values"], arrays["confidence"], individuals, keypoints, clock)
+    return Signals(arrays["values"], tuple(str(name) for name in arrays["channels"]), clock or 1.0)
+
+
+def _safe(name: str) -> str:
+    """Make a short name for a folder out of any text."""
+    import hashlib
+
+    return hashlib.blake2b(name.encode(), digest_size=6).hexdigest()

@@ -1,0 +1,1 @@
+"""From probabilities to bouts: smoothing, most likely sequences, segment scoring, calibration, blending."""

@@ -1,0 +1,286 @@
+"""Decoders, and the choice of one: by grouped cross-validation on the training recordings, for the metric that the user names.
+
+Predictions handed in must be out-of-fold, made by models that did not see the recording; test recordings have no business here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core.deadline import Deadline
+from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
+from ethobench.core.folds import deal_folds
+from ethobench.core.progress import report
+from ethobench.decoding.decoder import Decoder, prior_factors
+from ethobench.decoding.learn_decoder import Lessons, learn_dynamics, learn_thresholds
+from ethobench.decoding.viterbi import NOTHING, Dynamics
+from ethobench.metrics import Scores, score, suites
+
+__all__ = ["NOTHING", "Decoder", "Dynamics", "Recipe", "Trial", "fit_decoder", "learn_dynamics", "learn_thresholds", "prior_factors"]
+
+SUITE = "ethobench"
+BALANCED = "balanced"
+BOTH = ("f1", "bout_f1")
+WINDOWS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # of the typical duration of a bout
+TRUSTS = (1.0, 0.3, 0.1, 0.03)
+WORTHS = (
+    (0.15, 0.25),
+    (0.15, 0.5),
+    (0.25, 0.5),
+    (0.25, 1.0),
+    (0.4, 1.0),
+    (0.4, 2.0),
+)  # prices and fillings of bouts that are judged as wholes
+STAGES = 4  # at most; more cost time and gain little
+SHORTEST = (0.02, 0.05, 0.1)  # quantiles of the true durations below which bouts and gaps are not believed
+WORSE = 0.005  # further down the same way no better recipe is expected
+FEWEST_TRIALS, MOST_TRIALS = 2, 40
+QUICK_WINDOW = 1 / 4  # of the typical duration of a bout: smoothing that is tried first where time is limited
+SEGMENT_COST = 10.0  # times what tuning thresholds takes: the first trial of segments, which learns what bouts look like
+NOTICEABLE = 1e-4  # a later recipe is more complicated, so it must be better by this much
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to learn from the training recordings for a decoder.
+
+    Attributes
+    ----------
+    thresholds : bool
+        Whether to tune one for each behavior, for F1 of frames.
+    smoothing : str
+        As for `Decoder`.
+    window : float
+        Its window, in typical durations of a bout.
+    stages : int
+        The most stages of a behavior in the most probable sequence; 0 for frame by frame, 1 for plain Viterbi.
+    trust : float
+        As for `Decoder`.
+    price, filling : float
+        As for `Judge`, where bouts are judged as wholes; without a price, they are not.
+    shortest : float
+        The quantile of true durations that bounds bouts and gaps from below.
+    """
+
+    thresholds: bool = False
+    smoothing: str = "none"
+    window: float = 0.0
+    stages: int = 0
+    trust: float = 1.0
+    price: float | None = None
+    filling: float = 0.0
+    shortest: float = 0.0
+
+    def learn(self, lessons: Lessons) -> Decoder:
+        """Make a decoder from training recordings."""
+        gaps, bouts = lessons.shortest(self.shortest) if self.shortest else ({}, {})
+        seconds = self.window * lessons.typical_seconds if self.window else 0.0
+        judges = {}
+        if self.price is not None:
+            judges = {name: replace(judge, price=self.price, filling=self.filling) for name, judge in lessons.judges.items()}
+        return Decoder(
+            priors=lessons.priors,
+            thresholds=lessons.thresholds(self.smoothing, seconds) if self.thresholds else {},
+            smoothing=self.smoothing,
+            smooth_seconds=seconds,
+            dynamics=lessons.dynamics(self.stages) if self.stages else {},
+            judges=judges,
+            trust=self.trust,
+            min_gap=gaps,
+            min_bout=bouts,
+        )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A recipe that was tried, and how good it was on recordings that its numbers were not learnt from.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    value : float
+        Of the metric asked for; larger is better, so errors are negative.
+    f1, bout_f1 : float
+        Of frames and bouts, from suite ``ethobench``.
+    chosen : bool
+    """
+
+    recipe: Recipe
+    value: float
+    f1: float
+    bout_f1: float
+    chosen: bool = False
+
+
+def fit_decoder(
+    predictions: Mapping[str, Prediction],
+    truths: Mapping[str, Annotation],
+    *,
+    metric: str = BALANCED,
+    groups: Mapping[str, str] | None = None,
+    n_folds: int = 5,
+    priors: Mapping[str, float] | None = None,
+    sequences: bool = True,
+    deadline: Deadline | None = None,
+) -> tuple[Decoder, list[Trial]]:
+    """Choose a decoder for out-of-fold predictions of training recordings.
+
+    Recipes are tried from simple to complicated: thresholds, smoothing, the most probable sequence with plain and with more
+    regular durations, the best division into bouts that are judged as wholes, shortest bouts and gaps. What a recipe learns comes
+    from some groups, how good it is from the others; the best one learns from all.
+
+    Parameters
+    ----------
+    predictions : mapping of recording to Prediction
+        Out-of-fold, of one ethogram.
+    truths : mapping of recording to Annotation
+        Who did it is left aside.
+    metric : str
+        ``"f1"`` of frames, ``"bout_f1"``, ``"balanced"`` for their mean, or any other figure of suite ``ethobench`` that
+        depends on bouts.
+    groups : mapping of recording to str, optional
+        What must not be on both sides: individuals, or ``"a;b"`` for recordings of two. Each recording is its own unless given.
+    n_folds : int
+        At most; no more than there are groups. With a single group, recipes are judged on what they learn from.
+    priors : mapping of str to float, optional
+        Of the decoder (`prior_factors`).
+    sequences : bool
+        Whether to try the most probable sequence of behaviors and the best division into bouts too; without, frames are smoothed
+        at most.
+    deadline : Deadline, optional
+        Until when recipes are tried, those that are usually best first; at least two are.
+
+    Returns
+    -------
+    decoder : Decoder
+    trials : list of Trial
+        All that was tried, in order.
+    """
+    check_metric(metric)
+    truths = {name: _fitting(name, prediction, truths) for name, prediction in predictions.items()}
+    if len({prediction.ethogram for prediction in predictions.values()}) != 1 or len({p.exclusive for p in predictions.values()}) != 1:
+        raise MismatchError("a decoder is chosen for at least one recording, in one ethogram, exclusive or overlapping throughout")
+    everything = Lessons(predictions, truths, priors or {})
+    limit = deadline or Deadline()
+    search = _Search(everything, _folds(everything, groups or {}, n_folds), metric, limit)
+    search.climb([Recipe()])
+    if limit.is_limited:  # what costs least and brings most comes first
+        search.climb([Recipe(smoothing="mean", window=QUICK_WINDOW)])
+    search.climb([Recipe(thresholds=True)])
+    simple = search.best.recipe
+    segments = [Recipe(price=price, filling=filling) for price, filling in WORTHS] if sequences else []
+    if limit.is_limited and limit.left > SEGMENT_COST * search.slowest:
+        search.climb(segments)
+    for smoothing in ("mean", "median"):
+        search.climb([replace(simple, smoothing=smoothing, window=window) for window in WINDOWS])
+    for stages in _stages(everything) if sequences else ():
+        for tuned in (False, True):
+            search.climb([Recipe(thresholds=tuned, stages=stages, trust=trust) for trust in TRUSTS])
+    if not limit.is_limited:
+        search.climb(segments)
+    if search.best.recipe.price is None:  # whoever judges bouts has seen how short they are
+        search.climb([replace(search.best.recipe, shortest=quantile) for quantile in SHORTEST])
+    best = search.best
+    return best.recipe.learn(everything), [replace(trial, chosen=trial is best) for trial in search.trials]
+
+
+def check_metric(metric: str) -> None:
+    """Refuse a metric that does not exist or that does not depend on how probabilities are decoded."""
+    known = {measure.name: measure.of for measure in suites[SUITE].measures}
+    if metric != BALANCED and metric not in known:
+        raise NotFoundError(f"no metric {metric!r}; there are: {BALANCED}, {', '.join(known)}")
+    if metric != BALANCED and known[metric].probabilistic:
+        raise EthobenchError(f"{metric!r} is a figure of the probabilities themselves, so no decoder is better for it than another")
+
+
+def _stages(lessons: Lessons) -> tuple[int, ...]:
+    """Return how many stages a behavior may have, where that makes a difference."""
+    return (1, STAGES) if lessons.dynamics(STAGES) != lessons.dynamics(1) else (1,)
+
+
+class _Search:
+    """Recipes that were tried so far, and how to try more."""
+
+    def __init__(self, everything: Lessons, folds: list[tuple[Lessons, list[str]]], metric: str, limit: Deadline) -> None:
+        self.everything, self.folds, self.metric, self.limit = everything, folds, metric, limit
+        self.trials: list[Trial] = []
+        self.slowest = 0.0  # seconds that a trial took
+
+    @property
+    def best(self) -> Trial:
+        """The first trial than which no later one is noticeably better."""
+        best = self.trials[0]
+        for trial in self.trials[1:]:
+            if trial.value > best.value + NOTICEABLE or (np.isnan(best.value) and not np.isnan(trial.value)):
+                best = trial
+        return best
+
+    def climb(self, recipes: list[Recipe]) -> None:
+        """Try recipes in their order until one is clearly worse than the best of them so far."""
+        top = -np.inf
+        for recipe in recipes:
+            if len(self.trials) >= FEWEST_TRIALS and self.limit.left < self.slowest:
+                return
+            start = self.limit.clock()
+            self.trials.append(self._try(recipe))
+            self.slowest = max(self.slowest, self.limit.clock() - start)
+            report("decoding", max(self.limit.used, len(self.trials) / MOST_TRIALS))
+            if self.trials[-1].value < top - WORSE:
+                return
+            top = max(top, self.trials[-1].value)
+
+    def _try(self, recipe: Recipe) -> Trial:
+        decoded: dict[str, Annotation] = {}
+        for lessons, held_out in self.folds:
+            decoder = recipe.learn(lessons)
+            decoded |= {name: decoder.apply(self.everything.predictions[name]).annotation for name in held_out}
+        scores = score(decoded, self.everything.truths, suite=SUITE, resamples=0, behaviors="all")
+        f1, bout_f1 = (_figure(scores, name) for name in BOTH)
+        return Trial(recipe, (f1 + bout_f1) / 2 if self.metric == BALANCED else _figure(scores, self.metric), f1, bout_f1)
+
+
+def _figure(scores: Scores, name: str) -> float:
+    """Return one figure, turned so that larger is better; the others are not computed."""
+    measure = next(m for m in scores.suite.measures if m.name == name)
+    values = np.atleast_1d(measure.of.value(scores.statistics(measure).sum(axis=0)))
+    if not measure.of.joint:
+        counted = [c != scores.ethogram.background and (measure.of.points or not b.point) for c, b in enumerate(scores.ethogram)]
+        values = values[counted]
+    known = values[~np.isnan(values)]
+    sign = 1.0 if measure.of.best > measure.of.worst else -1.0
+    return sign * float(known.mean()) if len(known) else float("nan")
+
+
+def _fitting(name: str, prediction: Prediction, truths: Mapping[str, Annotation]) -> Annotation:
+    """Return the truth of a recording in the prediction's ethogram, without subjects; refuse one that does not fit."""
+    if name not in truths:
+        raise MismatchError(f"recording {name!r} has a prediction but no truth")
+    truth = truths[name].without_subjects().with_ethogram(prediction.ethogram)
+    if (truth.rate, truth.n_frames) != (prediction.rate, prediction.n_frames):
+        raise MismatchError(
+            f"recording {name!r}: {prediction.n_frames} frames at {prediction.rate:g} Hz were predicted, "
+            f"the truth has {truth.n_frames} at {truth.rate:g} Hz"
+        )
+    return truth
+
+
+def _folds(everything: Lessons, groups: Mapping[str, str], n_folds: int) -> list[tuple[Lessons, list[str]]]:
+    """Return what to learn from and the recordings to judge by, for each fold."""
+    names = list(everything.predictions)
+    recordings = [Recording(name, groups.get(name, name), annotations={"truth": everything.truths[name]}) for name in names]
+    data = Dataset(tuple(recordings), everything.ethogram)
+    if n_folds < 2 or len({*data.groups().values()}) < 2:
+        return [(everything, names)]
+    dealt = deal_folds(data, n_folds)
+    folds = []
+    for fold in sorted({*dealt.values()}):
+        kept = [name for name in names if dealt[name] != fold]
+        lessons = Lessons(
+            {name: everything.predictions[name] for name in kept}, {name: everything.truths[name] for name in kept}, everything.priors
+        )
+        folds.append((lessons, [name for name in names if dealt[name] == fold]))
+    return folds

@@ -1,0 +1,312 @@
+"""Detecting, reading and writing files of any format."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ethobench.core import Annotation, ClockOrigin, Prediction, Recording
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
+from ethobench.core.explanations import explain_exception
+from ethobench.core.files import atomic_path
+from ethobench.formats.base import Format, formats
+from ethobench.formats.numbers import check_measurements
+from ethobench.formats.recording_text import check_read_back, check_recordings, repair_recordings
+from ethobench.formats.text import Head
+
+SURE = 0.05
+UNREADABLE = "the file is damaged, or of a version that is not supported (if other software opens it, please report it)"
+
+
+def detect(path: str | Path) -> Format:
+    """Tell the format of a file or folder from its content.
+
+    Raises
+    ------
+    FormatError
+        If no format recognises it, or several do equally.
+    """
+    path = existing(path)
+    head = Head(path)
+    if not head.is_dir and not head.raw:
+        raise FormatError(path, "the file is empty (0 bytes)")
+    reasons: dict[str, str] = {}
+    confidences = sorted(((_sniff(f, path, head, reasons), f.name) for f in formats), reverse=True)
+    (best, name), (second, rival) = confidences[0], confidences[1]
+    if best <= 0 and head.is_hdf5 and find_spec("h5py") is None:
+        raise FormatError(path, "this is an HDF5 file, and reading it needs h5py (pip install ethobench[pose])")
+    if best <= 0:
+        message = "no format recognises this file; if you know its format, name it (`ethobench formats` lists them)"
+        damage = "; it may be damaged: " + "; ".join(dict.fromkeys(reasons.values())) if reasons else ""
+        raise FormatError(path, message + damage)
+    if best - second < SURE and second > 0:
+        raise FormatError(path, f"this could be {name} or {rival}; name one (--from, or format=)")
+    return formats[name]
+
+
+def _sniff(format: Format, path: Path, head: Head, reasons: dict[str, str]) -> float:
+    """Return how sure a format is; one that fails on a damaged file does not recognise it, and its reason is kept."""
+    try:
+        return format.sniff(path, head)
+    except MemoryError:
+        raise
+    except FormatError as error:
+        reasons[format.name] = str(error).removeprefix(f"{path}: ")
+    except Exception as error:
+        reasons[format.name] = explain_exception(error)
+    return 0.0
+
+
+def read_recordings(path: str | Path, format: str | None = None, *, entry: str | None = None, **options: Any) -> list[Recording]:
+    """Read all recordings in a file or folder.
+
+    Parameters
+    ----------
+    path : str or Path
+    format : str, optional
+        Name of the format; found out unless given.
+    entry : str, optional
+        Only this observation, channel or recording.
+    **options
+        What the format takes, such as ``rate=30`` where the file tells no frame rate.
+
+    Returns
+    -------
+    list of Recording
+        Repairs are in each recording's `notes`, and issued as `ReadWarning`.
+
+    Examples
+    --------
+    >>> path = folder / "two.csv"
+    >>> _ = write_recordings([Recording("a", annotations={"me": annotation})], path)
+    >>> [r.id for r in read_recordings(path)]
+    ['a']
+    """
+    recordings = read_quietly(path, format, entry=entry, **options)
+    for recording in recordings:
+        for note in recording.notes:
+            warnings.warn(f"{path}: {note}", ReadWarning, stacklevel=2)
+    return recordings
+
+
+def read_quietly(path: str | Path, format: str | None = None, *, entry: str | None = None, **options: Any) -> list[Recording]:
+    """Read as `read_recordings` does, leaving the notes to the caller."""
+    path = existing(path)
+    reader = formats[format] if format else detect(path)
+    _check_options(reader, reader.read, options)
+    try:
+        recordings = reader.read(path, entry, **options)
+    except EthobenchError as error:
+        if type(error) is EthobenchError and str(path) not in str(error):  # from the core, which knows no files
+            raise FormatError(path, str(error)) from error
+        raise
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise FormatError(path, f"could not be read as {reader.title}: {explain_exception(error)}; {UNREADABLE}") from error
+    repair_recordings(recordings)
+    check_measurements(recordings)
+    if options.get("rate") is not None:
+        for recording in recordings:
+            recording.clock_origin = ClockOrigin.GIVEN
+    return recordings
+
+
+def read_at(
+    path: str | Path, rate: float | None, format: str | None = None, *, entry: str | None = None, **options: Any
+) -> list[Recording]:
+    """Read as `read_quietly` does, on the clock given where the format takes one."""
+    reader = formats[format] if format else detect(path)
+    takes_rate = rate is not None and "rate" in inspect.signature(reader.read).parameters
+    return read_quietly(path, reader.name, entry=entry, **options, **({"rate": rate} if takes_rate else {}))
+
+
+def read_annotation(
+    path: str | Path, format: str | None = None, *, entry: str | None = None, annotator: str | None = None, **options: Any
+) -> Annotation:
+    """Read the only annotation in a file, or the one that is named.
+
+    Parameters
+    ----------
+    path : str or Path
+    format : str, optional
+        Name of the format; found out unless given.
+    entry : str, optional
+        Which observation, channel or recording.
+    annotator : str, optional
+        Which annotator, where the file has several.
+    **options
+        What the format takes, such as ``rate=30``.
+
+    Examples
+    --------
+    >>> _ = write_annotation(annotation, folder / "mouse1.csv")
+    >>> read_annotation(folder / "mouse1.csv")
+    Annotation(2 bouts of 2 behaviors, 100 frames at 30 Hz = 3.33333 s)
+    """
+    annotated = [r for r in read_recordings(path, format, entry=entry, **options) if r.annotations]
+    if not annotated:
+        raise NotFoundError(f"{path} holds no annotation")
+    if len(annotated) > 1:
+        raise EthobenchError(f"{path} holds {len(annotated)} annotations, so name one with entry=: {', '.join(r.id for r in annotated)}")
+    return annotated[0].annotation(annotator)
+
+
+def write_annotation(
+    annotation: Annotation | Prediction,
+    path: str | Path,
+    format: str | None = None,
+    *,
+    recording: str | None = None,
+    overwrite: bool = False,
+    **options: Any,
+) -> list[Note]:
+    """Write an annotation to a file; the format follows from the suffix unless given.
+
+    Parameters
+    ----------
+    annotation : Annotation or Prediction
+    path : str or Path
+    format : str, optional
+    recording : str, optional
+        What to call the recording in the file; the file's name unless given.
+    overwrite : bool
+        Replace a file that is there. Otherwise that is an error.
+    **options
+        What the format takes.
+
+    Returns
+    -------
+    list of Note
+        What the format could not hold.
+
+    Examples
+    --------
+    >>> write_annotation(annotation, folder / "model.csv")
+    []
+    """
+    if isinstance(annotation, Prediction):
+        annotation = annotation.annotation
+    path = Path(path)
+    single = Recording(recording or path.name.split(".")[0], annotations={"annotator": annotation})
+    return write_recordings([single], path, format, overwrite=overwrite, **options)
+
+
+def write_recordings(
+    recordings: Sequence[Recording], path: str | Path, format: str | None = None, *, overwrite: bool = False, **options: Any
+) -> list[Note]:
+    """Write recordings to one file, which appears whole or not at all; return what it could not hold."""
+    path = Path(path)
+    writer = formats[format] if format else format_for(path)
+    if not writer.can_write:
+        raise EthobenchError(f"{writer.title} cannot be written; formats that can: {', '.join(writable())}")
+    if path.exists() and not overwrite:
+        raise EthobenchError(f"{path} exists and is left alone; choose another name, or allow overwriting")
+    _check_options(writer, writer.write, options)
+    if len(recordings) != 1 and not writer.several:
+        raise EthobenchError(f"a {writer.title} file holds one recording, not {len(recordings)}; write one file for each")
+    check_recordings(recordings)
+    notes: list[Note] = []
+    for recording in recordings:
+        if len(recording.annotations) > 1 and not writer.annotators and "annotations" in writer.contents:
+            raise EthobenchError(f"a {writer.title} file holds one annotator, but {recording.id!r} has: {', '.join(recording.annotations)}")
+        for annotation in recording.annotations.values():
+            notes += losses(annotation, writer)
+    try:
+        with atomic_path(path, overwrite=overwrite) as temporary:
+            notes += writer.write(recordings, temporary, **options)
+            check_read_back(writer, temporary, recordings)
+    except (EthobenchError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or "no reason is known"
+        raise EthobenchError(f"{path}: could not be written as {writer.title} ({reason}); please report this") from error
+    return list(dict.fromkeys(notes))
+
+
+def format_for(path: Path) -> Format:
+    """Return the format that a suffix stands for when writing; one that holds annotations, unless no such format has it."""
+    name = path.name.lower()
+    fitting = [f for f in formats if f.can_write and name.endswith(f.suffixes)]
+    if not fitting:
+        raise EthobenchError(f"no format is written for the name {path.name!r}; name one: {', '.join(writable())}")
+    fitting = [f for f in fitting if "annotations" in f.contents] or fitting
+    best = max((suffix for f in fitting for suffix in f.suffixes if name.endswith(suffix)), key=len)
+    chosen = [f for f in fitting if best in f.suffixes]
+    first = [f for f in chosen if f.suffixes[0] == best]
+    preferred = [f for f in first if f.name.startswith("tidy")] or first or chosen
+    return preferred[0]
+
+
+def writable() -> list[str]:
+    """List the names of the formats that can be written."""
+    return [f.name for f in formats if f.can_write]
+
+
+def losses(annotation: Annotation, writer: Format) -> list[Note]:
+    """Tell what of an annotation a format cannot hold; overlaps it cannot hold are an error.
+
+    A format that holds no annotations at all leaves them out as a whole, and says so itself.
+    """
+    if "annotations" not in writer.contents:
+        return []
+    state = annotation.stop > annotation.start
+    whole = annotation.observed.is_whole(annotation.n_frames)
+    touching = len(annotation.merge_touching()) != len(annotation)
+    has = {
+        "subjects": bool((annotation.subject >= 0).any()),
+        "targets": bool((annotation.target >= 0).any()),
+        "points": bool((~state).any()),
+        "modifiers": annotation.modifiers is not None and any(annotation.modifiers),
+        "comments": annotation.comment is not None and any(annotation.comment),
+        "confidence": annotation.confidence is not None and bool(np.isfinite(annotation.confidence).any()),
+        "observed": not whole,
+        "touching": touching,
+        "length": bool(annotation.n_frames > (annotation.stop.max() if len(annotation) else 0)),
+    }
+    lost = [name for name, there in has.items() if there and name not in writer.keeps]
+    if "overlaps" not in writer.keeps:
+        pooled = annotation if "subjects" in writer.keeps else annotation.without_subjects()
+        if not pooled.is_exclusive:
+            raise MismatchError(f"{writer.title} holds one behavior at a time, but here some overlap; choose a format that can hold them")
+    return [Note(_LOSS[name].format(title=writer.title)) for name in lost]
+
+
+_LOSS = {
+    "subjects": "{title} does not say who: subjects are lost",
+    "targets": "{title} does not say to whom: targets are lost",
+    "points": "{title} holds no bouts without duration: point events are lost",
+    "modifiers": "{title} holds no modifiers: they are lost",
+    "comments": "{title} holds no comments: they are lost",
+    "confidence": "{title} holds no confidence: it is lost",
+    "observed": "{title} cannot say which frames were not looked at: they will read as without behaviour",
+    "touching": "{title} holds frames: bouts of one behavior that touch or overlap become one",
+    "length": "{title} does not tell the recording's length: it will read as ending with the last bout",
+}
+
+
+def appearing(path: Path) -> AbstractContextManager[Path]:
+    """Give the name of a temporary file that replaces `path` when the block ends without an error; see `atomic_path`."""
+    return atomic_path(path, overwrite=True)
+
+
+def existing(path: str | Path) -> Path:
+    """Return a path that exists, or raise an error that says so."""
+    path = Path(path)
+    if not path.exists():
+        raise FormatError(path, "there is no such file or folder")
+    return path
+
+
+def _check_options(owner: Format, function: Any, options: dict[str, Any]) -> None:
+    known = [n for n, p in inspect.signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise EthobenchError(f"{owner.title} takes no option {', '.join(unknown)}; it takes: {', '.join(known) or 'none'}")

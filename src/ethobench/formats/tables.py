@@ -1,0 +1,293 @@
+"""Reading tables (CSV of any dialect, XLSX) whose cells are not trusted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.formats.numbers import is_number, parse_number
+from ethobench.formats.size_limits import SMALL_FILE, check_table
+from ethobench.formats.text import guess_delimiter, read_text, split_rows
+
+MAX_UNZIPPED = 1 << 30
+MIN_UNZIPPED = 1 << 27
+MAX_RATIO = 200
+MAX_PARSED_WHOLE = 1 << 22  # bytes of a part that openpyxl parses into objects as a whole, such as the styles
+STREAMED = ("xl/worksheets/", "xl/sharedStrings", "xl/media/", "xl/drawings/", "xl/charts/")
+MAX_MISSING_ROWS = 100_000
+MAX_SHEET_CELLS = 1_000_000
+MAX_SHEET_COLUMNS = 1 << 14
+LOCAL_HEADER = struct.Struct("<4s5H3L2H")
+
+
+@dataclass
+class Table:
+    """Text cells with a header, and where each row stands in its file.
+
+    Attributes
+    ----------
+    path : Path
+    header : list of str
+    rows : list of list of str
+        Padded to the header's length.
+    places : list of int
+        One-based line (or sheet row) of each row.
+    decimal : str
+        ``","`` where the file writes numbers so, else ``"."``.
+    """
+
+    path: Path
+    header: list[str]
+    rows: list[list[str]]
+    places: list[int]
+    decimal: str = "."
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.header
+
+    def find(self, *names: str) -> str | None:
+        """Return the header's spelling of the first of these columns that is there, ignoring case and blanks."""
+        known = {_plain(column): column for column in reversed(self.header)}
+        return next((known[_plain(name)] for name in names if _plain(name) in known), None)
+
+    def column(self, name: str) -> list[str]:
+        """Return a column's cells."""
+        if name not in self.header:
+            raise FormatError(self.path, f"no column {name!r}; there are: {', '.join(self.header)}")
+        i = self.header.index(name)
+        return [row[i] for row in self.rows]
+
+    def numbers(self, name: str, missing: Iterable[str] = ("", "NA", "NaN", "nan")) -> NDArray[np.float64]:
+        """Return a column as numbers, NaN where a cell says so; any other text is an error that names the row."""
+        empty = set(missing)
+        values = np.full(len(self), np.nan)
+        for i, cell in enumerate(self.column(name)):
+            text = cell.strip()
+            if text in empty:
+                continue
+            try:
+                values[i] = parse_number(text.replace(",", ".") if self.decimal == "," else text)
+            except ValueError:
+                raise FormatError(self.path, f"{text!r} in column {name!r} is not a number", f"row {self.places[i]}") from None
+        return values
+
+
+def read_table(path: Path, *, skip: int = 0, delimiter: str | None = None) -> Table:
+    """Read a delimited text file or the first sheet of an XLSX file.
+
+    Lines that begin with ``#`` before the header, and empty lines, are passed over.
+
+    Parameters
+    ----------
+    path : Path
+    skip : int
+        Number of lines (or sheet rows) before the header.
+    delimiter : str, optional
+        Found out unless given.
+    """
+    if path.suffix.lower() in (".xlsx", ".xlsm"):
+        numbered = list(enumerate(read_sheet(path), start=1))[skip:]
+        found = "\t"
+    else:
+        text = read_text(path)
+        stated = re.match(r"\s*sep=(.)\n", text)
+        if stated:  # Excel's way of naming the delimiter
+            delimiter, skip = stated.group(1), max(skip, text.count("\n", 0, stated.end()))
+        found = delimiter or guess_delimiter("\n".join(text.split("\n")[skip:]))
+        numbered = list(_csv_rows(path, text, found))[skip:] if not skip else [r for r in _csv_rows(path, text, found) if r[0] > skip]
+    filled = [(place, row) for place, row in numbered if any(cell.strip() for cell in row)]
+    while filled and filled[0][1][0].startswith("#"):
+        filled.pop(0)
+    if not filled:
+        raise FormatError(path, "the table is empty")
+    header = [cell.strip() for cell in filled[0][1]]
+    width = len(header)
+    check_table(path, len(filled), width, path.stat().st_size)
+    for place, row in filled[1:]:
+        if any(cell.strip() for cell in row[width:]):
+            raise FormatError(path, f"{len(row)} cells where the header has {width}", f"row {place}")
+    rows = [(row + [""] * width)[:width] for _, row in filled[1:]]
+    table = Table(path, header, rows, [place for place, _ in filled[1:]])
+    table.decimal = _guess_decimal(rows) if found != "," else "."
+    return table
+
+
+def read_sheet(path: Path, first_rows: int | None = None) -> list[list[str]]:
+    """Return the cells of the first sheet of an XLSX file as text: all, or those of the first rows."""
+    check_workbook(path)
+    from openpyxl import load_workbook
+
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # what the file says of its size may be out of date
+        rows = _sheet_rows(path, sheet, first_rows)
+        book.close()
+    except FormatError:
+        raise
+    except Exception as error:
+        raise FormatError(path, f"this is not a readable XLSX file ({error})") from None
+    return rows
+
+
+def _sheet_rows(path: Path, sheet: Any, first_rows: int | None) -> list[list[str]]:
+    """Read the cells row by row; rows that the sheet leaves out are empty.
+
+    A sheet states the number of each row and the column of each cell, so a few bytes can stand for any number of empty ones.
+    """
+    limit = max(MAX_SHEET_CELLS, path.stat().st_size // 5)
+    rows: list[list[str]] = []
+    cells = missing = 0
+    for row in islice(sheet.iter_rows(values_only=True), first_rows):
+        missing = 0 if row else missing + 1
+        if missing > MAX_MISSING_ROWS:
+            raise FormatError(path, f"refused: more than {MAX_MISSING_ROWS:,} rows are left out", f"row {len(rows) + 1}")
+        cells += 1 + len(row)
+        if len(row) > MAX_SHEET_COLUMNS:
+            raise FormatError(
+                path, f"refused: {len(row):,} columns, where a sheet has at most {MAX_SHEET_COLUMNS:,}", f"row {len(rows) + 1}"
+            )
+        if cells > limit:
+            raise FormatError(path, f"refused: its sheet claims more than {limit:,} cells, far more than the file can hold")
+        rows.append(["" if cell is None else str(cell).strip() for cell in row])
+    return rows
+
+
+def write_table(
+    path: Path, header: Sequence[str], rows: Iterable[Sequence[object]], *, delimiter: str = ",", preamble: Sequence[str] = ()
+) -> None:
+    """Write a delimited UTF-8 text file, preceded by lines that are taken as they are."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(line + "\n" for line in preamble)
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def write_sheet(path: Path, rows: Iterable[Sequence[object]], title: str = "events") -> None:
+    """Write rows to the only sheet of an XLSX file."""
+    from openpyxl import Workbook
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    rows = [list(row) for row in rows]
+    bad = next((cell for row in rows for cell in row if isinstance(cell, str) and ILLEGAL_CHARACTERS_RE.search(cell)), None)
+    if bad is not None:
+        raise EthobenchError(f"a spreadsheet cannot hold the control characters in {bad!r}; write a CSV file")
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet(title)
+    for row in rows:
+        sheet.append([_sheet_cell(sheet, cell) for cell in row])
+    book.save(path)
+
+
+def _sheet_cell(sheet: Any, value: object) -> object:
+    """Make text stay text: a spreadsheet would take one that begins with = for a formula."""
+    if not isinstance(value, str):
+        return value
+    from openpyxl.cell import WriteOnlyCell
+
+    cell = WriteOnlyCell(sheet, value)
+    cell.data_type = "s"
+    return cell
+
+
+def check_workbook(path: Path) -> None:
+    """Refuse an XLSX file that is damaged or unpacks to far more than it is, whatever sizes the archive states."""
+    stored = path.stat().st_size
+    limit = min(MAX_UNZIPPED, MAX_RATIO * max(stored, 10_000), max(MIN_UNZIPPED, MAX_RATIO * (stored - SMALL_FILE)))
+    total = 0
+    try:
+        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+            stated = sum(info.file_size for info in archive.infolist())
+            if stated > limit:
+                raise FormatError(path, f"refused: its {stored:,} bytes would unpack to {stated:,}")
+            for info in archive.infolist():
+                is_streamed = info.filename.startswith(STREAMED)
+                size = _unpacked_size(file, info, min(limit - total, limit if is_streamed else MAX_PARSED_WHOLE))
+                total += size
+                if size != info.file_size:
+                    raise FormatError(
+                        path, f"refused: {info.filename} states {info.file_size:,} bytes, but would unpack to {size:,} or more"
+                    )
+    except FormatError:
+        raise
+    except _TooLargeError as error:
+        raise FormatError(path, f"refused: its {stored:,} bytes would unpack to far more ({error})") from None
+    except Exception as error:  # zipfile raises errors of many classes for damaged archives
+        raise FormatError(path, f"the file is damaged or no zip archive ({error})") from None
+
+
+class _TooLargeError(Exception):
+    """A member of an archive unpacks to more than it may."""
+
+
+def _unpacked_size(file: IO[bytes], info: zipfile.ZipInfo, limit: int) -> int:
+    """Unpack a member piece by piece and count its bytes."""
+    file.seek(info.header_offset)
+    header = file.read(LOCAL_HEADER.size)
+    *_, name_length, extra_length = LOCAL_HEADER.unpack(header)
+    file.seek(name_length + extra_length, io.SEEK_CUR)
+    if info.compress_type == zipfile.ZIP_STORED:
+        return info.compress_size
+    if info.compress_type != zipfile.ZIP_DEFLATED:
+        raise ValueError(f"{info.filename} is packed by a method that XLSX files do not use")
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    size, left = 0, info.compress_size
+    while left > 0 and not unpacker.eof:
+        packed = file.read(min(left, 1 << 16))
+        left -= len(packed)
+        if not packed:
+            break
+        while packed:
+            size += len(unpacker.decompress(packed, 1 << 20))
+            if size > limit:
+                raise _TooLargeError(f"{info.filename} alone to more than {limit:,} bytes")
+            packed = unpacker.unconsumed_tail
+    while not unpacker.eof:
+        piece = unpacker.decompress(b"", 1 << 20)
+        size += len(piece)
+        if not piece or size > limit:
+            break
+    return size
+
+
+def format_time(seconds: float) -> str:
+    """Write seconds with as many digits as any clock up to 1 MHz needs, and no more."""
+    return f"{seconds:.6f}".rstrip("0").rstrip(".")
+
+
+def _csv_rows(path: Path, text: str, delimiter: str) -> Iterable[tuple[int, list[str]]]:
+    line = 0
+    try:
+        for line, row in split_rows(text, delimiter):
+            yield line, row
+    except csv.Error as error:
+        raise FormatError(path, str(error), f"row {line + 1}") from None
+
+
+def _guess_decimal(rows: Sequence[Sequence[str]]) -> str:
+    """Tell whether cells such as ``3,25`` are numbers here."""
+    cells = [cell.strip() for row in rows[:200] for cell in row]
+    comma = sum(is_number(cell.replace(",", ".", 1)) for cell in cells if "," in cell)
+    point = sum(is_number(cell) for cell in cells if "." in cell)
+    return "," if comma > point else "."
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())

@@ -1,0 +1,222 @@
+"""Reading text files of unknown encoding, and the first look at a file."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ethobench.core.errors import FormatError
+
+HEAD_BYTES = 1 << 16
+SHEET_HEAD = 500  # rows of a sheet that are looked at to recognise a format
+DELIMITERS = ",;\t|"
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+class Head:
+    """The beginning of a file, looked at once for all formats."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_dir = path.is_dir()
+
+    @cached_property
+    def raw(self) -> bytes:
+        """The first bytes; none for a folder."""
+        if self.is_dir:
+            return b""
+        with self.path.open("rb") as file:
+            return file.read(HEAD_BYTES)
+
+    @cached_property
+    def text(self) -> str:
+        """The first bytes as text, empty for binary files; lines end with a newline alone, and blank lines at the top are dropped."""
+        encoding = encoding_of(self.raw)
+        if encoding == "utf-8" and b"\0" in self.raw:
+            return ""
+        text = self.raw.decode(encoding, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+        text = text[count_blank_lines(text)[1] :]
+        whole = len(self.raw) < HEAD_BYTES
+        return text if whole or "\n" not in text else text[: text.rfind("\n") + 1]
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The first lines (without a last one that was cut)."""
+        return self.text.split("\n")
+
+    @cached_property
+    def rows(self) -> list[list[str]]:
+        """The first lines as stripped cells, split at the likeliest delimiter; blank lines at the end are dropped."""
+        try:
+            rows = [row for _, row in split_rows(self.text, guess_delimiter(self.text))]
+        except csv.Error:
+            return []
+        while rows and not any(rows[-1]):
+            rows.pop()
+        return rows
+
+    @cached_property
+    def header(self) -> list[str]:
+        """The cells of the first line that is neither blank nor a ``#`` comment; empty cells at its end are dropped."""
+        i = self._header_row
+        return [] if i is None else without_empty_end(self.rows[i])
+
+    @cached_property
+    def body(self) -> list[list[str]]:
+        """The rows below the header that are not blank, without the empty cells that a spreadsheet adds at their ends."""
+        i, width = self._header_row, len(self.header)
+        return [] if i is None else [row[:width] + without_empty_end(row[width:]) for row in self.rows[i + 1 :] if any(row)]
+
+    @cached_property
+    def _header_row(self) -> int | None:
+        return next((i for i, row in enumerate(self.rows) if any(row) and not row[0].startswith("#")), None)
+
+    @cached_property
+    def sheet(self) -> list[list[str]]:
+        """The first rows of the first sheet of an XLSX file; none if it is no such file, a `FormatError` if it is damaged."""
+        from ethobench.formats.tables import read_sheet
+
+        if not self.is_zip or self.path.suffix.lower() not in (".xlsx", ".xlsm"):
+            return []
+        return read_sheet(self.path, SHEET_HEAD)
+
+    @property
+    def is_hdf5(self) -> bool:
+        """Whether this is an HDF5 file."""
+        return self.raw.startswith(b"\x89HDF\r\n\x1a\n")
+
+    @property
+    def is_zip(self) -> bool:
+        """Whether this is a zip file, as XLSX and NPZ are."""
+        return self.raw.startswith(b"PK\x03\x04")
+
+
+def encoding_of(raw: bytes) -> str:
+    """Tell the encoding from the byte order mark; UTF-8, or Windows-1252 where that cannot be."""
+    for mark, name in _BOMS:
+        if raw.startswith(mark):
+            return name
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(raw)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def read_text(path: Path) -> str:
+    """Read a whole text file: any byte order mark, any line ends.
+
+    Raises
+    ------
+    FormatError
+        For an empty or a binary file.
+    """
+    raw = path.read_bytes()
+    if not raw.strip():
+        raise FormatError(path, f"the file is empty ({len(raw)} bytes)")
+    encoding = encoding_of(raw)
+    if encoding in ("utf-8", "cp1252") and b"\0" in raw:
+        raise FormatError(path, "this is a binary file, where text was expected")
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"the text is damaged ({error.reason})", f"byte {error.start}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def count_blank_lines(text: str) -> tuple[int, int]:
+    """Return the number of blank lines at the top of a text, and of the characters in them."""
+    blank = re.match(r"(?:[ \ufeff]*\n)*\ufeff?", text)
+    end = blank.end() if blank else 0
+    return text.count("\n", 0, end), end
+
+
+def split_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Split delimited text into stripped cells; each row comes with the number of its last line.
+
+    This is where quoting and blanks around cells (``"a" , "b"``) lose their meaning for all readers.
+
+    Raises
+    ------
+    csv.Error
+        For quotes that do not close in a sensible place.
+    """
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
+    for row in reader:
+        yield reader.line_num, [cell.strip() for cell in row]
+
+
+def without_empty_end(row: list[str]) -> list[str]:
+    """Return a row without the empty cells at its end."""
+    end = len(row)
+    while end and not row[end - 1]:
+        end -= 1
+    return row[:end]
+
+
+def has_spaced_cells(text: str, delimiter: str) -> bool:
+    """Tell whether blanks stand at the ends of cells or lines, which fast CSV parsers would take for content."""
+    d = re.escape(delimiter)
+    return re.search(rf"(?:^|[{d}\n])[ ]|[ ](?:[{d}\n\"]|$)", text) is not None
+
+
+def strip_cells(text: str, delimiter: str) -> str:
+    """Return delimited text with the same lines and no blanks around its cells."""
+    stripped = io.StringIO()
+    writer = csv.writer(stripped, delimiter=delimiter, lineterminator="\n")
+    for _, row in split_rows(text, delimiter):
+        writer.writerow(row if any(row) or len(row) != 1 else [])
+    return stripped.getvalue()
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; a damaged one gets an error that names the place."""
+    text = read_text(path)
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        cut = "; it seems cut off" if error.pos >= len(text.rstrip()) - 1 else ""
+        raise FormatError(path, f"this is not valid JSON ({error.msg}{cut})", f"line {error.lineno}, column {error.colno}") from None
+    except _DuplicateKeyError as error:
+        raise FormatError(path, f"the name {str(error)!r} stands twice in one place, so one of the two would be lost") from None
+    except RecursionError:
+        raise FormatError(path, "the JSON is nested too deeply to be an annotation file") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its pairs; a key that stands twice would hide data, so it is an error."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise _DuplicateKeyError(duplicates(key for key, _ in pairs)[0])
+    return made
+
+
+class _DuplicateKeyError(ValueError):
+    """A JSON object names a key twice."""
+
+
+def duplicates(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, in the order of their first occurrence."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def guess_delimiter(text: str) -> str:
+    """Return the delimiter that splits the first lines into the same, largest number of cells."""
+    lines = [line for line in text.split("\n")[:50] if line.strip() and not line.startswith("#")][:20]
+
+    def score(delimiter: str) -> tuple[bool, int]:
+        counts = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+        return (len(set(counts)) == 1 and counts[0] > 1, sum(counts)) if counts else (False, 0)
+
+    try:
+        return max(DELIMITERS, key=score)
+    except csv.Error:
+        return ","

@@ -1,0 +1,303 @@
+"""The loop: published schedule, the same for the same seed, and no worse for being killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.clock import Clock
+
+import ethobench as eb
+from ethobench.core.deadline import Deadline
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.training.device import choose_device, own_random_state
+from ethobench.training.loop import Progress, Training, train
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = Training(epochs=4, learning_rate=0.01, seed=3)
+
+
+class Lines:
+    """Points of a line with noise, in batches of 8."""
+
+    def __init__(self, n: int = 64, slope: float = 2.0, seed: int = 0) -> None:
+        generator = np.random.default_rng(seed)
+        self.x = generator.normal(size=(n, 3)).astype(np.float32)
+        self.y = (self.x[:, :1] * slope + generator.normal(0, 0.1, (n, 1))).astype(np.float32)
+
+    def draw(self, generator: np.random.Generator) -> list[np.ndarray]:
+        return np.split(generator.permutation(len(self.x)), len(self.x) // 8)
+
+    def gather(self, plan: np.ndarray, /) -> tuple[np.ndarray, np.ndarray]:
+        return self.x[plan], self.y[plan]
+
+
+def network() -> torch.nn.Module:
+    with own_random_state(7):
+        return torch.nn.Sequential(
+            torch.nn.Linear(3, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(16, 1)
+        )
+
+
+def weights(module: torch.nn.Module) -> dict[str, np.ndarray]:
+    return {name: tensor.numpy().copy() for name, tensor in module.state_dict().items()}
+
+
+def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(weights(a).values(), weights(b).values(), strict=True))
+
+
+loss = torch.nn.functional.mse_loss
+
+
+def test_the_loss_falls_and_every_epoch_is_told():
+    module = network()
+    history = train(module, Lines(), loss, replace(SETTINGS, epochs=30))
+    assert len(history.losses) == 30
+    assert history.losses[-1] < 0.2 * history.losses[0]
+    assert history.best_epoch == 29
+    assert not module.training
+
+
+def test_steps_are_those_of_plain_torch():
+    """Adam with amsgrad and the cosine schedule, written out; without dropout, which would need the same random numbers."""
+    with own_random_state(1):
+        module, other = (torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)) for _ in range(2))
+    other.load_state_dict(module.state_dict())
+    lines = Lines()
+    history = train(module, lines, loss, SETTINGS)
+    optimizer = torch.optim.Adam(other.parameters(), lr=0.01, amsgrad=True)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4, eta_min=0)
+    for epoch in range(4):
+        found = []
+        for plan in lines.draw(np.random.default_rng([3, epoch])):
+            x, y = (torch.from_numpy(part) for part in lines.gather(plan))
+            value = loss(other(x), y)
+            optimizer.zero_grad()
+            value.backward()
+            optimizer.step()
+            found.append(value.item())
+        schedule.step()
+        assert history.losses[epoch] == pytest.approx(np.mean(found), rel=1e-6)
+    for a, b in zip(weights(module).values(), weights(other).values(), strict=True):
+        assert a == pytest.approx(b, rel=1e-5, abs=1e-7)
+
+
+def test_the_learning_rate_stays_without_a_schedule():
+    assert [Training(epochs=4, learning_rate=0.1, schedule="none").rate_at(e) for e in range(4)] == [0.1] * 4
+    assert [Training(epochs=4, learning_rate=2.0).rate_at(e) for e in range(4)] == pytest.approx([2, 1 + 0.5**0.5, 1, 1 - 0.5**0.5])
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not():
+    first, again, other = network(), network(), network()
+    for module, seed in ((first, 1), (again, 1), (other, 2)):
+        train(module, Lines(), loss, replace(SETTINGS, seed=seed))
+    assert same(first, again)
+    assert not same(first, other)
+
+
+def test_nobody_else_loses_their_random_numbers():
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002 - the global state is what is looked at
+    expected = torch.rand(3), np.random.rand(3)  # noqa: NPY002
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    train(network(), Lines(), loss, SETTINGS)
+    assert torch.equal(torch.rand(3), expected[0])
+    assert np.array_equal(np.random.rand(3), expected[1])  # noqa: NPY002
+
+
+def test_parameters_that_need_no_gradient_stay():
+    module = network()
+    for parameter in module[0].parameters():
+        parameter.requires_grad_(False)
+    before = weights(module)
+    train(module, Lines(), loss, SETTINGS)
+    after = weights(module)
+    assert np.array_equal(before["0.weight"], after["0.weight"])
+    assert not np.array_equal(before["4.weight"], after["4.weight"])
+
+
+def test_progress_is_told_after_every_step():
+    told: list[Progress] = []
+    history = train(network(), Lines(), loss, SETTINGS, progress=told.append)
+    assert [(p.epoch, p.step, p.steps) for p in told] == [(e, s, 8) for e in range(4) for s in range(1, 9)]
+    assert np.mean([p.loss for p in told if p.epoch == 2]) == pytest.approx(history.losses[2])
+    assert all(p.frames_per_second > 0 for p in told)
+
+
+class InterruptedTrainingError(Exception):
+    pass
+
+
+def interrupt_after(steps: int):
+    taken = 0
+
+    def progress(_: Progress) -> None:
+        nonlocal taken
+        taken += 1
+        if taken == steps:
+            raise InterruptedTrainingError
+
+    return progress
+
+
+@pytest.mark.parametrize("steps", [1, 8, 13, 22])
+@pytest.mark.parametrize("patience", [None, 2])
+def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, steps, patience):
+    settings = replace(SETTINGS, patience=patience)
+    held = Lines(16, slope=-1, seed=1)
+    whole, broken = network(), network()
+    expected = train(whole, Lines(), loss, settings, validation=held)
+    with pytest.raises(InterruptedTrainingError):
+        train(broken, Lines(), loss, settings, validation=held, checkpoint=tmp_path / "c", every=0, progress=interrupt_after(steps))
+    resumed = network()
+    with own_random_state(99):  # other random numbers than the first time
+        found = train(resumed, Lines(), loss, settings, validation=held, checkpoint=tmp_path / "c", every=0)
+    assert found == expected
+    assert same(resumed, whole)
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+
+
+def test_a_finished_training_is_not_done_again(tmp_path):
+    first, again = network(), network()
+    history = train(first, Lines(), loss, SETTINGS, checkpoint=tmp_path / "c")
+    assert train(again, Lines(), loss, SETTINGS, checkpoint=tmp_path / "c", progress=interrupt_after(1)) == history
+    assert same(first, again)
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path):
+    train(network(), Lines(), loss, SETTINGS, checkpoint=tmp_path / "c", identity={"data": 1})
+    with pytest.raises(MismatchError, match=r"another training \(learning_rate differ\)"):
+        train(network(), Lines(), loss, replace(SETTINGS, learning_rate=0.5), checkpoint=tmp_path / "c", identity={"data": 1})
+    with pytest.raises(MismatchError, match=r"\(data differ\)"):
+        train(network(), Lines(), loss, SETTINGS, checkpoint=tmp_path / "c", identity={"data": 2})
+    with pytest.raises(MismatchError, match=r"\(data, shapes differ\)"):
+        train(torch.nn.Linear(3, 1), Lines(), loss, SETTINGS, checkpoint=tmp_path / "c")
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    (tmp_path / "c").write_bytes(b"nonsense")
+    with pytest.raises(FormatError, match="not a readable safetensors file"):
+        train(network(), Lines(), loss, SETTINGS, checkpoint=tmp_path / "c")
+    header = json.dumps({"__metadata__": {"training": "[]"}}).encode()
+    (tmp_path / "c").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(FormatError, match="no checkpoint of a training"):
+        train(network(), Lines(), loss, SETTINGS, checkpoint=tmp_path / "c")
+
+
+def test_early_stopping_keeps_the_best_weights():
+    held = Lines(16, slope=-2, seed=1)  # what is learnt makes these worse
+    settings = replace(SETTINGS, epochs=50, patience=3)
+    module = network()
+    history = train(module, Lines(), loss, settings, validation=held)
+    assert len(history.losses) == len(history.validation) == history.best_epoch + 4 < 50
+    assert history.validation[history.best_epoch] == min(history.validation)
+    with torch.inference_mode():
+        kept = np.mean([loss(module(torch.from_numpy(x)), torch.from_numpy(y)).item() for x, y in batches_of(held)])
+    assert kept == pytest.approx(min(history.validation), rel=1e-5)
+
+
+def batches_of(lines: Lines):
+    return [lines.gather(plan) for plan in lines.draw(np.random.default_rng(SETTINGS.seed))]
+
+
+def test_settings_that_make_no_sense_are_refused():
+    with pytest.raises(EthobenchError, match="cosine or none"):
+        Training(schedule="linear")
+    for wrong in ({"epochs": 0}, {"learning_rate": 0.0}, {"patience": 0}):
+        with pytest.raises(EthobenchError, match="at least one epoch"):
+            Training(**wrong)
+    with pytest.raises(EthobenchError, match="validation part"):
+        train(network(), Lines(), loss, replace(SETTINGS, patience=1))
+
+
+def test_a_loss_that_is_not_a_number_is_an_error():
+    lines = Lines()
+    lines.y[5] = np.nan
+    with pytest.raises(EthobenchError, match=r"not a number: try a learning rate below 0\.01"):
+        train(network(), lines, loss, SETTINGS)
+
+
+def test_the_device_can_be_named(monkeypatch):
+    monkeypatch.setenv("ETHOBENCH_DEVICE", "cpu")
+    assert choose_device() == torch.device("cpu")
+    monkeypatch.setenv("ETHOBENCH_DEVICE", "abacus")
+    with pytest.raises(EthobenchError, match="ETHOBENCH_DEVICE is 'abacus'"):
+        choose_device()
+
+
+VICTIM = """
+import os, signal, sys
+import ethobench as eb
+
+data = eb.load_dataset("synthetic/tag", individuals=3, seconds=60)
+model = eb.create_model("crnn", epochs=3, window=50, batch=8, seed=1)
+steps = 0
+
+def progress(_):
+    global steps
+    steps += 1
+    if steps == 30:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+model.progress, model.checkpoint = progress, sys.argv[1]
+model.fit(data)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system knows no SIGKILL")
+def test_a_killed_process_leaves_what_the_next_one_needs(tmp_path):
+    done = subprocess.run([sys.executable, "-c", VICTIM, str(tmp_path / "c")], check=False)
+    assert done.returncode == -signal.SIGKILL
+    data = eb.load_dataset("synthetic/tag", individuals=3, seconds=60)
+    whole, resumed = (eb.create_model("crnn", epochs=3, window=50, batch=8, seed=1) for _ in range(2))
+    told: list[Progress] = []
+    resumed.checkpoint, resumed.progress = tmp_path / "c", told.append
+    resumed.fit(data)
+    assert told[0].epoch > 0
+    assert same(resumed.module, whole.fit(data).module)
+    assert [path.name for path in (tmp_path / "c").iterdir()] == ["training.safetensors"]
+
+
+def test_a_deadline_ends_a_training_with_a_low_learning_rate():
+    """A step takes 1 s, and there are 20 s for what would be 240 steps."""
+    clock, rates = Clock(), []
+    module = network()
+    hook = torch.optim.Adam.step
+
+    def step(optimizer, *arguments, **named):
+        rates.append(optimizer.param_groups[0]["lr"])
+        clock.now += 1
+        return hook(optimizer, *arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.Adam, "step", step)
+        history = train(module, Lines(), loss, replace(SETTINGS, epochs=30), deadline=Deadline(20, clock=clock))
+    assert len(rates) == 20
+    assert len(history.losses) == 3  # the last of them is cut short
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] == pytest.approx(0.01)
+    assert rates[-1] < 0.001
+
+
+def test_a_deadline_that_has_passed_leaves_one_step():
+    clock = Clock()
+    deadline = Deadline(1, clock=clock)
+    clock.now += 5
+    assert len(train(network(), Lines(), loss, SETTINGS, deadline=deadline).losses) == 1
+
+
+def test_without_a_limit_a_deadline_changes_nothing():
+    one, other = network(), network()
+    train(one, Lines(), loss, SETTINGS)
+    train(other, Lines(), loss, SETTINGS, deadline=Deadline())
+    assert same(one, other)
