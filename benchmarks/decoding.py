@@ -25,7 +25,7 @@ import ethobench as eb
 from ethobench.benchmarks.own import annotated, with_folds
 from ethobench.cli._params import read_params
 from ethobench.core import Annotation, Dataset, Prediction
-from ethobench.core.folds import deal_folds
+from ethobench.core.folds import assign_folds
 from ethobench.decoding.blending import fit_blend
 from ethobench.decoding.search import fit_decoder
 from ethobench.models import truth_of
@@ -71,7 +71,7 @@ class Study:
         data = self.data
         train = data.select(recordings=[r.id for r in data if data.folds[r.id] != fold])
         model, told = eb.create_model(name, seed=fold, **params), {}
-        dealt = deal_folds(train, 3)
+        dealt = assign_folds(train, 3)
         for third in range(self.args.thirds):
             fresh = model.fresh().fit(train.select(recordings=[r for r, own in dealt.items() if own != third]))
             told |= {r: fresh.predict(train[r]) for r, own in dealt.items() if own == third}

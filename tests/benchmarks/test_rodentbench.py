@@ -238,5 +238,5 @@ def test_error_bars_and_charts(bench, tmp_path):
     draw_label_shares(data, tmp_path / "shares.svg")
     drawn = (tmp_path / "shares.svg").read_text(encoding="utf-8")
     assert drawn.startswith("<?xml")
-    with pytest.raises(EthobenchError, match="left alone"):
+    with pytest.raises(EthobenchError, match="already exists"):
         draw_label_shares(data, tmp_path / "shares.svg")

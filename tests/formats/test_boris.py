@@ -175,7 +175,7 @@ def test_an_observation_without_events_was_not_looked_at_unless_it_says_so(write
     assert (recording.n_frames, iv.total(recording.annotation().observed.frames)) == (200, 0)
     assert "there is no event" in messages(recording)
     recording = only(write({"x": observation([], **{"observation time interval": [0, 20]})}))
-    assert recording.annotation().observed.is_whole(200)
+    assert recording.annotation().observed.is_complete(200)
     assert recording.notes == ()
 
 
@@ -212,7 +212,7 @@ def test_a_behaviour_listed_twice_counts_once(write: Any) -> None:
 def test_events_between_frames_and_beyond_the_end_are_noted(write: Any) -> None:
     recording = only(write({"x": observation([[1.04, "", "attack", "", ""], [25.0, "", "attack", "", ""]])}))
     assert recording.annotation().stop.tolist() == [250]
-    assert recording.annotation().observed.is_whole(250)
+    assert recording.annotation().observed.is_complete(250)
     assert "fall between frames at 10 Hz" in messages(recording)
     assert "ends after the last of 200 frames" in messages(recording)
 

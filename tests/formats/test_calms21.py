@@ -238,7 +238,7 @@ def test_labels_a_little_longer_than_the_poses_are_cut(tmp_path):
         path.write_text(json.dumps({"g": {"s": record}}), encoding="utf-8")
     (recording,) = read_quietly(tmp_path / "a.json")
     assert recording.annotation().n_frames == recording.n_frames == 200
-    assert "labels end 1 frames after the signals; cut" in str(recording.notes[0])
+    assert "labels end 1 frames after the signals; cropped" in str(recording.notes[0])
     with pytest.raises(FormatError, match="labels for 209 frames, but signals for 200"):
         read_recordings(tmp_path / "b.json")
 

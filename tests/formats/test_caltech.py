@@ -40,7 +40,7 @@ def test_streams(tmp_path: Path, change: tuple[str, str]) -> None:
     assert (a.start.tolist(), a.stop.tolist(), a.behavior.tolist()) == ([0, 10, 15], [10, 15, 20], [0, 1, 0])
     assert b.stop.tolist() == [18, 20]
     assert (a.rate, a.n_frames, b.n_frames) == (25, 20, 20)
-    assert a.observed.is_whole(20)
+    assert a.observed.is_complete(20)
     assert read_annotation(path, entry="S2", rate=25) == b
 
 

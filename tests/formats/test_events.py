@@ -48,7 +48,7 @@ def test_modifiers_tell_tracks_apart() -> None:
 def test_a_start_without_stop_is_dropped_and_its_track_unobserved_from_there() -> None:
     events = [Event(2, START, "a", "ann"), Event(4, STOP, "a", "ann"), Event(6, START, "a", "ann", place="row 9")]
     found = pair(PATH, events)
-    assert [(n.place, "without a stop" in n.message) for n in found.notes] == [("row 9", True)]
+    assert [(n.location, "without a stop" in n.message) for n in found.notes] == [("row 9", True)]
     annotation = annotate(events, length=10)
     assert annotation.start.tolist() == [2]
     assert annotation.observed.of("a", "ann").stop.tolist() == [6]

@@ -160,7 +160,7 @@ def test_drop(tmp_path: Path) -> None:
     with pytest.warns(ReadWarning, match=r"dropped as asked: 'junk' \(1 rows\)"):
         a = read_annotation(path, drop=["junk"])
     assert a.ethogram.names == ("a",)
-    assert a.observed.is_whole(a.n_frames)
+    assert a.observed.is_complete(a.n_frames)
 
 
 def test_missing_ends(tmp_path: Path) -> None:

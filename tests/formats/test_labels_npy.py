@@ -154,7 +154,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[
     frames = np.array(cells)
     names = ["鼠", "b c", "d"]
     seen = {Track(name): iv.from_mask(frames[:, i] >= 0) for i, name in enumerate(names)}
-    a = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.whole(len(frames)), seen))
+    a = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.full(len(frames)), seen))
     path = tmp_path_factory.mktemp("round") / "a.npy"
     write_annotation(a, path)
     assert detect(path).name == "labels_npy"

@@ -39,7 +39,7 @@ def test_plain(tmp_path: Path) -> None:
     assert a.ethogram == Ethogram(["attack", "mount", "other"], "other")
     assert (a.start.tolist(), a.stop.tolist(), a.behavior.tolist()) == ([0, 2, 3], [2, 3, 4], [0, 1, 2])
     assert (a.rate, a.n_frames) == (25, 4)
-    assert a.observed.is_whole(4)
+    assert a.observed.is_complete(4)
 
 
 def test_rate_is_missed_aloud(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_empty_lines(tmp_path: Path) -> None:
 
 def test_a_blank_line_is_no_frame_where_an_index_tells_the_frames(tmp_path: Path) -> None:
     a = read_quietly(put(tmp_path, "frame,a,b\n0,0,1\n\n1,1,0\n"), "onehot", rate=30)[0].annotation()
-    assert (a.n_frames, a.observed.is_whole(2)) == (2, True)
+    assert (a.n_frames, a.observed.is_complete(2)) == (2, True)
     with pytest.raises(FormatError, match="row 3: a blank line between the rows of frames"):
         read_quietly(put(tmp_path, "a,b\n0,1\n\n1,0\n"), "onehot", rate=30)
     assert read_quietly(put(tmp_path, "a\n0\n\n1\n"), "onehot", rate=30)[0].n_frames == 3
@@ -229,7 +229,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, data: st.DataObjec
     frames = np.array(cells)
     names = ["groß", "b c", "other", '"d"'][:k]
     seen = {Track(name): iv.from_mask(frames[:, i] >= 0) for i, name in enumerate(names)}
-    flat = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.whole(n), seen))
+    flat = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.full(n), seen))
     path = tmp_path_factory.mktemp("round") / "a.csv"
     write_annotation(flat, path, "onehot", index=data.draw(st.sampled_from(["frame", "time"])))
     back = read_quietly(path, "onehot", rate=30)[0].annotation()

@@ -126,14 +126,14 @@ def test_common_damage_is_named(build: Callable[[], bytes], name: str, message: 
 ERRORS: list[tuple[Exception, str]] = [
     (KeyError("tracks"), "it has no entry 'tracks'"),
     (KeyError("Unable to open object"), "Unable to open object"),
-    (TypeError("'int' object is not subscriptable"), "a value in it is of another kind than expected"),
-    (AttributeError("'int' object has no attribute 'get'"), "a value in it is of another kind than expected"),
+    (TypeError("'int' object is not subscriptable"), "a value in it has an unexpected type"),
+    (AttributeError("'int' object has no attribute 'get'"), "a value in it has an unexpected type"),
     (IndexError("list index out of range"), "a list or table in it is shorter than expected"),
     (ValueError("need at least\none array"), "a value in it is not as expected (need at least one array)"),
     (UnicodeDecodeError("utf-8", b"a\xff", 1, 2, "invalid start byte"), "its text is not valid UTF-8 (byte 1)"),
     (RecursionError(), "it is nested too deeply"),
     (OverflowError("int too big to convert"), "a number in it is too large"),
-    (ZeroDivisionError("division by zero"), "a number in it is 0 where it cannot be"),
+    (ZeroDivisionError("division by zero"), "a number in it is 0 where it must not be"),
     (RuntimeError(), "a value in it is not as expected"),
 ]
 

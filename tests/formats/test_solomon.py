@@ -46,7 +46,7 @@ def test_each_category_is_an_entry(write: Any) -> None:
     a = behavior.annotation()
     assert (a.rate, a.n_frames, behavior.notes) == (5.0, 6, ())
     assert (a.start.tolist(), a.stop.tolist(), a.ethogram.names) == ([1, 4], [3, 6], ("Rear", "Attack"))
-    assert a.observed.is_whole(6)
+    assert a.observed.is_complete(6)
     assert [r.id for r in read_quietly(path, entry="Light")] == ["mouse/Light"]
     with pytest.raises(NotFoundError, match="there are: Light, Behaviour"):
         read_quietly(path, entry="Sound")
@@ -111,7 +111,7 @@ def test_cells_that_say_missing_were_not_looked_at(write: Any) -> None:
     observed = behavior.annotation().observed.frames
     assert (observed.start.tolist(), observed.stop.tolist()) == ([0, 4], [3, 6])
     assert "1 cells say that the label is missing" in messages(behavior)
-    assert light.annotation().observed.is_whole(6)
+    assert light.annotation().observed.is_complete(6)
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_empty_sides_and_nothing_observed():
     assert both.absent == ["a", "b"]
     with pytest.raises(EthobenchError, match="nobody looked"):
         eb.score(truth, truth.with_observed(iv.empty()))
-    partly = truth.with_observed(Observed(iv.whole(300), {Track("b"): iv.empty()}))
+    partly = truth.with_observed(Observed(iv.full(300), {Track("b"): iv.empty()}))
     scores = eb.score(truth, partly)
     assert {*scores.behaviors} == {"a", "other"}
     assert "never looked at, so not scored: b" in " ".join(map(str, scores.notes))
@@ -235,7 +235,7 @@ def test_two_subjects_at_once_are_exclusive_each():
 
 
 def test_behaviors_looked_at_in_part_only():
-    observed = Observed(iv.whole(100), {Track("b"): iv.intervals([0], [50])})
+    observed = Observed(iv.full(100), {Track("b"): iv.intervals([0], [50])})
     truth = Annotation.from_bouts([10, 10], [20, 20], ["a", "b"], Ethogram(["a", "b"]), 10, 100, observed=observed)
     pred = Annotation.from_bouts([10, 10, 60], [20, 20, 80], ["a", "b", "b"], Ethogram(["a", "b"]), 10, 100)
     scores = eb.score(pred, truth)

@@ -12,7 +12,7 @@ from tests.clock import Clock
 
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
-from ethobench.core.deadline import Deadline, OutOfTime
+from ethobench.core.deadline import Deadline, OutOfTimeError
 from ethobench.core.errors import EthobenchError
 from ethobench.decoding import decoder
 from ethobench.decoding.search import Decoder
@@ -127,7 +127,7 @@ def test_a_network_that_turns_out_too_slow_is_given_up_at_once():
     clock.now += 10  # 1 s for each update: 100 of them, 75 will do
     candidates._refuse_slow_training(deadline, start, progress)
     clock.now += 10  # 2 s for each: 50
-    with pytest.raises(OutOfTime, match="time for 50 updates"):
+    with pytest.raises(OutOfTimeError, match="time for 50 updates"):
         candidates._refuse_slow_training(deadline, start, progress)
 
 
@@ -267,16 +267,16 @@ def test_what_a_fold_alone_shows_is_not_held_against_those_that_never_saw_it(tag
 
 
 def test_views_of_one_recording_stay_together():
-    from ethobench.core.folds import deal_folds, kept_together
+    from ethobench.core.folds import assign_folds, default_grouping
     from ethobench.models.styles import by_annotator
 
     people = [eb.load_dataset("synthetic/tag", individuals=1, recordings=2, seconds=20).recordings for _ in range(2)]
     recordings = tuple(a.copy(annotations={"ann": a.annotation(), "ben": b.annotation()}) for a, b in zip(*people, strict=True))
     data = by_annotator(Dataset(recordings, Ethogram(recordings[0].annotation("ann").ethogram.names)))
     assert len(data) == 4
-    together = kept_together(data)
+    together = data.groups(default_grouping(data))
     assert len({*together.values()}) == 2
-    folds = deal_folds(data, 4, "recording")
+    folds = assign_folds(data, 4, "recording")
     assert all(folds[a] == folds[b] for a in folds for b in folds if together[a] == together[b])
 
 

@@ -44,7 +44,7 @@ def test_overlapping_behaviours_are_learnt_each_on_its_own():
     random = np.random.default_rng(0)
     both = np.repeat(random.integers(0, 2, (40, 2)), 25, axis=0).astype(bool)
     values = both + random.normal(0, 0.2, (1000, 2))
-    observed = Observed(iv.whole(1000), {Track("run"): iv.intervals([0], [600])})
+    observed = Observed(iv.full(1000), {Track("run"): iv.intervals([0], [600])})
     lies = both.copy()
     lies[600:, 1] = ~lies[600:, 1]
     found = []

@@ -90,7 +90,7 @@ def test_bouts_without_names_or_of_strangers_stay_undirected(rats):
 
 def test_what_was_not_looked_for_in_a_pair_is_not_taught(rats):
     truth = rats["r0"].annotation()
-    looked = Observed(iv.whole(600), {Track("sniff", "ada", "bea"): iv.Intervals(np.array([0]), np.array([100]))})
+    looked = Observed(iv.full(600), {Track("sniff", "ada", "bea"): iv.Intervals(np.array([0]), np.array([100]))})
     truths = {r.id: r.annotation() for r in rats} | {"r0": truth.with_observed(looked)}
     _, told = Directions(("sniff",)).expand(rats, truths)
     assert iv.total(told["r0|ada>bea"].observed.of("sniff")) == 100

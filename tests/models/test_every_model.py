@@ -72,7 +72,7 @@ def test_it_learns_predicts_and_comes_back(name, data, tmp_path):
     assert np.array_equal(again.probabilities, prediction.probabilities)
     assert again.annotation == prediction.annotation
     check_training_recordings_are_recognised(loaded, data)
-    with pytest.raises(EthobenchError, match="left alone"):
+    with pytest.raises(EthobenchError, match="already exists"):
         model.save(tmp_path / "saved")
     assert not [p for p in (tmp_path / "saved").rglob("*") if p.suffix in (".pkl", ".pickle")]
 

@@ -38,7 +38,7 @@ def blanked(recording: Recording, frames: slice, animals: slice = slice(None)) -
 
 
 def observed(annotation: Annotation) -> np.ndarray:
-    return iv.to_mask(annotation.observed.anywhere(), annotation.n_frames)
+    return iv.to_mask(annotation.observed.of_any(), annotation.n_frames)
 
 
 @pytest.fixture(scope="module", params=["tag", "pose"])
@@ -90,7 +90,7 @@ def test_budgets_and_scores_leave_the_gap_out(data):
     n_frames = recording.n_frames
     assert scores.coverage == pytest.approx((n_frames - 300) / n_frames)
     intact = model.predict(recording).annotation
-    cut = intact.hide(iv.intervals([GAP.start], [GAP.stop]))
+    cut = intact.mark_unobserved(iv.intervals([GAP.start], [GAP.stop]))
     for behavior in data.ethogram.names:
         seconds = [iv.total(iv.union(a.spans(behavior))) / recording.rate for a in (cut, prediction.annotation)]
         assert seconds[1] == pytest.approx(seconds[0], abs=2.0)  # frames beside the gap may change

@@ -14,6 +14,7 @@ from ethobench.benchmarks.results import final_jobs
 from ethobench.benchmarks.rodentbench import NAME
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError
+from ethobench.core.files import check_new_path
 from ethobench.datasets import load_dataset
 from ethobench.datasets.rodentbench import label_shares
 from ethobench.formats import read_quietly
@@ -122,8 +123,7 @@ def draw_label_shares(datasets: Sequence[Dataset], path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    if path.exists():
-        raise EthobenchError(f"{path} exists and is left alone; choose another name")
+    check_new_path(path)
     figure = Figure(figsize=(7, 0.6 * len(datasets) + 0.8), layout="constrained")
     axes = figure.add_subplot()
     for row, data in enumerate(datasets):

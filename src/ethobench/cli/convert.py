@@ -42,7 +42,7 @@ def run(
     from ethobench.cli._files import read_renames
     from ethobench.cli._params import read_options
     from ethobench.core.errors import EthobenchError
-    from ethobench.core.file_names import file_stems
+    from ethobench.core.names import file_stems
     from ethobench.datasets.collate import rename_behaviors
     from ethobench.formats import detect, formats, read_at, write_recordings
     from ethobench.formats.io import format_for
@@ -76,7 +76,7 @@ def run(
 
 def _one_by_one(recording: Recording, together: bool) -> list[tuple[str, Recording]]:
     """Part a recording into one for each annotator, where a file cannot hold several."""
-    from ethobench.core.file_names import file_stems
+    from ethobench.core.names import file_stems
 
     if together or len(recording.annotations) == 1:
         return [("", recording)]

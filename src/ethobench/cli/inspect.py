@@ -122,7 +122,7 @@ def describe_annotation(a: Annotation) -> dict[str, Any]:
         "background": a.ethogram.background_name,
         "exclusive": a.is_exclusive,
         "subjects": list(a.subjects),
-        "unobserved_seconds": (a.n_frames - iv.total(a.observed.anywhere())) / a.rate,
+        "unobserved_seconds": (a.n_frames - iv.total(a.observed.of_any())) / a.rate,
     }
 
 

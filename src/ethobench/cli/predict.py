@@ -52,7 +52,8 @@ def run(
     from ethobench.cli._files import Notes, tell_line
     from ethobench.core import Prediction
     from ethobench.core.errors import EthobenchError
-    from ethobench.core.file_names import file_stems
+    from ethobench.core.files import check_new_path
+    from ethobench.core.names import file_stems
     from ethobench.features.pose import swaps_of
     from ethobench.formats import formats, write_recordings
     from ethobench.models import load_model
@@ -67,8 +68,8 @@ def run(
     sources = [found for source in inputs for found in _sources(source, rate)]
     names = file_stems(found.name for found in sources)
     paths = [out / f"{name}{writer.suffixes[0]}" for name in names]
-    if (there := [path for path in paths if path.exists()]) and not overwrite:
-        raise EthobenchError(f"{there[0]} exists and is left alone; choose another folder, or give --overwrite")
+    for path in paths:
+        check_new_path(path, overwrite=overwrite)
     announce_network(str(model), trained, len(sources))
     out.mkdir(parents=True, exist_ok=True)
     use_out_of_fold = not in_sample and not style and unknown is None
@@ -102,7 +103,7 @@ def _unobserved(annotation: Annotation) -> str:
     """Say how much of a recording is unobserved in a prediction, if anything is."""
     from ethobench.core import intervals as iv
 
-    frames = annotation.n_frames - iv.total(annotation.observed.anywhere())
+    frames = annotation.n_frames - iv.total(annotation.observed.of_any())
     if not frames:
         return ""
     return f"; {frames / annotation.rate:.1f} s ({frames / annotation.n_frames:.1%}) not predicted and left unobserved"

@@ -56,7 +56,7 @@ def run(
     [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
     """
     from ethobench.cli._files import read_renames, tell_line
-    from ethobench.core.errors import EthobenchError
+    from ethobench.core.files import check_new_path
     from ethobench.datasets.collate import is_dataset
     from ethobench.models.audit import audit_scores, read_log
 
@@ -66,8 +66,8 @@ def run(
     options: dict[str, Any] = {"suite": suite, "tracks": "merge" if merge else "auto"}
     if behaviors:
         options["behaviors"] = "all" if behaviors == "all" else [name.strip() for name in behaviors.split(",")]
-    if report is not None and report.exists():
-        raise EthobenchError(f"{report} exists and is left alone; choose another name")
+    if report is not None:
+        check_new_path(report)
     data = None
     if is_dataset(truth):
         data, scores = _score_dataset(pred, truth, rate, annotator, names, options)
@@ -75,8 +75,7 @@ def run(
         scores = _score_files(pred, truth, rate, annotator, names, options)
     audit = audit_scores(scores, model=model_card, log=read_log(pred), data=data)
     if csv is not None:
-        if csv.exists():
-            raise EthobenchError(f"{csv} exists and is left alone; choose another name")
+        check_new_path(csv)
         csv.parent.mkdir(parents=True, exist_ok=True)
         scores.table().to_csv(csv, index=False)
     if report is not None:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ethobench.core import Dataset, Recording
-from ethobench.core.errors import MissingDataError
+from ethobench.core.errors import EthobenchError, MissingDataError
 from ethobench.datasets.base import Family, register_dataset
 from ethobench.datasets.fetch import RemoteFile, data_folder, download, unpack
 from ethobench.formats import read_quietly
@@ -39,6 +39,8 @@ class Banos(Family):
         folder.mkdir(parents=True, exist_ok=True)
         try:
             archive = download(ARCHIVE, folder)
+        except EthobenchError:
+            raise
         except (OSError, ValueError) as error:
             told = f"the BANOS recordings could not be fetched ({type(error).__name__})"
             raise MissingDataError(f"{told}; put the Recording_* folders of {ARCHIVE.url} into {folder}") from None

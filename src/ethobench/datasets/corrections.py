@@ -45,7 +45,7 @@ def with_corrections(data: Dataset, folder: Path, rename: Mapping[str, str]) -> 
             if annotator in found.get(name, {}):
                 raise FormatError(manifest, f"{annotator!r} of {name!r} is listed more than once", f"row {line}")
             annotation = _read_correction(data, manifest, path, name, annotator, f"row {line}")
-            found.setdefault(name, {})[annotator] = annotation.rename_known(rename).with_ethogram(data.ethogram)
+            found.setdefault(name, {})[annotator] = annotation.rename_existing(rename).with_ethogram(data.ethogram)
             digest.update(f"{name}\0{annotator}\0".encode() + path.read_bytes())
         except (EthobenchError, OSError) as error:
             unusable.append(error)

@@ -13,8 +13,7 @@ from pathlib import Path
 from ethobench.core import Annotation, Behavior, ClockOrigin, Dataset, Ethogram, Keypoint, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, ReadWarning
 from ethobench.core.ethogram import check_renames
-from ethobench.core.lengths import fit_length
-from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.core.recording import DEFAULT_ANNOTATOR, match_length
 from ethobench.datasets.signals import open_signals, stated_rate
 from ethobench.datasets.video_clock import VideoClock, fit_to_video, read_video_clock
 from ethobench.formats import detect, read_at
@@ -285,12 +284,12 @@ def _annotation(
     inside = found[0].annotations
     annotator = row["annotator"] or (next(iter(inside)) if len(inside) == 1 else "")
     annotation = inside[annotator] if annotator in inside else found[0].annotation()
-    notes = [Note(note.message, f"{row['annotations']}{', ' + note.place if note.place else ''}") for note in found[0].notes]
+    notes = [Note(note.message, f"{row['annotations']}{', ' + note.location if note.location else ''}") for note in found[0].notes]
     if rate is not None and annotation.rate != rate:
         raise FormatError(path, f"its clock runs at {annotation.rate:g} Hz, the manifest says {rate:g} Hz")
     if length is not None:
         try:
-            annotation, told = fit_length(annotation, length)
+            annotation, told = match_length(annotation, length)
         except MismatchError as error:
             raise FormatError(path, str(error)) from None
         notes += [Note(told, row["annotations"])] if told else []
@@ -321,7 +320,7 @@ def _rename(recordings: Iterable[Recording], aliases: Mapping[str, str], rename:
     for recording in recordings:
         used = {name for a in recording.annotations.values() for name in a.ethogram.names if name in aliases}
         notes = [Note(f"{alias!r} is read as {aliases[alias]!r} ({ETHOGRAM}, column alias)") for alias in sorted(used)]
-        annotations = {who: a.rename_known(aliases).rename_known(rename) for who, a in recording.annotations.items()}
+        annotations = {who: a.rename_existing(aliases).rename_existing(rename) for who, a in recording.annotations.items()}
         changed.append(recording.copy(annotations=annotations, notes=(*recording.notes, *notes)))
     return changed
 

@@ -27,7 +27,7 @@ _Clock: TypeAlias = tuple[float, ClockOrigin, Path]
 
 def ends_with_last_bout(a: Annotation) -> bool:
     """Whether the length of an annotation may only be that of its last bout: it was observed throughout, and a bout ends it."""
-    return len(a) > 0 and int(a.stop.max()) == a.n_frames and a.observed.is_whole(a.n_frames)
+    return len(a) > 0 and int(a.stop.max()) == a.n_frames and a.observed.is_complete(a.n_frames)
 
 
 def recording_name(path: Path) -> str:
@@ -88,7 +88,7 @@ class Item:
     def notes(self) -> list[Note]:
         """The notes of the reader, with the file they are about."""
         notes = () if self.recording is None else self.recording.notes
-        return [Note(note.message, f"{self.path}{', ' + note.place if note.place else ''}") for note in notes]
+        return [Note(note.message, f"{self.path}{', ' + note.location if note.location else ''}") for note in notes]
 
     @property
     def has_signals(self) -> bool:

@@ -111,11 +111,11 @@ def label_shares(data: Dataset) -> dict[str, float]:
     for recording in data:
         for annotation in recording.annotations.values():
             fitted = annotation.with_ethogram(data.ethogram)
-            seen = fitted.observed.anywhere()
+            seen = fitted.observed.of_any()
             free = iv.total(seen) / fitted.rate
             for name in frames:
                 if name != data.ethogram.background_name:
-                    held = iv.shared(iv.union(fitted.spans(name)), seen) / fitted.rate
+                    held = iv.overlap(iv.union(fitted.spans(name)), seen) / fitted.rate
                     frames[name] += held
                     free -= held
             if data.ethogram.background_name is not None:

@@ -13,8 +13,8 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
-from ethobench.core.folds import deal_folds
-from ethobench.core.progress import report
+from ethobench.core.folds import assign_folds
+from ethobench.core.progress import report_progress
 from ethobench.decoding.decoder import Decoder, prior_factors
 from ethobench.decoding.learn_decoder import Lessons, learn_dynamics, learn_thresholds
 from ethobench.decoding.viterbi import NOTHING, Dynamics
@@ -173,7 +173,7 @@ def fit_decoder(
     search.climb([Recipe(thresholds=True)])
     simple = search.best.recipe
     segments = [Recipe(price=price, filling=filling) for price, filling in WORTHS] if sequences else []
-    if limit.is_limited and limit.left > SEGMENT_COST * search.slowest:
+    if limit.is_limited and limit.remaining > SEGMENT_COST * search.slowest:
         search.climb(segments)
     for smoothing in ("mean", "median"):
         search.climb([replace(simple, smoothing=smoothing, window=window) for window in WINDOWS])
@@ -223,12 +223,12 @@ class _Search:
         """Try recipes in their order until one is clearly worse than the best of them so far."""
         top = -np.inf
         for recipe in recipes:
-            if len(self.trials) >= FEWEST_TRIALS and self.limit.left < self.slowest:
+            if len(self.trials) >= FEWEST_TRIALS and self.limit.remaining < self.slowest:
                 return
             start = self.limit.clock()
             self.trials.append(self._try(recipe))
             self.slowest = max(self.slowest, self.limit.clock() - start)
-            report("decoding", max(self.limit.used, len(self.trials) / MOST_TRIALS))
+            report_progress("decoding", max(self.limit.fraction_elapsed, len(self.trials) / MOST_TRIALS))
             if self.trials[-1].value < top - WORSE:
                 return
             top = max(top, self.trials[-1].value)
@@ -275,7 +275,7 @@ def _folds(everything: Lessons, groups: Mapping[str, str], n_folds: int) -> list
     data = Dataset(tuple(recordings), everything.ethogram)
     if n_folds < 2 or len({*data.groups().values()}) < 2:
         return [(everything, names)]
-    dealt = deal_folds(data, n_folds)
+    dealt = assign_folds(data, n_folds)
     folds = []
     for fold in sorted({*dealt.values()}):
         kept = [name for name in names if dealt[name] != fold]

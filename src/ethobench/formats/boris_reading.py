@@ -58,7 +58,7 @@ class ObservationReader:
         annotation, notes = observation.to_annotation(
             ethogram, clock, seconds=not images, length=length, window=window, subjects=self.subjects
         )
-        notes = [replace(note, place=note.place or self._place()) for note in notes]
+        notes = [replace(note, location=note.location or self._place()) for note in notes]
         if rate is not None and rate != annotation.rate:
             annotation = annotation.resample(rate)
             self._note(f"resampled from {clock:g} Hz to {rate:g} Hz")
@@ -136,7 +136,7 @@ class ObservationReader:
 
     def _assumed_rate_of_images(self, rate: float | None) -> float:
         clock, notes = frames_rate(rate)
-        self.notes += [replace(note, place=self._place()) for note in notes]
+        self.notes += [replace(note, location=self._place()) for note in notes]
         return clock
 
     def _from_zero(
@@ -152,7 +152,7 @@ class ObservationReader:
                 not_understood(self.path, "its times count from the creation dates of several media files, or of none", self._place())
             offset += date
         times, notes = event_tables.without_offset([event.time for event in events], offset, length)
-        self.notes += [replace(note, place=self._place()) for note in notes]
+        self.notes += [replace(note, location=self._place()) for note in notes]
         if times and self.stated.get("type") == LIVE and any(self.stated.get(key) for key in CLOCK_TIMES):
             first = min(times)
             self._note(f"times are times of the clock, so they were counted from the first event, at {first:.3f} s")

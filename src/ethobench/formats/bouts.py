@@ -120,7 +120,7 @@ class BoutRows:
             notes += self._note_at(over, f"ends after the last of {length} frames; the recording is taken as {end} frames long")
             length = end
             if observed is None:
-                observed = Observed.whole(length)
+                observed = Observed.full(length)
         chosen = np.flatnonzero(keep)
         annotation = Annotation.from_bouts(
             first,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
 from ethobench.core.ethogram import guess_background
-from ethobench.core.lengths import fit_length
+from ethobench.core.recording import match_length
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.calms21_arrays import FIELDS, LABELS, NPY_MAGIC, load, values_of
 from ethobench.formats.text import Head
@@ -119,7 +119,7 @@ def _recording(path: Path, name: str, records: list[dict[str, Any]], arrays: Map
         if codes is not None:
             annotation, more = _annotation(path, place, codes, record["metadata"], rate)
             try:
-                annotations[record["group"]], told = fit_length(annotation, n_frames)
+                annotations[record["group"]], told = match_length(annotation, n_frames)
             except MismatchError as error:
                 raise FormatError(path, str(error), place) from None
             notes += [*more, *([Note(told, place)] if told else [])]

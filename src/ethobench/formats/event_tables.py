@@ -112,7 +112,7 @@ class Observation:
         observed = None
         if self.gaps or window is not None:
             reach = max(n_frames, end)
-            frames = iv.whole(reach) if window is None else _span(window[0], window[1], rate, seconds, reach)
+            frames = iv.full(reach) if window is None else _span(window[0], window[1], rate, seconds, reach)
             observed = _observed(frames, self.gaps, rate, seconds, reach)
         annotation, notes = self.bouts.to_annotation(
             ethogram, rate, seconds=seconds, n_frames=n_frames, observed=observed, subjects=subjects

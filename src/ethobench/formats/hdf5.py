@@ -39,6 +39,8 @@ def open_file(path: Path) -> Iterator[h5py.File]:
     with file:
         try:
             yield file
+        except EthobenchError:
+            raise
         except (OSError, RuntimeError, KeyError) as error:  # h5py raises KeyError for an object whose header is damaged
             raise FormatError(path, f"the HDF5 file is damaged ({' '.join(str(error).splitlines()[:1])})") from None
         except (TypeError, ValueError) as error:  # from h5py: a type, an attribute or a name that it cannot decode

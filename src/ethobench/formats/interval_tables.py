@@ -203,7 +203,7 @@ class IntervalRows:
     def _seen(self, mine: list[int], hidden: list[int], rate: float, length: int) -> tuple[iv.Intervals, list[Note]]:
         """Return the frames that a rater looked at for all behaviors."""
         seconds = self.unit != "frames"
-        seen, notes = iv.whole(length), []
+        seen, notes = iv.full(length), []
         marks = [i for i in mine if self.kind[i] == "marker" and np.isfinite(self.start[i])]
         if len(marks) >= 2:
             inside = [i for i in mine if self.kind[i] in ("marker", "bout")]

@@ -80,7 +80,8 @@ class IntervalTable(Format):
             length = table.length(name, clock)
             for rater in table.groups[name]:
                 made[rater], more = table.annotation(name, rater, ethogram, clock, length)
-                found += [Note(n.message, f"{rater}, {n.place}".strip(", ") if len(table.groups[name]) > 1 else n.place) for n in more]
+                several = len(table.groups[name]) > 1
+                found += [Note(n.message, f"{rater}, {n.location}".strip(", ") if several else n.location) for n in more]
             subjects = tuple(dict.fromkeys(s for a in made.values() for s in a.subjects))
             recordings.append(Recording(name, subjects=subjects, annotations=made, notes=tuple(found), clock_origin=ClockOrigin.ASSUMED))
         return recordings

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from ethobench.core import Annotation, ClockOrigin, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
-from ethobench.core.explanations import explain_exception
-from ethobench.core.files import atomic_path
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning, describe_exception
+from ethobench.core.files import atomic_path, check_new_path
 from ethobench.formats.base import Format, formats
 from ethobench.formats.numbers import check_measurements
 from ethobench.formats.recording_text import check_read_back, check_recordings, repair_recordings
@@ -60,7 +59,7 @@ def _sniff(format: Format, path: Path, head: Head, reasons: dict[str, str]) -> f
     except FormatError as error:
         reasons[format.name] = str(error).removeprefix(f"{path}: ")
     except Exception as error:
-        reasons[format.name] = explain_exception(error)
+        reasons[format.name] = describe_exception(error)
     return 0.0
 
 
@@ -110,7 +109,7 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
     except (OSError, MemoryError):
         raise
     except Exception as error:
-        raise FormatError(path, f"could not be read as {reader.title}: {explain_exception(error)}; {UNREADABLE}") from error
+        raise FormatError(path, f"could not be read as {reader.title}: {describe_exception(error)}; {UNREADABLE}") from error
     repair_recordings(recordings)
     check_measurements(recordings)
     if options.get("rate") is not None:
@@ -207,8 +206,7 @@ def write_recordings(
     writer = formats[format] if format else format_for(path)
     if not writer.can_write:
         raise EthobenchError(f"{writer.title} cannot be written; formats that can: {', '.join(writable())}")
-    if path.exists() and not overwrite:
-        raise EthobenchError(f"{path} exists and is left alone; choose another name, or allow overwriting")
+    check_new_path(path, overwrite=overwrite)
     _check_options(writer, writer.write, options)
     if len(recordings) != 1 and not writer.several:
         raise EthobenchError(f"a {writer.title} file holds one recording, not {len(recordings)}; write one file for each")
@@ -258,7 +256,7 @@ def losses(annotation: Annotation, writer: Format) -> list[Note]:
     if "annotations" not in writer.contents:
         return []
     state = annotation.stop > annotation.start
-    whole = annotation.observed.is_whole(annotation.n_frames)
+    whole = annotation.observed.is_complete(annotation.n_frames)
     touching = len(annotation.merge_touching()) != len(annotation)
     has = {
         "subjects": bool((annotation.subject >= 0).any()),

@@ -120,6 +120,8 @@ def _columns(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
 
         try:
             table = read_parquet(path)
+        except EthobenchError:
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FormatError(path, f"this is not a sound Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
         columns = plain_columns(path, table)
@@ -139,7 +141,7 @@ def _annotation(rows: BoutRows, rate: float, tracks: list[Track] | None) -> tupl
     subjects = sorted({name for t in tracks or [] for name in (t.subject, t.target) if name})
     annotation, notes = rows.to_annotation(named_ethogram(list(names)), rate, seconds=False, subjects=subjects)
     if tracks is not None:
-        whole = iv.whole(annotation.n_frames)
+        whole = iv.full(annotation.n_frames)
         annotation = annotation.with_observed(Observed(iv.empty(), dict.fromkeys(tracks, whole)))
         stray = [track for track in annotation.tracks() if track not in tracks]
         if stray:

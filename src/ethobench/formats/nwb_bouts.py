@@ -83,14 +83,14 @@ def _annotation(
     tracks: dict[Track, iv.Intervals] = {}
     for start, i in sorted(opened, reverse=True):
         n_frames = max(n_frames, int(to_clock(start, rate, seconds=True)))
-        tracks[Track(rows.behavior[i], rows.subject[i] or None)] = iv.whole(int(to_clock(start, rate, seconds=True)))
+        tracks[Track(rows.behavior[i], rows.subject[i] or None)] = iv.full(int(to_clock(start, rate, seconds=True)))
     if looked is not None:
         n_frames = max(n_frames, int(looked.stop.max(initial=0)))
-    frames = iv.whole(n_frames) if looked is None else iv.union(looked)
+    frames = iv.full(n_frames) if looked is None else iv.union(looked)
     if blanks:
         hidden = iv.intervals(*(to_clock(times, rate, seconds=True) for times in zip(*blanks, strict=True)))
         n_frames = max(n_frames, int(hidden.stop.max()))
-        frames = iv.difference(iv.whole(n_frames) if looked is None else frames, iv.union(hidden))
+        frames = iv.difference(iv.full(n_frames) if looked is None else frames, iv.union(hidden))
     observed = Observed(frames, {track: iv.intersection(where, frames) for track, where in tracks.items()})
     return annotation.extend(n_frames).with_observed(observed), notes
 
@@ -216,7 +216,7 @@ def _our_annotations(path: Path, content: Content, rate: float | None) -> list[t
         rows = rows or BoutRows(path)
         ethogram = _ethogram(path, hdf5.member(path, home, told["ethogram"][i]), rows.behavior)
         looked = hdf5.member(path, home, told["observed"][i]) if told["observed"][i] else None
-        frames = iv.whole(n_frames) if looked is None else _spans(path, looked, clock)
+        frames = iv.full(n_frames) if looked is None else _spans(path, looked, clock)
         exceptions = hdf5.member(path, home, told["observed_tracks"][i]) if told["observed_tracks"][i] else None
         observed = Observed(frames, {} if exceptions is None else _tracks(path, exceptions, clock))
         subjects = json.loads(told["subjects"][i])

@@ -63,7 +63,7 @@ def _write_annotations(nwb: Any, recording: Recording) -> None:
         name = f"bouts{i or ''}"
         catalogue, looked, tracks = _catalogue(f"ethogram{i or ''}", a.ethogram), None, None
         home.add(catalogue)
-        if not (a.observed.is_whole(a.n_frames) and not a.observed.tracks):
+        if not (a.observed.is_complete(a.n_frames) and not a.observed.tracks):
             looked = _time_table(f"{name}_observed", "stretches that were looked at", _times(a.observed.frames, a.rate))
             home.add(looked)
         if a.observed.tracks:

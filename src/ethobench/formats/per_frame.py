@@ -218,7 +218,7 @@ def annotation_of(values: NDArray[np.int8], ethogram: Ethogram, rate: float) -> 
 def frames_of(annotation: Annotation) -> NDArray[np.int8]:
     """Return frames of shape (n_frames, n_behaviors) that hold 0, 1 or `HIDDEN`, as `annotation_of` takes them."""
     frames = annotation.to_frames().astype(np.int8)
-    if not annotation.observed.is_whole(annotation.n_frames):
+    if not annotation.observed.is_complete(annotation.n_frames):
         for code, name in enumerate(annotation.ethogram.names):
             seen = iv.to_mask(annotation.observed.of(name), annotation.n_frames)
             frames[~seen & (frames[:, code] == 0), code] = HIDDEN

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Ethogram, Observed, Recording, Track
 from ethobench.core.errors import EthobenchError, Note
-from ethobench.core.text import check_name, check_text, repair_name, repair_text
+from ethobench.core.names import check_name, check_text, repair_name, repair_text
 from ethobench.formats.base import Format
 
 UNNAMED = "unnamed"

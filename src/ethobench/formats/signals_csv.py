@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Recording, Signals
-from ethobench.core.errors import FormatError, Note
+from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.formats.base import Format, register_format
 from ethobench.formats.frame_clock import resolution, snapped
 from ethobench.formats.numbers import is_number, parse_number
@@ -156,6 +156,8 @@ def _chunks(path: Path) -> Iterator[pd.DataFrame]:
             skipinitialspace=True,
         ) as tables:
             yield from tables
+    except EthobenchError:
+        raise
     except (ValueError, OSError) as error:
         raise FormatError(path, f"the table cannot be read ({error})") from None
 

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
-from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.core.explanations import explain_exception
+from ethobench.core.errors import EthobenchError, FormatError, Note, describe_exception
 from ethobench.formats import hdf5, pose_arrays, wide_tables
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.size_limits import check_size, is_too_large
@@ -143,7 +142,7 @@ def _load_slp(path: Path) -> Any:
     try:
         return sleap_io.load_slp(str(path), open_videos=False)
     except Exception as error:
-        raise FormatError(path, f"sleap-io cannot read it: {explain_exception(error)}") from None
+        raise FormatError(path, f"sleap-io cannot read it: {describe_exception(error)}") from None
 
 
 def _video_names(labels: Any) -> list[str]:

@@ -105,11 +105,11 @@ class Solomon(Format):
         columns = [_cells(a) for a in annotations]
         notes = [note for a in annotations for note in event_writing.ethogram_losses(TITLE, [a])]
         last = max((int(np.flatnonzero(column != "")[-1]) + 1 for column in columns if (column != "").any()), default=0)
-        if any(iv.total(iv.clip(a.observed.anywhere(), last, a.n_frames)) for a in annotations):
+        if any(iv.total(iv.clip(a.observed.of_any(), last, a.n_frames)) for a in annotations):
             notes.append(
                 Note(f"a {TITLE} cannot tell nothing from not looked at after the last bout: these frames will read as the latter")
             )
-        if any(iv.total(iv.clip(a.observed.everywhere(a.ethogram.names), 0, last)) < last for a in annotations):
+        if any(iv.total(iv.clip(a.observed.of_all(a.ethogram.names), 0, last)) < last for a in annotations):
             notes.append(Note(f"a {TITLE} cannot say which frames were not looked at: before the last bout they will read as nothing"))
         times = [format_time(i / first.rate) for i in range(first.n_frames)]
         clock = _rate(np.array(times, dtype=float), max(len(time.partition(".")[2]) for time in times))

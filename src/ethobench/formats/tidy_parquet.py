@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.core import Recording
-from ethobench.core.errors import FormatError, Note
+from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.formats import tidy_rows
 from ethobench.formats.base import DETAILS, Format, pick_entry, register_format
 from ethobench.formats.parquet import plain_columns, read_parquet, read_schema
@@ -39,6 +39,8 @@ class TidyParquet(Format):
         try:
             table = read_parquet(path)
             fields = json.loads(table.schema.metadata[KEY])
+        except EthobenchError:
+            raise
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             raise FormatError(path, f"this is not a sound tidy Parquet file ({error})") from None
         description = tidy_rows.check_description(path, fields)

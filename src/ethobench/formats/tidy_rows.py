@@ -89,7 +89,7 @@ def describe(recordings: Sequence[Recording]) -> Description:
     for recording in recordings:
         for annotator, a in recording.annotations.items():
             ethogram = ethogram.join(a.ethogram)
-            whole = a.observed.is_whole(a.n_frames) and not a.observed.tracks
+            whole = a.observed.is_complete(a.n_frames) and not a.observed.tracks
             infos.append(
                 RecordingInfo(
                     id=recording.id,
@@ -192,7 +192,7 @@ def _annotation(
     clock = stated or rate or SECONDS_RATE
     observed = None
     if info.observed is not None or info.tracks:
-        frames = iv.whole(info.n_frames or 0) if info.observed is None else _intervals(info.observed)
+        frames = iv.full(info.n_frames or 0) if info.observed is None else _intervals(info.observed)
         observed = Observed(frames, {Track(t.behavior, t.subject, t.target): _intervals(t.observed) for t in info.tracks})
     annotation, more = rows.to_annotation(
         ethogram, clock, seconds=description.unit == "seconds", n_frames=info.n_frames, observed=observed, subjects=info.subjects

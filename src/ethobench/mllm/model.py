@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.core.folds import original_id
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.mllm.annotate import RULES, Assignment, assign, make_clip, make_provider, read_answers
 from ethobench.mllm.ask import Asker
@@ -151,21 +150,21 @@ class Mllm(Model):
         params, provider = self.params, self.provider
 
         def clip(recording: Recording, start: float, stop: float) -> Clip:
-            self._example_ids.add(original_id(recording))
+            self._example_ids.add(recording.source_id)
             if recording.video is None:
                 raise EthobenchError(f"recording {recording.id!r} has no video to show as an example; use examples='text'")
             return make_clip(recording.video, start, stop, float("inf"), provider, params.settings())
 
         self._example_ids = set()
         if not provider.needs_video:
-            self._example_ids |= {original_id(recording) for recording in data}
+            self._example_ids |= {recording.source_id for recording in data}
             whole = max(truth.duration for truth in truths.values())
             self.guide = pick_examples(data.recordings, truths, clip, kind="text", shots=len(data), seconds=whole)
         elif params.shots:
             chosen = {"kind": params.examples, "shots": params.shots, "seconds": params.example_seconds}
             self.worked = pick_examples(data.recordings, truths, clip, **chosen)
             if params.examples == "text":
-                self._example_ids |= {original_id(recording) for recording in data.recordings[: params.shots]}
+                self._example_ids |= {recording.source_id for recording in data.recordings[: params.shots]}
 
     def _training_ids(self, training: TrainingData) -> Collection[str]:
         """Return the recordings that examples come from; the others are not shown to the model."""
@@ -221,7 +220,7 @@ class Mllm(Model):
         (folder / LEARNT).write_text(json.dumps(learnt), encoding="utf-8")
 
     def _load(self, folder: Path) -> None:
-        from ethobench.formats.text import read_json
+        from ethobench.core.files import read_json
 
         learnt = read_json(folder / LEARNT)
         try:
@@ -229,6 +228,8 @@ class Mllm(Model):
             self.task = self._saved_task(folder, learnt.get("task"))
             self.guide = tuple(_example(fields, None) for fields in learnt["guide"])
             self.worked = tuple(_example(fields, self._clip(folder, k, fields)) for k, fields in enumerate(learnt["examples"]))
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FormatError(folder / LEARNT, f"the worked examples are damaged ({error})") from None
 
@@ -275,7 +276,7 @@ def to_prediction(annotation: Annotation, *, exclusive: bool = True) -> Predicti
         frames = np.column_stack([frames, ~frames.any(axis=1)])
     probabilities = frames.astype(np.float32)
     hidden = np.ones(annotation.n_frames, dtype=bool)
-    for start, stop in zip(*annotation.observed.anywhere(), strict=True):
+    for start, stop in zip(*annotation.observed.of_any(), strict=True):
         hidden[start:stop] = False
     probabilities[hidden & ~frames[:, :n].any(axis=1)] = np.nan
     return Prediction(probabilities, ethogram, annotation.rate, annotation=annotation, exclusive=exclusive)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.core.file_names import shorten
+from ethobench.core.names import shorten
 from ethobench.formats import formats, write_recordings
 from ethobench.formats.io import appearing
 from ethobench.mllm.annotate import Assignment, kept_answers

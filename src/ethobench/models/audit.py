@@ -17,8 +17,7 @@ from typing import Any
 
 from ethobench.core import Dataset, Recording
 from ethobench.core.errors import FormatError, NotFoundError
-from ethobench.core.files import write_text
-from ethobench.core.folders import check_folder
+from ethobench.core.files import check_self_contained, write_text
 from ethobench.metrics import Scores
 from ethobench.models.card import CARD
 from ethobench.models.held_out import Origin, list_names
@@ -249,12 +248,12 @@ def _card_folder(path: Path) -> Path:
 
 def _read_card(path: Path) -> dict[str, Any]:
     """Read the card of a saved model, given its folder or a file in it."""
-    from ethobench.formats.text import read_json
+    from ethobench.core.files import read_json
 
     folder = _card_folder(path)
     if not path.exists() or not (folder / CARD).is_file():
         raise NotFoundError(f"{path} is not a saved model: it has no {CARD}")
-    check_folder(folder)
+    check_self_contained(folder)
     card = read_json(folder / CARD)
     if not isinstance(card, dict):
         raise FormatError(folder / CARD, "the model's card is damaged")

@@ -16,8 +16,8 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.core.folds import kept_together
-from ethobench.core.progress import part_of_progress
+from ethobench.core.folds import default_grouping
+from ethobench.core.progress import progress_range
 from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import calibration_error, coverage_curve, frame_confidence, with_probabilities
 from ethobench.decoding.search import Decoder, Trial, check_metric, fit_decoder
@@ -94,14 +94,14 @@ class Auto(SignalModel):
         merged = learnable(data, {name: truth.without_subjects() for name, truth in truths.items()}, self.params.folds)
         started, notes = time.perf_counter(), list[str]()
         now = self.deadline.clock()
-        deadline = self.deadline.at(math.inf if self.params.budget is None else now + self.params.budget)
+        deadline = self.deadline.until(math.inf if self.params.budget is None else now + self.params.budget)
         tried = run_candidates(data, truths, merged, self, deadline, notes, self.params.folds)
         candidates = [candidate for candidate in tried if not candidate.dropped]
         if tried[0].recordings and len(tried[0].recordings) < len(data):  # there was no time for all of them
             data = data.select(recordings=tried[0].recordings)
             merged = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, self.params.folds)
-        groups = kept_together(data)
-        seen = {name: truth for name, truth in merged.items() if iv.total(truth.observed.anywhere())}
+        groups = data.groups(default_grouping(data))
+        seen = {name: truth for name, truth in merged.items() if iv.total(truth.observed.of_any())}
         judged = {name: truth for name, truth in seen.items() if all(name in c.predictions for c in candidates)}
         said = {c.name: {name: c.predictions[name] for name in judged} for c in candidates}
         self.blend, self.decoder = Blend({candidates[0].name: 1.0}, {}), Decoder()
@@ -111,7 +111,7 @@ class Auto(SignalModel):
             priors = self.blend.priors(data.ethogram)
             refit = REFIT * sum(c.typical_seconds for c in candidates if self.blend.weights.get(c.name, 0) > 0)
             limit = _without_scoring(deadline).before(refit)
-            with part_of_progress(JUDGED, JUDGED + DECODING):
+            with progress_range(JUDGED, JUDGED + DECODING):
                 self.decoder, trials = choose_decoder(joined, judged, self.params.metric, groups, priors, limit)
         elif candidates[0].predictions:
             notes.append("no behavior was shown by two that could be compared: boosted trees, decoded frame by frame")
@@ -140,11 +140,11 @@ class Auto(SignalModel):
         costs = [max(c.typical_seconds, 1e-9) for c in candidates]
         for place, candidate in enumerate(candidates):
             candidate.deadline = limit.share(costs[place] / sum(costs[place:]))
-            if deadline.is_limited and candidate.deadline.left < REFIT_GRACE * (deadline.end - deadline.start):
+            if deadline.is_limited and candidate.deadline.remaining < REFIT_GRACE * (deadline.end - deadline.start):
                 candidate.deadline = Deadline(REFIT_GRACE * (deadline.end - deadline.start), clock=deadline.clock)
             start = JUDGED + DECODING + (1 - JUDGED - DECODING) * sum(costs[:place]) / sum(costs)
             stop = JUDGED + DECODING + (1 - JUDGED - DECODING) * sum(costs[: place + 1]) / sum(costs)
-            with part_of_progress(start, stop, "all recordings"):
+            with progress_range(start, stop, "all recordings"):
                 parts[candidate.name] = candidate.learn_all()
         return parts
 
@@ -185,7 +185,7 @@ class Auto(SignalModel):
             part.save(folder / name)
 
     def _load(self, folder: Path) -> None:
-        from ethobench.formats.text import read_json
+        from ethobench.core.files import read_json
 
         facts = read_json(folder / FACTS)
         try:
@@ -220,8 +220,8 @@ def choose_decoder(
         start = deadline.clock()
         score({name: prediction.annotation for name, prediction in said.items()}, true, resamples=0, behaviors="all")
         needed = SEARCH_COST * (deadline.clock() - start)
-        if needed > deadline.left and every < shortest:
-            every = max(every, min(shortest, math.ceil(every * needed / max(deadline.left, 1e-6))))
+        if needed > deadline.remaining and every < shortest:
+            every = max(every, min(shortest, math.ceil(every * needed / max(deadline.remaining, 1e-6))))
             said, true = _thinned_all(predictions, truths, every)
     decoder, trials = fit_decoder(said, true, metric=metric, groups=groups, priors=priors, deadline=deadline)
     return replace(decoder, trust=decoder.trust / every), trials  # as much evidence in a second, though there are more frames in it

@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Poses, Prediction, Recording, Signals
 from ethobench.core import intervals as iv
 from ethobench.core.deadline import Deadline
-from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.core.explanations import explain_exception
-from ethobench.core.files import atomic_folder
-from ethobench.core.folders import check_folder
-from ethobench.core.lengths import fit_length
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, describe_exception
+from ethobench.core.files import atomic_folder, check_new_path, check_self_contained
 from ethobench.core.occurrence import Occurrence
+from ethobench.core.recording import match_length
 from ethobench.core.registry import Registry
 from ethobench.core.signals import Keypoint
 from ethobench.decoding.search import Decoder, check_metric
@@ -341,7 +339,7 @@ class Model:
     def _learn_required_input(self, data: Dataset, truths: Mapping[str, Annotation]) -> dict[str, Annotation]:
         """Learn which input predictions need; return the annotations without the frames that lack it."""
         present = {recording.id: self._input_present(recording)[: truths[recording.id].n_frames] for recording in data}
-        annotated = {name: iv.to_mask(truth.observed.anywhere(), truth.n_frames) for name, truth in truths.items()}
+        annotated = {name: iv.to_mask(truth.observed.of_any(), truth.n_frames) for name, truth in truths.items()}
         n_animals = None if self.directions is None else 1 + bool(self.directions.towards)
         examples = [(part, annotated[name][: len(part)]) for name, part in present.items()]
         self.required_input = RequiredInput.learn(examples, n_animals)
@@ -355,7 +353,7 @@ class Model:
                 stacklevel=3,
             )
         padded = {name: np.pad(mask, (0, truths[name].n_frames - len(mask))) for name, mask in missing.items()}
-        return {name: truth.hide(padded[name]) if padded[name].any() else truth for name, truth in truths.items()}
+        return {name: truth.mark_unobserved(padded[name]) if padded[name].any() else truth for name, truth in truths.items()}
 
     def _notice(self, recording: Recording) -> None:
         """Say what is strange about a recording, if anything."""
@@ -370,8 +368,7 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Save to a new folder, which appears whole or not at all; nothing in it is a pickle."""
         path = Path(path)
-        if path.exists():
-            raise EthobenchError(f"{path} exists and is left alone; choose another name")
+        check_new_path(path)
         if self.ethogram is None:
             raise EthobenchError(f"{self!r} has not learnt anything yet")
         with atomic_folder(path) as temporary:
@@ -512,12 +509,12 @@ def load_model(path: str | Path, *, allow_network: bool = False, **external: str
     ConsentError
         If the folder has one of the external settings and it is not stated here.
     """
-    from ethobench.formats.text import read_json
+    from ethobench.core.files import read_json
 
     path = Path(path)
     if not (path / CARD).is_file():
         raise FormatError(path, f"this is no saved model: it has no {CARD}")
-    check_folder(path)
+    check_self_contained(path)
     card = read_json(path / CARD)
     if not isinstance(card, dict):
         raise FormatError(path / CARD, "the model's card is damaged")
@@ -531,7 +528,7 @@ def load_model(path: str | Path, *, allow_network: bool = False, **external: str
     except EthobenchError as error:
         raise FormatError(path, str(error)) from None
     except Exception as error:
-        raise FormatError(path, f"a file of the model is damaged: {explain_exception(error)}") from None
+        raise FormatError(path, f"a file of the model is damaged: {describe_exception(error)}") from None
     model.training = TrainingData.read(path)
     model.out_of_fold = OutOfFoldPredictions(path / OUT_OF_FOLD, model.ethogram or Ethogram([]))
     return model
@@ -593,7 +590,7 @@ def _as_long_as_signals(recording: Recording, truth: Annotation) -> Annotation:
     if recording.signals is None:
         return truth
     try:
-        fitted, told = fit_length(truth, len(recording.signals))
+        fitted, told = match_length(truth, len(recording.signals))
     except MismatchError as error:
         raise MismatchError(f"recording {recording.id!r}: {error}") from None
     if len(recording.signals) < truth.n_frames:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.core.progress import part_of_progress, report
+from ethobench.core.progress import progress_range, report_progress
 from ethobench.core.recording import Data
 from ethobench.features.cache import cache_folder, cached, keep
 from ethobench.features.multiscale import multiscale_context, multiscale_features
@@ -145,7 +145,7 @@ class Boost(SignalModel):
         if not self.deadline.is_limited:
             return int(self.params.rows)
         each = ROUND_COST * seconds / max(sum(len(target) for target in targets.values()), 1)
-        most = int(np.clip(share * max(self.deadline.left, 0.0) / max(GOOD_ROUNDS * each, 1e-9), PILOT_ROWS, self.params.rows))
+        most = int(np.clip(share * max(self.deadline.remaining, 0.0) / max(GOOD_ROUNDS * each, 1e-9), PILOT_ROWS, self.params.rows))
         if most < min(self.params.rows, sum(len(target) for target in targets.values())):
             self.note(f"boosted trees learn from {most} rows at most, to keep the time budget")
         return most
@@ -166,13 +166,13 @@ class Boost(SignalModel):
             return [recording.id for recording in data]
         ready: list[str] = []
         for index in np.random.default_rng(os.getpid()).permutation(len(data)):
-            if limit.is_over and len(ready) >= fewest:
+            if limit.has_passed and len(ready) >= fewest:
                 break
             recording = data.recordings[index]
             if self._is_kept(recording):
                 keep(*self._kept_features(recording))
             ready.append(recording.id)
-            report("features", max(limit.used, len(ready) / len(data)))
+            report_progress("features", max(limit.fraction_elapsed, len(ready) / len(data)))
         return ready
 
     def prepare(self, data: Dataset, deadline: Deadline) -> None:
@@ -208,7 +208,7 @@ class Boost(SignalModel):
             classes = np.unique(target[known])
             self.classes.append(classes.tolist())
             examples = _Examples(rows, known, np.searchsorted(classes, target[known]), count[classes])
-            with part_of_progress(place / len(tracks), (place + 1) / len(tracks)):
+            with progress_range(place / len(tracks), (place + 1) / len(tracks)):
                 limit = self.deadline.share(1 / (len(tracks) - place))
                 self.boosters.append(self._grow(examples, limit) if len(classes) > 1 else None)
 
@@ -258,7 +258,7 @@ class Boost(SignalModel):
                 pilot = _Pace(Deadline(clock=limit.clock), PILOT_ROUNDS, 0.0)
                 train(examples.thinned(PILOT_ROWS), PILOT_ROUNDS, pilot)
                 self.seconds_per_row = (pilot.first + GOOD_ROUNDS * pilot.each) / PILOT_ROWS
-            examples = examples.thinned(max(limit.left / max(self.seconds_per_row, 1e-9), PILOT_ROWS))
+            examples = examples.thinned(max(limit.remaining / max(self.seconds_per_row, 1e-9), PILOT_ROWS))
         pace = _Pace(limit, rounds, float(self.params.learning_rate))
         grown = train(examples, rounds, pace)
         if pace.done < rounds or len(examples.y) < n_rows:
@@ -339,7 +339,7 @@ class Boost(SignalModel):
     def _load(self, folder: Path) -> None:
         import lightgbm
 
-        from ethobench.formats.text import read_json
+        from ethobench.core.files import read_json
 
         facts = read_json(folder / FACTS)
         try:
@@ -347,6 +347,8 @@ class Boost(SignalModel):
             self.familiar = Familiar.from_dict(facts["familiar"]) if facts["familiar"] else None
             self.classes = [[int(code) for code in codes] for codes in facts["classes"]]
             self._check_classes()
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(folder / FACTS, f"the model's facts are damaged ({error})") from None
         self.boosters = []
@@ -355,6 +357,8 @@ class Boost(SignalModel):
             try:
                 text = check_lightgbm_text(path.read_text(encoding="utf-8"), len(classes)) if len(classes) > 1 else ""
                 self.boosters.append(lightgbm.Booster(model_str=text) if text else None)
+            except EthobenchError:
+                raise
             except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
                 raise FormatError(path, f"these are not the trees of a saved model ({error})") from None
 
@@ -397,7 +401,7 @@ class _Pace:
         import lightgbm
 
         self.done = env.iteration + 1
-        report("boosted trees", max(self.limit.used, self.done / self.rounds))
+        report_progress("boosted trees", max(self.limit.fraction_elapsed, self.done / self.rounds))
         passed = self.limit.clock() - self._start
         if self.done == 1:
             self.first = passed
@@ -406,10 +410,10 @@ class _Pace:
         if not self.limit.is_limited:
             return
         if self.done == PILOT_ROUNDS:
-            possible = self.done + max(self.limit.left, 0.0) / max(self.each, 1e-9)
+            possible = self.done + max(self.limit.remaining, 0.0) / max(self.each, 1e-9)
             if possible < self.rounds:
                 env.model.reset_parameter({"learning_rate": self.learning_rate * min(FASTEST, self.rounds / possible)})
-        if self.limit.is_over and self.done >= FEWEST_ROUNDS:
+        if self.limit.has_passed and self.done >= FEWEST_ROUNDS:
             raise lightgbm.callback.EarlyStopException(env.iteration, [])
 
 

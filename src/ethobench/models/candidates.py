@@ -13,9 +13,9 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core import intervals as iv
-from ethobench.core.deadline import Deadline, OutOfTime
-from ethobench.core.folds import kept_together
-from ethobench.core.progress import part_of_progress
+from ethobench.core.deadline import Deadline, OutOfTimeError
+from ethobench.core.folds import default_grouping
+from ethobench.core.progress import progress_range
 from ethobench.decoding.blending import fit_blend
 from ethobench.decoding.calibration import log_loss
 from ethobench.metrics import score
@@ -169,9 +169,9 @@ def _refuse_slow_training(deadline: Deadline, start: float, progress: Progress) 
     done = progress.epoch * progress.steps + progress.step
     if done == TIMED_UPDATES:
         planned = progress.epochs * progress.steps
-        possible = done + deadline.left * done / max(deadline.clock() - start, 1e-6)
+        possible = done + deadline.remaining * done / max(deadline.clock() - start, 1e-6)
         if possible < min(FEWEST_UPDATES, planned):
-            raise OutOfTime(f"there is time for {possible:.0f} updates of the network only")
+            raise OutOfTimeError(f"there is time for {possible:.0f} updates of the network only")
 
 
 def run_candidates(
@@ -204,7 +204,7 @@ def run_candidates(
     list of Candidate
         Boosted trees first.
     """
-    with part_of_progress(0.0, 0.05):
+    with progress_range(0.0, 0.05):
         boost = BoostCandidate(data, truths, like, deadline)
     notes += boost.first.account.get("notes", [])
     if boost.recordings:  # there was no time for all
@@ -217,15 +217,15 @@ def run_candidates(
         return [boost]
     tcn = _tcn(data, truths, like, deadline, notes, boost.busyness)
     shares = WITHOUT_NETWORK if tcn is None else WITH_NETWORK
-    available = deadline.left
-    with part_of_progress(0.05, JUDGED if tcn is None else TREES_FIRST):
+    available = deadline.remaining
+    with progress_range(0.05, JUDGED if tcn is None else TREES_FIRST):
         used = _judge_boost(boost, data, folds, shares.boost * available, deadline)
     if len(used) < len(folds):
         notes.append(f"{len(used)} of {len(folds)} inner folds were used, to keep the time budget")
     if tcn is None:
         return [boost]
     reserved = REFIT * boost.typical_seconds + (1 - shares.boost - shares.network) * available if deadline.is_limited else 0.0
-    with part_of_progress(TREES_FIRST, JUDGED):
+    with progress_range(TREES_FIRST, JUDGED):
         _judge_network(tcn, boost, data, used, known, deadline.before(reserved), notes)
     return [boost, tcn] if tcn.folds else [boost]
 
@@ -238,8 +238,8 @@ def _judge_boost(boost: Candidate, data: Dataset, folds: list[list[str]], second
             break
         if deadline.is_limited:
             units = (2 if place == 0 else len(used)) + REFIT
-            boost.deadline = deadline.at(deadline.clock() + seconds / units)
-        with part_of_progress(place / len(used), (place + 1) / len(used), f"inner fold {place + 1} of {len(used)}"):
+            boost.deadline = deadline.until(deadline.clock() + seconds / units)
+        with progress_range(place / len(used), (place + 1) / len(used), f"inner fold {place + 1} of {len(used)}"):
             taken = boost.judge(data, held_out)
         if place == 0 and deadline.is_limited:
             used = folds[: max(2, min(len(folds), int(seconds / max(taken, 1e-9) - REFIT)))]
@@ -259,13 +259,13 @@ def _judge_network(
     for place, held_out in enumerate(folds):
         tcn.deadline = deadline.share(1 / (len(folds) - place + REFIT))
         try:
-            with part_of_progress(place / len(folds), (place + 1) / len(folds), f"inner fold {place + 1} of {len(folds)}"):
+            with progress_range(place / len(folds), (place + 1) / len(folds), f"inner fold {place + 1} of {len(folds)}"):
                 tcn.judge(data, held_out)
-        except OutOfTime as error:
+        except OutOfTimeError as error:
             notes.append(f"no network, to keep the time budget: {error}")
             tcn.dropped = True
             return
-        if place == 0 and len(folds) > 1 and not _helps(tcn, boost, known, kept_together(data)):
+        if place == 0 and len(folds) > 1 and not _helps(tcn, boost, known, data.groups(default_grouping(data))):
             tcn.dropped = True
             notes.append("on the first fold the network added nothing to the trees, so it was left at that")
             return
@@ -273,7 +273,7 @@ def _judge_network(
 
 def _helps(candidate: Candidate, first: Candidate, known: Mapping[str, Annotation], groups: Mapping[str, str]) -> bool:
     """Tell whether the blend of both gives the candidate a weight, by the recordings that it was judged on so far."""
-    names = [name for name in candidate.predictions if name in known and iv.total(known[name].observed.anywhere())]
+    names = [name for name in candidate.predictions if name in known and iv.total(known[name].observed.of_any())]
     if not names:
         return True
     said = {each.name: {name: each.predictions[name] for name in names} for each in (first, candidate)}
@@ -291,15 +291,15 @@ def _tcn(
     if find_spec("torch") is None:
         notes.append(NO_NETWORK)
         return None
-    length = sum(iv.total(truth.observed.anywhere()) / truth.rate for truth in truths.values())
+    length = sum(iv.total(truth.observed.of_any()) / truth.rate for truth in truths.values())
     if length < FEWEST_SECONDS:
         notes.append(f"{length:.0f} s of annotated recordings are too few to train a network on")
         return None
     if deadline.is_limited:
-        if deadline.left < TIMING_NETWORK * busyness:
+        if deadline.remaining < TIMING_NETWORK * busyness:
             notes.append("no network, to keep the time budget")
             return None
-        possible = network_updates(data, like, WITH_NETWORK.network * deadline.left)
+        possible = network_updates(data, like, WITH_NETWORK.network * deadline.remaining)
         if possible < FEWEST_UPDATES:
             notes.append(f"no network, to keep the time budget: there is time for about {possible:.0f} updates in each training only")
             return None

@@ -90,7 +90,7 @@ class Chance(Model):
         (folder / LEARNT).write_text(json.dumps({"seconds": self.seconds.tolist(), "lengths": self.lengths}), encoding="utf-8")
 
     def _load(self, folder: Path) -> None:
-        from ethobench.formats.text import read_json
+        from ethobench.core.files import read_json
 
         learnt = read_json(folder / LEARNT)
         try:

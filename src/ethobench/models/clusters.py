@@ -123,6 +123,8 @@ class ClusterModel(Model):
         try:
             arrays = _read_arrays(folder / LEARNT)
             self._check_arrays(arrays)
+        except EthobenchError:
+            raise
         except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, zlib.error) as error:
             raise FormatError(folder / LEARNT, f"the groups are missing or damaged ({error})") from None
         self.names, self.shares = arrays.pop("names"), arrays.pop("shares")

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Dataset, Observed, Poses, Prediction, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
-from ethobench.core.folds import ORIGIN
 from ethobench.core.observed import Track
 from ethobench.features.gaps import mean_known
 from ethobench.features.pose import as_seen_by
@@ -84,7 +83,7 @@ class Directions:
     def view(self, recording: Recording, actors: Actors) -> Recording:
         """Return a recording as one example sees it; poses are turned round when they are asked for."""
         name = ">".join(who for who in actors if who)
-        seen = {"signals": partial(_seen_by, recording, *actors), "metadata": {ORIGIN: recording.id, **recording.metadata}}
+        seen = {"signals": partial(_seen_by, recording, *actors), "source_id": recording.source_id}
         return recording.copy(id=f"{recording.id}|{name}", annotations={}, subjects=(), **seen)
 
     def expand(self, data: Dataset, truths: Mapping[str, Annotation]) -> tuple[Dataset, dict[str, Annotation]]:
@@ -130,7 +129,7 @@ class Directions:
 
     def _observed(self, bouts: list[tuple[Actors, Annotation]]) -> Observed:
         """Return what could be predicted for each subject and target; where that is the same for all, without tracks of their own."""
-        frames = [part.observed.anywhere() for _, part in bouts]
+        frames = [part.observed.of_any() for _, part in bouts]
         everywhere = frames[0]
         for other in frames[1:]:
             everywhere = iv.intersection(everywhere, other)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
-from ethobench.core.cores import usable_cores
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.processes import usable_cores
 from ethobench.core.signals import Keypoint
 from ethobench.models.base import Model
 from ethobench.models.clock import is_rate
@@ -145,6 +145,8 @@ class FrameModel(Model):
         try:
             self.exclusive, self.keypoints = bool(loaded.exclusive_), stated_keypoints(loaded.keypoints_)
             self.estimator = restore(self.make_estimator(), loaded, self._n_outputs, exclusive=self.exclusive)
+        except EthobenchError:
+            raise
         except (ValueError, TypeError, AttributeError) as error:
             raise FormatError(folder / ESTIMATOR, f"refused: {error}") from None
 

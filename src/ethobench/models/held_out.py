@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.core.explanations import explain_exception
+from ethobench.core.errors import EthobenchError, FormatError, describe_exception
 from ethobench.models.provenance import INDIVIDUAL, SAME_NAME, UNKNOWN, TrainingMatch
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class OutOfFoldPredictions(Mapping[str, Predicted]):
         except EthobenchError:
             raise
         except Exception as error:
-            raise FormatError(self.folder, f"the out-of-fold predictions are damaged: {explain_exception(error)}") from None
+            raise FormatError(self.folder, f"the out-of-fold predictions are damaged: {describe_exception(error)}") from None
 
     def __getitem__(self, recording_id: str) -> Predicted:
         return self._predictions[recording_id]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.core.folds import deal_folds, usual_split
+from ethobench.core.folds import assign_folds, default_grouping
 from ethobench.models.base import Model
 from ethobench.models.clock import back_at_rate, is_rate
 from ethobench.models.pieces import seamless
@@ -134,7 +134,7 @@ class NetworkModel(Model):
 
     def _held_out(self, data: Dataset) -> list[str]:
         """Return the recordings of the individuals that tell when to stop."""
-        folds = {} if self.params.patience is None else deal_folds(data, by=usual_split(data))
+        folds = {} if self.params.patience is None else assign_folds(data, by=default_grouping(data))
         return [name for name, fold in folds.items() if fold == 0]
 
     def _predict(self, recording: Recording) -> Prediction:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core import intervals as iv
-from ethobench.core.folds import deal_folds, kept_together, usual_split
+from ethobench.core.folds import assign_folds, default_grouping
 from ethobench.decoding.search import Decoder, Trial, fit_decoder
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ def out_of_fold(model: Model, data: Dataset, truths: Mapping[str, Annotation], n
 
 def inner_folds(data: Dataset, truths: Mapping[str, Annotation], n_folds: int = N_FOLDS) -> dict[str, int]:
     """Deal the recordings that somebody looked at to folds; none of them, where that leaves nothing to learn from or to compare with."""
-    looked = [r.id for r in data if iv.total(truths[r.id].observed.anywhere())]
+    looked = [r.id for r in data if iv.total(truths[r.id].observed.of_any())]
     seen = data.select(recordings=looked)
-    together = usual_split(seen) if looked else "recording"
-    if len({*kept_together(seen, together).values()}) < 2:
+    together = default_grouping(seen) if looked else "recording"
+    if len({*seen.groups(together).values()}) < 2:
         return {}
-    return deal_folds(seen, n_folds, together)
+    return assign_folds(seen, n_folds, together)
 
 
 def taking_after(like: Model, model: Kind) -> Kind:
@@ -74,4 +74,4 @@ def choose_decoder(model: Model, data: Dataset, truths: Mapping[str, Annotation]
     told = out_of_fold(model, data, truths)
     if not told:
         return Decoder(), []
-    return fit_decoder(told, truths, metric=metric, groups=kept_together(data), deadline=model.deadline.share(DECODING))
+    return fit_decoder(told, truths, metric=metric, groups=data.groups(default_grouping(data)), deadline=model.deadline.share(DECODING))

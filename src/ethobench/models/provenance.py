@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Recording, Signals
 from ethobench.core.errors import FormatError
-from ethobench.core.folders import check_folder
+from ethobench.core.files import check_self_contained
 
 TRAINING = "training.json"
 FORMAT_VERSION = 1
@@ -302,12 +302,12 @@ class TrainingData:
         FormatError
             For a file of a later version of Ethobench, or a damaged one.
         """
-        from ethobench.formats.text import read_json
+        from ethobench.core.files import read_json
 
         path = Path(folder) / TRAINING
         if not path.is_file():
             return None
-        check_folder(path.parent)
+        check_self_contained(path.parent)
         content = read_json(path)
         try:
             version = content["format_version"]

@@ -259,6 +259,8 @@ class Tcn(SignalModel):
             self.exclusive, self.keypoints = bool(facts["exclusive"]), stated_keypoints(facts["keypoints"])
             self.familiar = Familiar.from_dict(facts["familiar"]) if facts["familiar"] else None
             self.scaling = (Preparation if self.params.causal else Scaling).from_dict(facts["scaling"])
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError):
             raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
         self.module = load_weights(lambda: self.build(len(self.scaling.channels)), weights, folder / WEIGHTS)

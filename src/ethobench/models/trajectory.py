@@ -204,6 +204,8 @@ class TrajectoryModel(Model):
             before.exclusive = self.exclusive
             before.module = before.build(before.preparation.n_inputs, 1)
             who = before.preparation
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError):
             raise FormatError(folder / ENCODER, "the card of what was pre-trained is damaged") from None
         before.inputs = tuple(f"{animal}/{point}" for animal in who.individuals for point in who.keypoints)
@@ -259,6 +261,8 @@ class TrajectoryModel(Model):
             facts = json.loads(notes[ENTRY])
             self.preparation = Preparation.from_dict(facts["preparation"])
             self.exclusive, self.styles = bool(facts["exclusive"]), tuple(facts["styles"])
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError):
             raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
         n_inputs, n_styles = self.preparation.n_inputs, len(self.styles)
