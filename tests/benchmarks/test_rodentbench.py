@@ -179,7 +179,7 @@ def test_people_are_the_ceiling_where_two_annotated(bench):
     row = found["long, replay", "kappa beside people"]
     assert 0.7 < row["human"] < 1
     assert row["mean"] < row["human"]
-    with pytest.raises(EthobenchError, match="name one: anna, ben"):
+    with pytest.raises(EthobenchError, match="choose one of: anna, ben"):
         jobs(["freezing"], contenders(""))
 
 

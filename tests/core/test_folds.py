@@ -41,5 +41,5 @@ def test_one_individual_allows_no_honest_test():
     assert sorted(assign_folds(data, 2, by="recording").values()) == [0, 0, 1, 1]
     with pytest.raises(EthobenchError, match=r"only one recording, so cross-validation is not possible$"):
         assign_folds(replace(data, recordings=data.recordings[:1], folds={}), by="recording")
-    with pytest.raises(EthobenchError, match="must be .individual. or .recording., got .moon."):
+    with pytest.raises(EthobenchError, match=r"must be .individual. or .recording., got .moon."):
         assign_folds(data, by="moon")

@@ -275,7 +275,7 @@ def test_backgrounds_of_other_names_are_one():
 def test_truth_by_consensus_or_by_all_annotators():
     truths = {f"ann{i}": some(0).shift(i) for i in range(3)}
     data = Dataset((Recording("r", annotations=truths),), ETHOGRAM)
-    with pytest.raises(EthobenchError, match="name one: ann0, ann1, ann2"):
+    with pytest.raises(EthobenchError, match="choose one of: ann0, ann1, ann2"):
         eb.score({"r": some(0)}, data)
     assert eb.score({"r": truths["ann1"]}, data, annotator="consensus").overall["f1"] > 0.9
     every = eb.score({"r": truths["ann0"]}, data, annotator="all")

@@ -160,7 +160,7 @@ def test_other_rates_are_resampled_and_said(name, data):
 
 def test_several_annotators_must_be_named(name):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=30, annotators=ANNOTATORS)
-    with pytest.raises(EthobenchError, match="name one: ann1, ann2"):
+    with pytest.raises(EthobenchError, match="choose one of: ann1, ann2"):
         make(name).fit(data)
     make(name).fit(data, annotator="ann2")
     make(name).fit(data, annotator="consensus")
