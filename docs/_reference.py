@@ -61,7 +61,7 @@ def format_pages() -> list[Page]:
 
 
 def _format_page(each: Format) -> Page:
-    keeps = "everything" if {*each.keeps} == {*DETAILS} else ", ".join(each.keeps) or "behaviours and times"
+    keeps = "everything" if {*each.keeps} == {*DETAILS} else ", ".join(each.keeps) or "behaviors and times"
     written = ", ".join(f"`{s}`" for s in each.suffixes) if each.can_write else "no"
     holds = ", ".join(each.contents)
     facts = [("name in commands", f"`{each.name}`"), ("holds", holds), ("several recordings in a file", _yes(each.several))]
@@ -93,7 +93,7 @@ def _metric_page(metric: Metric) -> Page:
     facts = [
         ("best value", f"{metric.best:g}"),
         ("other end", f"{metric.worst:g}"),
-        ("of", "all behaviors together" if metric.joint else "each behaviour"),
+        ("of", "all behaviors together" if metric.joint else "each behavior"),
         ("the same for swapped annotators", _yes(metric.symmetric)),
         ("the same at another frame rate", _yes(metric.rate_free)),
         ("needs probabilities", _yes(metric.probabilistic)),
@@ -121,7 +121,7 @@ def _suite_page(suite: Suite) -> Page:
     facts = [
         ("shown by default", ", ".join(f"`{name}`" for name in suite.headline)),
         ("prediction and truth may differ in length", _yes(suite.lengths)),
-        ("they may differ in their behaviours", _yes(suite.labels)),
+        ("they may differ in their behaviors", _yes(suite.labels)),
         ("frames without a bout are the named background", _yes(suite.fill_background)),
     ]
     parts = [f"# Suite `{suite.name}`", f"{suite.title}.", _module_text(type(suite)), table(("", ""), facts)]

@@ -154,7 +154,7 @@ def test_point_events_hold_no_frame_and_survive():
 
 def test_overlapping_behaviors_have_no_single_code():
     a = Annotation.from_bouts([0, 2], [4, 6], [0, 1], NAMES, 10, 10)
-    with pytest.raises(MismatchError, match="2 frames carry two behaviours"):
+    with pytest.raises(MismatchError, match="2 frames carry two behaviors"):
         a.to_codes()
 
 

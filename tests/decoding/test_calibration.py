@@ -72,7 +72,7 @@ def test_every_group_counts_the_same():
     assert of_two.temperature < of_five.temperature < 2.1
 
 
-def test_overlapping_behaviours_are_calibrated_each_on_its_own():
+def test_overlapping_behaviors_are_calibrated_each_on_its_own():
     ethogram = Ethogram(["move", "call"])
     random = np.random.default_rng(0)
     chances = random.random((6000, 2))
@@ -114,7 +114,7 @@ def test_abstaining_leaves_less_and_better():
     assert curve[0].accuracy == pytest.approx((codes == said).mean())
 
 
-def test_abstaining_where_behaviours_overlap():
+def test_abstaining_where_behaviors_overlap():
     random = np.random.default_rng(0)
     chances = random.beta(0.5, 0.5, (3000, 2))
     frames = (random.random((3000, 2)) < chances).astype(np.int64)

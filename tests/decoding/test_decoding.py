@@ -166,14 +166,14 @@ def test_without_settings_it_decides_as_a_prediction_does(seed, ethogram, exclus
         np.testing.assert_array_equal(found.to_frames()[:, :2], expected.to_frames()[:, :2])
 
 
-def test_thresholds_of_exclusive_behaviours():
+def test_thresholds_of_exclusive_behaviors():
     values = np.array([[0.5, 0.2, 0.3], [0.3, 0.25, 0.45], [0.1, 0.1, 0.8]])
     decoder = Decoder(thresholds={"a": 0.5, "b": 0.2, "other": 0.5})
     expected = [max(range(3), key=lambda c, row=row: row[c] / (0.5, 0.2, 0.5)[c]) for row in values]
     assert decoder.decode(values, WITH_OTHER, 1).to_codes().tolist() == expected == [0, 1, 2]
 
 
-def test_thresholds_of_overlapping_behaviours():
+def test_thresholds_of_overlapping_behaviors():
     values = np.array([[0.3, 0.65], [0.29, 0.75], [0.31, 0.7]])
     frames = Decoder(thresholds={"a": 0.3, "b": 0.7}).decode(values, AB, 1, exclusive=False).to_frames()
     assert frames.tolist() == [[True, False], [False, True], [True, True]]
@@ -249,7 +249,7 @@ def test_short_gaps_and_bouts(before, settings, after):
     assert as_text(decoder.decode(values, AB, 1)) == after  # with a background that has no name
 
 
-def test_short_gaps_and_bouts_of_overlapping_behaviours():
+def test_short_gaps_and_bouts_of_overlapping_behaviors():
     on = np.array([[1, 1, 0, 1, 1, 0, 0, 0, 1], [0, 1, 0, 0, 1, 1, 1, 0, 0]]).T
     decoder = Decoder(min_gap={"a": 2}, min_bout={"a": 2, "b": 3})
     frames = decoder.decode(0.1 + 0.8 * on, AB, 1, exclusive=False).to_frames().T.astype(int)
@@ -304,7 +304,7 @@ def test_what_is_no_decoder_is_refused(plain, match):
 
 @pytest.mark.parametrize("name", ["plain", "thresholds", "lengths", "viterbi"])
 @pytest.mark.parametrize("exclusive", [True, False])
-def test_the_order_of_behaviours_does_not_matter(name, exclusive):
+def test_the_order_of_behaviors_does_not_matter(name, exclusive):
     values = np.random.default_rng(0).dirichlet(np.ones(3), 200)[:, :2]
     decoder, turned = decoders()[name], Ethogram(["b", "a"])
     one = decoder.decode(values, AB, 10, exclusive=exclusive)
@@ -327,7 +327,7 @@ def test_unpredicted_frames_do_not_break_a_bout():
     assert as_text(Decoder(dynamics={NOTHING: joint}).decode(values, AB, 1)) == "aaaa.aaa..bbbb"
 
 
-def test_dynamics_of_other_behaviours_are_refused():
+def test_dynamics_of_other_behaviors_are_refused():
     with pytest.raises(MismatchError, match="'b', '', 'a'; these are 'x', 'y', ''"):
         decoders()["viterbi"].decode(np.full((3, 2), 0.4), Ethogram(["x", "y"]), 10)
 
@@ -344,7 +344,7 @@ def test_bouts_carry_confidence_and_names():
     assert found.names(found.target) == ["intruder", "intruder"]
 
 
-def test_point_behaviours_become_events():
+def test_point_behaviors_become_events():
     ethogram = Ethogram([Behavior("bite", point=True), Behavior("rest")])
     found = Decoder().decode([[0.1, 0.9], [0.9, 0.1], [0.8, 0.2], [0.9, 0.1], [0.1, 0.9]], ethogram, 1)
     bite = found.take(found.behavior == 0)
@@ -388,7 +388,7 @@ def test_regular_durations_get_more_stages():
     assert learnt.stages[:2] == (4, 4)
 
 
-def test_dynamics_of_overlapping_behaviours():
+def test_dynamics_of_overlapping_behaviors():
     frames = np.array([[0, 1, 1, 0, 0, 0, 1, 0], [1, 1, 0, 0, 1, 1, 1, 1]]).T
     learnt = learn_dynamics([Annotation.from_frames(frames, AB, 1)], exclusive=False)
     assert learnt["a"].states == (NOTHING, "a")
@@ -529,7 +529,7 @@ def test_what_does_not_fit_is_refused():
 
 
 @pytest.mark.slow
-def test_a_behaviour_with_one_bout_and_one_that_never_occurs():
+def test_a_behavior_with_one_bout_and_one_that_never_occurs():
     ethogram = Ethogram(["a", "b", "c", "other"], background="other")
     codes = np.full(300, 3)
     codes[100:140], codes[200:210] = 0, 1

@@ -208,7 +208,7 @@ def test_a_higher_price_makes_fewer_bouts():
     assert counts[0] > counts[1] > counts[2]
 
 
-def test_the_order_and_names_of_behaviours():
+def test_the_order_and_names_of_behaviors():
     judge, (values, _) = learnt(), noisy(31)
     turned = judge.divide(values[:, [2, 0, 1]], ("other", "a", "b"), RATE)
     np.testing.assert_array_equal(np.array([2, 0, 1])[turned], judge.divide(values, STATES, RATE))
@@ -299,7 +299,7 @@ def test_decoders_learn_judges(exclusive):
 
 
 @pytest.mark.slow
-def test_short_behaviours_beside_long_ones():
+def test_short_behaviors_beside_long_ones():
     """Overlapping ones have their own typical bout each; of exclusive ones, the typical bout lies between the short and the long."""
     random, n = np.random.default_rng(0), 6000
     short, long = (np.repeat(random.integers(0, 2, n // step + 1), step)[:n] for step in (5, 900))

@@ -178,7 +178,7 @@ SAME_EVERYWHERE = {
 
 
 @pytest.mark.parametrize("how", SAME_EVERYWHERE)
-def test_the_same_behaviour_has_the_same_features(how):
+def test_the_same_behavior_has_the_same_features(how):
     poses = walkers(300, missing=0.1)
     moved = replace(poses, positions=SAME_EVERYWHERE[how](poses.positions))
     before, after = columns(poses), columns(moved)

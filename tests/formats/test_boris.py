@@ -196,13 +196,13 @@ def test_modifiers_tell_simultaneous_states_apart(write: Any) -> None:
     assert (a.start.tolist(), a.stop.tolist(), list(a.modifiers)) == ([10, 20], [30, 40], ["x", "y"])
 
 
-def test_behaviours_missing_from_the_ethogram_are_added_and_noted(write: Any) -> None:
+def test_behaviors_missing_from_the_ethogram_are_added_and_noted(write: Any) -> None:
     recording = only(write({"x": observation([*EVENTS, [7.0, "", "groom", "", ""]])}))
     assert recording.annotation().ethogram["groom"].point
     assert "not in the project's ethogram: groom" in messages(recording)
 
 
-def test_a_behaviour_listed_twice_counts_once(write: Any) -> None:
+def test_a_behavior_listed_twice_counts_once(write: Any) -> None:
     twice = {**BEHAVIORS, "3": {"type": "Point event", "code": "attack"}}
     recording = only(write({"x": observation(EVENTS)}, behaviors_conf=twice))
     assert not recording.annotation().ethogram["attack"].point
@@ -348,7 +348,7 @@ def test_what_a_project_cannot_hold_is_told(tmp_path: Path) -> None:
     assert (again.annotation().to_frames()[:, 0] == a.to_frames()[:, 0]).all()
 
 
-def test_point_behaviours_with_a_duration_become_states(tmp_path: Path) -> None:
+def test_point_behaviors_with_a_duration_become_states(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0, 9], [5, 9], ["p", "p"], [Behavior("p", point=True)], 25, 20)
     (again,), notes = write_and_read([Recording("r", annotations={"me": a})], tmp_path / "x.boris")
     assert "become states: p" in notes

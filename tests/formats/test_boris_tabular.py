@@ -224,7 +224,7 @@ def test_bouts_without_a_label_were_not_looked_at(write: Any, label: str) -> Non
     a = recording.annotation()
     assert a.ethogram.names == ("bite",)
     assert (a.observed.frames.start.tolist(), a.observed.frames.stop.tolist()) == ([0, 35], [10, 200])
-    assert "names no behaviour" in messages(recording)
+    assert "names no behavior" in messages(recording)
 
 
 def test_unknown_columns_are_noted(write: Any) -> None:

@@ -81,7 +81,7 @@ def test_groups_are_annotators(tmp_path: Path) -> None:
     assert [(r.id, [*r.annotations]) for r in found] == [(a, ["annotator-id_1"]), (b, ["annotator-id_2"])]
 
 
-def test_task_3_groups_are_behaviours(tmp_path: Path) -> None:
+def test_task_3_groups_are_behaviors(tmp_path: Path) -> None:
     vocab = {"other": 0, "approach": 1}
     part = record(annotations=[0, 0, 1, 1, 0], metadata={"annotator-id": 1, "vocab": vocab})
     found = only(put(tmp_path / "x.json", {"approach": {"task3/train/mouse005_approach": part}}))

@@ -111,7 +111,7 @@ def test_an_offset_is_taken_out_only_if_the_times_have_it() -> None:
     assert "not in the event times" in notes[0].message
 
 
-def test_behaviours_that_only_are_points_are_declared_so() -> None:
+def test_behaviors_that_only_are_points_are_declared_so() -> None:
     events = [Event(1, POINT, "p"), Event(2, POINT, "a"), Event(3, START, "a"), Event(4, START, "other"), Event(5, START, " ")]
     ethogram = event_tables.ethogram_of(events)
     assert [(b.name, b.point) for b in ethogram] == [("p", True), ("a", False), ("other", False)]

@@ -90,7 +90,7 @@ def test_other_columns_are_reported(tmp_path: Path) -> None:
         ("", {}, "empty"),
         ("label\n", {}, "no rows"),
         ("label\na\nb\n", {"behaviors": ["a"]}, r"row 3: 'b' is not among the behaviors \(a\)"),
-        ("label\n0\n3\n", {"behaviors": ["a", "b"]}, r"row 3: '3' is not among the behaviours"),
+        ("label\n0\n3\n", {"behaviors": ["a", "b"]}, r"row 3: '3' is not among the behaviors"),
         ("attack\nattack\nmount\n", {}, "row 1: the first line, 'attack', is a label too"),
         ("a,b\nx,y\n", {}, "which column holds the labels"),
         ("a,b\nx,y\n", {"column": "c"}, "no column 'c'; there are: a, b"),

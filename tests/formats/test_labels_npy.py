@@ -112,11 +112,11 @@ def test_bad_files(tmp_path: Path, raw: bytes, message: str) -> None:
     ("array", "options", "message"),
     [
         ([0.5, 1.0], {}, "frame 0: 0.5 is no code"),
-        ([0, 5], {"behaviors": "a,b"}, "frame 1: code 5, but only 2 behaviours"),
+        ([0, 5], {"behaviors": "a,b"}, "frame 1: code 5, but only 2 behaviors"),
         ([0, 99999], {}, "frame 1: code 99999 is too high"),
         ([[0.2, 0.8]], {}, "frame 0: 0.2 for '0' is neither 0 nor 1"),
-        ([[0, 1]], {"behaviors": "a"}, "2 columns in the array, but 1 behaviours"),
-        ([[0, 1]], {"behaviors": "a,b,c"}, "2 columns in the array, but 3 behaviours"),
+        ([[0, 1]], {"behaviors": "a"}, "2 columns in the array, but 1 behaviors"),
+        ([[0, 1]], {"behaviors": "a,b,c"}, "2 columns in the array, but 3 behaviors"),
         (["x", "y"], {"behaviors": "x"}, "frame 1: y not among"),
         (np.array([b"\xff\xfe"]), {}, "not UTF-8"),
     ],
@@ -141,7 +141,7 @@ def test_layouts(tmp_path: Path) -> None:
     with pytest.raises(EthobenchError, match="layout is one of named, codes, onehot"):
         write_annotation(a, tmp_path / "x.npy", layout="loose")
     both = Annotation.from_frames([[1, 1]], ["a", "b"], 25)
-    with pytest.raises(MismatchError, match="two behaviours"):
+    with pytest.raises(MismatchError, match="two behaviors"):
         write_annotation(both, tmp_path / "x.npy", layout="codes")
     nothing = Annotation.from_frames([[0, 0]], ["a", "b"], 25)
     with pytest.raises(EthobenchError, match="have no code"):

@@ -133,7 +133,7 @@ def test_tables_are_annotators(session: Session) -> None:
     assert {name: a.start.tolist() for name, a in only(session.path).annotations.items()} == {"ann": [0], "Robert": [500]}
 
 
-def test_tables_that_name_no_behaviour_are_said(session: Session) -> None:
+def test_tables_that_name_no_behavior_are_said(session: Session) -> None:
     session.table("intervals/trials", start_time=[0.0], stop_time=[1.0], side=["left"], id=[0])
     with pytest.warns(UserWarning, match=r"trials: no column names behaviors \(others: side\); left out, give label= to name one"):
         (found,) = read_recordings(session.path)
@@ -161,7 +161,7 @@ def test_rows_without_a_label_were_not_looked_at(session: Session) -> None:
     found = only(session.path, rate=10)
     annotation = found.annotation()
     assert (annotation.n_frames, annotation.observed.frames.stop.tolist()) == (30, [20])
-    assert "1 rows name no behaviour" in str(found.notes[0])
+    assert "1 rows name no behavior" in str(found.notes[0])
 
 
 def test_a_stop_before_its_start_is_repaired_and_said(session: Session) -> None:
@@ -554,7 +554,7 @@ def test_text_where_a_reference_belongs_is_refused(tmp_path: Path) -> None:
         read_quietly(path, "nwb")
 
 
-def test_a_behaviour_called_nan_survives(tmp_path: Path) -> None:
+def test_a_behavior_called_nan_survives(tmp_path: Path) -> None:
     truth = Annotation.from_bouts([1], [5], ["nan"], ["nan"], 25, 20)
     write_recordings([Recording("r", annotations={"me": truth})], tmp_path / "x.nwb", "nwb")
     assert read_quietly(tmp_path / "x.nwb")[0].annotation().ethogram.names == ("nan",)

@@ -148,7 +148,7 @@ def test_dropped_samples_are_unobserved(tmp_path: Path) -> None:
         ("frame,a\n-4,1\n", "row 2: the first row is frame -4"),
         ("frame,a\n0,1\n900000000,0\n", "spread over 900000001 frames"),
         ("frame,a\n900000000000,1\n", "1 rows are spread over 900000000001 frames"),
-        ("frame\n0\n1\n", "no column of a behaviour"),
+        ("frame\n0\n1\n", "no column of a behavior"),
         ("a,,b\n0,1,1\n", "no name"),
         ('a,b\n"0,1\n0,1\n', "a.csv"),
         (b"a,b\n\0\0\0", "binary"),
@@ -186,7 +186,7 @@ def test_a_blank_line_is_no_frame_where_an_index_tells_the_frames(tmp_path: Path
 def test_contradictions_are_reported(tmp_path: Path) -> None:
     notes = notes_of(put(tmp_path, "a,other\n1,1\n0,0\n0,1\n"))
     assert "1 frames are 'other' and something else" in notes
-    assert "1 frames name no behaviour" in notes
+    assert "1 frames name no behavior" in notes
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_the_task_of_a_dataset():
         Mllm(provider="gemini").fit(Dataset((), labels)).predict(Recording("r", rate=10, n_frames=10))
 
 
-def test_predictions_of_overlapping_behaviours():
+def test_predictions_of_overlapping_behaviors():
     annotation = Annotation.from_bouts([0, 2], [4, 6], ["a", "b"], ["a", "b"], 1, 8)
     prediction = to_prediction(annotation)
     assert prediction.probabilities.tolist() == [[1, 0], [1, 0], [1, 1], [1, 1], [0, 1], [0, 1], [0, 0], [0, 0]]

@@ -73,7 +73,7 @@ def test_a_network_that_adds_nothing_is_left_after_one_fold(tag, monkeypatch):
     assert model.account["notes"] == ["on the first fold the network added nothing to the trees, so it was left at that"]
 
 
-def test_recordings_of_one_behaviour_each(tag):
+def test_recordings_of_one_behavior_each(tag):
     """No behavior is shown by two individuals, so nothing can be judged."""
     recordings = []
     for name, recording in zip("ab", tag.recordings[:2], strict=True):
@@ -193,7 +193,7 @@ def test_pieces_do_not_show(tag, monkeypatch):
 
 
 @pytest.mark.slow
-def test_overlapping_behaviours():
+def test_overlapping_behaviors():
     ethogram = Ethogram(["move", "call"])
     recordings = []
     for seed in range(3):
@@ -229,7 +229,7 @@ def test_decode_names_the_metric():
 
 
 @pytest.mark.slow
-def test_behaviours_may_overlap_in_some_recordings_only(tag):
+def test_behaviors_may_overlap_in_some_recordings_only(tag):
     first = tag.recordings[0]
     told = first.annotation()
     other = (int(told.behavior[0]) + 1) % len(tag.ethogram)

@@ -33,14 +33,14 @@ def recording(codes, values, name: str = "r", rate: float = 10.0, unobserved=Non
 
 
 @pytest.mark.slow
-def test_it_tells_behaviours_of_animals_never_seen():
+def test_it_tells_behaviors_of_animals_never_seen():
     data = eb.load_dataset("synthetic/tag", individuals=4, seconds=120, folds=4)
     model = eb.create_model("boost", **QUICK).fit(data.select(fold=[0, 1, 2]))
     test = data.select(fold=3)
     assert eb.score({r.id: model.predict(r) for r in test}, test, resamples=0).overall["f1"] > 0.85
 
 
-def test_overlapping_behaviours_are_learnt_each_on_its_own():
+def test_overlapping_behaviors_are_learnt_each_on_its_own():
     random = np.random.default_rng(0)
     both = np.repeat(random.integers(0, 2, (40, 2)), 25, axis=0).astype(bool)
     values = both + random.normal(0, 0.2, (1000, 2))
@@ -70,7 +70,7 @@ def test_missing_values_do_no_harm():
     assert (prediction.annotation.to_codes() == codes)[prediction.predictable].mean() > 0.9
 
 
-def test_a_single_behaviour_is_all_there_is():
+def test_a_single_behavior_is_all_there_is():
     one = recording(np.zeros(300, dtype=int), np.random.default_rng(0).normal(size=(300, 2)))
     prediction = eb.create_model("boost").fit(Dataset((one,), ETHOGRAM)).predict(one)
     assert (prediction.annotation.to_codes() == 0).all()
@@ -116,7 +116,7 @@ def test_keypoints_are_found_by_name():
     assert np.array_equal(found.positions, poses.positions, equal_nan=True)
 
 
-def test_rare_behaviours_keep_their_frames():
+def test_rare_behaviors_keep_their_frames():
     targets = {
         "a": np.repeat(np.array([0, 1, -1], dtype=np.int16), [9000, 50, 500]),
         "b": np.repeat(np.array([0, 2], np.int16), [5000, 950]),
@@ -190,7 +190,7 @@ def test_a_deadline_stops_adding_trees_and_says_so():
     assert eb.score({r.id: model.predict(r) for r in data}, data, resamples=0).overall["f1"] > 0.5
 
 
-def test_rows_are_left_out_where_time_is_short_but_no_behaviour_is():
+def test_rows_are_left_out_where_time_is_short_but_no_behavior_is():
     random = np.random.default_rng(0)
     codes = np.repeat(random.integers(0, 2, 800), 25)
     one = recording(codes, codes[:, None] + random.normal(0, 0.2, (len(codes), 1)))

@@ -34,7 +34,7 @@ def test_blocks_do_not_show(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["rf", "dt", "svm"])
-def test_overlapping_behaviours_are_learnt_each_on_its_own(name):
+def test_overlapping_behaviors_are_learnt_each_on_its_own(name):
     random = np.random.default_rng(0)
     both = np.repeat(random.integers(0, 2, (40, 2)), 25, axis=0).astype(bool)
     values = both + random.normal(0, 0.2, (1000, 2))
@@ -114,7 +114,7 @@ def test_channels_are_taken_by_name(name):
     np.testing.assert_allclose(model.predict(turned).probabilities, model.predict(one).probabilities, atol=1e-5)
 
 
-def test_a_behaviour_that_was_always_on_stays_on():
+def test_a_behavior_that_was_always_on_stays_on():
     random = np.random.default_rng(0)
     both = np.stack([np.ones(500, dtype=bool), np.repeat(random.integers(0, 2, 20), 25).astype(bool)], axis=1)
     one = recording(both, both + random.normal(0, 0.2, (500, 2)))

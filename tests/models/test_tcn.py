@@ -112,7 +112,7 @@ def test_others_cannot_follow_along():
 
 
 @pytest.mark.slow
-def test_it_tells_behaviours_of_animals_never_seen():
+def test_it_tells_behaviors_of_animals_never_seen():
     data = eb.load_dataset("synthetic/tag", individuals=4, seconds=120, folds=4)
     model = eb.create_model("tcn", width=32, levels=5, batch=8, updates=75).fit(data.select(fold=[0, 1, 2]))
     test = data.select(fold=3)
@@ -131,7 +131,7 @@ def test_pieces_of_an_annotation_do_not_show(monkeypatch):
     assert (pieces.to_codes() == whole.to_codes()).mean() > 0.999
 
 
-def test_overlapping_behaviours_are_learnt_each_on_its_own():
+def test_overlapping_behaviors_are_learnt_each_on_its_own():
     ethogram = Ethogram(["move", "call"])
     random = np.random.default_rng(0)
     both = np.repeat(random.integers(0, 2, (60, 2)), 20, axis=0).astype(bool)

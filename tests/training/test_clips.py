@@ -147,7 +147,7 @@ def test_codes_have_the_implicit_background_last_and_the_unobserved_masked():
     assert exclusive_targets(truth).tolist() == [-1, 2, 0, 0, 2, 2, 1, 1, 2, -1]
 
 
-def test_overlapping_behaviours_are_masked_each_on_its_own():
+def test_overlapping_behaviors_are_masked_each_on_its_own():
     observed = Observed(iv.intervals([0], [6]), {Track("run"): iv.intervals([2], [5])})
     truth = Annotation.from_bouts([0, 1], [4, 6], ["rest", "run"], Ethogram(["rest", "run"]), 10, 6, observed=observed)
     assert overlapping_targets(truth).T.tolist() == [[1, 1, 1, 1, 0, 0], [-1, -1, 1, 1, 1, -1]]

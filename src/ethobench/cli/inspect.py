@@ -164,7 +164,7 @@ def _print_annotation(name: str, a: dict[str, Any]) -> None:
     extra = [
         f"never: {', '.join(unused)}" if unused else "",
         f"background: {a['background']}" if a["background"] else "",
-        "" if a["exclusive"] else "behaviours overlap",
+        "" if a["exclusive"] else "behaviors overlap",
         f"subjects: {', '.join(a['subjects'])}" if a["subjects"] else "",
         f"not observed: {a['unobserved_seconds']:,.6g} s" if a["unobserved_seconds"] else "",
     ]

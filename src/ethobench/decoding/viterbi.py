@@ -21,7 +21,7 @@ from ethobench.core.errors import EthobenchError, MismatchError
 
 Array = NDArray[np.float64]
 Sources = NDArray[np.unsignedinteger[Any]]
-NOTHING = ""  # stands for "none of the behaviours" where the ethogram names no background
+NOTHING = ""  # stands for "none of the behaviors" where the ethogram names no background
 SHORTEST_BLOCK = 64
 GROWTH = (1, 8, 64)  # larger blocks where paths are slow to become one
 PATIENCE = 4
@@ -54,12 +54,12 @@ class Dynamics:
         n = len(self.states)
         follow = np.array(self.follow, dtype=np.float64)
         if n == 0 or len({*self.states}) < n or len(self.seconds) != n or len(self.stages) != n or follow.shape != (n, n):
-            raise EthobenchError(f"dynamics need a duration, stages and successors for each of {n} different behaviours")
+            raise EthobenchError(f"dynamics need a duration, stages and successors for each of {n} different behaviors")
         sums = follow.sum(axis=1)
         if (follow < 0).any() or np.diag(follow).any() or (n > 1 and not np.allclose(sums, 1)):
             raise EthobenchError("what follows a behavior are probabilities of the others, which sum to 1")
         if not all(np.isfinite(s) and s > 0 for s in self.seconds) or not all(isinstance(k, int) and k > 0 for k in self.stages):
-            raise EthobenchError("behaviours last longer than 0 s and have one stage or more")
+            raise EthobenchError("behaviors last longer than 0 s and have one stage or more")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""

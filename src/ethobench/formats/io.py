@@ -286,7 +286,7 @@ _LOSS = {
     "modifiers": "{title} holds no modifiers: they are lost",
     "comments": "{title} holds no comments: they are lost",
     "confidence": "{title} holds no confidence: it is lost",
-    "observed": "{title} cannot say which frames were not looked at: they will read as without behaviour",
+    "observed": "{title} cannot say which frames were not looked at: they will read as without behavior",
     "touching": "{title} holds frames: bouts of one behavior that touch or overlap become one",
     "length": "{title} does not tell the recording's length: it will read as ending with the last bout",
 }

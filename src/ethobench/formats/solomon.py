@@ -201,7 +201,7 @@ def _cells(a: Annotation) -> NDArray[np.object_]:
     cells = np.full(a.n_frames, "", dtype=object)
     unclear = [b.name for b in a.ethogram if not b.name.strip() or b.name.strip().lower() in MISSING]
     if unclear:
-        raise EthobenchError(f"in a {TITLE} {unclear[0]!r} would mean that nothing was looked at; rename that behaviour")
+        raise EthobenchError(f"in a {TITLE} {unclear[0]!r} would mean that nothing was looked at; rename that behavior")
     for i in np.flatnonzero(a.stop > a.start):
         cells[a.start[i] : a.stop[i]] = a.ethogram[int(a.behavior[i])].name
     return cells
