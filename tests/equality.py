@@ -307,14 +307,14 @@ def command_line(*arguments: object, data: Path | None = None, cwd: Path | None 
     return done.stdout
 
 
-def record_json(arguments: tuple[str, ...], place: str, folder: Path) -> Values:
+def record_json(arguments: tuple[str, ...], subfolder: str, folder: Path) -> Values:
     """Record the JSON output of a command that runs in a folder of ``$ETHOBENCH_DATA``."""
-    return {"output": json.loads(command_line(*arguments, "--json", cwd=data_folder() / place))}
+    return {"output": json.loads(command_line(*arguments, "--json", cwd=data_folder() / subfolder))}
 
 
-def record_inspect(place: str, folder: Path) -> Values:
+def record_inspect(subfolder: str, folder: Path) -> Values:
     """Inspect each file of a folder by itself."""
-    root, values = data_folder() / place, {}
+    root, values = data_folder() / subfolder, {}
     for path in sorted(path for path in root.rglob("*") if path.is_file() and path.name not in ("LICENSE", "PROVENANCE.txt")):
         try:
             output = json.loads(command_line("inspect", path.relative_to(root), "--json", cwd=root))
@@ -586,42 +586,42 @@ def record_written(kind: str, format_name: str, ending: str, folder: Path) -> Va
 
 def items() -> dict[str, Item]:
     """Return what is recorded: names to functions of a scratch folder."""
-    found: dict[str, Item] = {}
+    recorders: dict[str, Item] = {}
     for data in DATA:
         for model, parameters in MODELS.items():
             if data != "overlapping" or model in ON_OVERLAPPING:
-                found[f"model/{model}/{data}"] = partial(record_model, model, data, parameters)
+                recorders[f"model/{model}/{data}"] = partial(record_model, model, data, parameters)
     for name, (model, data, parameters) in VARIANTS.items():
-        found[f"model/{name}"] = partial(record_model, model, data, parameters)
+        recorders[f"model/{name}"] = partial(record_model, model, data, parameters)
     for model in ("rf", "crnn", "boost", "tcn"):
-        found[f"resampled/{model}"] = partial(record_resampled, model)
+        recorders[f"resampled/{model}"] = partial(record_resampled, model)
     for name, (model, data, parameters) in STREAMING.items():
-        found[f"stream/{name}"] = partial(record_stream, model, data, parameters)
+        recorders[f"stream/{name}"] = partial(record_stream, model, data, parameters)
     for suite in SUITES:
-        found[f"score/banos/{suite}"] = partial(record_banos_scores, suite)
-        found[f"score/boris/{suite}"] = partial(record_rater_scores, suite)
-        found[f"score/probabilities/{suite}"] = partial(record_probability_scores, suite)
-        found[f"cli/score_suite/{suite}"] = partial(
+        recorders[f"score/banos/{suite}"] = partial(record_banos_scores, suite)
+        recorders[f"score/boris/{suite}"] = partial(record_rater_scores, suite)
+        recorders[f"score/probabilities/{suite}"] = partial(record_probability_scores, suite)
+        recorders[f"cli/score_suite/{suite}"] = partial(
             record_json, ("score", "donnie_initial/DLC1.csv", "brett_initial/DLC1.csv", "--suite", suite), "boris_two_raters"
         )
-    found["score/agreement"] = record_agreement
-    for name, (arguments, place) in JSON_COMMANDS.items():
-        found[f"cli/{name}"] = partial(record_json, arguments, place)
-    found["cli/inspect_formats"] = partial(record_inspect, "formats")
-    found["run/synthetic"] = record_synthetic
-    found["run/bebe"] = record_bebe
-    found["run/calms21"] = record_calms21
-    found["run/rodentbench"] = record_rodentbench
-    found["run/study_tag"] = partial(record_study, "tag")
-    found["run/study_pose"] = partial(record_study, "pose")
-    found["run/variations"] = record_search
-    found["train/tag"] = partial(record_train, "tag")
-    found["train/pose"] = partial(record_train, "pose")
+    recorders["score/agreement"] = record_agreement
+    for name, (arguments, subfolder) in JSON_COMMANDS.items():
+        recorders[f"cli/{name}"] = partial(record_json, arguments, subfolder)
+    recorders["cli/inspect_formats"] = partial(record_inspect, "formats")
+    recorders["run/synthetic"] = record_synthetic
+    recorders["run/bebe"] = record_bebe
+    recorders["run/calms21"] = record_calms21
+    recorders["run/rodentbench"] = record_rodentbench
+    recorders["run/study_tag"] = partial(record_study, "tag")
+    recorders["run/study_pose"] = partial(record_study, "pose")
+    recorders["run/variations"] = record_search
+    recorders["train/tag"] = partial(record_train, "tag")
+    recorders["train/pose"] = partial(record_train, "pose")
     for kind in ("pose", "trio", "overlapping"):
         for format_name, endings in WRITTEN.items():
             for ending in endings:
-                found[f"write/{kind}/{format_name}{ending}"] = partial(record_written, kind, format_name, ending)
-    return found
+                recorders[f"write/{kind}/{format_name}{ending}"] = partial(record_written, kind, format_name, ending)
+    return recorders
 
 
 # ------------------------------------------------------------------------------------------------------------- recording, comparing
