@@ -40,30 +40,30 @@ def messages(recording: Recording) -> str:
 def test_each_category_is_an_entry(write: Any) -> None:
     path = write()
     assert detect(path).name == "solomon"
-    assert formats["solomon"].entries(path) == ["Light", "Behavior"]
-    light, behavior = read_quietly(path)
-    assert (light.id, behavior.id, behavior.individual) == ("mouse/Light", "mouse/Behavior", "mouse")
-    a = behavior.annotation()
-    assert (a.rate, a.n_frames, behavior.notes) == (5.0, 6, ())
+    assert formats["solomon"].entries(path) == ["Light", "Behaviour"]
+    light, behaviour = read_quietly(path)
+    assert (light.id, behaviour.id, behaviour.individual) == ("mouse/Light", "mouse/Behaviour", "mouse")
+    a = behaviour.annotation()
+    assert (a.rate, a.n_frames, behaviour.notes) == (5.0, 6, ())
     assert (a.start.tolist(), a.stop.tolist(), a.ethogram.names) == ([1, 4], [3, 6], ("Rear", "Attack"))
     assert a.observed.is_whole(6)
     assert [r.id for r in read_quietly(path, entry="Light")] == ["mouse/Light"]
-    with pytest.raises(NotFoundError, match="there are: Light, Behavior"):
+    with pytest.raises(NotFoundError, match="there are: Light, Behaviour"):
         read_quietly(path, entry="Sound")
 
 
 def test_a_sheet_with_one_category_is_called_like_the_file(write: Any) -> None:
     path = write("Time,Behaviour\n0,Rear\n0.2,Rear\n")
     assert [r.id for r in read_quietly(path)] == ["mouse"]
-    assert formats["solomon"].entries(path) == ["Behavior"]
+    assert formats["solomon"].entries(path) == ["Behaviour"]
 
 
 def test_rows_that_stay_blank_to_the_end_were_not_looked_at(write: Any) -> None:
     path = write(SHEET + "1.2,,\n1.4,,\n")
     with pytest.warns(ReadWarning, match="row 8: the last 2 rows are blank in every column"):
-        light, behavior = read_recordings(path)
-    assert behavior.n_frames == 8
-    assert behavior.annotation().observed.frames.stop.tolist() == [6]
+        light, behaviour = read_recordings(path)
+    assert behaviour.n_frames == 8
+    assert behaviour.annotation().observed.frames.stop.tolist() == [6]
     assert light.annotation().observed.frames.stop.tolist() == [6]
 
 
@@ -107,10 +107,10 @@ def test_many_missing_rows_do_not_change_the_rate(write: Any) -> None:
 
 
 def test_cells_that_say_missing_were_not_looked_at(write: Any) -> None:
-    light, behavior = read_quietly(write(SHEET.replace("0.6,Off,", "0.6,Off,NaN")))
-    observed = behavior.annotation().observed.frames
+    light, behaviour = read_quietly(write(SHEET.replace("0.6,Off,", "0.6,Off,NaN")))
+    observed = behaviour.annotation().observed.frames
     assert (observed.start.tolist(), observed.stop.tolist()) == ([0, 4], [3, 6])
-    assert "1 cells say that the label is missing" in messages(behavior)
+    assert "1 cells say that the label is missing" in messages(behaviour)
     assert light.annotation().observed.is_whole(6)
 
 
@@ -150,7 +150,7 @@ def test_sheets_survive_writing(write: Any, tmp_path: Path) -> None:
     path = tmp_path / "mouse.csv"
     notes = write_recordings(before, path, "solomon", overwrite=True)
     assert notes == []
-    assert path.read_text().splitlines()[:3] == ["Time,Light,Behavior", "0,,", "0.2,Off,Rear"]
+    assert path.read_text().splitlines()[:3] == ["Time,Light,Behaviour", "0,,", "0.2,Off,Rear"]
     for a, b in zip(before, read_quietly(path), strict=True):
         assert (a.id, a.annotation()) == (b.id, b.annotation())
 
@@ -173,7 +173,7 @@ def test_what_a_sheet_cannot_hold_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("annotations", "message"),
     [
-        ([Annotation.from_bouts([0, 1], [2, 9], ["a", "b"], ["a", "b"], 25, 20)], "one behavior at a time"),
+        ([Annotation.from_bouts([0, 1], [2, 9], ["a", "b"], ["a", "b"], 25, 20)], "one behaviour at a time"),
         ([Annotation.from_bouts([0], [2], ["a"], ["a"], 25, n) for n in (20, 30)], "share one clock"),
         ([Annotation.from_bouts([0], [20], ["NaN"], ["NaN"], 25, 20)], "rename that behavior"),
         ([Annotation.from_bouts([0], [1], ["a"], ["a"], 25, 1)], "cannot hold 1 frames"),
@@ -190,7 +190,7 @@ def test_a_recording_without_a_channel_gets_the_usual_column(id: str, tmp_path: 
     annotation = Annotation.from_frames([0, 0, 0], ["rear"], 10)
     write_recordings([Recording(id, annotations={"me": annotation})], tmp_path / "sheet.csv", "solomon")
     (read,) = read_quietly(tmp_path / "sheet.csv")
-    assert (read.id, read.metadata["channel"]) == ("sheet", "Behavior")
+    assert (read.id, read.metadata["channel"]) == ("sheet", "Behaviour")
 
 
 def test_a_channel_called_like_the_column_of_times_is_refused(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, la
     path = tmp_path_factory.mktemp("p") / "x.csv"
     write_recordings([Recording("r", annotations={"me": a})], path, "solomon")
     (again,) = read_quietly(path)
-    assert (again.id, again.metadata["channel"], again.n_frames) == ("x", "Behavior", len(labels))
+    assert (again.id, again.metadata["channel"], again.n_frames) == ("x", "Behaviour", len(labels))
     assert again.annotation().ethogram == a.ethogram
     assert (again.annotation().to_codes() == a.to_codes()).all()
 
@@ -230,9 +230,9 @@ def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, la
 def test_a_sample_of_solomon_coder(data: Path) -> None:
     path = data / "formats/solomon/Together_1.csv"
     assert detect(path).name == "solomon"
-    light, location, behavior = read_quietly(path)
-    assert [r.id for r in (light, location, behavior)] == ["Together_1/Light", "Together_1/Location", "Together_1/Behavior"]
-    a = behavior.annotation()
+    light, location, behaviour = read_quietly(path)
+    assert [r.id for r in (light, location, behaviour)] == ["Together_1/Light", "Together_1/Location", "Together_1/Behaviour"]
+    a = behaviour.annotation()
     assert (a.rate, a.n_frames, len(a), len(a.ethogram)) == (25.0, 19350, 234, 10)
     assert int(a.to_frames()[:, a.ethogram.code("Attack")].sum()) == 4166
     assert light.annotation().to_frames().sum(axis=0).tolist() == [8162, 4730]
