@@ -173,7 +173,7 @@ def test_what_a_sheet_cannot_hold_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("annotations", "message"),
     [
-        ([Annotation.from_bouts([0, 1], [2, 9], ["a", "b"], ["a", "b"], 25, 20)], "one behaviour at a time"),
+        ([Annotation.from_bouts([0, 1], [2, 9], ["a", "b"], ["a", "b"], 25, 20)], "one behavior at a time"),
         ([Annotation.from_bouts([0], [2], ["a"], ["a"], 25, n) for n in (20, 30)], "share one clock"),
         ([Annotation.from_bouts([0], [20], ["NaN"], ["NaN"], 25, 20)], "rename that behavior"),
         ([Annotation.from_bouts([0], [1], ["a"], ["a"], 25, 1)], "cannot hold 1 frames"),
