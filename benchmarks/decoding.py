@@ -23,7 +23,7 @@ import pandas as pd
 
 import ethobench as eb
 from ethobench.benchmarks.own import annotated, with_folds
-from ethobench.cli._params import read_params
+from ethobench.cli._options import parse_params
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.folds import deal_folds
 from ethobench.decoding.blending import fit_blend
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     study, names = Study(args), args.models.split(",")
-    params = read_params(args.param, [name for name in names if "+" not in name], "")
+    params = parse_params(args.param, [name for name in names if "+" not in name], "")
     found = {(name, way): part for name in names for way, part in study.model(name, params.get(name, {})).items()}
     report(study, found, args)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli._consent import AllowNetworkOption, ExternalOption, announce_network, read_external
+from ethobench.cli._options import AllowNetworkOption, ExternalOption, announce_network, parse_external
 from ethobench.cli._output import echo, secho
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run(
 
     Example: [bold]ethobench predict models/first new/*.csv --rate 30 --out annotations --to boris[/bold]
     """
-    from ethobench.cli._files import Notes, tell_line
+    from ethobench.cli._output import NoteCollector, print_note
     from ethobench.core import Prediction
     from ethobench.core.errors import EthobenchError
     from ethobench.core.file_names import file_stems
@@ -62,8 +62,8 @@ def run(
     writer = formats[to]
     if not writer.can_write:
         raise EthobenchError(f"{writer.title} cannot be written; see: ethobench formats")
-    trained = _adjusted(load_model(model, allow_network=allow_network, **read_external(param)), style, unknown)
-    notes = Notes()
+    trained = _adjusted(load_model(model, allow_network=allow_network, **parse_external(param)), style, unknown)
+    notes = NoteCollector()
     sources = [found for source in inputs for found in _sources(source, rate)]
     names = file_stems(found.name for found in sources)
     paths = [out / f"{name}{writer.suffixes[0]}" for name in names]
@@ -91,11 +91,11 @@ def run(
             echo(f"{path}: {len(annotation)} bouts in {seconds:.1f} s{label}{_unobserved(annotation)}")
     finally:
         write_log(out, logged)
-    notes.tell()
+    notes.print()
     for message in describe_origins(str(model), origins):
         secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
     if (style or unknown is not None) and trained.out_of_fold and any(origin.match.seen for origin in origins.values()):
-        tell_line("--style and --unknown change the final model's predictions, so the out-of-fold ones are not used")
+        print_note("--style and --unknown change the final model's predictions, so the out-of-fold ones are not used")
 
 
 def _unobserved(annotation: Annotation) -> str:
@@ -140,7 +140,7 @@ class _Source:
 
 def _sources(source: str, rate: float | None) -> list[_Source]:
     """Find what has signals in a file, the files of a folder, or a dataset."""
-    from ethobench.cli._files import print_notes
+    from ethobench.cli._output import print_notes
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
     from ethobench.datasets.collate import is_dataset, list_files
