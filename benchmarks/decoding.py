@@ -29,7 +29,7 @@ from ethobench.core.folds import deal_folds
 from ethobench.decoding.blending import fit_blend
 from ethobench.decoding.search import fit_decoder
 from ethobench.models import truth_of
-from ethobench.models.auto import choose_decoder
+from ethobench.models.auto import fit_decoder_on_subsample
 
 WAYS = {"frame by frame": None, "smoothed": False, "decoded": True}
 FIGURES = {"calms21": ("macro_f1",), "banos": ("f1_score",), "ethobench": ("bout_f1", "segment_f1_50")}
@@ -84,10 +84,10 @@ class Study:
             return {name: prediction.annotation for name, prediction in said.items()}
         truths, groups = ({name: part[name] for name in told} for part in (self.truths, self.groups))
         if priors and way:
-            decoder, trials = choose_decoder(told, truths, "balanced", groups, priors)
+            decoder, trials = fit_decoder_on_subsample(told, truths, "balanced", groups, priors)
         else:
             decoder, trials = fit_decoder(told, truths, groups=groups, sequences=way)
-        print("   ", next(dataclasses.asdict(trial.recipe) for trial in trials if trial.chosen), flush=True)
+        print("   ", next(dataclasses.asdict(trial.config) for trial in trials if trial.chosen), flush=True)
         return {name: decoder.apply(prediction).annotation for name, prediction in said.items()}
 
     def model(self, name: str, params: dict[str, Any]) -> dict[str, dict[str, Annotation]]:

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from ethobench.core import Ethogram, Poses
-from ethobench.decoding.search import NOTHING, Decoder, Dynamics
-from ethobench.decoding.segments import learn_judge
+from ethobench.decoding.decoder import Decoder
+from ethobench.decoding.segments import fit_segment_scorer
+from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel
 from ethobench.features.pose import bridge, context_frames, find_swaps, pose_feature_blocks, pose_features, windowed_pose_features
 
 RATE = 30.0
@@ -84,19 +85,19 @@ def measure_decoding(frames: int, behaviors: int = 5) -> None:
     values = 0.7 * random.dirichlet(np.full(behaviors, 0.7), frames) + 0.3 * np.eye(behaviors)[truth]
     follow = (1 - np.eye(behaviors)) / (behaviors - 1)
 
-    def dynamics(stages: int) -> dict[str, Dynamics]:
-        return {NOTHING: Dynamics(tuple(names), (1.7,) * behaviors, (stages,) * behaviors, tuple(map(tuple, follow)))}
+    def transition_models(stages: int) -> dict[str, TransitionModel]:
+        return {NO_BEHAVIOR: TransitionModel(tuple(names), (1.7,) * behaviors, (stages,) * behaviors, tuple(map(tuple, follow)))}
 
     lengths = dict.fromkeys(names[:-1], 0.2)
-    judge = learn_judge([(values[:50_000], truth[:50_000], RATE)], tuple(names), 1.7)
+    scorer = fit_segment_scorer([(values[:50_000], truth[:50_000], RATE)], tuple(names), 1.7)
     decoders = {
         "frame by frame": Decoder(),
         "mean over 1 s": Decoder(smoothing="mean", smooth_seconds=1.0),
         "median over 1 s": Decoder(smoothing="median", smooth_seconds=1.0),
         "shortest bouts and gaps": Decoder(smoothing="mean", smooth_seconds=0.2, min_bout=lengths, min_gap=lengths),
-        "Viterbi": Decoder(dynamics=dynamics(1), trust=0.3),
-        "Viterbi, 4 stages": Decoder(dynamics=dynamics(4), trust=0.3),
-        "bouts judged as wholes": Decoder(judges={NOTHING: judge} if judge else {}),
+        "Viterbi": Decoder(transition_models=transition_models(1), emission_weight=0.3),
+        "Viterbi, 4 stages": Decoder(transition_models=transition_models(4), emission_weight=0.3),
+        "bouts judged as wholes": Decoder(segment_scorers={NO_BEHAVIOR: scorer} if scorer else {}),
     }
     print(f"\n{frames} frames of {behaviors} behaviours")
     print(f"{'':32}{'seconds':>12}{'right':>9}{'bouts':>9}")

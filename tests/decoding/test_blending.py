@@ -11,7 +11,7 @@ from ethobench import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError
 from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import Calibration
-from ethobench.decoding.search import Decoder
+from ethobench.decoding.decoder import Decoder
 
 ETHOGRAM = Ethogram(["rest", "run"], background="rest")
 

@@ -9,9 +9,9 @@ from ethobench import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError
 from ethobench.decoding.calibration import (
     Calibration,
-    calibrate_across,
     calibration_error,
     coverage_curve,
+    cross_calibrate,
     fit_calibration,
     log_loss,
 )
@@ -56,7 +56,7 @@ def test_what_was_distorted_is_set_right():
     assert found.temperature == pytest.approx(2.0, rel=0.1)
     right, _ = world(0)
     assert np.abs(found.apply(predictions["r0"].probabilities) - right).mean() < 0.02
-    honest = calibrate_across(predictions, truths)
+    honest = cross_calibrate(predictions, truths)
     assert calibration_error(honest, truths) < 0.3 * calibration_error(predictions, truths)
     assert log_loss(honest, truths) < log_loss(predictions, truths)
     assert Calibration.from_dict(found.to_dict()) == found

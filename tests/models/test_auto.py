@@ -15,7 +15,7 @@ from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core.deadline import Deadline, OutOfTime
 from ethobench.core.errors import EthobenchError
 from ethobench.decoding import decoder
-from ethobench.decoding.search import Decoder
+from ethobench.decoding.decoder import Decoder
 from ethobench.models import auto, base, candidates
 from ethobench.models.auto import Auto
 from ethobench.training.loop import Progress
@@ -286,7 +286,7 @@ def test_short_bouts_are_still_seen_where_decoders_are_compared(tag, monkeypatch
     monkeypatch.setattr(auto, "_thinned", lambda prediction, truth, every: seen.append(every) or (prediction, truth))
     truths = {r.id: r.annotation() for r in tag}
     said = {name: eb.Prediction(np.eye(len(tag.ethogram) + 1)[t.to_codes()], tag.ethogram, t.rate) for name, t in truths.items()}
-    auto.choose_decoder(said, truths, "f1", {name: name for name in truths}, {})
+    auto.fit_decoder_on_subsample(said, truths, "f1", {name: name for name in truths}, {})
     shortest = np.quantile(np.concatenate([t.stop - t.start for t in truths.values()]), 0.1)
     assert 1 < seen[0] <= shortest / auto.FEWEST_FRAMES
 

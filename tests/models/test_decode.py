@@ -12,7 +12,7 @@ from ethobench import create_model, load_dataset, load_model, score
 from ethobench.benchmarks import results_table
 from ethobench.benchmarks.folds import fold_plan
 from ethobench.core.errors import EthobenchError, NotFoundError
-from ethobench.decoding.search import Decoder
+from ethobench.decoding.decoder import Decoder
 from ethobench.models import Model
 from ethobench.models.out_of_fold import out_of_fold
 from ethobench.runs import Engine, Store
@@ -39,7 +39,7 @@ def test_a_decoded_model_has_better_bouts(data, model):
     truth = test.annotation()
     figures = [score(p.annotation, truth, resamples=0).overall["bout_f1"] for p in (before, after)]
     assert figures[1] > figures[0] + 0.05
-    assert model.account["decoding"][0]["recipe"]["smoothing"] == "none"
+    assert model.account["decoding"][0]["config"]["smoothing"] == "none"
     assert sum(trial["chosen"] for trial in model.account["decoding"]) == 1
 
 
@@ -120,18 +120,18 @@ def test_a_long_recording_is_decoded_piece_by_piece_as_if_it_were_whole(monkeypa
     whole = model.annotate(long).to_codes()
     monkeypatch.setattr("ethobench.models.base.PIECE", 4000)
     pieces = model.annotate(long).to_codes()
-    assert model.decoder.dynamics or model.decoder.smoothing != "none"
+    assert model.decoder.transition_models or model.decoder.smoothing != "none"
     assert (pieces == whole).mean() > 0.999
 
 
 @pytest.mark.slow
 def test_other_rates_are_decoded_at_the_rate_of_the_training():
-    from ethobench.decoding.search import learn_dynamics
+    from ethobench.decoding.viterbi import fit_transition_models
 
     data = load_dataset("synthetic/tag", individuals=3, seconds=120.0)
     model = create_model("rf", **SMALL).fit(data)
     truths = [r.annotation() for r in data]
-    model.decoder = Decoder(dynamics=learn_dynamics(truths, exclusive=True), trust=0.03)
+    model.decoder = Decoder(transition_models=fit_transition_models(truths, exclusive=True), emission_weight=0.03)
     usual = len(model.predict(data.recordings[0]).annotation)
     fast = load_dataset("synthetic/tag", individuals=3, seconds=120.0, rate=100.0).recordings[0]
     with pytest.warns(UserWarning, match="resampled to 25 Hz"):

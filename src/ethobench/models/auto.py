@@ -20,7 +20,8 @@ from ethobench.core.folds import kept_together
 from ethobench.core.progress import part_of_progress
 from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import calibration_error, coverage_curve, frame_confidence, with_probabilities
-from ethobench.decoding.search import Decoder, Trial, check_metric, fit_decoder
+from ethobench.decoding.decoder import Decoder
+from ethobench.decoding.search import Trial, check_metric, fit_decoder
 from ethobench.metrics import score
 from ethobench.models.base import Model, load_model, register_model
 from ethobench.models.boost import Boost
@@ -112,7 +113,7 @@ class Auto(SignalModel):
             refit = REFIT * sum(c.typical_seconds for c in candidates if self.blend.weights.get(c.name, 0) > 0)
             limit = _without_scoring(deadline).before(refit)
             with part_of_progress(JUDGED, JUDGED + DECODING):
-                self.decoder, trials = choose_decoder(joined, judged, self.params.metric, groups, priors, limit)
+                self.decoder, trials = fit_decoder_on_subsample(joined, judged, self.params.metric, groups, priors, limit)
         elif candidates[0].predictions:
             notes.append("no behavior was shown by two that could be compared: boosted trees, decoded frame by frame")
         self.familiar = Familiar.of([self._baseline(recording) for recording in data])
@@ -199,7 +200,7 @@ class Auto(SignalModel):
             raise FormatError(folder / other[0], f"this is a model {self.parts[other[0]].name!r}, where {other[0]!r} is expected")
 
 
-def choose_decoder(
+def fit_decoder_on_subsample(
     predictions: Mapping[str, Prediction],
     truths: Mapping[str, Annotation],
     metric: str,
@@ -224,7 +225,9 @@ def choose_decoder(
             every = max(every, min(shortest, math.ceil(every * needed / max(deadline.left, 1e-6))))
             said, true = _thinned_all(predictions, truths, every)
     decoder, trials = fit_decoder(said, true, metric=metric, groups=groups, priors=priors, deadline=deadline)
-    return replace(decoder, trust=decoder.trust / every), trials  # as much evidence in a second, though there are more frames in it
+    return replace(
+        decoder, emission_weight=decoder.emission_weight / every
+    ), trials  # as much evidence in a second, though there are more frames in it
 
 
 def _figures(

@@ -26,7 +26,8 @@ from ethobench.core.lengths import fit_length
 from ethobench.core.occurrence import Occurrence
 from ethobench.core.registry import Registry
 from ethobench.core.signals import Keypoint
-from ethobench.decoding.search import Decoder, check_metric
+from ethobench.decoding.decoder import Decoder
+from ethobench.decoding.search import check_metric
 from ethobench.features.gaps import gap_frames
 from ethobench.metrics import consensus
 from ethobench.models.card import CARD, WORDS, check_files, digest_files, hash_files, in_words
@@ -38,7 +39,7 @@ from ethobench.models.held_out import OUT_OF_FOLD, OutOfFoldPredictions, Predict
 from ethobench.models.live import Live
 from ethobench.models.missing_input import MAX_GAP_SECONDS, RequiredInput, input_present
 from ethobench.models.network_use import Consent, ConsentError, NetworkUse
-from ethobench.models.out_of_fold import choose_decoder
+from ethobench.models.out_of_fold import fit_decoder_out_of_fold
 from ethobench.models.pieces import seamless
 from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
 from ethobench.models.skeleton import as_known
@@ -82,7 +83,7 @@ class Model:
     evaluation : dict
         How it did in cross-validation, where that was asked: figures by suite.
     decode : str
-        The metric for which probabilities are turned into bouts (`learning.decoding.fit_decoder`), chosen by cross-validation
+        The metric for which probabilities are turned into bouts (`ethobench.decoding.search.fit_decoder`), chosen by cross-validation
         within the training data; empty for the most probable behavior of each frame.
     decoder : Decoder, optional
         What was chosen.
@@ -208,7 +209,7 @@ class Model:
             _tell_of_points(data.ethogram, truths)
         self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
         if self.decode:
-            self.decoder, trials = choose_decoder(self, data, truths, self.decode)
+            self.decoder, trials = fit_decoder_out_of_fold(self, data, truths, self.decode)
             self.account["decoding"] = [dataclasses.asdict(trial) for trial in trials]
         self._fit(data, truths)
         self.training, self.out_of_fold = training.select(self._training_ids(training)), {}

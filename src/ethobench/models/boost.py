@@ -18,6 +18,7 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.progress import part_of_progress, report
 from ethobench.core.recording import Data
+from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.features.cache import cache_folder, cached, keep
 from ethobench.features.multiscale import multiscale_context, multiscale_features
 from ethobench.models.base import input_names, register_model
@@ -26,7 +27,7 @@ from ethobench.models.frames import cores
 from ethobench.models.inputs import SignalModel, between, plain_keypoints, stated_keypoints
 from ethobench.models.lightgbm_text import check_lightgbm_text
 from ethobench.models.thinned import choose_rows, row_weights
-from ethobench.training.clips import UNKNOWN, exclusive_targets, overlapping_targets
+from ethobench.training.clips import UNKNOWN
 
 FACTS, TREES = "boost.json", "trees-{}.txt"
 Features = NDArray[np.float32]

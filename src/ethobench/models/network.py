@@ -15,10 +15,11 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.folds import deal_folds, usual_split
+from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.models.base import Model
 from ethobench.models.clock import back_at_rate, is_rate
 from ethobench.models.pieces import seamless
-from ethobench.training.clips import Clips, exclusive_targets, make_clips, overlapping_targets
+from ethobench.training.clips import Clips, make_clips
 from ethobench.training.device import PACKAGES, choose_device, own_random_state
 from ethobench.training.inference import predict_windows
 from ethobench.training.loop import History, Progress, Training, train

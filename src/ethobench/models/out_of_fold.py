@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.folds import deal_folds, kept_together, usual_split
-from ethobench.decoding.search import Decoder, Trial, fit_decoder
+from ethobench.decoding.decoder import Decoder
+from ethobench.decoding.search import Trial, fit_decoder
 
 if TYPE_CHECKING:
     from ethobench.models.base import Model
@@ -69,7 +70,7 @@ def _annotator(recording: Recording) -> str:
     return next(iter(recording.annotations)) if len(recording.annotations) == 1 else TRUTH
 
 
-def choose_decoder(model: Model, data: Dataset, truths: Mapping[str, Annotation], metric: str) -> tuple[Decoder, list[Trial]]:
+def fit_decoder_out_of_fold(model: Model, data: Dataset, truths: Mapping[str, Annotation], metric: str) -> tuple[Decoder, list[Trial]]:
     """Choose a decoder for a model by what it says of individuals, or recordings of the only one, that it did not learn from."""
     told = out_of_fold(model, data, truths)
     if not told:

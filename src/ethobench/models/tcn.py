@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.features.cache import cached
 from ethobench.features.multiscale import Baseline, signal_context
 from ethobench.models.base import register_model
@@ -23,7 +24,7 @@ from ethobench.models.inputs import SignalModel, between, held, plain_keypoints,
 from ethobench.models.live import Live, LiveFrames, LiveNetwork, corners_of
 from ethobench.models.scaled import Inputs, Scaling, read_inputs
 from ethobench.training.augmentation import Layout
-from ethobench.training.clips import exclusive_targets, make_clips, overlapping_targets
+from ethobench.training.clips import make_clips
 from ethobench.training.device import PACKAGES, choose_device, own_random_state
 from ethobench.training.loop import History, Progress, Training, train
 from ethobench.training.steps import UPDATES, Steps, predict_steps, smooth_exclusive_loss, smooth_overlapping_loss, tempered_weights

@@ -13,11 +13,11 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.signals import Keypoint
+from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.models.base import Model, load_model
 from ethobench.models.live import Live, LiveFrames, LiveNetwork, corners_of
 from ethobench.models.trajectory_params import SHAPE, TrajectoryParams
 from ethobench.training.augmentation import check_layout
-from ethobench.training.clips import exclusive_targets, overlapping_targets
 from ethobench.training.device import PACKAGES, choose_device, own_random_state
 from ethobench.training.encoder_files import CARD as ENCODER
 from ethobench.training.encoder_files import read_card, read_encoder
