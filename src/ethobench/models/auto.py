@@ -22,6 +22,7 @@ from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import calibration_error, coverage_curve, frame_confidence, with_probabilities
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import Trial, check_metric, fit_decoder
+from ethobench.features.multiscale import Baseline
 from ethobench.metrics import score
 from ethobench.models.base import Model, load_model, register_model
 from ethobench.models.boost import Boost
@@ -82,7 +83,7 @@ class Auto(SignalModel):
     revision = 4
     keeps_deadline = True
 
-    parts: dict[str, Model]
+    parts: dict[str, SignalModel]
     blend: Blend
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
@@ -149,10 +150,8 @@ class Auto(SignalModel):
                 parts[candidate.name] = candidate.learn_all()
         return parts
 
-    def _predict(self, recording: Recording) -> Prediction:
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
-        return self.blend.apply({name: part._predict(recording) for name, part in self.parts.items()})
+    def _predict_relative(self, recording: Recording, baseline: Baseline) -> Prediction:
+        return self.blend.apply({name: part._predict_relative(recording, baseline) for name, part in self.parts.items()})
 
     def _decode(self, prediction: Prediction) -> Prediction:
         """Turn probabilities into bouts; what is not sure enough is left unobserved."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -300,12 +300,16 @@ class Model:
 
     def annotate(self, recording: Recording) -> Annotation:
         """Annotate one recording; a long one a piece at a time, so that memory does not grow with its length."""
+        return self._annotate_in_pieces(recording, self.predict)
+
+    def _annotate_in_pieces(self, recording: Recording, predict: Callable[[Recording], Prediction]) -> Annotation:
+        """Annotate a recording; a long one is cut into pieces of `PIECE` frames and their context, which `predict` predicts."""
         data, step = recording.signals, -(-PIECE // self._step()) * self._step()
         if data is None or len(data) <= step or self.rate is None or not is_rate(recording, self.rate):
-            return self.predict(recording).annotation
+            return predict(recording).annotation
         context = self.context(self.rate)
         if context is None:
-            return self.predict(recording).annotation
+            return predict(recording).annotation
         context += 0 if self.decoder is None else int(self.decoder.context_seconds * self.rate)
         context = max(context, gap_frames(MAX_GAP_SECONDS, self.rate) + 1)  # a gap cut by a piece's edge is no short gap
         context = -(-context // self._step()) * self._step()
@@ -314,7 +318,7 @@ class Model:
             stop, first = min(start + step, len(data)), max(start - context, 0)
             piece = data[first : stop + context]
             part = recording.copy(signals=piece, n_frames=len(piece), annotations={}, features=None)
-            parts.append(self.predict(part).annotation.crop(start - first, stop - first))
+            parts.append(predict(part).annotation.crop(start - first, stop - first))
         return seamless(parts)
 
     def context(self, rate: float) -> int | None:

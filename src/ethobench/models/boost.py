@@ -20,7 +20,7 @@ from ethobench.core.progress import part_of_progress, report
 from ethobench.core.recording import Data
 from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.features.cache import cache_folder, cached, keep
-from ethobench.features.multiscale import multiscale_context, multiscale_features
+from ethobench.features.multiscale import Baseline, multiscale_context, multiscale_features
 from ethobench.models.base import input_names, register_model
 from ethobench.models.familiar import Familiar
 from ethobench.models.frames import cores
@@ -136,7 +136,7 @@ class Boost(SignalModel):
             target, places = targets[recording.id], chosen[recording.id]
             places = places[places < -(-len(self._data(recording)) // self._every(self._rate(recording)))]
             if len(places):
-                rows[recording.id] = Rows(self._features(recording, places), target[places], self._count(target))
+                rows[recording.id] = Rows(self._features(recording, places, self._baseline(recording)), target[places], self._count(target))
         if not rows:
             raise EthobenchError("there is nothing to learn from: no frame was observed")
         return rows
@@ -171,7 +171,7 @@ class Boost(SignalModel):
                 break
             recording = data.recordings[index]
             if self._is_kept(recording):
-                keep(*self._kept_features(recording))
+                keep(*self._kept_features(recording, self._baseline(recording)))
             ready.append(recording.id)
             report("features", max(limit.used, len(ready) / len(data)))
         return ready
@@ -195,7 +195,8 @@ class Boost(SignalModel):
         recording = sorted(data, key=lambda each: each.n_frames or 0)[len(data) // 2]
         probe = self._unfitted(data)
         start = time.perf_counter()
-        probe._features(recording, np.arange(-(-len(probe._data(recording)) // probe._every(probe._rate(recording)))))
+        rows = np.arange(-(-len(probe._data(recording)) // probe._every(probe._rate(recording))))
+        probe._features(recording, rows, probe._baseline(recording))
         return (time.perf_counter() - start) * data.n_frames / max(recording.n_frames or 1, 1)
 
     def learn(self, rows: Mapping[str, Rows]) -> None:
@@ -266,14 +267,14 @@ class Boost(SignalModel):
             self.note(f"boosted trees: {pace.done} of {rounds} rounds on {len(examples.y)} of {n_rows} rows, to keep the time budget")
         return lightgbm.Booster(model_str=grown.model_to_string())  # so that what is used is what is saved
 
-    def _predict(self, recording: Recording) -> Prediction:
+    def _predict_relative(self, recording: Recording, baseline: Baseline) -> Prediction:
         ethogram, rate = self.ethogram, self._rate(recording)
         if ethogram is None:
             raise EthobenchError("this model has not learnt anything yet")
         n = len(self._data(recording))
         places = np.arange(-(-n // self._every(rate)))
         pieces = [places[start : start + PIECE] for start in range(0, len(places), PIECE)]
-        parts = [self.probabilities(self._features(recording, piece)) for piece in pieces]
+        parts = [self.probabilities(self._features(recording, piece, baseline)) for piece in pieces]
         found = np.concatenate([np.zeros((0, self._size), dtype=np.float32), *parts])
         return Prediction(between(found, self._every(rate), n), ethogram, rate, exclusive=self.exclusive)
 
@@ -294,20 +295,20 @@ class Boost(SignalModel):
                 result[:, column] = found[:, classes.index(1)]
         return result
 
-    def _features(self, recording: Recording, rows: NDArray[np.int64]) -> Features:
+    def _features(self, recording: Recording, rows: NDArray[np.int64], baseline: Baseline) -> Features:
         rate = self._rate(recording)
         if not self._is_kept(recording):
-            data, baseline = self._data(recording), self._baseline(recording)
+            data = self._data(recording)
             return multiscale_features(data, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints, rows=rows)[0]
-        return cached(*self._kept_features(recording))[rows]
+        return cached(*self._kept_features(recording, baseline))[rows]
 
     def _is_kept(self, recording: Recording) -> bool:
         """Return whether the features of a recording are kept for other trainings."""
         return cache_folder() is not None and len(self._data(recording)) // self._every(self._rate(recording)) <= PIECE
 
-    def _kept_features(self, recording: Recording) -> tuple[str, Data, Any, Callable[[], Features]]:
+    def _kept_features(self, recording: Recording, baseline: Baseline) -> tuple[str, Data, Any, Callable[[], Features]]:
         """Return what `cached` and `keep` take."""
-        rate, data, baseline = self._rate(recording), self._data(recording), self._baseline(recording)
+        rate, data = self._rate(recording), self._data(recording)
         every = self._every(rate)
 
         def compute() -> Features:

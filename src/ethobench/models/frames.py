@@ -16,7 +16,7 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.signals import Keypoint
 from ethobench.models.base import Model
 from ethobench.models.clock import is_rate
-from ethobench.models.inputs import USUAL, known_signals, stated_keypoints
+from ethobench.models.inputs import known_signals, stated_keypoints
 
 ESTIMATOR = "estimator.skops"
 BLOCK = 200_000
@@ -72,12 +72,15 @@ class FrameModel(Model):
         self.estimator = self.make_estimator().fit(x, y)
 
     def _predict(self, recording: Recording) -> Prediction:
+        return self._predict_relative(recording, self.usual_of(known_signals(recording, self.inputs)))
+
+    def _predict_relative(self, recording: Recording, usual: Any) -> Prediction:
+        """Predict a recording, or a piece of one; `usual` is what `usual_of` measured on the complete recording."""
         if self.ethogram is None:
             raise EthobenchError("this model has not learnt anything yet")
         data, rate = known_signals(recording, self.inputs), self._rate_of(recording)
         size = self._n_outputs
         probabilities = np.zeros((len(data), size), dtype=np.float32)
-        usual = recording.metadata.get(USUAL) or self.usual_of(data)
         for start, stop, features in self._blocks(data, rate, usual):
             probabilities[start:stop] = self._probabilities(features, size)
         return Prediction(probabilities, self.ethogram, rate, exclusive=self.exclusive)
@@ -88,7 +91,12 @@ class FrameModel(Model):
             return super().annotate(recording)
         self._check(recording)
         usual = self.usual_of(known_signals(recording, self.inputs))
-        return super().annotate(recording.copy(metadata={**recording.metadata, USUAL: usual}))
+
+        def predict(piece: Recording) -> Prediction:
+            self._check(piece)
+            return self._decode(self._predict_relative(piece, usual).without_frames(~self.predictable_frames(piece)))
+
+        return self._annotate_in_pieces(recording, predict)
 
     def _blocks(self, data: Signals | Poses, rate: float, usual: Any) -> Any:
         """Yield the features of a few frames at a time."""

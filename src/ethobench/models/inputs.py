@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.core import Annotation, Poses, Recording, Signals
+from ethobench.core import Annotation, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import MismatchError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
@@ -18,38 +18,49 @@ from ethobench.models.base import Model, input_names
 from ethobench.models.clock import is_rate
 from ethobench.models.familiar import Familiar
 
-USUAL = "ethobench.baseline"  # under this name, metadata of a stretch keep what is usual in the whole recording
-
 
 class SignalModel(Model):
-    """Learns from signals told relative to what is usual in the recording."""
+    """A model on signals that are also expressed relative to a baseline, the typical values of the complete recording.
+
+    Subclasses implement `_predict_relative`.
+    """
 
     keypoints: Mapping[str, Keypoint]
     familiar: Familiar | None = None
 
-    def _notice(self, recording: Recording) -> None:
-        """Say so where a recording looks unlike the training data; of a stretch of one, it was said before."""
-        if self.familiar is not None and USUAL not in recording.metadata:
-            self._complain(recording, self._baseline(recording))
-
     def annotate(self, recording: Recording) -> Annotation:
-        """Annotate one recording; a long one a piece at a time, each told relative to the whole."""
+        """Annotate one recording; a long one a piece at a time, each relative to the baseline of the complete recording."""
         if recording.signals is None or self.ethogram is None or self.directions is not None or not is_rate(recording, self.rate):
             return super().annotate(recording)
         self._check(recording)
-        usual = self._baseline(recording)
-        self._complain(recording, usual)
-        return super().annotate(recording.copy(metadata={**recording.metadata, USUAL: usual}))
+        baseline = self._baseline(recording)
+        self._warn_if_unfamiliar(recording, baseline)
 
-    def _complain(self, recording: Recording, baseline: Baseline) -> None:
+        def predict(piece: Recording) -> Prediction:
+            self._check(piece)
+            return self._decode(self._predict_relative(piece, baseline).without_frames(~self.predictable_frames(piece)))
+
+        return self._annotate_in_pieces(recording, predict)
+
+    def _predict(self, recording: Recording) -> Prediction:
+        return self._predict_relative(recording, self._baseline(recording))
+
+    def _predict_relative(self, recording: Recording, baseline: Baseline) -> Prediction:
+        """Predict a recording, or a piece of one, whose complete recording has this baseline."""
+        raise NotImplementedError
+
+    def _notice(self, recording: Recording) -> None:
+        if self.familiar is not None:
+            self._warn_if_unfamiliar(recording, self._baseline(recording))
+
+    def _warn_if_unfamiliar(self, recording: Recording, baseline: Baseline) -> None:
+        """Warn if the signals of a recording are far outside the range of the training data."""
         complaint = "" if self.familiar is None else self.familiar.complaint(baseline)
         if complaint:
             warnings.warn(f"recording {recording.id!r} {complaint}", stacklevel=3)
 
     def _baseline(self, recording: Recording) -> Baseline:
-        known = recording.metadata.get(USUAL)
-        if isinstance(known, Baseline):
-            return known
+        """Compute the baseline of a recording, or take it from the feature cache."""
         data, rate = self._data(recording), self._rate(recording)
         return cached("baseline", data, (rate, self.keypoints), lambda: baseline_of(data, rate, keypoints=self.keypoints))
 

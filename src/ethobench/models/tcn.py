@@ -184,20 +184,27 @@ class Tcn(SignalModel):
         return max(int(min(wanted, np.median(lengths) / 2)) // self._step(), 1) * self._step()
 
     def _predict(self, recording: Recording) -> Prediction:
+        if isinstance(self.scaling, Preparation):
+            return self._predict_steps(recording, self.scaling.open(recording).read)
+        return super()._predict(recording)
+
+    def _predict_relative(self, recording: Recording, baseline: Baseline) -> Prediction:
+        return self._predict_steps(recording, self._reader(recording, baseline))
+
+    def _predict_steps(self, recording: Recording, read: Callable[[int, int], NDArray[np.float32]]) -> Prediction:
         if self.ethogram is None:
             raise EthobenchError("this model has not learnt anything yet")
         data, rate = self._data(recording), self._rate(recording)
-        read = self._reader(recording)
         found = predict_steps(self.module, read, len(data), self._step(), self._reach, exclusive=self.exclusive)
         spread = held if self.params.causal else between
         return Prediction(spread(found, self._step(), len(data)), self.ethogram, rate, exclusive=self.exclusive)
 
-    def _reader(self, recording: Recording) -> Callable[[int, int], NDArray[np.float32]]:
+    def _reader(self, recording: Recording, baseline: Baseline) -> Callable[[int, int], NDArray[np.float32]]:
         """Return what reads the inputs of some frames."""
         scaling = self.scaling
         if isinstance(scaling, Preparation):
             return scaling.open(recording).read
-        data, rate, baseline = self._data(recording), self._rate(recording), self._baseline(recording)
+        data, rate = self._data(recording), self._rate(recording)
         margin = signal_context(rate)
 
         def read(start: int, stop: int) -> NDArray[np.float32]:
