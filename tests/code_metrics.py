@@ -35,7 +35,8 @@ BANNED_NAMES = frozenset(
 BARE_ONLY = frozenset({"left", "part"})
 """Banned names that are fine as attributes."""
 BANNED_PHRASES = re.compile(
-    r"\b(stands? twice|left alone|looked at|passed over|learnt|is no (saved|valid|store|folder|BEBE|format|dataset)|cannot follow along|begun from)\b"
+    r"\b(stands? twice|left alone|looked at|passed over|learnt|is no (saved|valid|store|folder|BEBE|format|dataset)|"
+    r"cannot follow along|begun from)\b"
 )
 
 
