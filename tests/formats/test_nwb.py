@@ -404,7 +404,7 @@ def annotations() -> dict[str, Annotation]:
         "empty": Annotation.from_bouts([], [], [], ETHOGRAM, 25, 100),
         "partly": plain.with_observed(iv.intervals([0], [50])),
         "never": plain.take(np.zeros(2, dtype=bool)).with_observed(iv.empty()),
-        "no behaviours": Annotation.from_bouts([], [], [], [], 25, 0),
+        "no behaviors": Annotation.from_bouts([], [], [], [], 25, 0),
     }
 
 

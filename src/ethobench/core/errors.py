@@ -15,10 +15,10 @@ class EthobenchError(Exception):
 class FormatError(EthobenchError):
     """A file cannot be read: says which file, where in it, and what was expected."""
 
-    def __init__(self, path: str | Path, message: str, place: str = "") -> None:
-        self.path, self.place = Path(path), place
-        told = " ".join(str(message).split())  # text from a file may bring line ends along
-        super().__init__(f"{path}{', ' + place if place else ''}: {told}")
+    def __init__(self, path: str | Path, message: str, location: str = "") -> None:
+        self.path, self.location = Path(path), location
+        one_line = " ".join(str(message).split())  # text from a file may contain line breaks
+        super().__init__(f"{path}{', ' + location if location else ''}: {one_line}")
 
 
 class MismatchError(EthobenchError):
@@ -39,13 +39,24 @@ class ReadWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Note:
-    """What a reader repaired, dropped or could not match, and where."""
+    """Something that a reader or writer repaired, dropped or could not match.
+
+    Attributes
+    ----------
+    message : str
+        A sentence for people.
+    location : str
+        Where in the file, such as ``"row 12"``.
+    code : str
+        The kind of note, such as ``"assumed-rate"``. Programs compare the code, never the message.
+    """
 
     message: str
-    place: str = ""
+    location: str = ""
+    code: str = ""
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message}" if self.place else self.message
+        return f"{self.location}: {self.message}" if self.location else self.message
 
 
 def summarize_notes(notes: Iterable[Note]) -> list[str]:

@@ -38,7 +38,7 @@ def with_corrections(data: Dataset, folder: Path, rename: Mapping[str, str]) -> 
     found: dict[str, dict[str, Annotation]] = {}
     unusable: list[Exception] = []
     table = read_table(manifest)
-    for cells, line in zip(table.rows, table.places, strict=True):
+    for cells, line in zip(table.rows, table.row_numbers, strict=True):
         row = dict(zip(table.header, cells, strict=True))
         name, annotator, path = row.get("recording", ""), row.get("annotator", ""), folder / row.get("annotations", "")
         try:

@@ -124,7 +124,7 @@ def _read_rows(path: Path, problems: _Problems) -> list[_Row]:
     if "recording" not in table:
         raise FormatError(path, f"no column 'recording'; a manifest has: {', '.join(COLUMNS)}", "header")
     rows = []
-    for cells, line in zip(table.rows, table.places, strict=True):
+    for cells, line in zip(table.rows, table.row_numbers, strict=True):
         row = _Row(f"row {line}", path.parent, {k: v.strip() for k, v in zip(table.header, cells, strict=True)})
         _check(row, problems)
         rows.append(row)
@@ -285,7 +285,7 @@ def _annotation(
     inside = found[0].annotations
     annotator = row["annotator"] or (next(iter(inside)) if len(inside) == 1 else "")
     annotation = inside[annotator] if annotator in inside else found[0].annotation()
-    notes = [Note(note.message, f"{row['annotations']}{', ' + note.place if note.place else ''}") for note in found[0].notes]
+    notes = [Note(note.message, f"{row['annotations']}{', ' + note.location if note.location else ''}") for note in found[0].notes]
     if rate is not None and annotation.rate != rate:
         raise FormatError(path, f"its clock runs at {annotation.rate:g} Hz, the manifest says {rate:g} Hz")
     if length is not None:
@@ -339,7 +339,7 @@ def _read_ethogram(path: Path, channels: set[str]) -> tuple[Ethogram | None, dic
     behaviors: dict[str, Behavior] = {}
     aliases: dict[str, str] = {}
     background = None
-    for cells, line in zip(table.rows, table.places, strict=True):
+    for cells, line in zip(table.rows, table.row_numbers, strict=True):
         row = dict(zip(table.header, (c.strip() for c in cells), strict=True))
         if row.get("channel") and row["channel"] not in channels:
             continue

@@ -88,7 +88,7 @@ class Item:
     def notes(self) -> list[Note]:
         """The notes of the reader, with the file they are about."""
         notes = () if self.recording is None else self.recording.notes
-        return [Note(note.message, f"{self.path}{', ' + note.place if note.place else ''}") for note in notes]
+        return [Note(note.message, f"{self.path}{', ' + note.location if note.location else ''}") for note in notes]
 
     @property
     def has_signals(self) -> bool:
