@@ -11,7 +11,7 @@ import pytest
 
 import ethobench as eb
 from ethobench import Signals
-from ethobench.features.multiscale import baseline_of
+from ethobench.features.multiscale import compute_baseline
 from ethobench.models.familiar import Familiar
 
 CHANNELS = ("AccX", "AccY", "AccZ", "Depth", "Speed")
@@ -24,29 +24,29 @@ def signals(seed: int, scale=1.0, shift=0.0) -> Signals:
 
 @pytest.fixture(scope="module")
 def familiar() -> Familiar:
-    return Familiar.of([baseline_of(signals(seed), 20.0) for seed in range(3)])
+    return Familiar.of([compute_baseline(signals(seed), 20.0) for seed in range(3)])
 
 
 def test_another_animal_is_familiar(familiar):
-    assert familiar.strange(baseline_of(signals(9), 20.0)) == []
-    assert familiar.complaint(baseline_of(signals(9), 20.0)) == ""
+    assert familiar.strange(compute_baseline(signals(9), 20.0)) == []
+    assert familiar.complaint(compute_baseline(signals(9), 20.0)) == ""
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1.0, [0, 0, 0, 5000, 0]), ([1, 1, 1, 1000, 1], 0.0), ([1, 1, 1, 1e-4, 1], 0.0)])
 def test_other_units_are_strange(familiar, scale, shift):
-    odd = familiar.strange(baseline_of(signals(9, np.array(scale), np.array(shift)), 20.0))
+    odd = familiar.strange(compute_baseline(signals(9, np.array(scale), np.array(shift)), 20.0))
     assert odd
     assert all(name.startswith("Depth") for name in odd)
 
 
 def test_units_that_features_undo_are_not(familiar):
-    assert familiar.strange(baseline_of(signals(9, np.array([9.81, 9.81, 9.81, 1, 1])), 20.0)) == []
+    assert familiar.strange(compute_baseline(signals(9, np.array([9.81, 9.81, 9.81, 1, 1])), 20.0)) == []
 
 
 def test_a_dead_channel_is_strange(familiar):
     values = signals(9).values.copy()
     values[:, 4] = np.nan
-    odd = familiar.strange(baseline_of(Signals(values, CHANNELS, 20.0), 20.0))
+    odd = familiar.strange(compute_baseline(Signals(values, CHANNELS, 20.0), 20.0))
     assert odd == ["Speed", "Speed|change"]
 
 

@@ -93,7 +93,7 @@ def _describe_manifest(path: Path) -> dict[str, Any]:
 
 def describe_recording(recording: Recording) -> dict[str, Any]:
     """Tell what is known of a recording."""
-    from ethobench.features.pose import swaps_of
+    from ethobench.features.identity_swaps import identity_swap_notes
 
     length, rate = recording.n_frames, recording.rate
     return {
@@ -104,7 +104,7 @@ def describe_recording(recording: Recording) -> dict[str, Any]:
         "seconds": None if length is None or not rate else length / rate,
         "signals": None if recording.signals is None else repr(recording.signals),
         "annotators": {name: describe_annotation(a) for name, a in recording.annotations.items()},
-        "notes": [str(note) for note in (*recording.notes, *swaps_of(recording))],
+        "notes": [str(note) for note in (*recording.notes, *identity_swap_notes(recording))],
     }
 
 

@@ -53,7 +53,7 @@ def run(
     from ethobench.core import Prediction
     from ethobench.core.errors import EthobenchError
     from ethobench.core.file_names import file_stems
-    from ethobench.features.pose import swaps_of
+    from ethobench.features.identity_swaps import identity_swap_notes
     from ethobench.formats import formats, write_recordings
     from ethobench.models import load_model
     from ethobench.models.audit import log_prediction, write_log
@@ -82,7 +82,7 @@ def run(
             predicted, origin = predict_or_held_out(trained, found, predict, use_out_of_fold=use_out_of_fold)
             annotation = predicted.annotation if isinstance(predicted, Prediction) else predicted
             origins[found.id] = origin
-            notes.add((*recording.notes, *swaps_of(found)), path)
+            notes.add((*recording.notes, *identity_swap_notes(found)), path)
             made = recording.copy(annotations={trained.name: annotation}, signals=None, features=None)
             notes.add(write_recordings([made], path, writer.name, overwrite=overwrite), path)
             logged.append(log_prediction(path, found.id, model, origin))

@@ -28,7 +28,7 @@ from ethobench.core.registry import Registry
 from ethobench.core.signals import Keypoint
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import check_metric
-from ethobench.features.gaps import gap_frames
+from ethobench.features.missing_data import MAX_GAP_SECONDS, max_gap_frames
 from ethobench.metrics import consensus
 from ethobench.models.card import CARD, WORDS, check_files, digest_files, hash_files, in_words
 from ethobench.models.checked import checked
@@ -37,7 +37,7 @@ from ethobench.models.default import install_command
 from ethobench.models.directed import Directions
 from ethobench.models.held_out import OUT_OF_FOLD, OutOfFoldPredictions, Predicted, write_predictions
 from ethobench.models.live import Live
-from ethobench.models.missing_input import MAX_GAP_SECONDS, RequiredInput, input_present
+from ethobench.models.missing_input import RequiredInput, input_present
 from ethobench.models.network_use import Consent, ConsentError, NetworkUse
 from ethobench.models.out_of_fold import fit_decoder_out_of_fold
 from ethobench.models.pieces import seamless
@@ -311,7 +311,7 @@ class Model:
         if context is None:
             return predict(recording).annotation
         context += 0 if self.decoder is None else int(self.decoder.context_seconds * self.rate)
-        context = max(context, gap_frames(MAX_GAP_SECONDS, self.rate) + 1)  # a gap cut by a piece's edge is no short gap
+        context = max(context, max_gap_frames(MAX_GAP_SECONDS, self.rate) + 1)  # a gap cut by a piece's edge is no short gap
         context = -(-context // self._step()) * self._step()
         parts = []
         for start in range(0, len(data), step):

@@ -19,7 +19,7 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.progress import part_of_progress, report
 from ethobench.core.recording import Data
 from ethobench.core.targets import exclusive_targets, overlapping_targets
-from ethobench.features.cache import cache_folder, cached, keep
+from ethobench.features.cache import cache_folder, cached, precompute
 from ethobench.features.multiscale import Baseline, multiscale_context, multiscale_features
 from ethobench.models.base import input_names, register_model
 from ethobench.models.familiar import Familiar
@@ -171,7 +171,7 @@ class Boost(SignalModel):
                 break
             recording = data.recordings[index]
             if self._is_kept(recording):
-                keep(*self._kept_features(recording, self._baseline(recording)))
+                precompute(*self._kept_features(recording, self._baseline(recording)))
             ready.append(recording.id)
             report("features", max(limit.used, len(ready) / len(data)))
         return ready
@@ -307,7 +307,7 @@ class Boost(SignalModel):
         return cache_folder() is not None and len(self._data(recording)) // self._every(self._rate(recording)) <= PIECE
 
     def _kept_features(self, recording: Recording, baseline: Baseline) -> tuple[str, Data, Any, Callable[[], Features]]:
-        """Return what `cached` and `keep` take."""
+        """Return what `cached` and `precompute` take."""
         rate, data = self._rate(recording), self._data(recording)
         every = self._every(rate)
 

@@ -9,7 +9,7 @@ import numpy as np
 from ethobench.core import Annotation, Poses, Prediction, Recording, Signals
 from ethobench.core.recording import Data
 from ethobench.features.filters import resample
-from ethobench.features.gaps import known_positions, zeros_are_missing
+from ethobench.features.missing_data import valid_positions, zeros_are_missing
 from ethobench.models.directed import DirectedPrediction
 
 
@@ -56,7 +56,7 @@ def _as_long(annotation: Annotation, n_frames: int) -> Annotation:
 def _resampled(data: Data, rate_from: float, rate_to: float) -> Data:
     if isinstance(data, Signals):
         return Signals(resample(data.values, rate_from, rate_to), data.channels, rate_to)
-    known = known_positions(data, 0.0, zeros_are_missing(data.positions))  # else what was not found would be mixed into its neighbours
+    known = valid_positions(data, 0.0, zeros_are_missing(data.positions))  # else what was not found would be mixed into its neighbours
     flat = resample(known.reshape(len(data), -1), rate_from, rate_to)
     sure = resample(data.confidence.reshape(len(data), -1), rate_from, rate_to)
     positions = flat.reshape(len(flat), *data.positions.shape[1:])

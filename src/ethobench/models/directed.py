@@ -17,8 +17,8 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.core.folds import ORIGIN
 from ethobench.core.observed import Track
-from ethobench.features.gaps import mean_known
-from ethobench.features.pose import as_seen_by
+from ethobench.features.body import with_subject_first
+from ethobench.features.missing_data import nan_mean
 
 Actors: TypeAlias = "tuple[str, str | None]"
 SUBJECT, TARGET, OTHER = "subject", "target", "other{}"
@@ -120,7 +120,7 @@ class Directions:
             for subject in dict.fromkeys(subject for subject, _ in actors):
                 alike = [p for (who, _), p in found.items() if who == subject]
                 mean = Prediction(
-                    mean_known(np.stack([p.probabilities for p in alike]), axis=0),
+                    nan_mean(np.stack([p.probabilities for p in alike]), axis=0),
                     alike[0].ethogram,
                     alike[0].rate,
                     exclusive=alike[0].exclusive,
@@ -170,7 +170,7 @@ def _acts(annotation: Annotation) -> Annotation:
 def _seen_by(recording: Recording, subject: str, target: str | None) -> Poses:
     if not isinstance(recording.signals, Poses):
         raise MismatchError(f"recording {recording.id!r} has no poses")
-    seen = as_seen_by(recording.signals, subject, target)
+    seen = with_subject_first(recording.signals, subject, target)
     first = (SUBJECT,) if target is None else (SUBJECT, TARGET)
     others = (OTHER.format(i + 1) for i in range(len(seen.individuals) - len(first)))
     return replace(seen, individuals=(*first, *others))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError
-from ethobench.features.channels import axis_triples
+from ethobench.features.filters import axis_triples
 from ethobench.models.base import register_model
 from ethobench.models.network import NetworkModel, NetworkParams
 from ethobench.training.clips import Clips

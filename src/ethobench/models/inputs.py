@@ -13,7 +13,7 @@ from ethobench.core.errors import MismatchError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
 from ethobench.features.cache import cached
-from ethobench.features.multiscale import Baseline, baseline_of
+from ethobench.features.multiscale import Baseline, compute_baseline
 from ethobench.models.base import Model, input_names
 from ethobench.models.clock import is_rate
 from ethobench.models.familiar import Familiar
@@ -62,7 +62,7 @@ class SignalModel(Model):
     def _baseline(self, recording: Recording) -> Baseline:
         """Compute the baseline of a recording, or take it from the feature cache."""
         data, rate = self._data(recording), self._rate(recording)
-        return cached("baseline", data, (rate, self.keypoints), lambda: baseline_of(data, rate, keypoints=self.keypoints))
+        return cached("baseline", data, (rate, self.keypoints), lambda: compute_baseline(data, rate, keypoints=self.keypoints))
 
     def _data(self, recording: Recording) -> Data:
         return known_signals(recording, self.inputs)

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from ethobench.core import Poses
 from ethobench.core import intervals as iv
 from ethobench.core.recording import Data
-from ethobench.features.gaps import MIN_CONFIDENCE, gap_frames, zeros_are_missing
+from ethobench.features.missing_data import MAX_GAP_SECONDS, MIN_CONFIDENCE, max_gap_frames, zeros_are_missing
 
 Mask = NDArray[np.bool_]
-MAX_GAP_SECONDS = 0.5
 MIN_SHARE = 0.01  # of the training frames that a combination of tracked animals needs to count as learnt
 CHUNK = 1 << 14  # frames examined at a time, so that long recordings need little memory
 
@@ -52,7 +51,7 @@ def input_present(data: Data, rate: float) -> Mask:
             present[start : start + len(part)] = tracked.any(axis=2)
         else:
             present[start : start + len(part), 0] = np.isfinite(part.values).any(axis=1)
-    longest = max(1, gap_frames(MAX_GAP_SECONDS, rate))
+    longest = max(1, max_gap_frames(MAX_GAP_SECONDS, rate))
     for source in range(sources):
         gaps = iv.from_mask(~present[:, source])
         short = gaps.stop - gaps.start <= longest

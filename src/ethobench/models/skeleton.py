@@ -8,14 +8,14 @@ from dataclasses import replace
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import MismatchError, Note
 from ethobench.core.signals import Keypoint
-from ethobench.features.pose import match_keypoints
+from ethobench.features.keypoints import match_keypoints
 
 
 def as_known(
     recording: Recording,
     inputs: Sequence[str],
     roles: Mapping[str, Keypoint],
-    found_roles: Mapping[str, Keypoint],
+    recorded_roles: Mapping[str, Keypoint],
     *,
     keep_names: bool = False,
 ) -> Recording:
@@ -29,7 +29,7 @@ def as_known(
         With poses.
     inputs : sequence of str
         What the model knows, as ``animal/keypoint``.
-    roles, found_roles : mapping of name to Keypoint
+    roles, recorded_roles : mapping of name to Keypoint
         Stated roles of the model's keypoints and of the recording's.
     keep_names : bool
         Leave the animals their names, whatever those are in `inputs`.
@@ -50,7 +50,7 @@ def as_known(
             notes.append(Note(f"animals read: {', '.join(f'{a} as {b}' for a, b in zip(poses.individuals, animals, strict=True))}"))
             poses = replace(poses, individuals=animals)
     if not {*keypoints} <= {*poses.keypoints}:
-        matched = match_keypoints(keypoints, poses.keypoints, trained_roles=roles, found_roles=found_roles)
+        matched = match_keypoints(keypoints, poses.keypoints, trained_roles=roles, recorded_roles=recorded_roles)
         notes += matched.notes
         poses = matched.apply(poses)
     return recording.copy(signals=poses, notes=(*recording.notes, *notes)) if notes else recording

@@ -53,13 +53,13 @@ class WaveletRnn(NetworkModel):
     def _stream(self, recording: Recording) -> Stream:
         import numpy as np
 
-        from ethobench.features.filters import bridge
+        from ethobench.features.filters import interpolate_missing
         from ethobench.features.wavelets import wavelet_features
 
         data = known_signals(recording, self.inputs)
         if isinstance(data, Poses):  # where the tracker lost a keypoint, it is taken to move straight
             plain = data.to_signals()
-            data = Signals(bridge(np.asarray(plain.values, dtype=np.float64))[0], plain.channels, plain.rate)
+            data = Signals(interpolate_missing(np.asarray(plain.values, dtype=np.float64))[0], plain.channels, plain.rate)
         rate = float(recording.rate or self.rate or 1.0)
         values, names = wavelet_features(data.values, data.channels, rate, self.params.omega, self.params.longest, dtype=np.float32)
         return open_stream(Signals(values, names, rate), names, rate, 0.0)
