@@ -11,7 +11,7 @@ import pytest
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import FormatError
-from ethobench.formats import formats, read_quietly
+from ethobench.formats import formats, read_recordings
 from ethobench.models import provenance
 from ethobench.models.provenance import TrainingData, TrainingMatch, hash_annotation, hash_signals
 
@@ -77,7 +77,7 @@ def test_no_format_changes_the_hash(name, tmp_path):
         data = dataclasses.replace(data, values=np.round(data.values * 64) / 64)
     path = tmp_path / f"file{formats[name].suffixes[0]}"
     eb.write_recordings([original.copy(signals=data)], path, name)
-    (restored,) = read_quietly(path, name, rate=original.rate)
+    (restored,) = read_recordings(path, name, rate=original.rate, warn=False)
     if name == "nwb":  # poses are read from NWB, not written
         assert restored.signals is None
         return

@@ -50,12 +50,12 @@ def run(
 
 def describe_file(path: Path, format: str | None = None, entry: str | None = None, rate: float | None = None) -> dict[str, Any]:
     """Read a file and tell what is in it."""
-    from ethobench.formats import detect, formats, read_at
+    from ethobench.formats import detect, formats, read_at_rate
 
     if format is None and path.suffix.lower() == ".csv" and _is_manifest(path):
         return _describe_manifest(path)
     reader = formats[format] if format else detect(path)
-    recordings = read_at(path, rate, reader.name, entry=entry)
+    recordings = read_at_rate(path, rate, reader.name, entry=entry)
     return {
         "file": str(path),
         "format": reader.name,

@@ -162,16 +162,16 @@ def _sources(source: str, rate: float | None) -> list[_Source]:
 
 def _in_file(path: Path, rate: float | None, *, alone: bool) -> list[_Source]:
     """Find the recordings with signals of a file; one of many is read again when its turn comes."""
-    from ethobench.formats import read_at
+    from ethobench.formats import read_at_rate
 
-    seen = [recording for recording in read_at(path, rate) if recording.signals is not None]
+    seen = [recording for recording in read_at_rate(path, rate) if recording.signals is not None]
     return [_Source(r.id, partial(_same, r) if alone else partial(_again, path, rate, r.id)) for r in seen]
 
 
 def _again(path: Path, rate: float | None, name: str) -> Recording:
-    from ethobench.formats import read_at
+    from ethobench.formats import read_at_rate
 
-    return next(r for r in read_at(path, rate) if r.id == name)
+    return next(r for r in read_at_rate(path, rate) if r.id == name)
 
 
 def _same(recording: Recording) -> Recording:

@@ -176,7 +176,7 @@ def frames_rate(rate: float | None) -> tuple[float, list[Note]]:
 
 
 def origin_of(stated: float | None) -> ClockOrigin:
-    """Return the origin of a clock whose rate the file states, or (None) does not; `read_quietly` marks the rates that users give."""
+    """Return the origin of a clock whose rate the file states, or (None) does not; `read_recordings` marks the rates that users give."""
     return ClockOrigin.ASSUMED if stated is None else ClockOrigin.STATED
 
 

@@ -152,9 +152,9 @@ def write_probabilities(path: Path, predictions: Mapping[str, Prediction]) -> No
 
 def read_predictions(folder: Path) -> dict[str, Predicted]:
     """Read what `write_predictions` wrote; annotations alone where no probabilities were kept."""
-    from ethobench.formats import read_quietly
+    from ethobench.formats import read_recordings
 
-    decoded = {r.id: r.annotation() for r in read_quietly(folder / PREDICTIONS, "tidy_parquet")}
+    decoded = {r.id: r.annotation() for r in read_recordings(folder / PREDICTIONS, "tidy_parquet", warn=False)}
     kept = _read_probabilities(folder / PROBABILITIES, decoded) if (folder / PROBABILITIES).is_file() else {}
     return {name: kept.get(name, annotation) for name, annotation in decoded.items()}
 

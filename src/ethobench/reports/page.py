@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.core.errors import EthobenchError
-from ethobench.formats.io import appearing
+from ethobench.core.files import atomic_path
 from ethobench.reports.scripts import join_modules
 from ethobench.reports.shape import Figure, Report
 from ethobench.reports.tables import pivot
@@ -45,7 +45,7 @@ def write_report(path: str | Path, report: Report, *, overwrite: bool = False) -
     if path.exists() and not overwrite:
         raise EthobenchError(f"{path} exists and is left alone; choose another name, or allow overwriting")
     text = render_report(report)
-    with appearing(path) as temporary:
+    with atomic_path(path, overwrite=True) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="replace", newline="\n")
 
 

@@ -14,7 +14,7 @@ from ethobench.benchmarks.results import final_jobs, results_table
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.datasets import load_dataset, split_name
-from ethobench.formats import read_quietly
+from ethobench.formats import read_recordings
 from ethobench.metrics import Scores, score
 from ethobench.metrics.cases import Case
 from ethobench.reports.benchmarks import STEPS, coverage, failures, learning_curves, more_labels, results, settings, timings
@@ -145,7 +145,7 @@ def _cases(
     for model, found in models.items():
         guesses: dict[str, Annotation] = {}
         for done in found:
-            for recording in read_quietly(done.predictions, "tidy_parquet"):
+            for recording in read_recordings(done.predictions, "tidy_parquet", warn=False):
                 guesses.setdefault(recording.id, recording.annotation())
         cases[model] = score(dict(sorted(guesses.items())), data, annotator=found[0].job.annotator, resamples=0).cases
     drawn = max(len(several) for several in cases.values())
