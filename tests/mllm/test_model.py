@@ -127,7 +127,7 @@ def test_failures_are_predictions_of_nothing_and_are_told(pairs):
     assert [len(p.annotation.observed.anywhere().start) for p in predictions] == [0, 0, 1]
     assert np.isnan(predictions[0].probabilities).all()
     assert len(told) == 3
-    found = outcomes_in(json.loads(json.dumps(model.account)))
+    found = outcomes_in(json.loads(json.dumps(model.fit_report)))
     assert [outcome.state for outcome in found] == ["failed", "failed", "repaired"]
     assert found[2].repairs == {"fence": 1}
     assert list(model.outcomes.values()) == found

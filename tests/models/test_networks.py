@@ -195,7 +195,7 @@ def test_missing_values_are_masked_filled_and_told():
     holes[200:230, 1], holes[400:450] = np.nan, np.nan
     broken = recording.copy(signals=replace(recording.signals, values=holes))
     with (
-        pytest.warns(UserWarning, match="5.0 s of annotations in 1 of 1 recordings are not learnt from"),
+        pytest.warns(UserWarning, match="5.0 s of annotations in 1 of 1 recordings are not used for training"),
         pytest.warns(UserWarning, match="30 annotated frames of 850 lack some channel"),
     ):
         model = eb.create_model("cnn", epochs=4, window=50, dilation=1).fit(dataset_of(broken))

@@ -94,7 +94,7 @@ def run(
     notes.print()
     for message in describe_origins(str(model), origins):
         secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
-    if (style or unknown is not None) and trained.out_of_fold and any(origin.match.seen for origin in origins.values()):
+    if (style or unknown is not None) and trained.out_of_fold and any(origin.match.is_training_recording for origin in origins.values()):
         print_note("--style and --unknown change the final model's predictions, so the out-of-fold ones are not used")
 
 

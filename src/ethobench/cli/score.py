@@ -103,7 +103,7 @@ def _score_dataset(
     from ethobench.datasets import load_dataset
     from ethobench.datasets.collate import equalize_lengths
     from ethobench.metrics import score
-    from ethobench.models import truth_of
+    from ethobench.models import reference_annotation
 
     data = load_dataset(truth, rename=rename, check_rename=False)
     matched = _matched(pred, data, rate, rename, check_rename=False)
@@ -116,7 +116,7 @@ def _score_dataset(
     for name, pair in matched.pairs.items():
         guesses[name] = _only(pair.predictions, name, scored=True)
         if annotator not in ("all", "consensus"):
-            reference = truth_of(data[name], annotator)
+            reference = reference_annotation(data[name], annotator)
             if reference.rate == guesses[name].rate and reference.n_frames > guesses[name].n_frames:
                 both = {"the prediction": guesses[name], "the truth": reference}
                 equal, more = equalize_lengths(both, name, stated=_stated(pair), any_difference=False)

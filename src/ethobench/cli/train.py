@@ -70,7 +70,7 @@ def run(
     from ethobench.cli._progress import TrainingProgress
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
-    from ethobench.models.card import tried_in_words
+    from ethobench.models.saving import describe_fit
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
@@ -104,7 +104,7 @@ def run(
         raise typer.Exit(130) from None
     if evaluate and not fresh.evaluation:
         fresh.note("there was no time for cross-validation: how good the model is on new individuals is not known")
-    for line in tried_in_words(fresh.account):
+    for line in describe_fit(fresh.fit_report):
         echo(line, err=True)
     _keep_out_of_fold(fresh, cross_validation)
     fresh.save(out)
@@ -199,7 +199,7 @@ def _shape_of(init: Path, model: str) -> dict[str, Any]:
 
     from ethobench.formats.text import read_json
     from ethobench.models import models
-    from ethobench.models.card import CARD
+    from ethobench.models.saving import CARD
     from ethobench.models.trajectory_params import SHAPE
     from ethobench.training.encoder_files import CARD as ENCODER
 

@@ -29,6 +29,10 @@ class NotFoundError(EthobenchError):
     """A name is unknown: a behavior, entry, dataset, format, model."""
 
 
+class NotFittedError(EthobenchError):
+    """A model is used before it was fitted."""
+
+
 class MissingDataError(EthobenchError):
     """A dataset is not on this machine and could not be fetched."""
 

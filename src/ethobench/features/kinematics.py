@@ -33,7 +33,7 @@ class Motion:
     ----------
     bodies : Bodies
     heading : array of complex
-        Directions of length 1.
+        DirectedExamples of length 1.
     velocity : array of complex
         Mean of the body's keypoints that are seen before and after, so that one that comes or goes makes no jump.
     point_velocity : array of complex (n_individuals, n_keypoints, n_frames)

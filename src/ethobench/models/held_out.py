@@ -214,7 +214,7 @@ def describe_origins(model: str, origins: Mapping[str, Origin]) -> list[str]:
             f"{count(ids)} {were(ids)} used to train {model}: {list_names(ids)}. Out-of-fold predictions are used instead of its own, "
             f"made during cross-validation by models that had not seen the recording{'' if by_recording else ' or its individual'}"
         )
-    if ids := [name for name, origin in origins.items() if origin.match.seen and not origin.out_of_fold]:
+    if ids := [name for name, origin in origins.items() if origin.match.is_training_recording and not origin.out_of_fold]:
         messages.append(
             f"{count(ids)} {were(ids)} used to train {model} (seen in training): {list_names(ids)}. "
             "Agreement of these predictions with the labels says nothing about new animals"

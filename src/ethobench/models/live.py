@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ethobench.core.errors import MismatchError
 from ethobench.features.body import Scene
 from ethobench.features.missing_data import MAX_GAP_SECONDS, max_gap_frames
-from ethobench.models.missing_input import RequiredInput
+from ethobench.models.input_checks import RequiredInput
 from ethobench.training.live import Scorer
 from ethobench.training.trajectory_inputs import CHANNELS, Preparation
 

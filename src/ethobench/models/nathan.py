@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,14 @@ from ethobench.features.body import estimate_scene
 from ethobench.features.nathan import half_window, nathan_context, nathan_features
 from ethobench.features.pose import pose_context, windowed_pose_features
 from ethobench.models.frames import Features, FrameModel
+from ethobench.models.hyperparameters import hyperparameters
 
 GRID = {"seconds": (0.5, 1.0, 2.0, 4.0, 8.0, 16.0), "cutoff": (0.1, 0.4, 1.6, 6.4)}
 POSE_WINDOWS = (0.5, 1.0)  # in parts of `seconds`
 POSE_ROWS = 10.0  # frames per second that are learnt
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class NathanParams:
     """Hyper-parameters of the features.
 

@@ -19,7 +19,7 @@ from ethobench.metrics import Scores, score
 from ethobench.metrics.cases import Case
 from ethobench.reports.benchmarks import STEPS, coverage, failures, learning_curves, more_labels, results, settings, timings
 from ethobench.reports.shape import Fact, Figure, Report
-from ethobench.reports.summarize import in_words, score_group
+from ethobench.reports.summarize import format_card, score_group
 from ethobench.runs import Job, Store
 
 FULL = "full"
@@ -160,7 +160,7 @@ def _facts(done: Sequence[Done], failed: Mapping[str, Any]) -> list[Fact]:
         ("failed jobs", f"{len(failed):,}"),
         ("models", f"{len({d.job.model for d in done}):,}"),
         ("datasets", f"{len({d.job.dataset for d in done}):,}"),
-        ("time in final jobs", in_words(seconds)),
+        ("time in final jobs", format_card(seconds)),
     ]
     return [{"label": label, "value": value, "details": []} for label, value in numbers]
 
