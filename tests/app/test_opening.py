@@ -84,7 +84,7 @@ def test_an_annotation_that_ends_with_its_last_bout_is_taken_to_be_whole(lab, tm
     assert late.observed.is_complete(N)
 
 
-def test_behaviours_can_be_added(lab):
+def test_behaviors_can_be_added(lab):
     project = open_project([str(lab / "m1_anna.csv")], behaviors=["jump", "rest"], corrections=lab / "c")
     assert project.entry(0).ethogram.names == ("jump", "rest", "run", "groom", "other")
     project.start(0, "zoe", "m1_anna")

@@ -22,7 +22,7 @@ def test_individuals_are_never_split():
     assert assign_folds(data, 3) == folds
 
 
-def test_rare_behaviours_are_spread():
+def test_rare_behaviors_are_spread():
     ethogram = Ethogram(["common", "rare"])
 
     def recording(k: int) -> Recording:

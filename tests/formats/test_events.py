@@ -46,7 +46,7 @@ def test_modifiers_tell_tracks_apart() -> None:
 
 
 def test_a_start_without_stop_is_dropped_and_its_track_unobserved_from_there() -> None:
-    events = [Event(2, START, "a", "ann"), Event(4, STOP, "a", "ann"), Event(6, START, "a", "ann", place="row 9")]
+    events = [Event(2, START, "a", "ann"), Event(4, STOP, "a", "ann"), Event(6, START, "a", "ann", location="row 9")]
     found = pair(PATH, events)
     assert [(n.location, "without a stop" in n.message) for n in found.notes] == [("row 9", True)]
     annotation = annotate(events, length=10)
@@ -64,7 +64,7 @@ def test_two_starts_in_a_row_hide_only_the_time_between() -> None:
 
 
 def test_a_stop_without_start_hides_what_came_before() -> None:
-    events = [Event(1, START, "a"), Event(2, STOP, "a"), Event(5, STOP, "a", place="row 3")]
+    events = [Event(1, START, "a"), Event(2, STOP, "a"), Event(5, STOP, "a", location="row 3")]
     assert [str(note).startswith("row 3: 'a' stops without a start") for note in pair(PATH, events).notes] == [True]
     observed = annotate(events, length=8).observed.of("a")
     assert (observed.start.tolist(), observed.stop.tolist()) == ([0, 5], [2, 8])
@@ -80,7 +80,7 @@ def test_bouts_without_a_name_hide_their_time_and_points_are_dropped() -> None:
 
 
 def test_a_reversed_pair_becomes_zero_length_and_is_noted() -> None:
-    events = [Event(5, START, "a", place="row 1"), Event(2, STOP, "a", place="row 2")]
+    events = [Event(5, START, "a", location="row 1"), Event(2, STOP, "a", location="row 2")]
     annotation, notes = pair(PATH, events).to_annotation(Ethogram(["a"]), 1.0)
     assert (annotation.start.tolist(), annotation.stop.tolist()) == ([5], [5])
     assert [str(n) for n in notes] == ["row 1: 'a' stops before it starts; read as zero-length at its start"]
@@ -89,7 +89,7 @@ def test_a_reversed_pair_becomes_zero_length_and_is_noted() -> None:
 @pytest.mark.parametrize(("kind", "time"), [("UNPAIRED", 1.0), ("", 1.0), (START, float("nan")), (POINT, 1e300), (POINT, float("-inf"))])
 def test_events_that_cannot_be_understood_are_errors_with_their_place(kind: str, time: float) -> None:
     with pytest.raises(FormatError, match="row 7"):
-        pair(PATH, [Event(time, kind, "a", place="row 7")])
+        pair(PATH, [Event(time, kind, "a", location="row 7")])
 
 
 def test_turns_are_taken_in_the_order_of_time_and_points_do_not_count() -> None:
@@ -111,7 +111,7 @@ def test_an_offset_is_taken_out_only_if_the_times_have_it() -> None:
     assert "not in the event times" in notes[0].message
 
 
-def test_behaviours_that_only_are_points_are_declared_so() -> None:
+def test_behaviors_that_only_are_points_are_declared_so() -> None:
     events = [Event(1, POINT, "p"), Event(2, POINT, "a"), Event(3, START, "a"), Event(4, START, "other"), Event(5, START, " ")]
     ethogram = event_tables.ethogram_of(events)
     assert [(b.name, b.point) for b in ethogram] == [("p", True), ("a", False), ("other", False)]

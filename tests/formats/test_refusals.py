@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import Format, formats, read_quietly
+from ethobench.formats import Format, formats, read_recordings
 from ethobench.formats.tidy_parquet import KEY
 
 NOT_UTF8 = "\udcff".encode("utf-8", "surrogateescape")
@@ -118,7 +118,7 @@ def test_common_damage_is_named(build: Callable[[], bytes], name: str, message: 
     path = tmp_path / f"some{SUFFIXES.get(name, '.csv')}"
     path.write_bytes(build())
     with pytest.raises(FormatError) as caught:
-        read_quietly(path, name)
+        read_recordings(path, name, warn=False)
     assert message in str(caught.value)
     assert caught.value.__cause__ is None, "the reader did not foresee it"
 
@@ -146,7 +146,7 @@ def test_what_no_reader_foresees_is_explained(error: Exception, reason: str, tmp
     monkeypatch.setattr(type(formats["bento"]), "read", broken)
     (tmp_path / "a.annot").write_bytes(b"Bento annotation file\n")
     with pytest.raises(FormatError) as caught:
-        read_quietly(tmp_path / "a.annot", "bento")
+        read_recordings(tmp_path / "a.annot", "bento", warn=False)
     advice = "the file is damaged, or of a version that is not supported (if other software opens it, please report it)"
     assert str(caught.value) == f"{tmp_path / 'a.annot'}: could not be read as {formats['bento'].title}: {reason}; {advice}"
     assert caught.value.__cause__ is error

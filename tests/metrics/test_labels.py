@@ -91,7 +91,7 @@ def test_agreement_and_score_note_it():
     assert result.to_dict()["notes"] == [str(note) for note in result.notes]
     for options in ({"behaviors": "all"}, {"suite": "rodentbench"}, {"behaviors": ["interact"]}):
         assert any("--rename i=interact" in str(note) for note in eb.score(anna, ben, **options).notes), options
-    with pytest.raises(MismatchError, match=r"behaviours differ.*--rename i=interact"):
+    with pytest.raises(MismatchError, match=r"behaviors differ.*--rename i=interact"):
         eb.score(anna, ben)
     renamed = anna.rename({"i": "interact"})
     assert eb.agreement({"anna": renamed, "ben": ben}).notes == ()

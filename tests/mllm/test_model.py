@@ -127,7 +127,7 @@ def test_failures_are_predictions_of_nothing_and_are_told(pairs):
     assert [len(p.annotation.observed.of_any().start) for p in predictions] == [0, 0, 1]
     assert np.isnan(predictions[0].probabilities).all()
     assert len(told) == 3
-    found = outcomes_in(json.loads(json.dumps(model.account)))
+    found = outcomes_in(json.loads(json.dumps(model.fit_report)))
     assert [outcome.state for outcome in found] == ["failed", "failed", "repaired"]
     assert found[2].repairs == {"fence": 1}
     assert list(model.outcomes.values()) == found
@@ -182,7 +182,7 @@ def test_the_task_of_a_dataset():
         Mllm(provider="gemini").fit(Dataset((), labels)).predict(Recording("r", rate=10, n_frames=10))
 
 
-def test_predictions_of_overlapping_behaviours():
+def test_predictions_of_overlapping_behaviors():
     annotation = Annotation.from_bouts([0, 2], [4, 6], ["a", "b"], ["a", "b"], 1, 8)
     prediction = to_prediction(annotation)
     assert prediction.probabilities.tolist() == [[1, 0], [1, 0], [1, 1], [1, 1], [0, 1], [0, 1], [0, 0], [0, 0]]

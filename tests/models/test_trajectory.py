@@ -158,7 +158,7 @@ def test_it_learns_what_poses_tell():
     assert model.histories[0].losses[-1] < model.histories[0].losses[0]
 
 
-def test_overlapping_behaviours_have_a_sigmoid_each_and_unlooked_for_ones_teach_nothing():
+def test_overlapping_behaviors_have_a_sigmoid_each_and_unlooked_for_ones_teach_nothing():
     random = np.random.default_rng(0)
     frames = random.random((400, 2)) < 0.5
     values = frames + random.normal(0, 0.1, (400, 2))

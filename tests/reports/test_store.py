@@ -124,7 +124,7 @@ def test_learning_curves_take_three_sizes(data, store, tmp_path):
     assert "learning-curves" not in figures_of(summarize_store(store))
 
 
-def test_the_report_tells_of_each_behaviour_whether_more_labels_would_help(data, store, tmp_path):
+def test_the_report_tells_of_each_behavior_whether_more_labels_would_help(data, store, tmp_path):
     place = Store(tmp_path / "store")
     for train, setting in ((1, "33.3% of the training data"), (3, "full")):
         fields = {"train": tuple(r.id for r in data)[:train], "test": (data.recordings[3].id,), "model": "chance", "setting": setting}

@@ -23,7 +23,7 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.files import atomic_path, remove_stale_temporaries, write_text
 from ethobench.core.names import file_stem, normalize_file_name
 from ethobench.datasets.manifest import MANIFEST
-from ethobench.formats import read_quietly, write_recordings
+from ethobench.formats import read_recordings, write_recordings
 from ethobench.formats.tables import read_table, write_table
 from ethobench.runs.claims import LEASE, Claims, StoreError
 
@@ -93,7 +93,7 @@ class Corrections:
         if not _is_inside(path, self.folder):
             return None
         stamp = _stamp(path)
-        for recording in read_quietly(path):
+        for recording in read_recordings(path, warn=False):
             if recording.id == key[0] and key[1] in recording.annotations:
                 self._saved[key] = _Saved(path, stamp)
                 return recording.annotations[key[1]]

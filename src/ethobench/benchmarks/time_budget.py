@@ -182,7 +182,7 @@ def limit_cross_validation(
     """
     if not deadline.is_limited:
         return CrossValidation(list(jobs), len(jobs))
-    if not model.keeps_deadline:
+    if not model.supports_deadline:
         return CrossValidation(list(jobs), len(jobs), WholeTrainings(deadline, more=len(jobs) / max(len(jobs) - 1, 1)))
     start_up = SEVERAL_AT_ONCE * deadline.elapsed  # as this process did, workers import and read the data
     limited = [replace(job, budget=deadline.end - deadline.start) for job in jobs]
@@ -299,7 +299,7 @@ def describe_plan(model: Model, folds: int, n_folds: int, workers: int, deadline
     if not deadline.is_limited:
         return f"{line}; estimating the time while it runs"
     budget = format_seconds(deadline.end - deadline.start)
-    if model.keeps_deadline:
+    if model.supports_deadline:
         return f"{line}, about {budget} (budget {budget})"
     return (
         f"{line} (budget {budget}; a training of {model.name} cannot be shortened: folds are left out if they take too long, "

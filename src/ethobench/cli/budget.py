@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._files import RenameOption
+from ethobench.cli._options import RenameOption
 from ethobench.cli._output import echo_json, make_console
 from ethobench.core.errors import EthobenchError, Note
 
@@ -34,17 +34,17 @@ def run(
 
     Example: [bold]ethobench budget annotations/ --csv budget.csv[/bold]
     """
-    from ethobench.cli._files import read_renames, tell_line
-    from ethobench.cli._occurrence import print_never_annotated, without_empty_rows
+    from ethobench.cli._options import parse_renames
+    from ethobench.cli._output import drop_empty_rows, print_never_annotated, print_note
     from ethobench.core.files import check_new_path
     from ethobench.datasets.collate import is_dataset
     from ethobench.metrics.bootstrap import too_few
 
     matrices = _read_confusion(confusion) if confusion else None
     if matrices is not None and (few := too_few(len(matrices[1]))):
-        tell_line(f"{confusion}: n = {len(matrices[1])} individuals; {few}")
+        print_note(f"{confusion}: n = {len(matrices[1])} individuals; {few}")
     rows, in_study = [], any(is_dataset(path) for path in paths)
-    for recording in _read(paths, rate, read_renames(rename)):
+    for recording in _read(paths, rate, parse_renames(rename)):
         individual = recording.individual if in_study or recording.individual != recording.id else ""
         for who, annotation in recording.annotations.items():
             about = {"recording": recording.id, "individual": individual, "annotator": who}
@@ -65,7 +65,7 @@ def run(
     header = [c for c in COLUMNS if c not in ("individual", "subject") or any(row[c] for row in rows)]
     header += CORRECTED if matrices else ()
     table = Table(*header, box=SIMPLE_HEAD)
-    shown, never = without_empty_rows(rows, lambda row: not row["bouts"] and not row.get("corrected"))
+    shown, never = drop_empty_rows(rows, lambda row: not row["bouts"] and not row.get("corrected"))
     for row in shown:
         table.add_row(*(_cell(name, row[name]) for name in header))
     make_console(plain_width=160).print(table)
@@ -74,7 +74,7 @@ def run(
 
 def _read(paths: list[Path], rate: float | None, rename: dict[str, str]) -> Sequence[Recording]:
     """Read the recordings of files, folders and studies; print what readers noted, and labels that may mean the same behavior."""
-    from ethobench.cli._files import print_notes
+    from ethobench.cli._output import print_notes
     from ethobench.datasets.collate import collate_quietly
     from ethobench.metrics.labels import find_label_mismatches, similar_label_notes
 

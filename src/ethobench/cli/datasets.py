@@ -44,7 +44,7 @@ def show(
 
     Example: [bold]ethobench datasets show bebe/HAR[/bold]
     """
-    from ethobench.cli._occurrence import print_never_annotated
+    from ethobench.cli._output import print_never_annotated
     from ethobench.datasets import load_dataset
 
     facts = summarize(load_dataset(name))

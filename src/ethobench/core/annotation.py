@@ -186,7 +186,7 @@ class Annotation(Bouts):
             found = bouts_of_codes(frames, hidden, len(ethogram))
         elif frames.ndim == 2:
             if frames.shape[1] != len(ethogram):
-                raise MismatchError(f"{frames.shape[1]} columns of frames for {len(ethogram)} behaviours")
+                raise MismatchError(f"{frames.shape[1]} columns of frames for {len(ethogram)} behaviors")
             hidden = hidden_rows(frames, unobserved)
             found = bouts_of_columns(frames, hidden)
         else:

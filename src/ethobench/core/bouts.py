@@ -179,7 +179,7 @@ def behavior_codes(behavior: Sequence[str] | ArrayLike, ethogram: Ethogram, n: i
         return np.array([ethogram.code(str(name)) for name in values.tolist()], dtype=np.int64)
     codes = as_frames(values.reshape(-1), "behavior") if values.size else np.zeros(0, dtype=np.int64)
     if codes.size and (codes.min() < 0 or codes.max() >= len(ethogram)):
-        raise NotFoundError(f"behaviour codes run from 0 to {len(ethogram) - 1}, but {codes.min()} to {codes.max()} were given")
+        raise NotFoundError(f"behavior codes run from 0 to {len(ethogram) - 1}, but {codes.min()} to {codes.max()} were given")
     return codes
 
 

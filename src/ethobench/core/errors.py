@@ -74,12 +74,16 @@ class Note:
     Attributes
     ----------
     message : str
+        A sentence for people.
     location : str
-        File, row or entry that the message is about.
+        Where in the file, such as ``"row 12"``.
+    code : str
+        The kind of note, such as ``"assumed-rate"``. Programs compare the code, never the message.
     """
 
     message: str
     location: str = ""
+    code: str = ""
 
     def __str__(self) -> str:
         return f"{self.location}: {self.message}" if self.location else self.message

@@ -16,7 +16,7 @@ from ethobench.core.ethogram import check_renames
 from ethobench.core.recording import DEFAULT_ANNOTATOR, match_length
 from ethobench.datasets.signals import open_signals, stated_rate
 from ethobench.datasets.video_clock import VideoClock, fit_to_video, read_video_clock
-from ethobench.formats import detect, read_at
+from ethobench.formats import detect, read_at_rate
 from ethobench.formats.numbers import parse_number
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.formats.tables import Table, read_table
@@ -123,7 +123,7 @@ def _read_rows(path: Path, problems: _Problems) -> list[_Row]:
     if "recording" not in table:
         raise FormatError(path, f"no column 'recording'; a manifest has: {', '.join(COLUMNS)}", "header")
     rows = []
-    for cells, line in zip(table.rows, table.places, strict=True):
+    for cells, line in zip(table.rows, table.row_numbers, strict=True):
         row = _Row(f"row {line}", path.parent, {k: v.strip() for k, v in zip(table.header, cells, strict=True)})
         _check(row, problems)
         rows.append(row)
@@ -270,9 +270,9 @@ def _annotation(
 ) -> tuple[str, Annotation, ClockOrigin, list[Note]]:
     """Read one row's annotation and fit it to the length of the signals, or of the video where there are no signals."""
     reader = detect(path)
-    found = [r for r in read_at(path, rate, reader.name, entry=row["channel"] or None) if r.annotations]
+    found = [r for r in read_at_rate(path, rate, reader.name, entry=row["channel"] or None) if r.annotations]
     if rate is None and clock is not None and any(r.clock_origin is ClockOrigin.ASSUMED for r in found):
-        found = [r for r in read_at(path, clock.rate, reader.name, entry=row["channel"] or None) if r.annotations]
+        found = [r for r in read_at_rate(path, clock.rate, reader.name, entry=row["channel"] or None) if r.annotations]
         found = [r.copy(clock_origin=ClockOrigin.STATED) for r in found]  # by the video
     if len(found) > 1:
         found = [r for r in found if r.id == row["recording"]] or found
@@ -338,7 +338,7 @@ def _read_ethogram(path: Path, channels: set[str]) -> tuple[Ethogram | None, dic
     behaviors: dict[str, Behavior] = {}
     aliases: dict[str, str] = {}
     background = None
-    for cells, line in zip(table.rows, table.places, strict=True):
+    for cells, line in zip(table.rows, table.row_numbers, strict=True):
         row = dict(zip(table.header, (c.strip() for c in cells), strict=True))
         if row.get("channel") and row["channel"] not in channels:
             continue

@@ -16,7 +16,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.video import VIDEO_SUFFIXES, probe
 from ethobench.datasets.manifest import MANIFEST
-from ethobench.formats import detect, read_at
+from ethobench.formats import detect, read_at_rate
 from ethobench.formats.bebe import METADATA as BEBE_METADATA
 
 LONG_SUFFIXES = (".bebe.csv", ".calms21.json")
@@ -124,7 +124,7 @@ class Item:
 
     def read_again(self, rate: float, origin: ClockOrigin) -> None:
         """Read the recording on the clock of another file."""
-        self.recording = read_at(self.path, rate)[self.index]
+        self.recording = read_at_rate(self.path, rate)[self.index]
         self.recording.clock_origin = origin
 
     def __str__(self) -> str:
@@ -205,7 +205,7 @@ class Matcher:
             reader = detect(file)
             if annotations_only and "annotations" not in reader.contents:
                 continue
-            recordings = read_at(file, self.rate, reader.name)
+            recordings = read_at_rate(file, self.rate, reader.name)
             inside = reader.several or len(recordings) > 1
             for index, recording in enumerate(recordings):
                 if recording.annotations or not annotations_only:

@@ -45,8 +45,8 @@ class Anipose(Format):
         points = _points(header)
         if not points:
             raise FormatError(path, "no keypoint has columns ending in _x, _y and _z", "header")
-        place = {name: i for i, name in enumerate(header)}
-        if len(place) != len(header):
+        column_index = {name: i for i, name in enumerate(header)}
+        if len(column_index) != len(header):
             raise FormatError(path, "a column stands twice", "header")
         columns = {f"{point}_{part}": (pose_arrays.ONLY_INDIVIDUAL, point, axis) for point in points for part, axis in PARTS.items()}
         strange = [i for i, name in enumerate(header) if name not in columns and name != "fnum" and not BESIDE.fullmatch(name)]

@@ -127,6 +127,6 @@ def pick_entry(path: Path, entry: str | None, there: Sequence[str]) -> list[str]
     return [entry]
 
 
-def not_understood(path: Path, message: str, place: str = "") -> NoReturn:
+def not_understood(path: Path, message: str, location: str = "") -> NoReturn:
     """Raise the error for a file that is damaged or not what it seems."""
-    raise FormatError(path, message, place)
+    raise FormatError(path, message, location)

@@ -167,7 +167,7 @@ def _recording(path: Path, file: _File, channel: str, rate: float, wanted: float
     table = BoutRows(path)
     for row in file.channels[channel]:
         start, stop = (round(time * scale - base, 6) for time in (row.start, row.stop))
-        table.add(start, stop + (0 if ends or row.stop < row.start else 1), row.behavior, place=f"line {row.line}")
+        table.add(start, stop + (0 if ends or row.stop < row.start else 1), row.behavior, location=f"line {row.line}")
     length = int(last) + (1 if first < 1 else 0) if last > 0 else None
     observed = None
     if first > 1:

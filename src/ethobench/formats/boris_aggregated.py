@@ -69,7 +69,7 @@ class BorisAggregated(Format):
         kinds = [kind.strip().upper() for kind in export.text("Behavior type")]
         for i, kind in enumerate(kinds):
             if kind not in (STATE, POINT):
-                not_understood(path, f"the behavior type is STATE or POINT, not {kind!r} (is the file cut off?)", export.place(i))
+                not_understood(path, f"the behavior type is STATE or POINT, not {kind!r} (is the file cut off?)", export.location(i))
         scored = [Event(0.0, POINT if kind == POINT else START, name) for kind, name in zip(kinds, export.behaviors, strict=True)]
         ethogram = event_tables.ethogram_of(scored)
         return [_read(export, name, rows[name], kinds, ethogram, rate) for name in pick_entry(path, entry, list(rows))]
@@ -133,19 +133,19 @@ def _observation(export: Export, rows: Sequence[int], start: Times, stop: Times,
     opening, closing = export.text("Comment start", "Comment"), export.text("Comment stop")
     observation = Observation(BoutRows(export.table.path), end=float(np.nanmax(np.concatenate((start, stop)), initial=0.0)))
     for k, i in enumerate(rows):
-        name, place = behaviors[i], export.place(i)
+        name, location = behaviors[i], export.location(i)
         for time in (start[k], 0.0 if np.isnan(stop[k]) else stop[k]):
-            event_tables.check_time(export.table.path, Event(float(time), START, name, place=place))
+            event_tables.check_time(export.table.path, Event(float(time), START, name, location=location))
         if np.isnan(stop[k]):
             observation.gaps.append(Gap(name, subjects[i], float(start[k]), inf))
-            observation.notes.append(Note(f"{name!r} has no stop; dropped, and taken as not looked at from there on", place))
+            observation.notes.append(Note(f"{name!r} has no stop; dropped, and taken as not looked at from there on", location))
         elif not name.strip():
             observation.gaps.append(Gap("", "", float(start[k]), float(stop[k])))
-            observation.notes.append(Note("no behavior is named; dropped, and its time taken as not looked at", place))
+            observation.notes.append(Note("no behavior is named; dropped, and its time taken as not looked at", location))
         else:
             comment = event_tables.joined(opening[i], "" if points[k] else closing[i])
             observation.bouts.add(
-                float(start[k]), float(stop[k]), name, subject=subjects[i], modifiers=modifiers[i], comment=comment, place=place
+                float(start[k]), float(stop[k]), name, subject=subjects[i], modifiers=modifiers[i], comment=comment, location=location
             )
     return observation
 
@@ -164,7 +164,7 @@ def _export(path: Path) -> Export:
     column = _type_column(rows)
     if column is None:
         not_understood(path, f"this is no {TITLE}: no row names the columns Behavior, Behavior type, Start (s) and Stop (s)")
-    named = Table(path, _header_by_place(rows, column), rows, [1, *table.places], table.decimal)
+    named = Table(path, _header_by_place(rows, column), rows, [1, *table.row_numbers], table.decimal)
     notes = (Note("the table has no header row; its columns were taken by their place"), *other_sheets(path))
     return Export(named, extra=COLUMNS, notes=notes)
 

@@ -58,7 +58,7 @@ class ObservationReader:
         annotation, notes = observation.to_annotation(
             ethogram, clock, seconds=not images, length=length, window=window, subjects=self.subjects
         )
-        notes = [replace(note, location=note.location or self._place()) for note in notes]
+        notes = [replace(note, location=note.location or self._location()) for note in notes]
         if rate is not None and rate != annotation.rate:
             annotation = annotation.resample(rate)
             self._note(f"resampled from {clock:g} Hz to {rate:g} Hz")
@@ -78,12 +78,12 @@ class ObservationReader:
         """List the events, and the images that they are about (none if times tell that, or not all name an image)."""
         rows = self.stated.get("events") or []
         if not isinstance(rows, list):
-            not_understood(self.path, "its events are no list", self._place())
+            not_understood(self.path, "its events are no list", self._location())
         events, images = [], []
         for i, row in enumerate(rows, start=1):
-            place = self._place(f"event {i}")
+            location = self._location(f"event {i}")
             if not isinstance(row, list) or len(row) < 3:
-                not_understood(self.path, "an event is a list of time, subject, behavior, modifiers and comment", place)
+                not_understood(self.path, "an event is a list of time, subject, behavior, modifiers and comment", location)
             subject, code, modifiers, comment = ("" if cell is None else str(cell) for cell in [*row[1:5], "", ""][:4])
             subject = "" if subject == NO_FOCAL_SUBJECT else subject
             kind = "" if code in self.behaviors and not self.behaviors[code].point else POINT
@@ -92,10 +92,10 @@ class ObservationReader:
             if image is not None:
                 images.append(int(image))
             elif time is None:
-                not_understood(self.path, f"an event of {code!r} has no time", place)
-            events.append(Event(time or 0.0, kind, code, subject, modifiers, comment, place=place))
+                not_understood(self.path, f"an event of {code!r} has no time", location)
+            events.append(Event(time or 0.0, kind, code, subject, modifiers, comment, location=location))
         if images and len(images) < len(events):
-            not_understood(self.path, "some of its events name an image and some do not", self._place())
+            not_understood(self.path, "some of its events name an image and some do not", self._location())
         return events, images
 
     def _ethogram(self, events: Sequence[Event]) -> Ethogram:
@@ -125,7 +125,7 @@ class ObservationReader:
         interval = self.stated.get("observation time interval") or [0, 0]
         numbers = [_number(value) for value in interval] if isinstance(interval, list) else []
         if len(numbers) != 2 or None in numbers:
-            not_understood(self.path, f"its time interval is two numbers, not {interval!r}", self._place())
+            not_understood(self.path, f"its time interval is two numbers, not {interval!r}", self._location())
         start, stop = (number or 0.0 for number in numbers)
         return (start, stop or inf) if start or stop else None
 
@@ -136,7 +136,7 @@ class ObservationReader:
 
     def _assumed_rate_of_images(self, rate: float | None) -> float:
         clock, notes = frames_rate(rate)
-        self.notes += [replace(note, location=self._place()) for note in notes]
+        self.notes += [replace(note, location=self._location()) for note in notes]
         return clock
 
     def _from_zero(
@@ -145,14 +145,14 @@ class ObservationReader:
         """Count times from the beginning of the recording."""
         offset = _number(self.stated.get("time offset") or 0)
         if offset is None:
-            not_understood(self.path, f"its time offset is a number, not {self.stated['time offset']!r}", self._place())
+            not_understood(self.path, f"its time offset is a number, not {self.stated['time offset']!r}", self._location())
         if self.stated.get("media_creation_date_as_offset"):
             created = numbered_values(mapping(self.stated.get("media_info")).get("media_creation_time"))
             if len(created) != 1 or (date := _number(created[0])) is None:
-                not_understood(self.path, "its times count from the creation dates of several media files, or of none", self._place())
+                not_understood(self.path, "its times count from the creation dates of several media files, or of none", self._location())
             offset += date
         times, notes = event_tables.without_offset([event.time for event in events], offset, length)
-        self.notes += [replace(note, location=self._place()) for note in notes]
+        self.notes += [replace(note, location=self._location()) for note in notes]
         if times and self.stated.get("type") == LIVE and any(self.stated.get(key) for key in CLOCK_TIMES):
             first = min(times)
             self._note(f"times are times of the clock, so they were counted from the first event, at {first:.3f} s")
@@ -160,11 +160,11 @@ class ObservationReader:
             window = None if window is None else (max(window[0] - first, 0.0), window[1] - first)
         return [replace(event, time=time) for event, time in zip(events, times, strict=True)], window
 
-    def _place(self, detail: str = "") -> str:
+    def _location(self, detail: str = "") -> str:
         return f"observation {self.name!r}{', ' + detail if detail else ''}"
 
     def _note(self, message: str) -> None:
-        self.notes.append(Note(message, self._place()))
+        self.notes.append(Note(message, self._location()))
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

@@ -103,7 +103,7 @@ def _event_rows(export: Export) -> list[Event]:
     kinds, comments = export.text("Status", "Behavior type"), export.text("Comment")
     behaviors, subjects, modifiers = export.behaviors, export.subjects, export.modifiers
     return [
-        Event(times[i], kinds[i].strip().upper(), behaviors[i], subjects[i], modifiers[i], comments[i], place=export.place(i))
+        Event(times[i], kinds[i].strip().upper(), behaviors[i], subjects[i], modifiers[i], comments[i], location=export.location(i))
         for i in range(len(export.table))
     ]
 

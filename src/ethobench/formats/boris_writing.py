@@ -100,7 +100,7 @@ def _interval(recording: Recording, a: Annotation) -> tuple[list[float], list[No
     notes = []
     if a.observed.tracks or len(seen.start) > 1:
         notes.append(
-            Note(f"a {TITLE} states one observed interval: other frames not looked at will read as without behaviour", recording.id)
+            Note(f"a {TITLE} states one observed interval: other frames not looked at will read as without behavior", recording.id)
         )
     if not len(seen.start):
         if len(a):

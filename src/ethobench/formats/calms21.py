@@ -103,26 +103,26 @@ def _agree(arrays: Mapping[str, NDArray[Any]], a: dict[str, Any], b: dict[str, A
 
 
 def _recording(path: Path, name: str, records: list[dict[str, Any]], arrays: Mapping[str, NDArray[Any]], rate: float) -> Recording:
-    place = f"sequence {records[0]['id']!r}"
+    location = f"sequence {records[0]['id']!r}"
     values = {field: next((v for r in records if (v := values_of(arrays, r, field)) is not None), None) for field in FIELDS}
     lengths = {field: len(v) for field, v in values.items() if v is not None}
     frames = {n for field, n in lengths.items() if field != LABELS} or {*lengths.values()}
     if len(frames) != 1 or lengths.get(LABELS, np.inf) < max(frames):
         told = ", ".join(f"{n} frames of {field}" for field, n in lengths.items()) or "no frames at all"
-        raise FormatError(path, f"its parts do not fit: {told}", place)
+        raise FormatError(path, f"its parts do not fit: {told}", location)
     (n_frames,) = frames
-    notes = [Note(f"fields not understood and left out: {', '.join(r['strange'])}", place) for r in records if r["strange"]]
-    poses = None if values["keypoints"] is None else _poses(path, place, values["keypoints"], values["scores"], rate)
+    notes = [Note(f"fields not understood and left out: {', '.join(r['strange'])}", location) for r in records if r["strange"]]
+    poses = None if values["keypoints"] is None else _poses(path, location, values["keypoints"], values["scores"], rate)
     annotations = {}
     for record in records:
         codes = values_of(arrays, record, LABELS)
         if codes is not None:
-            annotation, more = _annotation(path, place, codes, record["metadata"], rate)
+            annotation, more = _annotation(path, location, codes, record["metadata"], rate)
             try:
                 annotations[record["group"]], told = match_length(annotation, n_frames)
             except MismatchError as error:
-                raise FormatError(path, str(error), place) from None
-            notes += [*more, *([Note(told, place)] if told else [])]
+                raise FormatError(path, str(error), location) from None
+            notes += [*more, *([Note(told, location)] if told else [])]
     mouse = re.search(r"mouse\d+", name)
     extra = values["features"]
     channels = () if extra is None else tuple(f"feature{i}" for i in range(extra.shape[1]))
@@ -141,32 +141,32 @@ def _recording(path: Path, name: str, records: list[dict[str, Any]], arrays: Map
     )
 
 
-def _poses(path: Path, place: str, keypoints: NDArray[Any], scores: NDArray[Any] | None, rate: float) -> Callable[[], Poses]:
+def _poses(path: Path, location: str, keypoints: NDArray[Any], scores: NDArray[Any] | None, rate: float) -> Callable[[], Poses]:
     n_frames, n_mice, n_axes, n_parts = keypoints.shape
     if n_axes != 2 or (scores is not None and scores.shape != (n_frames, n_mice, n_parts)):
         shape = "none" if scores is None else scores.shape
-        raise FormatError(path, f"keypoints of shape {keypoints.shape} with scores of shape {shape}", place)
+        raise FormatError(path, f"keypoints of shape {keypoints.shape} with scores of shape {shape}", location)
     mice = MICE if n_mice == len(MICE) else tuple(f"mouse{i}" for i in range(n_mice))
     parts = KEYPOINTS if n_parts == len(KEYPOINTS) else tuple(f"keypoint{i}" for i in range(n_parts))
     sure = np.broadcast_to(np.nan, (n_frames, n_mice, n_parts)) if scores is None else scores
     return lambda: Poses(keypoints.transpose(0, 1, 3, 2), sure, mice, parts, rate)
 
 
-def _annotation(path: Path, place: str, codes: NDArray[Any], metadata: dict[str, Any], rate: float) -> tuple[Annotation, list[Note]]:
+def _annotation(path: Path, location: str, codes: NDArray[Any], metadata: dict[str, Any], rate: float) -> tuple[Annotation, list[Note]]:
     vocab = metadata.get("vocab") if isinstance(metadata, dict) else None
     seen = np.isfinite(codes)
-    notes = [Note(f"{int((~seen).sum())} frames have no label; taken as not looked at", place)] if not seen.all() else []
+    notes = [Note(f"{int((~seen).sum())} frames have no label; taken as not looked at", location)] if not seen.all() else []
     if not isinstance(vocab, dict):
         vocab = {f"behavior{int(code)}": code for code in np.unique(codes[seen])}
-        notes.append(Note("the labels have no vocab; behaviors are called by their numbers", place))
+        notes.append(Note("the labels have no vocab; behaviors are called by their numbers", location))
     names = sorted(vocab, key=lambda name: vocab[name])
     numbers = np.array([vocab[name] for name in names], dtype=float)
     if len(np.unique(numbers)) != len(numbers):
-        raise FormatError(path, "two behaviors of the vocab have the same number", place)
+        raise FormatError(path, "two behaviors of the vocab have the same number", location)
     ours = np.searchsorted(numbers, codes)
     wrong = np.flatnonzero(seen & (numbers[np.minimum(ours, len(numbers) - 1)] != codes) if len(numbers) else seen)
     if wrong.size:
-        raise FormatError(path, f"label {codes[wrong[0]]:g} is not in the vocab ({', '.join(names)})", f"{place}, frame {wrong[0]}")
+        raise FormatError(path, f"label {codes[wrong[0]]:g} is not in the vocab ({', '.join(names)})", f"{location}, frame {wrong[0]}")
     ethogram = Ethogram(names, guess_background(names), exclusive=True)
     return Annotation.from_frames(np.where(seen, ours, 0), ethogram, rate, unobserved=None if seen.all() else ~seen), notes
 

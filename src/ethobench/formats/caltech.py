@@ -65,7 +65,7 @@ class CaltechAnnotator(Format):
         for name in pick_entry(path, entry, list(file.streams)):
             rows = BoutRows(path)
             for start, end, label, line in file.streams[name]:
-                rows.add(start - 1, end if end >= start else start - 2, label, place=f"line {line}")
+                rows.add(start - 1, end if end >= start else start - 2, label, location=f"line {line}")
             seen = iv.union(iv.intervals([int(s) for s in rows.start], [int(s) for s in rows.stop]))
             annotation, more = rows.to_annotation(ethogram, clock, seconds=False, n_frames=length, observed=Observed(seen))
             more += _cover_notes(name, rows, seen, length)
@@ -185,8 +185,8 @@ def _cover_notes(stream: str, rows: BoutRows, seen: iv.Intervals, length: int) -
     stop = np.array(rows.stop)[order]
     over = np.flatnonzero(np.array(rows.start)[order][1:] < np.maximum.accumulate(stop)[:-1]) if len(rows) else np.zeros(0, dtype=int)
     if over.size:
-        place = rows.place[int(order[over[0] + 1])]
-        notes.append(Note(f"stream {stream} gives some frames two labels ({over.size} overlaps); both are kept", place))
+        location = rows.location[int(order[over[0] + 1])]
+        notes.append(Note(f"stream {stream} gives some frames two labels ({over.size} overlaps); both are kept", location))
     return notes
 
 

@@ -33,7 +33,7 @@ class Event:
         ``START``, ``STOP`` or ``POINT``; empty where the file leaves it to `in_turns`.
     layer : int
         Tells simultaneous bouts of one track apart, where the file does.
-    place : str
+    location : str
         Where it stands in the file.
     """
 
@@ -44,7 +44,7 @@ class Event:
     modifiers: str = ""
     comment: str = ""
     layer: int = 0
-    place: str = ""
+    location: str = ""
 
     @property
     def track(self) -> tuple[str, str, str, int]:
@@ -164,7 +164,7 @@ def pair(path: Path, events: Sequence[Event]) -> Observation:
                 gaps.append(Gap(event.behavior, event.subject, settled.get(event.track, 0.0), event.time))
             settled[event.track] = event.time
         else:
-            raise FormatError(path, f"{event.kind!r} is neither START, STOP nor POINT (is the file cut off?)", event.place)
+            raise FormatError(path, f"{event.kind!r} is neither START, STOP nor POINT (is the file cut off?)", event.location)
     for _, start in running.values():
         unstopped.append(start)
         gaps.append(Gap(start.behavior, start.subject, start.time, inf))
@@ -182,7 +182,7 @@ def _collect(observation: Observation, found: list[tuple[int, Event, float, str]
     for _, event, stop, comment in sorted(found, key=lambda f: f[0]):
         if event.behavior.strip():
             observation.bouts.add(
-                event.time, stop, event.behavior, subject=event.subject, modifiers=event.modifiers, comment=comment, place=event.place
+                event.time, stop, event.behavior, subject=event.subject, modifiers=event.modifiers, comment=comment, location=event.location
             )
         elif event.kind == POINT:
             nameless_points.append(event)
@@ -209,9 +209,9 @@ def without_offset(times: Sequence[float], offset: float, length: float | None) 
 def check_time(path: Path, event: Event) -> None:
     """Refuse an event without a time, or with one that no clock can hold."""
     if np.isnan(event.time):
-        raise FormatError(path, f"an event of {event.behavior!r} has no time", event.place)
+        raise FormatError(path, f"an event of {event.behavior!r} has no time", event.location)
     if abs(event.time) > LATEST:
-        raise FormatError(path, f"{event.time:g} is no time that {event.behavior!r} can have", event.place)
+        raise FormatError(path, f"{event.time:g} is no time that {event.behavior!r} can have", event.location)
 
 
 def ethogram_of(events: Sequence[Event]) -> Ethogram:
@@ -233,7 +233,7 @@ def _notes(events: Sequence[Event], what: str) -> list[Note]:
     first = events[0]
     more = f" ({len(events)} such events)" if len(events) > 1 else ""
     name = repr(first.behavior) if first.behavior.strip() else "this"
-    return [Note(f"{name} {what}{more}", first.place)]
+    return [Note(f"{name} {what}{more}", first.location)]
 
 
 def _observed(frames: iv.Intervals, gaps: Sequence[Gap], rate: float, seconds: bool, n_frames: int) -> Observed:

@@ -53,8 +53,8 @@ class IntervalTable(Format):
         found = table_of.find_columns(header)
         if "behavior" not in found or "start" not in found or not {"stop", "duration"} & {*found}:
             return 0.0
-        place = header.index(found["start"])
-        cells = [row[place] for row in rows[:20] if len(row) > place and row[place].strip()]
+        start_column = header.index(found["start"])
+        cells = [row[start_column] for row in rows[:20] if len(row) > start_column and row[start_column].strip()]
         return 0.6 if cells and all(seconds_of(cell) is not None for cell in cells) else 0.0
 
     def read(
@@ -80,8 +80,9 @@ class IntervalTable(Format):
             length = table.length(name, clock)
             for rater in table.groups[name]:
                 made[rater], more = table.annotation(name, rater, ethogram, clock, length)
-                several = len(table.groups[name]) > 1
-                found += [Note(n.message, f"{rater}, {n.location}".strip(", ") if several else n.location) for n in more]
+                found += [
+                    Note(n.message, f"{rater}, {n.location}".strip(", ") if len(table.groups[name]) > 1 else n.location) for n in more
+                ]
             subjects = tuple(dict.fromkeys(s for a in made.values() for s in a.subjects))
             recordings.append(Recording(name, subjects=subjects, annotations=made, notes=tuple(found), clock_origin=ClockOrigin.ASSUMED))
         return recordings

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -63,23 +62,32 @@ def _sniff(format: Format, path: Path, head: Head, reasons: dict[str, str]) -> f
     return 0.0
 
 
-def read_recordings(path: str | Path, format: str | None = None, *, entry: str | None = None, **options: Any) -> list[Recording]:
+def read_recordings(
+    path: str | Path, format: str | None = None, *, entry: str | None = None, warn: bool = True, **options: Any
+) -> list[Recording]:
     """Read all recordings in a file or folder.
 
     Parameters
     ----------
     path : str or Path
     format : str, optional
-        Name of the format; found out unless given.
+        Name of the format. Detected from the content by default.
     entry : str, optional
-        Only this observation, channel or recording.
+        Read only this observation, channel or recording.
+    warn : bool
+        Issue each note of the reader as a `ReadWarning`.
     **options
-        What the format takes, such as ``rate=30`` where the file tells no frame rate.
+        Options of the format, such as ``rate=30`` for files that do not state a frame rate.
 
     Returns
     -------
     list of Recording
-        Repairs are in each recording's `notes`, and issued as `ReadWarning`.
+        The `notes` of each say what the reader repaired, dropped or assumed.
+
+    See Also
+    --------
+    read_annotation : Read a file that holds a single annotation.
+    read_at_rate : Pass a rate to the formats that accept one.
 
     Examples
     --------
@@ -88,15 +96,6 @@ def read_recordings(path: str | Path, format: str | None = None, *, entry: str |
     >>> [r.id for r in read_recordings(path)]
     ['a']
     """
-    recordings = read_quietly(path, format, entry=entry, **options)
-    for recording in recordings:
-        for note in recording.notes:
-            warnings.warn(f"{path}: {note}", ReadWarning, stacklevel=2)
-    return recordings
-
-
-def read_quietly(path: str | Path, format: str | None = None, *, entry: str | None = None, **options: Any) -> list[Recording]:
-    """Read as `read_recordings` does, leaving the notes to the caller."""
     path = existing(path)
     reader = formats[format] if format else detect(path)
     _check_options(reader, reader.read, options)
@@ -115,16 +114,29 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
     if options.get("rate") is not None:
         for recording in recordings:
             recording.clock_origin = ClockOrigin.GIVEN
+    if warn:
+        for recording in recordings:
+            for note in recording.notes:
+                warnings.warn(f"{path}: {note}", ReadWarning, stacklevel=2)
     return recordings
 
 
-def read_at(
+def read_at_rate(
     path: str | Path, rate: float | None, format: str | None = None, *, entry: str | None = None, **options: Any
 ) -> list[Recording]:
-    """Read as `read_quietly` does, on the clock given where the format takes one."""
+    """Read as `read_recordings` does without warnings, with `rate` for the formats that have such an option.
+
+    Parameters
+    ----------
+    path : str or Path
+    rate : float or None
+        Frames per second. Ignored for formats whose files always state their rate.
+    format, entry, **options
+        See `read_recordings`.
+    """
     reader = formats[format] if format else detect(path)
     takes_rate = rate is not None and "rate" in inspect.signature(reader.read).parameters
-    return read_quietly(path, reader.name, entry=entry, **options, **({"rate": rate} if takes_rate else {}))
+    return read_recordings(path, reader.name, entry=entry, **options, **({"rate": rate} if takes_rate else {}), warn=False)
 
 
 def read_annotation(
@@ -284,15 +296,10 @@ _LOSS = {
     "modifiers": "{title} holds no modifiers: they are lost",
     "comments": "{title} holds no comments: they are lost",
     "confidence": "{title} holds no confidence: it is lost",
-    "observed": "{title} cannot say which frames were not looked at: they will read as without behaviour",
+    "observed": "{title} cannot say which frames were not looked at: they will read as without behavior",
     "touching": "{title} holds frames: bouts of one behavior that touch or overlap become one",
     "length": "{title} does not tell the recording's length: it will read as ending with the last bout",
 }
-
-
-def appearing(path: Path) -> AbstractContextManager[Path]:
-    """Give the name of a temporary file that replaces `path` when the block ends without an error; see `atomic_path`."""
-    return atomic_path(path, overwrite=True)
 
 
 def existing(path: str | Path) -> Path:

@@ -107,8 +107,8 @@ def _decode(
     """Return one code per row (`HIDDEN` = not observed, ``len(ethogram)`` = none) and what the codes mean."""
     import pandas as pd
 
-    places, found = pd.factorize(table.cells[column].str.strip())
-    words = [str(word) for word in found]
+    label_index, labels_in_file = pd.factorize(table.cells[column].str.strip())
+    words = [str(word) for word in labels_in_file]
     numbers = [_whole(word) for word in words]
     shown = [i for i, (word, number) in enumerate(zip(words, numbers, strict=True)) if word not in per_frame.MISSING and (number or 0) >= 0]
     wanted = None if behaviors is None else per_frame.behavior_names(behaviors)
@@ -117,21 +117,21 @@ def _decode(
     notes: list[Note] = []
     if wanted is None:
         used = sorted({keys[i] for i in shown}) if numbered else [words[i] for i in shown]
-        names, code = [str(key) for key in used], {key: place for place, key in enumerate(used)}
+        names, code = [str(key) for key in used], {key: location for location, key in enumerate(used)}
         if numbered:
             notes.append(Note("labels are numbers, which name no behavior; give behaviors= to name them"))
     else:
-        names, code = wanted, {(place if numbered else name): place for place, name in enumerate(wanted)}
+        names, code = wanted, {(location if numbered else name): location for location, name in enumerate(wanted)}
         for word in words:
             if not numbered and _is_nothing(word):
                 code.setdefault(word, len(names))
     lookup = np.full(len(words) + 1, per_frame.HIDDEN, dtype=np.int64)
     for i in shown:
         if keys[i] not in code:
-            row = int(np.flatnonzero(places == i)[0])
-            raise FormatError(table.path, f"{words[i]!r} is not among the behaviors ({', '.join(names)})", table.place(row))
+            row = int(np.flatnonzero(label_index == i)[0])
+            raise FormatError(table.path, f"{words[i]!r} is not among the behaviors ({', '.join(names)})", table.location(row))
         lookup[i] = code[keys[i]]
-    return lookup[places], per_frame.named_ethogram(names), notes
+    return lookup[label_index], per_frame.named_ethogram(names), notes
 
 
 def _whole(word: str) -> int | None:

@@ -149,7 +149,7 @@ def _from_columns(path: Path, array: NDArray[Any], wanted: list[str] | None, rat
 
 
 def _from_names(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
-    words, places = np.unique(np.asarray(array), return_inverse=True)
+    words, label_index = np.unique(np.asarray(array), return_inverse=True)
     try:
         text = [word.decode("utf-8") if isinstance(word, bytes) else str(word) for word in words.tolist()]
     except UnicodeDecodeError:
@@ -159,10 +159,10 @@ def _from_names(path: Path, array: NDArray[Any], wanted: list[str] | None, rate:
     unknown = [word for word in shown if word not in ethogram]
     if unknown:
         raise FormatError(
-            path, f"{', '.join(unknown)} not among the behaviors given", f"frame {int(np.argmax(places == text.index(unknown[0])))}"
+            path, f"{', '.join(unknown)} not among the behaviors given", f"frame {int(np.argmax(label_index == text.index(unknown[0])))}"
         )
     lookup = np.array([ethogram.code(word) if word in ethogram else per_frame.HIDDEN for word in text], dtype=np.int64)
-    return _from_code_array(lookup[places.reshape(-1)] if text else np.zeros(0, dtype=np.int64), ethogram, rate), []
+    return _from_code_array(lookup[label_index.reshape(-1)] if text else np.zeros(0, dtype=np.int64), ethogram, rate), []
 
 
 def _from_codes(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:

@@ -55,25 +55,25 @@ class Mabe2025(Format):
         return 0.95 if {*COLUMNS} <= {*read_schema(path).names} else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, labeled: Labeled = None) -> list[Recording]:
-        columns, places = _columns(path)
+        columns, locations = _columns(path)
         clock, notes = frames_rate(rate)
         extra = [name for name in columns if name and name not in KNOWN]
         if extra:
             notes.append(Note(f"columns not understood and left out: {', '.join(extra)}"))
         tables: dict[str, BoutRows] = {} if "video_id" in columns else {path.stem: BoutRows(path)}
-        for i, place in enumerate(places):
+        for i, location in enumerate(locations):
             agent, target = _mouse(columns["agent_id"][i]), _mouse(columns["target_id"][i])
             video = _text(columns["video_id"][i]) if "video_id" in columns else path.stem
             action = _text(columns["action"][i])
             if not action or not video:
-                raise FormatError(path, f"no {'action' if video else 'video_id'} is named", place)
+                raise FormatError(path, f"no {'action' if video else 'video_id'} is named", location)
             tables.setdefault(video, BoutRows(path)).add(
-                _frame(path, columns["start_frame"][i], place),
-                _frame(path, columns["stop_frame"][i], place),
+                _frame(path, columns["start_frame"][i], location),
+                _frame(path, columns["stop_frame"][i], location),
                 action,
                 subject=agent,
                 target="" if target in (SELF, agent) else target,
-                place=place,
+                location=location,
             )
         recordings = []
         for video in pick_entry(path, entry, list(tables)):
@@ -125,15 +125,15 @@ def _columns(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FormatError(path, f"this is not a sound Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
         columns = plain_columns(path, table)
-        places = [f"row {i + 1}" for i in range(table.num_rows)]
+        locations = [f"row {i + 1}" for i in range(table.num_rows)]
     else:
         text = read_table(path)
         columns = {name: list(text.column(name)) for name in text.header}
-        places = [f"row {place}" for place in text.places]
+        locations = [f"row {number}" for number in text.row_numbers]
     missing = [name for name in COLUMNS if name not in columns]
     if missing:
         raise FormatError(path, f"no column {', '.join(missing)}; there are: {', '.join(columns)}", "header")
-    return columns, places
+    return columns, locations
 
 
 def _annotation(rows: BoutRows, rate: float, tracks: list[Track] | None) -> tuple[Annotation, list[Note]]:
@@ -200,10 +200,10 @@ def _mouse(value: Any) -> str:
     return f"mouse{text}" if text.isdecimal() else text
 
 
-def _frame(path: Path, value: Any, place: str) -> float:
+def _frame(path: Path, value: Any, location: str) -> float:
     if value is None or value == "":
         return float("nan")
     try:
         return parse_number(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
-        raise FormatError(path, f"{value!r} is no frame number", place) from None
+        raise FormatError(path, f"{value!r} is no frame number", location) from None

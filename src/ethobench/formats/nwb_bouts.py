@@ -100,26 +100,26 @@ def _bout_rows(
 ) -> tuple[BoutRows | None, list[tuple[float, float]], list[Note]]:
     """Read the rows of a table; None if no column names behaviors."""
     columns = {name: name for name in hdf5.names(table) if name not in ("ethogram", "observation_intervals")}
-    place = last_name(table)
+    location = last_name(table)
     if label is not None and label not in columns:
-        return None, [], [Note(f"no column {label!r}; left out (there are: {', '.join(columns)})", place)]
+        return None, [], [Note(f"no column {label!r}; left out (there are: {', '.join(columns)})", location)]
     key = label or next((name for name in LABELS if name in columns), None)
     if key is None:
         others = ", ".join(name for name in columns if name not in OF_NO_CONCERN) or "none"
-        return None, [], [Note(f"no column names behaviors (others: {others}); left out, give label= to name one", place)]
+        return None, [], [Note(f"no column names behaviors (others: {others}); left out, give label= to name one", location)]
     start, stop = (hdf5.array(path, table, name, 1).astype(float) - begin for name in ("start_time", "stop_time"))
     names = _column(path, table, key)
     if not len(names) == len(start) == len(stop):
-        raise FormatError(path, f"{len(names)} labels for {len(start)} starts and {len(stop)} stops", place)
+        raise FormatError(path, f"{len(names)} labels for {len(start)} starts and {len(stop)} stops", location)
     picked = {part: next((n for n in options if n in columns), None) for part, options in PARTS.items()}
     texts = {part: _column(path, table, n) for part, n in picked.items() if n is not None}
     texts = {part: cells for part, cells in texts.items() if len(cells) == len(start)}
     strange = [n for n in columns if n not in (*OF_NO_CONCERN, key) and n not in [picked[part] for part in texts]]
-    notes = [Note(f"columns not understood and left out: {', '.join(strange)}", place)] if strange else []
+    notes = [Note(f"columns not understood and left out: {', '.join(strange)}", location)] if strange else []
     early = np.isfinite(stop) & (stop < 0)
     cut = ~early & (start < 0)
     if early.any() or cut.any():
-        notes.append(Note(f"{int(early.sum())} bouts before the first pose are left out, {int(cut.sum())} begin at it", place))
+        notes.append(Note(f"{int(early.sum())} bouts before the first pose are left out, {int(cut.sum())} begin at it", location))
     rows, blanks = BoutRows(path), []
     for i in np.flatnonzero(~early):
         begins, ends = max(float(start[i]), 0.0), float(stop[i])
@@ -130,9 +130,9 @@ def _bout_rows(
         extra: dict[str, Any] = {part: cells[i] for part, cells in texts.items()}
         if "confidence" in extra:
             extra["confidence"] = _number(extra["confidence"])
-        rows.add(begins, ends, names[i], place=f"{place}, row {i + 1}", **extra)
+        rows.add(begins, ends, names[i], location=f"{location}, row {i + 1}", **extra)
     if blanks:
-        notes.append(Note(f"{len(blanks)} rows name no behavior; their frames are taken as not looked at", place))
+        notes.append(Note(f"{len(blanks)} rows name no behavior; their frames are taken as not looked at", location))
     return rows, blanks, notes
 
 
@@ -169,10 +169,10 @@ def _epoch_rows(path: Path, epochs: h5py.Group, begin: float) -> BoutRows:
             if (mark > 0) != (open_since is None):
                 raise FormatError(path, "a start or a stop stands twice", f"{series.name}, row {i + 1}")
             if open_since is not None and time >= 0:
-                rows.add(max(open_since, 0.0), time, name, place=f"{name}, row {i + 1}")
+                rows.add(max(open_since, 0.0), time, name, location=f"{name}, row {i + 1}")
             open_since = time if mark > 0 else None
         if open_since is not None:
-            rows.add(max(open_since, 0.0), np.nan, name, place=f"{name}, row {len(marks)}")
+            rows.add(max(open_since, 0.0), np.nan, name, location=f"{name}, row {len(marks)}")
     return rows
 
 

@@ -51,8 +51,8 @@ class PoseSet:
             return True
         if len(mine.times) < 2:
             return False
-        places = (other.times - mine.times[0]) / float(np.median(np.diff(mine.times)))
-        return bool((np.abs(places - np.rint(places)) < 0.001).all())
+        steps_from_start = (other.times - mine.times[0]) / float(np.median(np.diff(mine.times)))
+        return bool((np.abs(steps_from_start - np.rint(steps_from_start)) < 0.001).all())
 
     def to_poses(self, path: Path, rate: float | None) -> tuple[Poses, float, list[Note]]:
         """Return the poses on an even clock, the time of their first frame, and notes."""
@@ -60,9 +60,9 @@ class PoseSet:
         times, rows = first.times, {id(s): np.arange(len(s.times)) for s in self.series}
         if not all(np.array_equal(s.times, times) for s in self.series):
             step = float(np.median(np.diff(times)))
-            places = {id(s): np.rint((s.times - times[0]) / step) for s in self.series}
-            there = np.unique(np.concatenate([*places.values()]))
-            times, rows = times[0] + there * step, {key: np.searchsorted(there, where) for key, where in places.items()}
+            steps_from_start = {id(s): np.rint((s.times - times[0]) / step) for s in self.series}
+            there = np.unique(np.concatenate([*steps_from_start.values()]))
+            times, rows = times[0] + there * step, {key: np.searchsorted(there, where) for key, where in steps_from_start.items()}
         chosen, clock, notes = pose_arrays.even_clock(path, times, first.rate, rate, self.name)
         individuals = tuple(dict.fromkeys(s.who for s in self.series))
         keypoints = tuple(dict.fromkeys(s.point for s in self.series))
@@ -71,9 +71,9 @@ class PoseSet:
         check_size(path, int(np.prod(shape, dtype=float)) * 8, path.stat().st_size)
         cells = np.full(shape, np.nan)
         for s in self.series:
-            place = (individuals.index(s.who), keypoints.index(s.point))
-            cells[rows[id(s)], *place, : s.positions.shape[1]] = s.positions
-            cells[rows[id(s)], *place, n_axes] = s.confidence
+            cell_index = (individuals.index(s.who), keypoints.index(s.point))
+            cells[rows[id(s)], *cell_index, : s.positions.shape[1]] = s.positions
+            cells[rows[id(s)], *cell_index, n_axes] = s.confidence
         even = np.where((chosen >= 0)[:, None, None, None], cells[chosen], np.nan)
         positions, confidence = np.ascontiguousarray(even[..., :n_axes]), np.ascontiguousarray(even[..., n_axes])
         return Poses(positions, confidence, individuals, keypoints, clock), float(times[0]) if clock and len(times) else 0.0, notes

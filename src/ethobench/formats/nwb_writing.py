@@ -29,7 +29,7 @@ def write_session(recording: Recording, path: Path) -> list[Note]:
         notes.append(Note("the start time tells no time zone; written as UTC"))
         start = start.replace(tzinfo=UTC)
     nwb = pynwb.NWBFile(
-        session_description=f"behaviour annotations of {recording.id}",
+        session_description=f"behavior annotations of {recording.id}",
         identifier=recording.id,
         session_start_time=start or UNKNOWN_START,
         subject=pynwb.file.Subject(subject_id=recording.individual),
@@ -55,7 +55,7 @@ def _reason(error: BaseException) -> str:
 def _write_annotations(nwb: Any, recording: Recording) -> None:
     from hdmf.common import DynamicTable
 
-    home = nwb.create_processing_module("behavior", "behaviour annotations")
+    home = nwb.create_processing_module("behavior", "behavior annotations")
     columns: dict[str, list[Any]] = {
         n: [] for n in ("bouts", "annotator", "rate", "n_frames", "subjects", "ethogram", "observed", "observed_tracks")
     }
@@ -116,7 +116,7 @@ def _catalogue(name: str, ethogram: Ethogram) -> Any:
         "channel": [b["channel"] for b in listed],
         "background": [str(b["name"] == ethogram.background_name) for b in listed],
     }
-    return kind(name=name, description="behaviours that may occur", columns=_vectors(columns), colnames=[*columns])
+    return kind(name=name, description="behaviors that may occur", columns=_vectors(columns), colnames=[*columns])
 
 
 def _time_table(name: str, description: str, columns: Mapping[str, Any]) -> Any:

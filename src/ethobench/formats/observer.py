@@ -129,11 +129,11 @@ class _Log:
         columns = (self._text(name) for name in ("Event_Type", "Behavior", "Subject", "Comment"))
         found = []
         for i, (kind, behavior, subject, comment) in enumerate(zip(*columns, strict=True)):
-            place = f"row {self.table.places[i]}"
+            location = f"row {self.table.row_numbers[i]}"
             if kind.strip().lower() not in KINDS:
-                not_understood(self.table.path, f"the event type {kind!r} is none of: {', '.join(TYPES.values())}", place)
+                not_understood(self.table.path, f"the event type {kind!r} is none of: {', '.join(TYPES.values())}", location)
             modifier = "|".join(column[i] for column in modifiers).rstrip("|")
-            found.append(Event(self.times[i], KINDS[kind.strip().lower()], behavior, subject, modifier, comment, place=place))
+            found.append(Event(self.times[i], KINDS[kind.strip().lower()], behavior, subject, modifier, comment, location=location))
         return found
 
     def recording(self, name: str, rows: Sequence[int], events: Sequence[Event], ethogram: Ethogram, rate: float) -> Recording:
@@ -190,7 +190,7 @@ class _Log:
             elif durations[i] > 0:
                 taken[i] = i + 1
                 added.append(replace(event, time=end, kind=STOP, comment="", layer=i + 1))
-        notes = [Note(f"{added[0].behavior!r} has no stop; its duration is used ({len(added)} such)", added[0].place)] if added else []
+        notes = [Note(f"{added[0].behavior!r} has no stop; its duration is used ({len(added)} such)", added[0].location)] if added else []
         return [*(replace(event, layer=taken.get(i, 0)) for i, event in enumerate(events)), *added], notes
 
     def _began(self, row: int) -> datetime | None:
@@ -210,7 +210,7 @@ def _clock_times(table: Table) -> list[float]:
     for i, cell in enumerate(table.column(TIMES[1])):
         found = re.fullmatch(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)", cell.strip(), re.ASCII)
         if found is None:
-            raise FormatError(table.path, f"{cell!r} is no time such as 0:01:02.500", f"row {table.places[i]}")
+            raise FormatError(table.path, f"{cell!r} is no time such as 0:01:02.500", f"row {table.row_numbers[i]}")
         hours, minutes, seconds = found.groups()
         times.append(int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds.replace(",", ".")))
     return times

@@ -58,7 +58,7 @@ class FrameTable:
     notes: list[Note] = field(default_factory=list)
     lines: NDArray[np.int64] | None = None
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Say where a row stands in the file."""
         return f"row {self.first + row if self.lines is None else self.lines[row]}"
 
@@ -168,7 +168,7 @@ def _drop_blank_lines(table: FrameTable, lines: Sequence[str]) -> None:
         table.lines = np.flatnonzero(~blank) + table.first
         return
     message = "a blank line between the rows of frames: delete it, or fill in the cells of its frame"
-    raise FormatError(table.path, message, table.place(int(np.flatnonzero(blank)[0])))
+    raise FormatError(table.path, message, table.location(int(np.flatnonzero(blank)[0])))
 
 
 def _stripped(path: Path, body: str, delimiter: str) -> str:
@@ -195,7 +195,7 @@ def binary(table: FrameTable, column: int) -> NDArray[np.int8]:
         value, name = series.iloc[row], table.header[column]
         between = isinstance(value, float) and 0 < value < 1
         what = "looks like a probability; only decisions (0 or 1) can be read as bouts" if between else "is neither 0 nor 1"
-        raise FormatError(table.path, f"{value!s} in column {name!r} {what}", table.place(row))
+        raise FormatError(table.path, f"{value!s} in column {name!r} {what}", table.location(row))
     return found.astype(np.int8)
 
 

@@ -34,7 +34,7 @@ _CONTAINERS: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 
-def load_plain(path: Path, source: bytes | IO[bytes], place: str = "") -> Any:
+def load_plain(path: Path, source: bytes | IO[bytes], location: str = "") -> Any:
     """Unpickle arrays, numbers, text and plain containers.
 
     Parameters
@@ -42,7 +42,7 @@ def load_plain(path: Path, source: bytes | IO[bytes], place: str = "") -> Any:
     path : Path
         Named in errors.
     source : bytes or binary file
-    place : str
+    location : str
         Where in the file the pickle stands; named in errors.
 
     Raises
@@ -58,9 +58,9 @@ def load_plain(path: Path, source: bytes | IO[bytes], place: str = "") -> Any:
         _check_expanded_size(value, allowance.limit)
         return _finish(value)
     except _RefusedError as refusal:
-        raise FormatError(path, f"refused: its pickle asks for {refusal}, where only arrays and plain values may be", place) from None
+        raise FormatError(path, f"refused: its pickle asks for {refusal}, where only arrays and plain values may be", location) from None
     except Exception:
-        raise FormatError(path, "its pickle is damaged or cut off; save or download the file again", place) from None
+        raise FormatError(path, "its pickle is damaged or cut off; save or download the file again", location) from None
 
 
 class _RefusedError(Exception):

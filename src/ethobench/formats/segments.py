@@ -61,8 +61,8 @@ class SegmentJson(Format):
             raise FormatError(path, "a list of segments was expected, bare or under the key 'segments'")
         rows = BoutRows(path)
         extra = {str(key) for key in content if key != "segments"} if isinstance(content, dict) else set()
-        for place, segment in enumerate(segments, start=1):
-            _add(rows, segment, place)
+        for location, segment in enumerate(segments, start=1):
+            _add(rows, segment, location)
             extra |= {str(key) for key in segment if key not in (*KEYS, "segment_number")}
         ethogram = named_ethogram(list(dict.fromkeys(rows.behavior)))
         annotation, notes = rows.to_annotation(ethogram, rate or SECONDS_RATE, seconds=True)
@@ -92,8 +92,8 @@ class SegmentJson(Format):
         return [*notes, *background_notes(self.title, a.ethogram)]
 
 
-def _add(rows: BoutRows, segment: Any, place: int) -> None:
-    where = f"segment {place}"
+def _add(rows: BoutRows, segment: Any, location: int) -> None:
+    where = f"segment {location}"
     if not isinstance(segment, dict):
         raise FormatError(rows.path, f"a segment is an object with {', '.join(KEYS)}, not {json.dumps(segment)[:40]}", where)
     missing = [key for key in KEYS if key not in segment]
@@ -102,7 +102,7 @@ def _add(rows: BoutRows, segment: Any, place: int) -> None:
     if not isinstance(segment["behavior"], str) or not segment["behavior"].strip():
         raise FormatError(rows.path, f"behavior is the name of one, not {json.dumps(segment['behavior'])[:40]}", where)
     start, stop = (_time(rows.path, segment[key], f"{where}, {key}") for key in KEYS[:2])
-    rows.add(start, stop, segment["behavior"].strip(), place=where)
+    rows.add(start, stop, segment["behavior"].strip(), location=where)
 
 
 def _time(path: Path, value: Any, where: str) -> float:

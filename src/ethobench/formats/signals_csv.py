@@ -215,8 +215,8 @@ def _regular(
         return values, rate, [Note(f"{gap} of {len(values)} frames have no sample; their signals are missing")]
     grid = np.arange(time[0], time[-1] + 0.5 / rate, 1.0 / rate)
     resampled = _empty_like(values, len(grid))
-    for place in range(values.shape[1]):
-        resampled[:, place] = np.interp(grid, time, values[:, place])
+    for channel in range(values.shape[1]):
+        resampled[:, channel] = np.interp(grid, time, values[:, channel])
     before = np.searchsorted(time, grid, side="right") - 1
     after = np.minimum(before + 1, len(time) - 1)
     missing = (time[after] - time[before] > GAP * max(step, 1.0 / rate)) & (grid > time[before]) & (grid < time[after])

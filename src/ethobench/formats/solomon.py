@@ -186,9 +186,9 @@ def _rate(times: NDArray[np.float64], digits: int) -> float:
 def _annotation(cells: Sequence[str], frames: NDArray[np.int64], rate: float, n_frames: int, last: int) -> tuple[Annotation, list[Note]]:
     missing = np.array([cell.strip().lower() in MISSING for cell in cells])
     labels = [name for name in dict.fromkeys(cells) if name.strip() and name.strip().lower() not in MISSING]
-    place = {name: i for i, name in enumerate(labels)}
+    code_of = {name: i for i, name in enumerate(labels)}
     codes = np.full(n_frames, len(labels), dtype=np.int64)
-    codes[frames] = [place.get(cell, len(labels)) for cell in cells]
+    codes[frames] = [code_of.get(cell, len(labels)) for cell in cells]
     hidden = np.ones(n_frames, dtype=bool)
     hidden[frames[:last]] = missing[:last]
     ethogram = Ethogram(labels, guess_background(labels))
@@ -201,7 +201,7 @@ def _cells(a: Annotation) -> NDArray[np.object_]:
     cells = np.full(a.n_frames, "", dtype=object)
     unclear = [b.name for b in a.ethogram if not b.name.strip() or b.name.strip().lower() in MISSING]
     if unclear:
-        raise EthobenchError(f"in a {TITLE} {unclear[0]!r} would mean that nothing was looked at; rename that behaviour")
+        raise EthobenchError(f"in a {TITLE} {unclear[0]!r} would mean that nothing was looked at; rename that behavior")
     for i in np.flatnonzero(a.stop > a.start):
         cells[a.start[i] : a.stop[i]] = a.ethogram[int(a.behavior[i])].name
     return cells
@@ -216,7 +216,7 @@ def _category(recording: Recording, *, alone: bool) -> str:
 
 
 def _row(table: Table, i: int) -> str:
-    return f"row {table.places[i]}"
+    return f"row {table.row_numbers[i]}"
 
 
 def _number(cell: str) -> float:

@@ -62,4 +62,5 @@ def write_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]])
 
 
 def plain(name: str) -> str:
+    """Return the letters and digits of a name in lower case."""
     return "".join(c for c in name.lower() if c.isalnum())

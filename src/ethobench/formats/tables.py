@@ -43,7 +43,7 @@ class Table:
     header : list of str
     rows : list of list of str
         Padded to the header's length.
-    places : list of int
+    row_numbers : list of int
         One-based line (or sheet row) of each row.
     decimal : str
         ``","`` where the file writes numbers so, else ``"."``.
@@ -52,7 +52,7 @@ class Table:
     path: Path
     header: list[str]
     rows: list[list[str]]
-    places: list[int]
+    row_numbers: list[int]
     decimal: str = "."
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ class Table:
             try:
                 values[i] = parse_number(text.replace(",", ".") if self.decimal == "," else text)
             except ValueError:
-                raise FormatError(self.path, f"{text!r} in column {name!r} is not a number", f"row {self.places[i]}") from None
+                raise FormatError(self.path, f"{text!r} in column {name!r} is not a number", f"row {self.row_numbers[i]}") from None
         return values
 
 
@@ -111,7 +111,7 @@ def read_table(path: Path, *, skip: int = 0, delimiter: str | None = None) -> Ta
             delimiter, skip = stated.group(1), max(skip, text.count("\n", 0, stated.end()))
         found = delimiter or guess_delimiter("\n".join(text.split("\n")[skip:]))
         numbered = list(_csv_rows(path, text, found))[skip:] if not skip else [r for r in _csv_rows(path, text, found) if r[0] > skip]
-    filled = [(place, row) for place, row in numbered if any(cell.strip() for cell in row)]
+    filled = [(location, row) for location, row in numbered if any(cell.strip() for cell in row)]
     while filled and filled[0][1][0].startswith("#"):
         filled.pop(0)
     if not filled:
@@ -119,11 +119,11 @@ def read_table(path: Path, *, skip: int = 0, delimiter: str | None = None) -> Ta
     header = [cell.strip() for cell in filled[0][1]]
     width = len(header)
     check_table(path, len(filled), width, path.stat().st_size)
-    for place, row in filled[1:]:
+    for location, row in filled[1:]:
         if any(cell.strip() for cell in row[width:]):
-            raise FormatError(path, f"{len(row)} cells where the header has {width}", f"row {place}")
+            raise FormatError(path, f"{len(row)} cells where the header has {width}", f"row {location}")
     rows = [(row + [""] * width)[:width] for _, row in filled[1:]]
-    table = Table(path, header, rows, [place for place, _ in filled[1:]])
+    table = Table(path, header, rows, [location for location, _ in filled[1:]])
     table.decimal = _guess_decimal(rows) if found != "," else "."
     return table
 

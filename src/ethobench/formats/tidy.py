@@ -46,7 +46,7 @@ class TidyCsv(Format):
         columns: dict[str, list[Any]] = {name: table.column(name) for name in table.header if name and name not in unknown}
         for name in {"start", "stop", "confidence"} & {*columns}:
             columns[name] = table.numbers(name).tolist()
-        recordings = tidy_rows.assemble(path, description, columns, [f"row {p}" for p in table.places], rate)
+        recordings = tidy_rows.assemble(path, description, columns, [f"row {p}" for p in table.row_numbers], rate)
         if unknown:
             for recording in recordings:
                 recording.notes = (*recording.notes, Note(f"columns not understood and left out: {', '.join(unknown)}"))

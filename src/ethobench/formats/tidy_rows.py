@@ -146,20 +146,20 @@ def _rows(recording: str, annotator: str, a: Annotation, extra: Sequence[str]) -
 
 
 def assemble(
-    path: Path, description: Description, columns: dict[str, list[Any]], places: Sequence[str], rate: float | None
+    path: Path, description: Description, columns: dict[str, list[Any]], locations: Sequence[str], rate: float | None
 ) -> list[Recording]:
     """Make recordings from the columns of a tidy table."""
     ethogram = _ethogram(description, columns["behavior"])
     infos = {(info.id, info.annotator): info for info in description.recordings}
-    annotators = columns.get("annotator") or [DEFAULT_ANNOTATOR] * len(places)
+    annotators = columns.get("annotator") or [DEFAULT_ANNOTATOR] * len(locations)
     tables: dict[tuple[str, str], BoutRows] = {key: BoutRows(path) for key in infos}
-    for i, place in enumerate(places):
+    for i, location in enumerate(locations):
         rows = tables.setdefault((columns["recording"][i], annotators[i] or DEFAULT_ANNOTATOR), BoutRows(path))
         rows.add(
             columns["start"][i],
             columns["stop"][i],
             columns["behavior"][i],
-            place=place,
+            location=location,
             **{name: columns[name][i] for name in ("subject", "target", "modifiers", "comment", "confidence") if name in columns},
         )
     recordings: dict[str, Recording] = {}

@@ -137,11 +137,11 @@ def read_wide(path: Path, n_header: int, text_columns: Sequence[int]) -> WideTab
 def _arrow_trouble(path: Path, message: str) -> FormatError:
     """Say in our words what the CSV parser found wrong, and where."""
     row = re.search(r"Row #(\d+)", message)
-    place = f"row {row[1]}" if row else ""
+    location = f"row {row[1]}" if row else ""
     if cells := re.search(r"Expected (\d+) columns, got (\d+)", message):
-        return FormatError(path, f"{cells[2]} cells where the header has {cells[1]}; the file may be cut off", place)
+        return FormatError(path, f"{cells[2]} cells where the header has {cells[1]}; the file may be cut off", location)
     if cell := re.search(r"invalid value '(.*)'", message, re.DOTALL):
         column = re.search(r"column #(\d+)", message)
         where = f"column {int(column[1]) + 1}" if column else ""
-        return FormatError(path, f"{cell[1]!r} is not a number", ", ".join(part for part in (place, where) if part))
-    return FormatError(path, f"no table of numbers ({message.splitlines()[0]})", place)
+        return FormatError(path, f"{cell[1]!r} is not a number", ", ".join(part for part in (location, where) if part))
+    return FormatError(path, f"no table of numbers ({message.splitlines()[0]})", location)

@@ -3,7 +3,7 @@
 Conventions
 -----------
 Frames count where both (Cohen), all (Fleiss) or at least two (Krippendorff) annotators looked. Each behavior is a yes-or-no
-question of its own; "all behaviours" takes them as one choice and needs one behavior at a time. With a tolerance, frames within
+question of its own; "all behaviors" takes them as one choice and needs one behavior at a time. With a tolerance, frames within
 that many seconds of any annotator's border of the behavior do not count, and there are no figures of all behaviors. Subjects
 are pooled. The intraclass correlation is ICC(2,1), two-way random effects, absolute agreement of a single annotator, over
 recordings, of what all annotators looked at.

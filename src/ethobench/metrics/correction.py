@@ -37,7 +37,7 @@ def corrected_shares(shares: Array, confusion: Array, *, resamples: int = 1000, 
     [0.5, 0.5]
     """
     if confusion.ndim != 3 or confusion.shape[1:] != (len(shares), len(shares)):
-        raise MismatchError(f"a confusion of shape {confusion.shape} for {len(shares)} behaviours")
+        raise MismatchError(f"a confusion of shape {confusion.shape} for {len(shares)} behaviors")
     value = _solve(shares, confusion.sum(axis=0))
     if len(confusion) < MIN_GROUPS:
         return value, np.full_like(value, np.nan), np.full_like(value, np.nan)

@@ -177,12 +177,12 @@ class Scores:
         if pooled:
             notes.append(Note(f"subjects were pooled in {len(pooled)} of {len(self.cases)} recordings"))
         if self.coverage < 1:
-            notes.append(Note(f"the prediction covers {self.coverage:.1%} of the frames looked at; the rest counts as without behaviour"))
+            notes.append(Note(f"the prediction covers {self.coverage:.1%} of the frames looked at; the rest counts as without behavior"))
         points = [b.name for b in self.ethogram if b.point]
         if points:
             notes.append(Note(f"point events count in the figures of bouts only: {', '.join(points)}"))
         if not all(case.exclusive for case in self.cases):
-            notes.append(Note("behaviours overlap, so figures of all behaviors together are undefined"))
+            notes.append(Note("behaviors overlap, so figures of all behaviors together are undefined"))
         return notes
 
     @cached_property
@@ -192,7 +192,7 @@ class Scores:
 
     @cached_property
     def absent(self) -> list[str]:
-        """Behaviours that neither side shows in any recording."""
+        """Behaviors that neither side shows in any recording."""
         never = () if self.occurrence is None else self.occurrence.never_annotated
         return [name for name in never if self._sample.scored[self.ethogram.code(name)] and not self.ethogram[name].point]
 
@@ -212,7 +212,7 @@ class Scores:
 
     @property
     def undefined_behaviors(self) -> list[str]:
-        """Behaviours that tables leave out: they never occur, and the suite defines none of its headline scores for them."""
+        """Behaviors that tables leave out: they never occur, and the suite defines none of its headline scores for them."""
         never = () if self.occurrence is None else self.occurrence.never_annotated
         figures = {name: [self.behaviors.get(name, {}).get(m, np.nan) for m in self.suite.headline] for name in never}
         return [name for name, values in figures.items() if np.isnan(values).all()]

@@ -8,7 +8,6 @@ import math
 import shutil
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.errors import EthobenchError, FormatError, NotFittedError
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.mllm.annotate import RULES, Assignment, assign, make_clip, make_provider, read_answers
 from ethobench.mllm.ask import Asker
@@ -29,13 +28,14 @@ from ethobench.mllm.settings import Settings
 from ethobench.mllm.task import Task, load_task, task_names, task_of
 from ethobench.mllm.video import MIME, is_video
 from ethobench.models import Model, register_model
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.network_use import NetworkUse, check_consent
 from ethobench.models.provenance import TrainingData
 
 LEARNT = "examples.json"
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(Settings):
     """Whom to ask, what, and how; the remaining ones are those of `Settings`.
 
@@ -141,7 +141,7 @@ class Mllm(Model):
     def assignment(self, recording: Recording) -> Assignment:
         """Return the questions about a recording."""
         if self.task is None:
-            raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
+            raise NotFittedError(f"{self!r} is not fitted: call `fit`, or load a saved model")
         shown = self.worked if self.provider.needs_video else self.guide
         return assign(recording, self.task, self.provider, self.params.settings(), examples=shown, draw=self.seed)
 
@@ -170,7 +170,7 @@ class Mllm(Model):
         """Return the recordings that examples come from; the others are not shown to the model."""
         return self._example_ids
 
-    def _predict(self, recording: Recording) -> Prediction:
+    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
         assignment = self.assignment(recording)
         asked = [self.asker.ask(request) for request in assignment.requests]
         unanswered = next((one.error for one in asked if one.reply is None), "")
@@ -178,7 +178,7 @@ class Mllm(Model):
             raise ProviderError(f"{recording.id}: {unanswered}")
         annotation, outcome = read_answers(assignment, asked, rule=self.params.rule)
         self.outcomes[recording.id] = outcome
-        self.account.setdefault("outcomes", []).append(dataclasses.asdict(outcome))
+        self.fit_report.setdefault("outcomes", []).append(dataclasses.asdict(outcome))
         if outcome.state != WELL_FORMED:
             warnings.warn(outcome.told(), AnswerWarning, stacklevel=3)
         if self.params.rule == "repair" and recording.n_frames is not None:  # a video may be a little shorter than what is known of it

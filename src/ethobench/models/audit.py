@@ -19,9 +19,9 @@ from ethobench.core import Dataset, Recording
 from ethobench.core.errors import FormatError, NotFoundError
 from ethobench.core.files import check_self_contained, write_text
 from ethobench.metrics import Scores
-from ethobench.models.card import CARD
 from ethobench.models.held_out import Origin, list_names
 from ethobench.models.provenance import INDIVIDUAL, RECORDING, UNKNOWN, TrainingData, TrainingMatch
+from ethobench.models.saving import CARD
 
 LOG = ".ethobench-predictions.json"
 LOG_VERSION = 1
@@ -126,7 +126,7 @@ class TrainingAudit:
     @property
     def seen(self) -> list[str]:
         """Recordings that the model was trained on, without an out-of-fold prediction."""
-        return [name for name, origin in self.origins.items() if origin.match.seen and not origin.out_of_fold]
+        return [name for name, origin in self.origins.items() if origin.match.is_training_recording and not origin.out_of_fold]
 
     @property
     def unseen(self) -> list[str]:
@@ -237,7 +237,7 @@ def audit_scores(
 
 def _combine(match: TrainingMatch, entry: LoggedPrediction | None) -> Origin:
     """Prefer the log, which compared signals when it was written; only the reference side may know the individual."""
-    if entry is None or entry.level == UNKNOWN or (not entry.origin.match.seen and match.level == INDIVIDUAL):
+    if entry is None or entry.level == UNKNOWN or (not entry.origin.match.is_training_recording and match.level == INDIVIDUAL):
         return Origin(match)
     return entry.origin
 

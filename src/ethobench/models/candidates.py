@@ -21,8 +21,8 @@ from ethobench.decoding.calibration import log_loss
 from ethobench.metrics import score
 from ethobench.models.base import Model
 from ethobench.models.boost import Boost
+from ethobench.models.cross_validation import copy_fitted_metadata, inner_folds
 from ethobench.models.default import NO_NETWORK
-from ethobench.models.out_of_fold import inner_folds, taking_after
 from ethobench.models.tcn import Tcn
 from ethobench.training.loop import Progress
 
@@ -103,7 +103,7 @@ class Candidate:
         """Learn from the others, predict those held out, and return the seconds that took."""
         started = time.perf_counter()
         model = self.learn_without(held_out)
-        self.predictions |= {name: model._predict(data[name]) for name in held_out}
+        self.predictions |= {name: model.predict_probabilities(data[name]) for name in held_out}
         taken = time.perf_counter() - started
         self.typical_seconds = (self.typical_seconds * self.folds + taken) / (self.folds + 1)
         self.folds += 1
@@ -127,7 +127,7 @@ class BoostCandidate(Candidate):
     def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model, deadline: Deadline) -> None:
         super().__init__("boost")
         started, computed = time.perf_counter(), time.process_time()
-        self.first = taking_after(like, Boost(seed=like.seed))
+        self.first = copy_fitted_metadata(like, Boost(seed=like.seed))
         self.first.keypoints = dict(data.keypoints)
         self.first.deadline = deadline
         self.rows = self.first.collect(data, truths, WITHOUT_NETWORK.boost / (2 + REFIT))
@@ -137,7 +137,7 @@ class BoostCandidate(Candidate):
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Grow trees from the rows of the other recordings."""
-        model = taking_after(self.first, Boost(seed=self.first.seed))
+        model = copy_fitted_metadata(self.first, Boost(seed=self.first.seed))
         model.keypoints = self.first.keypoints
         model.deadline = self.deadline.share(FITTING if held_out else 1.0)
         model.seconds_per_row = self.first.seconds_per_row
@@ -155,7 +155,7 @@ class TcnCandidate(Candidate):
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Train on the other recordings."""
-        model = taking_after(self.like, Tcn(seed=self.like.seed))
+        model = copy_fitted_metadata(self.like, Tcn(seed=self.like.seed))
         model.deadline = self.deadline.share(FITTING if held_out else 1.0)
         if model.deadline.is_limited and held_out:
             model.progress = partial(_refuse_slow_training, model.deadline, self.deadline.clock())
@@ -206,11 +206,11 @@ def run_candidates(
     """
     with progress_range(0.0, 0.05):
         boost = BoostCandidate(data, truths, like, deadline)
-    notes += boost.first.account.get("notes", [])
+    notes += boost.first.fit_report.get("notes", [])
     if boost.recordings:  # there was no time for all
         data = data.select(recordings=boost.recordings)
         known = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, n_folds)
-    folds = _folds(data, truths, n_folds)
+    folds = inner_folds(data, truths, n_folds)
     if not folds:
         notes.append("there is one annotated recording only, so nothing could be compared: boosted trees, decoded frame by frame")
         boost.deadline = deadline
@@ -310,21 +310,15 @@ def network_updates(data: Dataset, like: Model, seconds: float) -> float:
     """Return how many updates each training of the network has, if two inner folds and the training on everything take so long."""
     if seconds <= 0:
         return 0.0
-    model = taking_after(like, Tcn(seed=like.seed))
+    model = copy_fitted_metadata(like, Tcn(seed=like.seed))
     model.keypoints = dict(data.keypoints)
     each = NETWORK_OVERHEAD * model.time_update(data)
     return FITTING * seconds / (2 + REFIT) / max(each, 1e-9)
 
 
-def _folds(data: Dataset, truths: Mapping[str, Annotation], n_folds: int) -> list[list[str]]:
-    """Deal individuals to folds; recordings, where there is one individual; none, where there is one recording."""
-    dealt = inner_folds(data, truths, n_folds)
-    return [[name for name, own in dealt.items() if own == fold] for fold in sorted({*dealt.values()})]
-
-
 def learnable(data: Dataset, truths: Mapping[str, Annotation], n_folds: int) -> dict[str, Annotation]:
     """Leave out, as not looked at, what a model could not know that was judged on it: behaviors of its own fold alone."""
-    folds = _folds(data, truths, n_folds)
+    folds = inner_folds(data, truths, n_folds)
     shown = {name: {*np.unique(truth.behavior).tolist()} for name, truth in truths.items()}
     result = dict(truths)
     for held_out in folds:

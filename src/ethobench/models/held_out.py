@@ -151,9 +151,9 @@ def write_probabilities(path: Path, predictions: Mapping[str, Prediction]) -> No
 
 def read_predictions(folder: Path) -> dict[str, Predicted]:
     """Read what `write_predictions` wrote; annotations alone where no probabilities were kept."""
-    from ethobench.formats import read_quietly
+    from ethobench.formats import read_recordings
 
-    decoded = {r.id: r.annotation() for r in read_quietly(folder / PREDICTIONS, "tidy_parquet")}
+    decoded = {r.id: r.annotation() for r in read_recordings(folder / PREDICTIONS, "tidy_parquet", warn=False)}
     kept = _read_probabilities(folder / PROBABILITIES, decoded) if (folder / PROBABILITIES).is_file() else {}
     return {name: kept.get(name, annotation) for name, annotation in decoded.items()}
 
@@ -213,7 +213,7 @@ def describe_origins(model: str, origins: Mapping[str, Origin]) -> list[str]:
             f"{count(ids)} {were(ids)} used to train {model}: {list_names(ids)}. Out-of-fold predictions are used instead of its own, "
             f"made during cross-validation by models that had not seen the recording{'' if by_recording else ' or its individual'}"
         )
-    if ids := [name for name, origin in origins.items() if origin.match.seen and not origin.out_of_fold]:
+    if ids := [name for name, origin in origins.items() if origin.match.is_training_recording and not origin.out_of_fold]:
         messages.append(
             f"{count(ids)} {were(ids)} used to train {model} (seen in training): {list_names(ids)}. "
             "Agreement of these predictions with the labels says nothing about new animals"

@@ -14,8 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ethobench.core.files import check_new_path
-from ethobench.formats.io import appearing
+from ethobench.core.files import atomic_path, check_new_path
 from ethobench.reports.scripts import join_modules
 from ethobench.reports.shape import Figure, Report
 from ethobench.reports.tables import pivot
@@ -44,7 +43,7 @@ def write_report(path: str | Path, report: Report, *, overwrite: bool = False) -
     path = Path(path)
     check_new_path(path, overwrite=overwrite)
     text = render_report(report)
-    with appearing(path) as temporary:
+    with atomic_path(path, overwrite=True) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="replace", newline="\n")
 
 

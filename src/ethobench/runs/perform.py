@@ -177,7 +177,7 @@ def _work(job: Job, store: Store, how: How) -> None:
         tested = data.select(recordings=job.test)
         scores = {name: score(predictions, tested, suite=name, annotator=job.annotator, resamples=0) for name in job.suites}
         suites = {name: {**_figures(s), "state": s.to_state()} for name, s in scores.items()}
-        undecoded = _undecoded(predictions, tested, job) if model.decoder is not None and model.directions is None else {}
+        undecoded = _undecoded(predictions, tested, job) if model.decoder is not None and model.directed is None else {}
         confusion = next(iter(scores.values())).confusion()
         timing["score"] = time.perf_counter() - mark
     log.write(f"{job}\n")
@@ -191,8 +191,8 @@ def _work(job: Job, store: Store, how: How) -> None:
             json.dumps({**timing, "host": platform.node(), "pid": os.getpid(), "ended": time.time()}), encoding="utf-8"
         )
         (folder / "log.txt").write_text(log.getvalue(), encoding="utf-8")
-        if model.account:
-            (folder / "account.json").write_text(json.dumps(model.account), encoding="utf-8")
+        if model.fit_report:
+            (folder / "account.json").write_text(json.dumps(model.fit_report), encoding="utf-8")
         made = [Recording(name, individual=data[name].individual, annotations={job.model: p.annotation}) for name, p in predictions.items()]
         write_recordings(made, folder / PREDICTIONS, "tidy_parquet")
         if "probabilities" in how.keep:

@@ -16,8 +16,7 @@ from ethobench.core import Dataset, Recording, Signals
 from ethobench.core.errors import EthobenchError
 from ethobench.core.files import atomic_folder, check_new_path
 from ethobench.core.folds import assign_folds
-from ethobench.features.channels import axis_triples
-from ethobench.features.filters import is_accelerometer
+from ethobench.features.filters import axis_triples, is_accelerometer
 from ethobench.training.device import own_random_state, require_torch
 from ethobench.training.encoder_files import CARD, FRAMES, TENSORS
 from ethobench.training.loop import Progress, Training, train

@@ -16,7 +16,8 @@ from ethobench.core import Dataset, Poses, Recording
 from ethobench.core.errors import EthobenchError
 from ethobench.core.files import check_new_path
 from ethobench.core.folds import assign_folds
-from ethobench.features.pose import bridge, programmed_attributes
+from ethobench.features.missing_data import interpolate_poses
+from ethobench.features.treba import programmed_attributes
 from ethobench.training.augmentation import check_augmentations, check_layout
 from ethobench.training.device import own_random_state, require_torch
 from ethobench.training.fine_tuning import HEADS
@@ -230,7 +231,9 @@ def _levels(recording: Recording, how: Preparation) -> NDArray[np.int16]:
         seen = np.isfinite(poses.positions[..., 0]).any(axis=(1, 2))
         return np.where(seen, 0, -1).astype(np.int16)[:, None].repeat(ATTRIBUTES, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = programmed_attributes(bridge(poses, rate=how.rate), how.rate, pixels=BODY_PIXELS / how.unit, keypoints=how.stated)
+        found = programmed_attributes(
+            interpolate_poses(poses, rate=how.rate), how.rate, pixels=BODY_PIXELS / how.unit, keypoints=how.stated
+        )
     return found.levels.astype(np.int16)
 
 

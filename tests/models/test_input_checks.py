@@ -11,8 +11,8 @@ import pytest
 
 import ethobench as eb
 from ethobench import Signals
-from ethobench.features.multiscale import baseline_of
-from ethobench.models.familiar import Familiar
+from ethobench.features.multiscale import compute_baseline
+from ethobench.models.input_checks import TrainingRange
 
 CHANNELS = ("AccX", "AccY", "AccZ", "Depth", "Speed")
 
@@ -23,35 +23,35 @@ def signals(seed: int, scale=1.0, shift=0.0) -> Signals:
 
 
 @pytest.fixture(scope="module")
-def familiar() -> Familiar:
-    return Familiar.of([baseline_of(signals(seed), 20.0) for seed in range(3)])
+def training_range() -> TrainingRange:
+    return TrainingRange.fit([compute_baseline(signals(seed), 20.0) for seed in range(3)])
 
 
-def test_another_animal_is_familiar(familiar):
-    assert familiar.strange(baseline_of(signals(9), 20.0)) == []
-    assert familiar.complaint(baseline_of(signals(9), 20.0)) == ""
+def test_another_animal_is_familiar(training_range):
+    assert training_range.unusual_signals(compute_baseline(signals(9), 20.0)) == []
+    assert training_range.warning(compute_baseline(signals(9), 20.0)) == ""
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1.0, [0, 0, 0, 5000, 0]), ([1, 1, 1, 1000, 1], 0.0), ([1, 1, 1, 1e-4, 1], 0.0)])
-def test_other_units_are_strange(familiar, scale, shift):
-    odd = familiar.strange(baseline_of(signals(9, np.array(scale), np.array(shift)), 20.0))
+def test_other_units_are_strange(training_range, scale, shift):
+    odd = training_range.unusual_signals(compute_baseline(signals(9, np.array(scale), np.array(shift)), 20.0))
     assert odd
     assert all(name.startswith("Depth") for name in odd)
 
 
-def test_units_that_features_undo_are_not(familiar):
-    assert familiar.strange(baseline_of(signals(9, np.array([9.81, 9.81, 9.81, 1, 1])), 20.0)) == []
+def test_units_that_features_undo_are_not(training_range):
+    assert training_range.unusual_signals(compute_baseline(signals(9, np.array([9.81, 9.81, 9.81, 1, 1])), 20.0)) == []
 
 
-def test_a_dead_channel_is_strange(familiar):
+def test_a_dead_channel_is_strange(training_range):
     values = signals(9).values.copy()
     values[:, 4] = np.nan
-    odd = familiar.strange(baseline_of(Signals(values, CHANNELS, 20.0), 20.0))
+    odd = training_range.unusual_signals(compute_baseline(Signals(values, CHANNELS, 20.0), 20.0))
     assert odd == ["Speed", "Speed|change"]
 
 
-def test_it_comes_back_from_json(familiar):
-    assert Familiar.from_dict(json.loads(json.dumps(dataclasses.asdict(familiar)))) == familiar
+def test_it_comes_back_from_json(training_range):
+    assert TrainingRange.from_dict(json.loads(json.dumps(dataclasses.asdict(training_range)))) == training_range
 
 
 @pytest.mark.slow

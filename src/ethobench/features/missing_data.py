@@ -12,12 +12,14 @@ from ethobench.core.errors import EthobenchError
 from ethobench.core.signals import Poses
 
 Array = NDArray[np.float64]
-MOST_SECONDS = 0.5
+MAX_GAP_SECONDS = 0.5
 MIN_CONFIDENCE = 0.2
 SAMPLE = 5_000  # frames that tell enough about a whole recording
 
 
-def bridge(poses: Poses, most_seconds: float = MOST_SECONDS, *, min_confidence: float = MIN_CONFIDENCE, rate: float | None = None) -> Poses:
+def interpolate_poses(
+    poses: Poses, max_gap_seconds: float = MAX_GAP_SECONDS, *, min_confidence: float = MIN_CONFIDENCE, rate: float | None = None
+) -> Poses:
     """Interpolate keypoints that are missing for a short while; longer gaps stay missing.
 
     A keypoint is missing where its position is NaN, where the tracker's confidence is below `min_confidence` (an unknown confidence
@@ -27,8 +29,8 @@ def bridge(poses: Poses, most_seconds: float = MOST_SECONDS, *, min_confidence: 
     Parameters
     ----------
     poses : Poses
-    most_seconds : float
-        The longest gap to bridge; gaps at the beginning and the end of a recording are not.
+    max_gap_seconds : float
+        The longest gap to interpolate_poses; gaps at the beginning and the end of a recording are not.
     min_confidence : float
     rate : float, optional
         Frames per second, where the poses do not tell.
@@ -38,13 +40,13 @@ def bridge(poses: Poses, most_seconds: float = MOST_SECONDS, *, min_confidence: 
     Poses
         The same confidence, other positions.
     """
-    rate = rate_of(poses, rate)
-    positions = known_positions(poses, min_confidence, zeros_are_missing(poses.positions))
-    fill_gaps(positions, gap_frames(most_seconds, rate))
+    rate = resolve_rate(poses, rate)
+    positions = valid_positions(poses, min_confidence, zeros_are_missing(poses.positions))
+    interpolate_gaps(positions, max_gap_frames(max_gap_seconds, rate))
     return replace(poses, positions=positions)
 
 
-def rate_of(poses: Poses, rate: float | None) -> float:
+def resolve_rate(poses: Poses, rate: float | None) -> float:
     """Return the rate that is given, or that of the poses."""
     rate = poses.rate if rate is None else rate
     if rate is None or not np.isfinite(rate) or rate <= 0:
@@ -52,14 +54,14 @@ def rate_of(poses: Poses, rate: float | None) -> float:
     return float(rate)
 
 
-def gap_frames(most_seconds: float, rate: float) -> int:
-    """Return the longest gap to bridge, in frames."""
-    if not most_seconds >= 0:
-        raise EthobenchError(f"gaps are bridged up to a number of seconds, 0 or more, not {most_seconds!r}")
-    return int(np.floor(most_seconds * rate + 1e-9))
+def max_gap_frames(max_gap_seconds: float, rate: float) -> int:
+    """Return the longest gap to interpolate_poses, in frames."""
+    if not max_gap_seconds >= 0:
+        raise EthobenchError(f"gaps are bridged up to a number of seconds, 0 or more, not {max_gap_seconds!r}")
+    return int(np.floor(max_gap_seconds * rate + 1e-9))
 
 
-def known_positions(poses: Poses, min_confidence: float, zeros_missing: bool) -> Array:
+def valid_positions(poses: Poses, min_confidence: float, zeros_missing: bool) -> Array:
     """Return a copy of the positions with NaN wherever a keypoint is not to be trusted."""
     positions = np.array(poses.positions, dtype=np.float64, order="C")
     doubtful = ~np.isfinite(positions[..., 0])
@@ -87,7 +89,7 @@ def zeros_are_missing(positions: NDArray[Any]) -> bool:
     return not bool(((low <= 0) & (high >= 0)).all())
 
 
-def fill_gaps(positions: Array, most: int) -> None:
+def interpolate_gaps(positions: Array, most: int) -> None:
     """Interpolate, in place, the gaps of at most `most` frames between two known positions of a keypoint.
 
     The array is contiguous, frames first, coordinates last.
@@ -108,7 +110,7 @@ def fill_gaps(positions: Array, most: int) -> None:
     points[np.repeat(start, length) + step, np.repeat(row, length)] = before + share * (after - before)
 
 
-def mean_known(values: NDArray[Any], axis: int) -> NDArray[Any]:
+def nan_mean(values: NDArray[Any], axis: int) -> NDArray[Any]:
     """Take the mean of what is known along an axis; NaN where nothing is."""
     known = ~np.isnan(values)
     count = known.sum(axis=axis)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -10,20 +10,18 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core import intervals as iv
-from ethobench.decoding.decoder import Array, Decoder, on_or_off
-from ethobench.decoding.segments import Judge, learn_judge
-from ethobench.decoding.viterbi import NOTHING, Dynamics
+from ethobench.decoding.decoder import Array, Decoder, absence_and_presence
+from ethobench.decoding.segments import SegmentScorer, fit_segment_scorer
+from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel, behavior_codes, fit_transition_models, frame_codes
 
 Codes = NDArray[np.int64]
 MOST_FRAMES = 20_000  # thresholds tuned on more are hardly better
 ENOUGH = 200  # frames of the rarest behavior; up to ten times as many frames are looked at for its sake
 OFFSETS = np.linspace(-2.5, 2.5, 21)  # tried for the logarithm of a behavior's weight
 GRID = 1 / (1 + np.exp(-np.linspace(-4, 4, 81)))
-UNSEEN = 0.5  # how often any behavior is taken to have followed any other beyond what was seen
-LONG = 1e4  # seconds that a behavior lasts that was never seen to end
 
 
-class Lessons:
+class DecoderTrainingData:
     """Training recordings, and what can be learnt from them; each lesson is learnt once.
 
     Parameters
@@ -40,7 +38,7 @@ class Lessons:
         self.predictions, self.truths, self.priors = predictions, truths, dict(priors)
         first = next(iter(predictions.values()))
         self.ethogram, self.exclusive = first.ethogram, first.exclusive
-        self._dynamics: dict[int, dict[str, Dynamics]] = {}
+        self._dynamics: dict[int, dict[str, TransitionModel]] = {}
         self._thresholds: dict[tuple[str, float], dict[str, float]] = {}
 
     def thresholds(self, smoothing: str, smooth_seconds: float) -> dict[str, float]:
@@ -48,35 +46,37 @@ class Lessons:
         key = smoothing, smooth_seconds
         if key not in self._thresholds:
             decoder = Decoder(priors=self.priors, smoothing=smoothing, smooth_seconds=smooth_seconds)
-            self._thresholds[key] = learn_thresholds(self.predictions, self.truths, decoder)
+            self._thresholds[key] = fit_thresholds(self.predictions, self.truths, decoder)
         return self._thresholds[key]
 
-    def dynamics(self, most_stages: int) -> dict[str, Dynamics]:
+    def transition_models(self, most_stages: int) -> dict[str, TransitionModel]:
         """Durations and successors, with at most so many stages."""
         if most_stages not in self._dynamics:
-            self._dynamics[most_stages] = learn_dynamics(self.truths.values(), exclusive=self.exclusive, most_stages=most_stages)
+            self._dynamics[most_stages] = fit_transition_models(self.truths.values(), exclusive=self.exclusive, most_stages=most_stages)
         return self._dynamics[most_stages]
 
     @cached_property
-    def judges(self) -> dict[str, Judge]:
-        """Judges of bouts, as `Decoder.judges` takes them; none of behaviors of which there is too little to learn from."""
+    def segment_scorers(self) -> dict[str, SegmentScorer]:
+        """Judges of bouts, as `Decoder.segment_scorers` takes them; none of behaviors of which there is too little to learn from."""
         decoder = Decoder(priors=self.priors)
         prepared = {name: decoder.prepare(prediction) for name, prediction in self.predictions.items()}
         columns = {name: decoder.thresholded(*own, self.exclusive) for name, own in prepared.items()}
         medians = {name: float(np.median(bouts)) for name, bouts in self.durations[1].items() if len(bouts)}
-        learnt: dict[str, Judge | None] = {}
+        learnt: dict[str, SegmentScorer | None] = {}
         if self.exclusive:
             states = next(iter(prepared.values()))[1]
             seconds = float(np.exp(np.mean(np.log([*medians.values()])))) if medians else 1.0  # so that the short ones count as well
-            tracks = [(columns[name], _codes(truth), truth.rate) for name, truth in self.truths.items()]
-            learnt[NOTHING] = learn_judge(tracks, states, seconds)
+            tracks = [(columns[name], frame_codes(truth), truth.rate) for name, truth in self.truths.items()]
+            learnt[NO_BEHAVIOR] = fit_segment_scorer(tracks, states, seconds)
         else:
             for code, behavior in enumerate(self.ethogram):
                 if code != self.ethogram.background and not behavior.point:
-                    own = {name: on_or_off(values[:, code]) for name, values in columns.items()}
-                    tracks = [(own[name], _track_codes(truth, code), truth.rate) for name, truth in self.truths.items()]
-                    learnt[behavior.name] = learn_judge(tracks, (NOTHING, behavior.name), medians.get(behavior.name, self.typical_seconds))
-        return {name: judge for name, judge in learnt.items() if judge is not None}
+                    own = {name: absence_and_presence(values[:, code]) for name, values in columns.items()}
+                    tracks = [(own[name], behavior_codes(truth, code), truth.rate) for name, truth in self.truths.items()]
+                    learnt[behavior.name] = fit_segment_scorer(
+                        tracks, (NO_BEHAVIOR, behavior.name), medians.get(behavior.name, self.typical_seconds)
+                    )
+        return {name: scorer for name, scorer in learnt.items() if scorer is not None}
 
     @cached_property
     def durations(self) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -104,37 +104,7 @@ class Lessons:
         return gaps, bouts
 
 
-def learn_dynamics(truths: Iterable[Annotation], *, exclusive: bool, most_stages: int = 1) -> dict[str, Dynamics]:
-    """Learn how long behaviors last and which follows which.
-
-    Parameters
-    ----------
-    truths : iterable of Annotation
-        Of one ethogram.
-    exclusive : bool
-        One behavior at a time, or each on its own.
-    most_stages : int
-        A behavior gets as many stages, up to this, as fit the spread of its durations.
-
-    Returns
-    -------
-    dict
-        As `Decoder.dynamics` takes it.
-    """
-    truths = list(truths)
-    ethogram = truths[0].ethogram
-    if exclusive:
-        names = ethogram.names if ethogram.background is not None else (*ethogram.names, NOTHING)
-        return {NOTHING: _dynamics([(_codes(truth), truth.rate) for truth in truths], names, most_stages)}
-    result = {}
-    for code, behavior in enumerate(ethogram):
-        if code != ethogram.background and not behavior.point:
-            tracks = [(_track_codes(truth, code), truth.rate) for truth in truths]
-            result[behavior.name] = _dynamics(tracks, (NOTHING, behavior.name), most_stages)
-    return result
-
-
-def learn_thresholds(
+def fit_thresholds(
     predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], decoder: Decoder | None = None
 ) -> dict[str, float]:
     """Tune one threshold for each behavior, for the best F1 of frames (its mean over behaviors but background, if exclusive).
@@ -155,7 +125,7 @@ def learn_thresholds(
     for name, prediction in predictions.items():
         columns, names = (decoder or Decoder()).prepare(prediction)
         scores.append(columns[::every])
-        labels.append((_codes(truths[name]) if exclusive else _masks(truths[name]))[::every])
+        labels.append((frame_codes(truths[name]) if exclusive else _masks(truths[name]))[::every])
     found, truth = np.concatenate(scores), np.concatenate(labels)
     known = ~np.isnan(found).any(axis=1)
     if exclusive:
@@ -176,49 +146,8 @@ def _every(predictions: Mapping[str, Prediction], truths: Mapping[str, Annotatio
     return max(1, min(total // MOST_FRAMES, max(int(rarest) // ENOUGH, total // (10 * MOST_FRAMES))))
 
 
-def _codes(truth: Annotation) -> Codes:
-    """Return one code per frame; of several behaviors at once, the first in the ethogram."""
-    nothing = len(truth.ethogram) if truth.ethogram.background is None else truth.ethogram.background
-    frames = truth.to_frames()
-    codes = np.where(frames.any(axis=1), frames.argmax(axis=1), nothing)
-    seen = iv.to_mask(truth.observed.of_all(truth.ethogram.names), truth.n_frames)
-    return np.asarray(np.where(seen, codes, -1))
-
-
-def _track_codes(truth: Annotation, code: int) -> Codes:
-    """Return 1 where a behavior goes on, 0 where not, -1 where nobody looked."""
-    on = iv.to_mask(iv.union(truth.spans(code)), truth.n_frames)
-    seen = iv.to_mask(truth.observed.of(truth.ethogram[code].name), truth.n_frames)
-    return np.asarray(np.where(seen, on.astype(np.int64), -1))
-
-
 def _masks(truth: Annotation) -> Codes:
-    return np.stack([_track_codes(truth, code) for code in range(len(truth.ethogram))], axis=1)
-
-
-def _dynamics(tracks: list[tuple[Codes, float]], names: tuple[str, ...], most_stages: int) -> Dynamics:
-    n = len(names)
-    follow = np.full((n, n), UNSEEN) * (1 - np.eye(n))
-    whole: list[list[float]] = [[] for _ in names]
-    total, ends = np.zeros(n), np.zeros(n)
-    for codes, rate in tracks:
-        runs = iv.encode_runs(codes)
-        values, seconds = runs.values.astype(np.int64), (runs.stop - runs.start) / rate
-        np.add.at(total, values[values >= 0], seconds[values >= 0])
-        into = (values[:-1] >= 0) & (values[1:] >= 0)
-        np.add.at(follow, (values[:-1][into], values[1:][into]), 1)
-        np.add.at(ends, values[:-1][into], 1)
-        inner = np.flatnonzero(into[:-1] & into[1:]) + 1
-        for run in inner:
-            whole[values[run]].append(float(seconds[run]))
-    means, stages = [], []
-    for code in range(n):
-        lengths = np.array(whole[code])
-        means.append(float(lengths.mean()) if len(lengths) else float(total[code] / ends[code]) if ends[code] else LONG)
-        spread = float(lengths.var()) if len(lengths) > 1 else 0.0
-        stages.append(int(np.clip(round(means[-1] ** 2 / spread), 1, most_stages)) if spread > 0 else 1)
-    rows = follow / follow.sum(axis=1, keepdims=True) if n > 1 else follow
-    return Dynamics(names, tuple(means), tuple(stages), tuple(tuple(map(float, row)) for row in rows))
+    return np.stack([behavior_codes(truth, code) for code in range(len(truth.ethogram))], axis=1)
 
 
 def _tune_weights(scores: Array, truth: Codes, names: tuple[str, ...], ethogram: Ethogram) -> dict[str, float]:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Signals
-from ethobench.features.channels import axis_triples
-from ethobench.features.filters import is_accelerometer
+from ethobench.features.filters import axis_triples, is_accelerometer
+from ethobench.features.windows import centered_mean
 
 Array = NDArray[np.float64]
 POSTURE = 2.0  # seconds whose mean is the posture
@@ -24,22 +24,22 @@ SMALL = 1e-9
 
 
 @dataclass(frozen=True)
-class Frame:
+class TagOrientation:
     """What stays the same of an accelerometer throughout a recording.
 
     Attributes
     ----------
-    unit : float
+    gravity : float
         The median length of its vector: gravity, where it measures gravity.
-    usual : tuple of float
+    direction : tuple of float
         The direction in which it usually lies, of length 1.
     """
 
-    unit: float
-    usual: tuple[float, float, float]
+    gravity: float
+    direction: tuple[float, float, float]
 
 
-def find_frames(signals: Signals) -> dict[str, Frame]:
+def estimate_orientations(signals: Signals) -> dict[str, TagOrientation]:
     """Measure the accelerometers of a recording, by the names of their triples of axes."""
     sample = np.asarray(signals.values[:: max(1, len(signals) // SAMPLE)], dtype=np.float64)
     found = {}
@@ -50,11 +50,11 @@ def find_frames(signals: Signals) -> dict[str, Frame]:
             middle = np.median(axes, axis=0) if len(axes) else np.zeros(3)
             length = float(np.median(np.linalg.norm(axes, axis=1))) if len(axes) else 0.0
             usual = middle / max(float(np.linalg.norm(middle)), SMALL)
-            found[name] = Frame(length if length > SMALL else 1.0, (float(usual[0]), float(usual[1]), float(usual[2])))
+            found[name] = TagOrientation(length if length > SMALL else 1.0, (float(usual[0]), float(usual[1]), float(usual[2])))
     return found
 
 
-def tag_signals(signals: Signals, rate: float, frames: dict[str, Frame]) -> tuple[Array, tuple[str, ...]]:
+def tag_signals(signals: Signals, rate: float, frames: dict[str, TagOrientation]) -> tuple[Array, tuple[str, ...]]:
     """Return what a tag measures, as rows.
 
     Parameters
@@ -63,7 +63,7 @@ def tag_signals(signals: Signals, rate: float, frames: dict[str, Frame]) -> tupl
         A recording, or a stretch of it.
     rate : float
         Frames per second.
-    frames : mapping of str to Frame
+    frames : mapping of str to TagOrientation
         Of the whole recording.
 
     Returns
@@ -79,7 +79,7 @@ def tag_signals(signals: Signals, rate: float, frames: dict[str, Frame]) -> tupl
     gravity = {}
     for name, places in triples.items():
         if name in frames:
-            axes = values[places] / frames[name].unit
+            axes = values[places] / frames[name].gravity
             gravity[name] = _acceleration(rows, name, [signals.channels[p] for p in places], axes, rate, frames[name])
     for name, places in triples.items():
         if name not in frames:
@@ -92,7 +92,7 @@ def tag_signals(signals: Signals, rate: float, frames: dict[str, Frame]) -> tupl
     return np.stack(list(rows.values())), tuple(rows)
 
 
-def triple_rows(names: Sequence[str], channels: tuple[str, ...]) -> dict[str, list[int]]:
+def axis_rows(names: Sequence[str], channels: tuple[str, ...]) -> dict[str, list[int]]:
     """Return where the three axes of each sensor stand among the signals."""
     return {name: [names.index(channels[place]) for place in places] for name, places in axis_triples(channels).items()}
 
@@ -115,19 +115,10 @@ def change(row: Array, rate: float) -> Array:
     return np.asarray((row[later] - row[earlier]) * rate / np.maximum(later - earlier, 1))
 
 
-def centred_mean(rows: Array, frames: int) -> Array:
-    """Return the mean of the known values in the window around each frame, along the last axis."""
-    import bottleneck as bn
-
-    half = frames // 2
-    padded = np.concatenate([rows, np.full((*rows.shape[:-1], half), np.nan)], axis=-1)
-    return np.asarray(bn.move_mean(padded, min(frames, padded.shape[-1]), min_count=1, axis=-1)[..., half:])
-
-
-def _acceleration(rows: dict[str, Array], name: str, axes: list[str], values: Array, rate: float, frame: Frame) -> Array:
+def _acceleration(rows: dict[str, Array], name: str, axes: list[str], values: Array, rate: float, frame: TagOrientation) -> Array:
     """Add the signals of an accelerometer; return where gravity points."""
     rows.update(zip(axes, values, strict=True))
-    posture = centred_mean(values, posture_frames(rate))
+    posture = centered_mean(values, posture_frames(rate))
     moved = values - posture
     down = posture / np.maximum(_length(posture), SMALL)
     along = (moved * down).sum(axis=0)
@@ -138,7 +129,7 @@ def _acceleration(rows: dict[str, Array], name: str, axes: list[str], values: Ar
     rows[f"{name}|along"] = along
     rows[f"{name}|across"] = np.sqrt(np.maximum(vedba**2 - along**2, 0))
     rows[f"{name}|jerk"] = _length(np.diff(values, axis=1, prepend=values[:, :1])) * rate
-    rows[f"{name}|upright"] = np.array(frame.usual) @ down
+    rows[f"{name}|upright"] = np.array(frame.direction) @ down
     rows[f"{name}|tilting"] = _length(np.stack([change(axis, rate) for axis in down]))
     return down
 

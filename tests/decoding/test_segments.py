@@ -1,4 +1,4 @@
-"""Bouts judged as wholes: each step against a plain loop, and what judges gain on recordings that noise was added to."""
+"""Bouts judged as wholes: each step against a plain loop, and what segment_scorers gain on recordings that noise was added to."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.datasets.semi_markov import State, sample_codes
 from ethobench.decoding import segments
-from ethobench.decoding.learn_decoder import Lessons
-from ethobench.decoding.search import NOTHING, Decoder, Recipe, fit_decoder
-from ethobench.decoding.segments import Judge, Stretches, Traits, learn_judge, stretches
+from ethobench.decoding.decoder import Decoder
+from ethobench.decoding.search import DecoderConfig, fit_decoder
+from ethobench.decoding.segments import CandidateSegments, SegmentFeatures, SegmentScorer, fit_segment_scorer, propose_segments
+from ethobench.decoding.training_data import DecoderTrainingData
+from ethobench.decoding.viterbi import NO_BEHAVIOR
 
 STATES = ("a", "b", "other")
 WITH_OTHER = Ethogram(STATES, background="other")
@@ -43,9 +45,9 @@ def noisy(seed, n=1500, strength=2.0, slowness=0.9):
 
 @cache
 def learnt(recordings=3):
-    judge = learn_judge(((*noisy(seed), RATE) for seed in range(recordings)), STATES, 2.5)
-    assert judge is not None
-    return judge
+    scorer = fit_segment_scorer(((*noisy(seed), RATE) for seed in range(recordings)), STATES, 2.5)
+    assert scorer is not None
+    return scorer
 
 
 # -- the steps --------------------------------------------------------------------------------------------------------------
@@ -55,22 +57,22 @@ def learnt(recordings=3):
 @settings(max_examples=60, deadline=None)
 def test_cuts_are_apart_and_every_frame_can_be_reached(seed, n, typical):
     values = np.random.default_rng(seed).dirichlet(np.ones(3), n)
-    found = stretches(values, typical)
+    found = propose_segments(values, typical)
     assert found.cuts[0] == 0
     assert found.cuts[-1] == n
     assert (np.diff(found.cuts)[1:-1] > int(segments.NEAR * typical)).all()
     assert (np.diff(found.cuts) >= 1).all()
     steps = {(int(i), int(j)) for i, j in zip(found.first, found.last, strict=True)}
     assert all((i, i + 1) in steps for i in range(len(found.cuts) - 1))
-    rows = Traits(values, found, typical).rows(slice(None))
-    assert rows.shape == (len(found.behavior), segments.N_TRAITS)
+    rows = SegmentFeatures(values, found, typical).rows(slice(None))
+    assert rows.shape == (len(found.behavior), segments.N_FEATURES)
     assert np.isfinite(rows).all()
 
 
 def test_where_probabilities_are_sure_every_true_bout_is_among_the_stretches():
     codes = true_codes(0)
     values = np.where(np.eye(3)[codes] == 1, 0.9, 0.05)
-    found = stretches(values, 25.0)
+    found = propose_segments(values, 25.0)
     borders = np.flatnonzero(np.diff(codes)) + 1
     assert {*borders.tolist()} <= {*found.cuts.tolist()}
     told = {(int(s), int(e), int(b)) for s, e, b in zip(found.start, found.stop, found.behavior, strict=True)}
@@ -81,14 +83,14 @@ def test_where_probabilities_are_sure_every_true_bout_is_among_the_stretches():
 def test_over_weak_cuts_stretches_lead_far():
     wave = np.where(np.arange(4000) % 40 < 20, 0.02, -0.02)  # across one level all along
     own = wave + np.where((np.arange(4000) >= 1000) & (np.arange(4000) < 3000), 0.8, 0.2)
-    found = stretches(np.stack([own, 1 - own], axis=1), 40.0)
+    found = propose_segments(np.stack([own, 1 - own], axis=1), 40.0)
     assert ((found.cuts > 1010) & (found.cuts < 2990)).sum() > 5 * segments.NEXT
     assert ((abs(found.start - 1000) < 3) & (abs(found.stop - 3000) < 3) & (found.behavior == 0)).any()
 
 
 def test_single_frames_can_be_bouts():
     codes = np.array([0, 0, 0, 1, 0, 0, 2, 0, 1, 0, 0, 0, 1, 1, 0, 0])
-    found = stretches(np.where(np.eye(3)[codes] == 1, 0.98, 0.01), 2.0)
+    found = propose_segments(np.where(np.eye(3)[codes] == 1, 0.98, 0.01), 2.0)
     assert {*(np.flatnonzero(np.diff(codes)) + 1).tolist()} <= {*found.cuts.tolist()}
 
 
@@ -115,8 +117,8 @@ def test_traits_are_what_they_say(seed):
     random = np.random.default_rng(seed)
     n = int(random.integers(5, 90))
     values, typical = random.dirichlet(np.ones(3), n), float(random.uniform(1, 40))
-    found = stretches(values, typical)
-    rows = Traits(values, found, typical).rows(slice(None))
+    found = propose_segments(values, typical)
+    rows = SegmentFeatures(values, found, typical).rows(slice(None))
     dip = segments._lowest(values, found)
     for k in random.integers(0, len(rows), 5):
         start, stop, own = int(found.start[k]), int(found.stop[k]), int(found.behavior[k])
@@ -141,7 +143,7 @@ def test_traits_are_what_they_say(seed):
 def test_a_stretch_is_a_bout_if_half_of_both_together_is_shared(seed):
     random = np.random.default_rng(seed)
     codes = np.repeat(random.integers(-1, 3, 12), random.integers(1, 9, 12))
-    found = stretches(random.dirichlet(np.ones(3), len(codes)), 6.0)
+    found = propose_segments(random.dirichlet(np.ones(3), len(codes)), 6.0)
     edges = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
     bouts = [(s, e, codes[s]) for s, e in pairwise(edges)]
     for right, start, stop, own in zip(segments._is_bout(found, codes), found.start, found.stop, found.behavior, strict=True):
@@ -157,7 +159,7 @@ def test_the_division_is_the_best_of_all(seed, n_cuts):
     pairs = [(i, j, c) for i in range(n_cuts) for j in range(i + 1, n_cuts) for c in range(2) if j == i + 1 or random.random() < 0.6]
     first, last, behavior = np.array(pairs).T
     worth = random.normal(size=len(pairs))
-    codes = segments._best_division(Stretches(first, last, behavior, cuts, np.zeros((cuts[-1] + 1, 2))), worth)
+    codes = segments._best_division(CandidateSegments(first, last, behavior, cuts, np.zeros((cuts[-1] + 1, 2))), worth)
 
     def ways(at):
         if at == n_cuts - 1:
@@ -172,25 +174,25 @@ def test_the_division_is_the_best_of_all(seed, n_cuts):
     np.testing.assert_array_equal(codes, expected)
 
 
-# -- judges -----------------------------------------------------------------------------------------------------------------
+# -- segment_scorers -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_what_is_sure_is_left_as_it_is():
     codes = true_codes(50)
     values = np.where(np.eye(3)[codes] == 1, 0.9, 0.05)
-    judge = learn_judge([(np.where(np.eye(3)[c] == 1, 0.9, 0.05), c, RATE) for c in (true_codes(1), true_codes(2))], STATES, 2.5)
-    np.testing.assert_array_equal(judge.divide(values, STATES, RATE), codes)
+    scorer = fit_segment_scorer([(np.where(np.eye(3)[c] == 1, 0.9, 0.05), c, RATE) for c in (true_codes(1), true_codes(2))], STATES, 2.5)
+    np.testing.assert_array_equal(scorer.divide(values, STATES, RATE), codes)
 
 
 @pytest.mark.slow
 def test_judges_find_more_bouts_of_new_recordings_than_smoothing():
-    judge = learnt()
+    scorer = learnt()
     new = {str(seed): noisy(seed) for seed in range(20, 24)}
     truths = {name: Annotation.from_frames(codes, WITH_OTHER, RATE) for name, (_, codes) in new.items()}
     found = {}
     for way, decoder in {
-        "judged": Decoder(judges={NOTHING: judge}),
+        "judged": Decoder(segment_scorers={NO_BEHAVIOR: scorer}),
         "smoothed": Decoder(smoothing="mean", smooth_seconds=0.6),
         "plain": Decoder(),
     }.items():
@@ -203,44 +205,44 @@ def test_judges_find_more_bouts_of_new_recordings_than_smoothing():
 
 @pytest.mark.slow
 def test_a_higher_price_makes_fewer_bouts():
-    judge, (values, _) = learnt(), noisy(30)
-    counts = [(np.diff(replace(judge, price=price).divide(values, STATES, RATE)) != 0).sum() for price in (0.0, 0.4, 3.0)]
+    scorer, (values, _) = learnt(), noisy(30)
+    counts = [(np.diff(replace(scorer, min_score=min_score).divide(values, STATES, RATE)) != 0).sum() for min_score in (0.0, 0.4, 3.0)]
     assert counts[0] > counts[1] > counts[2]
 
 
-def test_the_order_and_names_of_behaviours():
-    judge, (values, _) = learnt(), noisy(31)
-    turned = judge.divide(values[:, [2, 0, 1]], ("other", "a", "b"), RATE)
-    np.testing.assert_array_equal(np.array([2, 0, 1])[turned], judge.divide(values, STATES, RATE))
-    with pytest.raises(MismatchError, match="judges bouts of 'a', 'b', 'other'; these are 'x', 'b', 'other'"):
-        judge.divide(values, ("x", "b", "other"), RATE)
+def test_the_order_and_names_of_behaviors():
+    scorer, (values, _) = learnt(), noisy(31)
+    turned = scorer.divide(values[:, [2, 0, 1]], ("other", "a", "b"), RATE)
+    np.testing.assert_array_equal(np.array([2, 0, 1])[turned], scorer.divide(values, STATES, RATE))
+    with pytest.raises(MismatchError, match="segment_scorers bouts of 'a', 'b', 'other'; these are 'x', 'b', 'other'"):
+        scorer.divide(values, ("x", "b", "other"), RATE)
 
 
 def test_faster_recordings_are_judged_at_the_rate_that_was_learnt():
-    judge, (values, _) = learnt(), noisy(32)
-    assert judge.rate == RATE
-    slow = judge.divide(values, STATES, RATE)
-    np.testing.assert_array_equal(judge.divide(np.repeat(values, 3, axis=0)[:-1], STATES, 3 * RATE), np.repeat(slow, 3)[:-1])
-    assert len(judge.divide(values[::2], STATES, RATE / 2)) == len(values[::2])
+    scorer, (values, _) = learnt(), noisy(32)
+    assert scorer.rate == RATE
+    slow = scorer.divide(values, STATES, RATE)
+    np.testing.assert_array_equal(scorer.divide(np.repeat(values, 3, axis=0)[:-1], STATES, 3 * RATE), np.repeat(slow, 3)[:-1])
+    assert len(scorer.divide(values[::2], STATES, RATE / 2)) == len(values[::2])
 
 
 def test_parts_make_no_difference(monkeypatch):
-    judge, (values, _) = learnt(1), noisy(34)
-    whole = judge.divide(values, STATES, RATE)
+    scorer, (values, _) = learnt(1), noisy(34)
+    whole = scorer.divide(values, STATES, RATE)
     monkeypatch.setattr(segments, "AT_ONCE", 77)
-    np.testing.assert_array_equal(judge.divide(values, STATES, RATE), whole)
+    np.testing.assert_array_equal(scorer.divide(values, STATES, RATE), whole)
 
 
 def test_frames_without_predictions():
-    judge, (values, _) = learnt(), noisy(33)
+    scorer, (values, _) = learnt(), noisy(33)
     hidden = values.copy()
     hidden[400:420] = np.nan
-    decoded = Decoder(judges={NOTHING: judge}).decode(hidden, WITH_OTHER, RATE)
+    decoded = Decoder(segment_scorers={NO_BEHAVIOR: scorer}).decode(hidden, WITH_OTHER, RATE)
     assert not decoded.to_frames()[400:420].any()
-    whole = Decoder(judges={NOTHING: judge}).decode(values, WITH_OTHER, RATE)
+    whole = Decoder(segment_scorers={NO_BEHAVIOR: scorer}).decode(values, WITH_OTHER, RATE)
     np.testing.assert_array_equal(decoded.to_codes()[:300], whole.to_codes()[:300])
-    assert judge.divide(values[:0], STATES, RATE).tolist() == []
-    assert len(judge.divide(values[:1], STATES, RATE)) == 1
+    assert scorer.divide(values[:0], STATES, RATE).tolist() == []
+    assert len(scorer.divide(values[:1], STATES, RATE)) == 1
 
 
 def test_stretches_that_nobody_looked_at_teach_nothing():
@@ -248,39 +250,39 @@ def test_stretches_that_nobody_looked_at_teach_nothing():
     half = len(codes) // 2
     unseen = np.where(np.arange(len(codes)) < half, codes, -1)
     lies = np.concatenate([values[:half], np.random.default_rng(0).dirichlet(np.ones(3), len(codes) - half)])
-    one = learn_judge([(values, unseen, RATE)], STATES, 2.5)
-    other = learn_judge([(lies, unseen, RATE)], STATES, 2.5)
+    one = fit_segment_scorer([(values, unseen, RATE)], STATES, 2.5)
+    other = fit_segment_scorer([(lies, unseen, RATE)], STATES, 2.5)
     np.testing.assert_allclose(one.weights, other.weights, atol=0.1)  # what lies around stretches near the border differs
 
 
 def test_nothing_to_learn_from():
     values, codes = noisy(4)
-    assert learn_judge([(values, np.full_like(codes, -1), RATE)], STATES, 2.5) is None
-    assert learn_judge([], STATES, 2.5) is None
-    assert learn_judge([(values[:0], codes[:0], RATE)], STATES, 2.5) is None
-    assert learn_judge([(np.ones((9, 1)), np.zeros(9, dtype=np.int64), RATE)], ("other",), 2.5) is None
+    assert fit_segment_scorer([(values, np.full_like(codes, -1), RATE)], STATES, 2.5) is None
+    assert fit_segment_scorer([], STATES, 2.5) is None
+    assert fit_segment_scorer([(values[:0], codes[:0], RATE)], STATES, 2.5) is None
+    assert fit_segment_scorer([(np.ones((9, 1)), np.zeros(9, dtype=np.int64), RATE)], ("other",), 2.5) is None
 
 
 def test_judges_survive_json_and_damaged_ones_are_refused():
-    judge = learnt(1)
-    plain = json.loads(json.dumps(judge.to_dict()))
-    assert Judge.from_dict(plain) == judge
-    decoder = Decoder(judges={NOTHING: judge})
+    scorer = learnt(1)
+    plain = json.loads(json.dumps(scorer.to_dict()))
+    assert SegmentScorer.from_dict(plain) == scorer
+    decoder = Decoder(segment_scorers={NO_BEHAVIOR: scorer})
     assert Decoder.from_dict(json.loads(json.dumps(decoder.to_dict()))) == decoder
     for change, match in (
         ({"weights": plain["weights"][:-1]}, "a weight for each trait"),
         ({"states": ["a", "a", "b"]}, "two different"),
         ({"scale": [0.0, *plain["scale"][1:]]}, "above 0"),
         ({"bias": float("nan")}, "finite"),
-        ({"seconds": "long"}, "no judge"),
+        ({"seconds": "long"}, "no scorer"),
         ({"rate": 0}, "above 0"),
         ({"center": [], "scale": [], "weights": [0.0, 0.0, 0.0]}, "a weight for each trait"),
-        ({"center": None}, "no judge"),
+        ({"center": None}, "no scorer"),
     ):
         with pytest.raises(EthobenchError, match=match):
-            Judge.from_dict(plain | change)
-    with pytest.raises(EthobenchError, match="no judge"):
-        Decoder.from_dict({"judges": {"": {"states": ["a", "b"]}}})
+            SegmentScorer.from_dict(plain | change)
+    with pytest.raises(EthobenchError, match="no scorer"):
+        Decoder.from_dict({"segment_scorers": {"": {"states": ["a", "b"]}}})
 
 
 @pytest.mark.slow
@@ -290,47 +292,49 @@ def test_decoders_learn_judges(exclusive):
     made = {str(seed): noisy(seed) for seed in range(3)}
     predictions = {k: Prediction(v[:, : len(ethogram)], ethogram, RATE, exclusive=exclusive) for k, (v, _) in made.items()}
     truths = {k: Annotation.from_frames(c, ethogram, RATE) for k, (_, c) in made.items()}  # 2 is other, or none of these
-    decoder = Recipe(price=0.3, filling=0.7).learn(Lessons(predictions, truths, {}))
-    assert {*decoder.judges} == ({NOTHING} if exclusive else {"a", "b"})
-    assert {(judge.price, judge.filling) for judge in decoder.judges.values()} == {(0.3, 0.7)}
+    decoder = DecoderConfig(min_score=0.3, frame_reward=0.7).learn(DecoderTrainingData(predictions, truths, {}))
+    assert {*decoder.segment_scorers} == ({NO_BEHAVIOR} if exclusive else {"a", "b"})
+    assert {(scorer.min_score, scorer.frame_reward) for scorer in decoder.segment_scorers.values()} == {(0.3, 0.7)}
     decoded = [{k: d.apply(p).annotation for k, p in predictions.items()} for d in (Decoder(), decoder)]
     before, after = (score(part, truths, resamples=0).overall["bout_f1"] for part in decoded)
     assert after > before + 0.2
 
 
 @pytest.mark.slow
-def test_short_behaviours_beside_long_ones():
+def test_short_behaviors_beside_long_ones():
     """Overlapping ones have their own typical bout each; of exclusive ones, the typical bout lies between the short and the long."""
     random, n = np.random.default_rng(0), 6000
     short, long = (np.repeat(random.integers(0, 2, n // step + 1), step)[:n] for step in (5, 900))
     frames = np.stack([short, long], axis=1)
     ethogram = Ethogram(["twitch", "sleep"])
     values = np.clip(frames * 0.7 + 0.15 + random.normal(0, 0.1, frames.shape), 0.01, 0.99)
-    lessons = Lessons({"r": Prediction(values, ethogram, RATE, exclusive=False)}, {"r": Annotation.from_frames(frames, ethogram, RATE)}, {})
-    assert lessons.judges["twitch"].seconds < 2
-    assert lessons.judges["sleep"].seconds > 60
-    decoded = Recipe(price=0.25, filling=0.5).learn(lessons).decode(values, ethogram, RATE, exclusive=False)
-    assert score(decoded, lessons.truths["r"], resamples=0).behaviors["twitch"]["bout_f1"] > 0.9
+    training_data = DecoderTrainingData(
+        {"r": Prediction(values, ethogram, RATE, exclusive=False)}, {"r": Annotation.from_frames(frames, ethogram, RATE)}, {}
+    )
+    assert training_data.segment_scorers["twitch"].seconds < 2
+    assert training_data.segment_scorers["sleep"].seconds > 60
+    decoded = DecoderConfig(min_score=0.25, frame_reward=0.5).learn(training_data).decode(values, ethogram, RATE, exclusive=False)
+    assert score(decoded, training_data.truths["r"], resamples=0).behaviors["twitch"]["bout_f1"] > 0.9
     codes = np.where(short == 1, 0, np.where(long == 1, 1, 2))
-    one = Lessons(
+    one = DecoderTrainingData(
         {"r": Prediction(np.eye(3)[codes] * 0.7 + 0.1, WITH_OTHER, RATE)}, {"r": Annotation.from_frames(codes, WITH_OTHER, RATE)}, {}
     )
     a, b = (np.median(one.durations[1][name]) for name in ("a", "b"))
-    assert one.judges[NOTHING].seconds == pytest.approx(np.sqrt(a * b))
+    assert one.segment_scorers[NO_BEHAVIOR].seconds == pytest.approx(np.sqrt(a * b))
 
 
 def test_few_rows_of_many_are_learnt_from(monkeypatch):
     monkeypatch.setattr(segments, "MOST_ROWS", 700)
     taken = []
-    rows = segments.Traits.rows
-    monkeypatch.setattr(segments.Traits, "rows", lambda self, part: taken.append(len(part)) or rows(self, part))
+    rows = segments.SegmentFeatures.rows
+    monkeypatch.setattr(segments.SegmentFeatures, "rows", lambda self, part: taken.append(len(part)) or rows(self, part))
     assert learnt.__wrapped__(2).states == STATES
     assert 350 < sum(taken) <= 702
 
 
 def test_long_bouts_are_decoded_with_more_around_them():
     assert Decoder().context_seconds == 120.0
-    assert Decoder(judges={NOTHING: replace(learnt(1), seconds=250.0)}).context_seconds == 1000.0
+    assert Decoder(segment_scorers={NO_BEHAVIOR: replace(learnt(1), seconds=250.0)}).context_seconds == 1000.0
 
 
 @pytest.mark.slow
@@ -339,6 +343,6 @@ def test_the_best_decoder_may_be_a_judge():
     predictions = {k: Prediction(v, WITH_OTHER, RATE, exclusive=True) for k, (v, _) in made.items()}
     truths = {k: Annotation.from_frames(c, WITH_OTHER, RATE) for k, (_, c) in made.items()}
     decoder, trials = fit_decoder(predictions, truths, metric="segment_f1_50")
-    best = {worth: max(t.value for t in trials if (t.recipe.price is not None) == worth) for worth in (False, True)}
-    assert (next(t for t in trials if t.chosen).recipe.price is not None) == bool(decoder.judges) == (best[True] > best[False])
-    assert fit_decoder(predictions, truths, sequences=False)[0].judges == {}
+    best = {worth: max(t.value for t in trials if (t.config.min_score is not None) == worth) for worth in (False, True)}
+    assert (next(t for t in trials if t.chosen).config.min_score is not None) == bool(decoder.segment_scorers) == (best[True] > best[False])
+    assert fit_decoder(predictions, truths, sequences=False)[0].segment_scorers == {}

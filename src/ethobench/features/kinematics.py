@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.features.body import Bodies, Places, Skeleton, first_seen, place_bodies
-from ethobench.features.gaps import Array, mean_known
+from ethobench.features.body import Bodies, Places, Skeleton, first_tracked, locate_bodies
+from ethobench.features.missing_data import Array, nan_mean
 
 STEP = 1 / 15  # seconds over which changes are measured, to both sides
 CONTACT = 0.25  # body lengths between the nearest keypoints of animals that touch
@@ -33,7 +33,7 @@ class Motion:
     ----------
     bodies : Bodies
     heading : array of complex
-        Directions of length 1.
+        DirectedExamples of length 1.
     velocity : array of complex
         Mean of the body's keypoints that are seen before and after, so that one that comes or goes makes no jump.
     point_velocity : array of complex (n_individuals, n_keypoints, n_frames)
@@ -54,9 +54,9 @@ class Motion:
 
 def measure_motion(positions: Array, skeleton: Skeleton, rate: float, size: float) -> Motion:
     """Find bodies and velocities in positions whose gaps are bridged."""
-    bodies, step = place_bodies(positions, skeleton), step_frames(rate)
+    bodies, step = locate_bodies(positions, skeleton), step_frames(rate)
     point_velocity: Places = slope(bodies.points, step, rate)
-    velocity: Places = mean_known(point_velocity[:, list(skeleton.body)], axis=1)
+    velocity: Places = nan_mean(point_velocity[:, list(skeleton.body)], axis=1)
     speed = length(velocity)
     with np.errstate(invalid="ignore", divide="ignore"):
         course = np.where(speed > MOVING * size, velocity / speed, np.nan)
@@ -77,10 +77,10 @@ def animal_columns(motion: Motion, animal: int, seen: Array, low: Array, high: A
     yield "acceleration", slope(speed, motion.step, motion.rate)
     yield "turning", np.abs(turning(heading, motion.step, motion.rate))
     for name, chain in (("nose_speed", skeleton.front), ("tail_base_speed", skeleton.rear)):
-        own = first_seen(motion.point_velocity[animal : animal + 1], chain)[0]
+        own = first_tracked(motion.point_velocity[animal : animal + 1], chain)[0]
         yield name, length(np.where(np.isnan(own), velocity, own))
     if skeleton.has_length:
-        ends = [first_seen(bodies.points[animal : animal + 1], chain[:1])[0] for chain in (skeleton.front, skeleton.rear)]
+        ends = [first_tracked(bodies.points[animal : animal + 1], chain[:1])[0] for chain in (skeleton.front, skeleton.rear)]
         yield "length", length(ends[0] - ends[1])
     if skeleton.bends:
         yield "bend", np.abs(bodies.bend(animal))
@@ -89,7 +89,7 @@ def animal_columns(motion: Motion, animal: int, seen: Array, low: Array, high: A
         yield "area", area
         yield "roundness", roundness
     if skeleton.tail:
-        tip = first_seen(bodies.points[animal : animal + 1], skeleton.tail)[0]
+        tip = first_tracked(bodies.points[animal : animal + 1], skeleton.tail)[0]
         yield "tail_angle", angle_between(bodies.points[animal, skeleton.roles["tail_base"]] - tip, heading)
     center = bodies.center[animal]
     walls = (center.real - low[0], high[0] - center.real, center.imag - low[1], high[1] - center.imag)
@@ -190,7 +190,7 @@ def _ellipse(points: Places) -> tuple[Array, Array]:
     known = ~np.isnan(points)
     count = known.sum(axis=0)
     count = np.where(count > 2, count, np.nan)
-    offset = np.where(known, points - mean_known(points, axis=0), 0)
+    offset = np.where(known, points - nan_mean(points, axis=0), 0)
     x, y = offset.real, offset.imag
     xx, yy, xy = (x * x).sum(axis=0) / count, (y * y).sum(axis=0) / count, (x * y).sum(axis=0) / count
     half, root = (xx + yy) / 2, np.sqrt(((xx - yy) / 2) ** 2 + xy**2)

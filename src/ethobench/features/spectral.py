@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.features.tag_signals import centred_mean
+from ethobench.features.windows import centered_mean
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.float32]
@@ -20,7 +20,7 @@ FEWEST = 16  # samples of a window below which there is no spectrum to speak of
 FLOOR = 1e-10
 
 
-def spectral_columns(
+def spectral_features(
     groups: Sequence[tuple[str, Array]], rate: float, frames: NDArray[np.int64], lengths: Sequence[int]
 ) -> tuple[list[Columns], list[str]]:
     """Return the spectra of windows centred on some frames, as rows.
@@ -46,13 +46,13 @@ def spectral_columns(
     names: list[str] = []
     thin = max(1, int(rate / FASTEST))
     for name, signals in groups:
-        steady = np.nan_to_num(signals - centred_mean(signals, max(lengths) | 1))
-        coarse = centred_mean(steady, thin | 1)[:, ::thin] if thin > 1 else steady
+        steady = np.nan_to_num(signals - centered_mean(signals, max(lengths) | 1))
+        coarse = centered_mean(steady, thin | 1)[:, ::thin] if thin > 1 else steady
         for length in lengths:
             size = length // thin
             if size < FEWEST:
                 continue
-            bands = make_bands(size, rate / thin)
+            bands = half_octave_bands(size, rate / thin)
             found = _spectra(coarse, frames // thin, size, bands)
             columns += list(found)
             seconds = f"{length / rate:.3g}s"
@@ -80,7 +80,7 @@ class Bands:
     weights: Columns
 
 
-def make_bands(size: int, rate: float) -> Bands:
+def half_octave_bands(size: int, rate: float) -> Bands:
     """Divide the spectrum of a window of `size` samples, from its second frequency on; a band holds at least one frequency."""
     frequencies, step = np.asarray(np.fft.rfftfreq(size, 1 / rate), dtype=np.float64), rate / size
     borders = [1.5 * step]

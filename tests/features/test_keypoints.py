@@ -1,4 +1,4 @@
-"""Roles from names in any tool's spelling, and models that read another lab's skeleton."""
+"""Roles from names in any tool's parse_name, and models that read another lab's skeleton."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from ethobench import load_dataset, read_recordings
 from ethobench.core import Keypoint, Poses
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.features.pose import ROLES, guess_mirrors, guess_roles, match_keypoints, roles_of
+from ethobench.features.keypoints import ROLES, assign_roles, guess_mirrors, guess_roles, match_keypoints
 
 pytestmark = pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarning")
 CALMS21 = ("nose", "left_ear", "right_ear", "neck", "left_hip", "right_hip", "tail_base")
@@ -78,14 +78,14 @@ def test_a_role_goes_to_the_better_name_and_only_once():
 )
 def test_roles_of_real_skeletons(data, path, roles):
     poses = read_recordings(data / "formats" / path)[0].signals
-    assert {*roles_of(poses.keypoints).values()} == roles
+    assert {*assign_roles(poses.keypoints).values()} == roles
 
 
 @pytest.mark.slow
 @pytest.mark.data
 def test_roles_of_the_rats(data):
     keypoints = load_dataset(data / "rats")["01"].signals.keypoints
-    assert roles_of(keypoints) == {"top": "head", "body": "center", "tail": "tail_base", "tail-m": "tail_mid", "tail-e": "tail_tip"}
+    assert assign_roles(keypoints) == {"top": "head", "body": "center", "tail": "tail_base", "tail-m": "tail_mid", "tail-e": "tail_tip"}
 
 
 def test_stated_roles_come_first():
@@ -95,9 +95,9 @@ def test_stated_roles_come_first():
         "wing": Keypoint("wing", "wing"),
         "neck": Keypoint("neck"),
     }
-    assert roles_of(["nose", "p1", "tailbase", "wing", "neck"], stated) == {"p1": "tail_base", "wing": "wing", "neck": "neck"}
+    assert assign_roles(["nose", "p1", "tailbase", "wing", "neck"], stated) == {"p1": "tail_base", "wing": "wing", "neck": "neck"}
     with pytest.raises(EthobenchError, match="'a' and 'b' both have the role 'nose'"):
-        roles_of(["a", "b"], {"a": Keypoint("a", "nose"), "b": Keypoint("b", "snout")})
+        assign_roles(["a", "b"], {"a": Keypoint("a", "nose"), "b": Keypoint("b", "snout")})
 
 
 def test_mirrors():
@@ -147,11 +147,11 @@ def test_names_without_roles_match_by_spelling():
 
 
 def test_a_stated_role_beats_the_name():
-    fit = match_keypoints(["nose", "head"], ["nose", "p"], found_roles={"nose": Keypoint("nose", "head"), "p": Keypoint("p", "nose")})
+    fit = match_keypoints(["nose", "head"], ["nose", "p"], recorded_roles={"nose": Keypoint("nose", "head"), "p": Keypoint("p", "nose")})
     assert fit.read == {"nose": "p", "head": "nose"}
-    denied = match_keypoints(["nose", "neck"], ["nose", "neck"], found_roles={"nose": Keypoint("nose", "none")})
+    denied = match_keypoints(["nose", "neck"], ["nose", "neck"], recorded_roles={"nose": Keypoint("nose", "none")})
     assert denied.read == {"neck": "neck"}
-    own_word = match_keypoints(["wing"], ["wing"], found_roles={"wing": Keypoint("wing", "flapper")})
+    own_word = match_keypoints(["wing"], ["wing"], recorded_roles={"wing": Keypoint("wing", "flapper")})
     assert own_word.read == {"wing": "wing"}
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ethobench.core.errors import MismatchError
 from ethobench.core.signals import Keypoint, Poses
-from ethobench.features.body import Skeleton, place_bodies
-from ethobench.features.gaps import Array, rate_of
+from ethobench.features.body import Skeleton, locate_bodies
+from ethobench.features.missing_data import Array, resolve_rate
 
 RATE = 30.0
 ATTRIBUTES: dict[str, tuple[float, float]] = {
@@ -69,8 +69,8 @@ def programmed_attributes(
     """
     if len(poses.individuals) < 2:
         raise MismatchError(f"programmed attributes need two animals; these poses have {len(poses.individuals)}")
-    per_second = rate_of(poses, rate) / RATE
-    bodies = place_bodies(np.asarray(poses.positions[:, :2], dtype=np.float64), Skeleton.of(poses.keypoints, keypoints))
+    per_second = resolve_rate(poses, rate) / RATE
+    bodies = locate_bodies(np.asarray(poses.positions[:, :2], dtype=np.float64), Skeleton.from_names(poses.keypoints, keypoints))
     columns: dict[str, Array] = {}
     for a, b in ((0, 1), (1, 0)):
         who = poses.individuals[a]
