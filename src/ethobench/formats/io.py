@@ -16,8 +16,7 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError, No
 from ethobench.core.explanations import explain_exception
 from ethobench.core.files import atomic_path
 from ethobench.formats.base import Format, formats
-from ethobench.formats.numbers import check_measurements
-from ethobench.formats.recording_text import check_read_back, check_recordings, repair_recordings
+from ethobench.formats.recording_checks import check_measurements, check_read_back, check_recordings, repair_recordings
 from ethobench.formats.text import Head
 
 SURE = 0.05
