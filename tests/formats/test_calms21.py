@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as npst
 
 from ethobench import Annotation, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, NotFoundError
-from ethobench.formats import calms21_arrays, detect, formats, json_arrays, read_recordings, write_recordings
+from ethobench.formats import calms21, detect, formats, json_arrays, read_recordings, write_recordings
 from ethobench.formats.calms21 import KEYPOINTS
 
 CALMS21 = formats["calms21"]
@@ -186,7 +186,7 @@ def test_numbers_are_read_exactly_in_pieces_of_any_size(
     put(path, {"g": {"s": {"features": whole, "annotations": list(range(len(values)))}}}, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_arrays, "CHUNK", chunk)
-        arrays = calms21_arrays.parse_json(path)
+        arrays = calms21.parse_json(path)
     assert np.array_equal(arrays["features"], values.reshape(-1), equal_nan=True)
     assert arrays["annotations"].tolist() == list(range(len(values)))
 
@@ -198,7 +198,7 @@ def test_a_file_is_parsed_once_and_then_memory_mapped(tmp_path: Path, monkeypatc
     monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
     path = put(tmp_path / "x.json", {"g": {ONE: record()}})
     first = only(path).signals.positions
-    monkeypatch.setattr(calms21_arrays, "parse_json", lambda _: pytest.fail("parsed again"))
+    monkeypatch.setattr(calms21, "parse_json", lambda _: pytest.fail("parsed again"))
     again = only(path).signals.positions
     assert np.array_equal(first, again)
     base: Any = again
@@ -211,9 +211,9 @@ def test_parsing_takes_no_object_for_each_number(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     rows = json.dumps(np.random.default_rng(0).random((2000, 2, 2, 7)).tolist())
     path.write_text(f'{{"g": {{"s": {{"keypoints": {rows}}}, "t": {{"keypoints": {rows}}}}}}}', encoding="utf-8")
-    calms21_arrays.parse_json(path)
+    calms21.parse_json(path)
     tracemalloc.start()
-    calms21_arrays.parse_json(path)
+    calms21.parse_json(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3 * path.stat().st_size
@@ -318,7 +318,7 @@ def test_other_json_is_not_claimed(content: Any, tmp_path: Path) -> None:
 
 
 def as_arrays(source: dict[str, Any]) -> dict[str, Any]:
-    return {name: np.array(value) if name in calms21_arrays.FIELDS else value for name, value in source.items()}
+    return {name: np.array(value) if name in calms21.FIELDS else value for name, value in source.items()}
 
 
 def test_npy_is_read_as_json_is(tmp_path: Path) -> None:

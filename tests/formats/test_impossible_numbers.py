@@ -14,7 +14,7 @@ import pytest
 from ethobench import Poses, Recording, Signals
 from ethobench.core.errors import FormatError, ReadWarning
 from ethobench.formats import formats, read_recordings
-from ethobench.formats.numbers import parse_integer, parse_number
+from ethobench.formats.text import parse_integer, parse_number
 
 from .test_dropped_rows import PER_FRAME
 from .test_nwb import Session

@@ -16,7 +16,7 @@ from ethobench.core import Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
 from ethobench.formats import detect, formats, read_recordings, write_recordings
-from ethobench.formats.nwb_content import OURS
+from ethobench.formats.nwb_bouts import OURS
 
 pytestmark = pytest.mark.slow
 

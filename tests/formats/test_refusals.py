@@ -15,7 +15,7 @@ import pytest
 
 from ethobench.core.errors import FormatError
 from ethobench.formats import Format, formats, read_recordings
-from ethobench.formats.tidy_parquet import KEY
+from ethobench.formats.tidy import KEY
 
 NOT_UTF8 = "\udcff".encode("utf-8", "surrogateescape")
 

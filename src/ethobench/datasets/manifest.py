@@ -17,9 +17,9 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR, match_length
 from ethobench.datasets.signals import open_signals, stated_rate
 from ethobench.datasets.video_clock import VideoClock, fit_to_video, read_video_clock
 from ethobench.formats import detect, read_at_rate
-from ethobench.formats.numbers import parse_number
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.formats.tables import Table, read_table
+from ethobench.formats.text import parse_number
 
 MANIFEST = "recordings.csv"
 ETHOGRAM = "ethogram.csv"

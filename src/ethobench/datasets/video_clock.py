@@ -1,6 +1,6 @@
 """The clock of a recording's video: frame rate and length where no other file states them.
 
-Clocks are cached for each state of the video file (`remembered`), so that a manifest of hundreds of videos is slow to load once only.
+Clocks are cached for each state of the video file (`cached_text`), so that a manifest of hundreds of videos is slow to load once only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import MAX_EXCESS
 from ethobench.core.video import probe
-from ethobench.formats.parse_cache import cache_folder, remembered
+from ethobench.formats.parse_cache import cache_folder, cached_text
 
 SAME_RATE = 1e-4  # relative difference below which two frame rates are the same: 29.97 and 30000/1001
 
@@ -75,7 +75,7 @@ def _cached_clock(path: Path) -> tuple[float, int, float]:
     """Return rate, length in frames and duration of a video file, from the cache where they have been read before."""
     if not path.is_file():
         raise FormatError(path, "there is no such video file")
-    text = remembered(path, cache_folder() / "videos", lambda: _probe_clock(path))
+    text = cached_text(path, cache_folder() / "videos", lambda: _probe_clock(path))
     rate, n_frames, duration = json.loads(text)
     return float(rate), int(n_frames), float(duration)
 

@@ -23,9 +23,8 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.bouts import BoutRows, frames_rate, origin_of
 from ethobench.formats.frame_clock import at_rate
-from ethobench.formats.numbers import parse_number
 from ethobench.formats.per_frame import background_notes
-from ethobench.formats.text import Head, count_blank_lines, duplicates, read_text
+from ethobench.formats.text import Head, count_blank_lines, duplicates, parse_number, read_text
 
 MAGIC = "bento annotation file"
 FIELD = re.compile(r"annotation (start frame|stop frame|start time|stop time|framerate):\s*(\S+)", re.IGNORECASE)

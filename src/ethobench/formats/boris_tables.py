@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.formats import event_writing
+from ethobench.formats import event_logs
 from ethobench.formats.bouts import SECONDS_RATE
-from ethobench.formats.numbers import parse_number
-from ethobench.formats.spreadsheets import plain
-from ethobench.formats.tables import Table, format_time
+from ethobench.formats.tables import Table, format_time, plain
+from ethobench.formats.text import parse_number
 
 NO_FOCAL_SUBJECT = "No focal subject"
 MISSING = ("", "NA", "NaN", "nan", "None")
@@ -197,12 +196,12 @@ def numbers_in(cell: str, decimal: str = ".") -> list[float]:
 
 def written(recordings: Sequence[Recording], title: str) -> tuple[list[tuple[Recording, Annotation]], list[Note]]:
     """Return the recordings that a table can hold, each with its annotation, and what it cannot hold."""
-    event_writing.check_ids(title, [r.id for r in recordings])
+    event_logs.check_ids(title, [r.id for r in recordings])
     annotations = [r.annotation() for r in recordings]
-    notes = event_writing.ethogram_losses(title, annotations)
+    notes = event_logs.ethogram_losses(title, annotations)
     kept = []
     for recording, a in zip(recordings, annotations, strict=True):
-        event_writing.check_rate(title, a.rate)
+        event_logs.check_rate(title, a.rate)
         if len(a):
             kept.append((recording, a))
         else:

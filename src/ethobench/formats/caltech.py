@@ -20,9 +20,8 @@ from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.bouts import BoutRows, frames_rate
-from ethobench.formats.numbers import parse_integer
 from ethobench.formats.per_frame import background_notes, rate_notes
-from ethobench.formats.text import Head, count_blank_lines, read_text
+from ethobench.formats.text import Head, count_blank_lines, parse_integer, read_text
 
 MAGIC = "Caltech Behavior Annotator - Annotation File"
 STREAM = re.compile(r"(S\d+)\s*:")

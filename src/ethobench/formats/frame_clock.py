@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, ClockOrigin
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats.bouts import frames_rate
-from ethobench.formats.numbers import parse_number
 from ethobench.formats.per_frame import TIME_NAMES, FrameTable
+from ethobench.formats.text import parse_number
 
 MAX_LEAP = 100
 MOST = 1e12

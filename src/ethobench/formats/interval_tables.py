@@ -14,8 +14,8 @@ from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.bouts import BoutRows, to_clock
-from ethobench.formats.clock_text import seconds_of
 from ethobench.formats.tables import Table
+from ethobench.formats.text import parse_clock
 
 STARTS = ("start", "from", "begin", "onset", "t start", "t begin", "bout start", "time start", "time from", "in")
 STOPS = (
@@ -313,7 +313,7 @@ class IntervalRows:
             return self.table.numbers(name)
         values = np.full(len(cells), np.nan)
         for row, cell in enumerate(cells):
-            seconds = seconds_of(cell)
+            seconds = parse_clock(cell)
             if cell.strip() and plain(cell) not in NO_LABEL:
                 if seconds is None:
                     raise FormatError(self.path, f"{cell!r} in column {name!r} is no time", self.location(row))

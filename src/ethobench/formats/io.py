@@ -15,8 +15,7 @@ from ethobench.core import Annotation, ClockOrigin, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning, describe_exception
 from ethobench.core.files import atomic_path, check_new_path
 from ethobench.formats.base import Format, formats
-from ethobench.formats.numbers import check_measurements
-from ethobench.formats.recording_text import check_read_back, check_recordings, repair_recordings
+from ethobench.formats.recording_checks import check_measurements, check_read_back, check_recordings, repair_recordings
 from ethobench.formats.text import Head
 
 SURE = 0.05

@@ -19,7 +19,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import per_frame
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.bouts import frames_rate
-from ethobench.formats.npy import read_header
+from ethobench.formats.safe_pickle import read_npy_header
 from ethobench.formats.text import Head
 
 MAGIC = b"\x93NUMPY"
@@ -103,7 +103,7 @@ class LabelsNpy(Format):
 
 def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Read and check what the file says of itself, before anything is allocated."""
-    shape, dtype = read_header(path, file)
+    shape, dtype = read_npy_header(path, file)
     if dtype.hasobject:
         raise FormatError(path, "refused: it holds pickled Python objects, which could run any code when loaded")
     size = int(np.prod([int(n) for n in shape], dtype=object)) * dtype.itemsize

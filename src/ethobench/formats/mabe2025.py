@@ -20,13 +20,12 @@ from ethobench.core import Annotation, ClockOrigin, Observed, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.formats.arrow_tables import plain_columns, read_parquet, read_schema
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.bouts import BoutRows, frames_rate
-from ethobench.formats.numbers import parse_number
-from ethobench.formats.parquet import plain_columns, read_parquet, read_schema
 from ethobench.formats.per_frame import background_notes, named_ethogram, rate_notes
 from ethobench.formats.tables import read_table, write_table
-from ethobench.formats.text import Head
+from ethobench.formats.text import Head, parse_number
 
 COLUMNS = ("agent_id", "target_id", "action", "start_frame", "stop_frame")
 KNOWN = (*COLUMNS, "row_id", "video_id")

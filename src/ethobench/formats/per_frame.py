@@ -16,10 +16,9 @@ from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
-from ethobench.formats.numbers import is_number
 from ethobench.formats.size_limits import check_table
 from ethobench.formats.tables import format_time
-from ethobench.formats.text import duplicates, guess_delimiter, has_spaced_cells, read_text, strip_cells
+from ethobench.formats.text import duplicates, guess_delimiter, has_spaced_cells, is_number, read_text, strip_cells
 
 if TYPE_CHECKING:
     import pandas as pd

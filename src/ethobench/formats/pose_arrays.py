@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import FormatError, Note
-from ethobench.formats.numbers import is_number, parse_numbers
 from ethobench.formats.size_limits import check_size
+from ethobench.formats.text import is_number, parse_numbers
 
 ONLY_INDIVIDUAL = "individual"
 SHARED_POINTS = "single"

@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 
 from ethobench.core import Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.formats.arrow_tables import opened, plain_source, read_schema
 from ethobench.formats.base import Format, register_format
 from ethobench.formats.frame_clock import resolution, snapped
-from ethobench.formats.numbers import is_number, parse_number
-from ethobench.formats.parquet import read_schema
 from ethobench.formats.size_limits import check_size, check_table
-from ethobench.formats.text import Head, encoding_of, guess_delimiter
-from ethobench.formats.wide_tables import opened, plain_source
+from ethobench.formats.text import Head, encoding_of, guess_delimiter, is_number, parse_number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import per_frame, wide_tables
+from ethobench.formats import arrow_tables, per_frame
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.frame_clock import FrameClock, clock_of
 from ethobench.formats.size_limits import check_size, check_table
@@ -73,7 +73,7 @@ class _Layout:
 
         try:
             cells = pd.read_csv(
-                wide_tables.opened(self.source),
+                arrow_tables.opened(self.source),
                 sep=self.delimiter,
                 header=None,
                 names=list(range(self.width)),
@@ -178,10 +178,10 @@ class SimbaCsv(Format):
 
 
 def _layout(path: Path) -> _Layout:
-    rows, delimiter, encoding = wide_tables.first_rows(path, 1)
+    rows, delimiter, encoding = arrow_tables.first_rows(path, 1)
     header, width = without_empty_end(rows[0]), len(rows[0])
-    top = wide_tables.blank_lines(path, encoding)
-    source = wide_tables.plain_source(path, delimiter, encoding)
+    top = arrow_tables.blank_lines(path, encoding)
+    source = arrow_tables.plain_source(path, delimiter, encoding)
     number = 1
     with io.BytesIO(source) if isinstance(source, bytes) else path.open("rb") as file:
         for number, line in enumerate(file, start=1):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note, describe_exception
-from ethobench.formats import hdf5, pose_arrays, wide_tables
+from ethobench.formats import arrow_tables, hdf5, pose_arrays
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.size_limits import check_size, is_too_large
 from ethobench.formats.text import Head
@@ -235,7 +235,7 @@ def _in_order(path: Path, file: h5py.File, name: str, n_nodes: int, wanted: tupl
 
 
 def _read_csv(path: Path, rate: float | None) -> Recording:
-    rows, *_ = wide_tables.first_rows(path, 1)
+    rows, *_ = arrow_tables.first_rows(path, 1)
     header = rows[0]
     absent = [name for name in ("track", "frame_idx") if name not in header]
     if absent:
@@ -245,7 +245,7 @@ def _read_csv(path: Path, rate: float | None) -> Recording:
         raise FormatError(path, f"no columns of points (such as nose.x and nose.y); there are: {', '.join(header)}", "header")
     known = {"frame_idx", "instance.score", *(f"{node}.{part}" for node in nodes for part in ("x", "y", "score"))}
     text = [i for i, name in enumerate(header) if name not in known]
-    table = wide_tables.read_wide(path, 1, text)
+    table = arrow_tables.read_wide(path, 1, text)
     if not len(table.values):
         raise FormatError(path, "no instances below the header", "row 1")
     column_of = {name: n for n, name in enumerate(name for i, name in enumerate(header) if i not in text)}

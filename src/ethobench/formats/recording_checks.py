@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Ethogram, Observed, Recording, Track
-from ethobench.core.errors import EthobenchError, Note
+from ethobench.core import Annotation, Ethogram, Observed, Poses, Recording, Signals, Track
+from ethobench.core.errors import EthobenchError, Note, ReadWarning
 from ethobench.core.names import check_name, check_text, repair_name, repair_text
+from ethobench.core.recording import Data
 from ethobench.formats.base import Format
 
 UNNAMED = "unnamed"
+MAX_COORDINATE = 1e7  # a video is at most some 10,000 pixels wide, and an arena of 10 m is 1e7 micrometres
+MAX_CONFIDENCE = 100.0  # heat maps of SLEAP and JABS peak at 1 to 6, and some trackers write percent
 PLACEHOLDERS = frozenset({"na", "nan", "n.a.", "null", "none", "no focal subject", "self"})
 
 
@@ -185,3 +190,69 @@ def _texts_of(recordings: Sequence[Recording], format: Format) -> dict[str, set[
 
 def _is_ordinary(text: str) -> bool:
     return re.fullmatch(r"\w[\w .-]*", text) is not None and text.strip().lower() not in PLACEHOLDERS
+
+
+def check_measurements(recordings: Sequence[Recording]) -> None:
+    """Make values that nothing can have measured missing, and note it; signals that are loaded later are checked then.
+
+    These are infinite values; coordinates beyond `MAX_COORDINATE`; and confidences that are negative or beyond `MAX_CONFIDENCE`.
+    """
+    for recording in recordings:
+        if callable(recording._signals):
+            recording._signals = partial(_load_checked, recording, recording._signals)  # can be pickled, as closures cannot
+        elif recording._signals is not None:
+            recording._signals, notes = without_impossible_values(recording._signals)
+            recording.notes = (*recording.notes, *notes)
+
+
+def _load_checked(recording: Recording, load: Callable[[], Data]) -> Data:
+    data, notes = without_impossible_values(load())
+    recording.notes = (*recording.notes, *notes)
+    for note in notes:
+        warnings.warn(f"{recording.id}: {note}", ReadWarning, stacklevel=3)
+    return data
+
+
+def without_impossible_values(data: Data) -> tuple[Data, list[Note]]:
+    """Return signals or poses whose impossible values are missing, and notes; the same object where there are none."""
+    if isinstance(data, Signals):
+        bad = _outside(data.values, -np.finfo(np.float64).max, np.finfo(np.float64).max)
+        if bad is None:
+            return data, []
+        frame, channel = (int(i) for i in np.argwhere(bad)[0])
+        first = f"the first: frame {frame}, channel {data.channels[channel]!r}"
+        values = np.where(bad, np.nan, data.values)
+        return replace(data, values=values), [Note(f"{_count(bad)} values are infinite; taken as missing ({first})")]
+    notes = []
+    bad = _outside(data.positions, -MAX_COORDINATE, MAX_COORDINATE)
+    if bad is not None:
+        points: NDArray[np.bool_] = np.logical_or.reduce(bad, axis=-1)
+        what = f"infinite or beyond {MAX_COORDINATE:g}"
+        notes.append(Note(f"{_count(points)} points have a coordinate that is {what}; taken as missing ({_first(data, points)})"))
+        data = replace(data, positions=np.where(points[..., None], np.nan, data.positions))
+    bad = _outside(data.confidence, 0.0, MAX_CONFIDENCE)
+    if bad is not None:
+        what = f"negative, infinite or above {MAX_CONFIDENCE:g}"
+        notes.append(Note(f"{_count(bad)} confidences are {what}; taken as not given ({_first(data, bad)})"))
+        data = replace(data, confidence=np.where(bad, np.nan, data.confidence))
+    return data, notes
+
+
+def _outside(values: NDArray[np.float64], least: float, most: float) -> NDArray[np.bool_] | None:
+    """Return where values lie outside bounds, or None where none does; missing values lie within."""
+    if values.size == 0 or values.dtype.kind != "f":
+        return None
+    lowest, highest = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)
+    if not (lowest < least or highest > most):
+        return None
+    outside: NDArray[np.bool_] = (values < least) | (values > most)
+    return outside
+
+
+def _count(bad: NDArray[np.bool_]) -> str:
+    return f"{int(bad.sum())} of {bad.size}"
+
+
+def _first(poses: Poses, bad: NDArray[np.bool_]) -> str:
+    frame, individual, keypoint = (int(i) for i in np.argwhere(bad)[0])
+    return f"the first: frame {frame}, {poses.individuals[individual]!r}, {poses.keypoints[keypoint]!r}"
