@@ -28,8 +28,8 @@ from ethobench.benchmarks import results_table
 from ethobench.core import Recording
 from ethobench.formats import write_recordings
 from ethobench.runs import Engine, Job, Store, execute
-from ethobench.runs.perform import BUSY, DONE
-from ethobench.runs.workers import Nodes, cluster_workers, local_workers
+from ethobench.runs.worker import BUSY, DONE
+from ethobench.runs.executors import ClusterNodes, cluster_pool, local_pool
 
 OPTIONS = {"individuals": 4, "seconds": 60.0}
 _made: dict[str, Any] = {}
@@ -57,7 +57,7 @@ def sleeping(plain: dict[str, Any], root: str, how: Any = None) -> tuple[str, st
     job, store = Job.from_dict(plain), Store(root)
     if store.has(job.key):
         return DONE, ""
-    if store.claims.take(job.key, how.run) is None:
+    if store.leases.acquire(job.key, how.run) is None:
         return BUSY, ""
     try:
         work(job.params)
@@ -72,7 +72,7 @@ def sleeping(plain: dict[str, Any], root: str, how: Any = None) -> tuple[str, st
 
         store.finish(job, fill)
     finally:
-        store.claims.release(job.key)
+        store.leases.release(job.key)
     return DONE, ""
 
 
@@ -117,7 +117,7 @@ def measured(run: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def workers_for(kind: str, count: int) -> Any:
-    return local_workers(count) if kind == "pool" else cluster_workers("local", Nodes(count, 1))
+    return local_pool(count) if kind == "pool" else cluster_pool("local", ClusterNodes(count, 1))
 
 
 def run_jobs(store: Store, kind: str, count: int, n_jobs: int, **params: float) -> Any:

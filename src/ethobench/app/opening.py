@@ -213,11 +213,11 @@ def _parts_of_store(path: Path, tell: Callable[[str], None]) -> list[_Part]:
     from ethobench.app.stored import predictions_of
     from ethobench.runs import Job, Store
 
-    store = Store(path)
+    store = Store.open(path)
     jobs: dict[tuple[str, str], list[tuple[Job, Path]]] = {}
     for key in store.finished():
-        found = store.read(key) if store.verify(key) else None
-        if found is not None and (job := Job.from_dict(found["job"])).stage == "final":
+        job = store.job(key) if store.verify(key) else None
+        if job is not None and job.stage == "final":
             data_key = (job.source or job.dataset, json.dumps(dict(job.options), sort_keys=True))
             jobs.setdefault(data_key, []).append((job, store.folder(key)))
     for message in store.describe_damage():

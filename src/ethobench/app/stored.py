@@ -20,7 +20,7 @@ def predictions_of(jobs: Sequence[tuple[Job, Path]]) -> dict[str, dict[str, Pred
     for job, folder in jobs:
         if not (folder / PREDICTIONS).is_file():
             continue
-        name = job.model if job.setting == "full" else f"{job.model} ({job.setting})"
+        name = job.model if str(job.setting) == "full" else f"{job.model} ({job.setting})"
         for recording, predicted in read_predictions(folder).items():
             models = found.setdefault(recording, {})
             models[name if name not in models else f"{name} {job.key[:6]}"] = predicted

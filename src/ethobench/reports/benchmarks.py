@@ -9,6 +9,7 @@ from ethobench.metrics.suites import suites
 from ethobench.reports.measures import describe
 from ethobench.reports.shape import Figure, make_figure
 from ethobench.runs import Job
+from ethobench.runs.store import Failure
 
 STEPS = ("load", "fit", "predict", "score")
 FEWEST_SIZES = 3
@@ -74,7 +75,7 @@ def learning_curves(rows: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> F
     """Draw scores against the number of recordings learnt from; None unless some model learnt from three numbers of them."""
     learnt: dict[tuple[str, ...], list[int]] = {}
     for job in jobs:
-        learnt.setdefault((job.benchmark, job.dataset, job.model, job.setting), []).append(len(job.train))
+        learnt.setdefault((job.benchmark, job.dataset, job.model, str(job.setting)), []).append(len(job.train))
     sizes = {place: sum(counts) / len(counts) for place, counts in learnt.items()}
     by_model: dict[tuple[str, ...], set[float]] = {}
     for place, size in sizes.items():
@@ -115,7 +116,7 @@ def learning_curves(rows: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> F
 
 
 def more_labels(rows: Sequence[Mapping[str, Any]]) -> Figure | None:
-    """Tell behavior by behavior whether more labels would help; `rows` are those of `curve_table`, None where it has no curve."""
+    """Tell behavior by behavior whether more labels would help; `rows` are those of `learning_curve_table`, None where it has no curve."""
     curved = [row for row in rows if row["more_labels"]]
     if not curved:
         return None
@@ -191,12 +192,12 @@ def timings(jobs: Sequence[tuple[Job, Mapping[str, Any]]]) -> Figure | None:
     )
 
 
-def failures(failed: Mapping[str, Mapping[str, Any]]) -> Figure | None:
+def failures(failed: Mapping[str, Failure]) -> Figure | None:
     """List the jobs that failed; None where none did."""
     if not failed:
         return None
     columns = ("benchmark", "dataset", "model", "setting", "stage", "fold")
-    rows = [(*(found["job"][name] for name in columns), found["error"]) for found in failed.values()]
+    rows = [(*(str(getattr(failure.job, name)) for name in columns[:-1]), failure.job.fold, failure.error) for failure in failed.values()]
     return make_figure(
         "failures", "table", "Failed jobs", "Jobs that ended with an error; the store keeps their tracebacks.", [*columns, "error"], rows
     )

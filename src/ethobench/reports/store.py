@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import ethobench
-from ethobench.benchmarks.learning_curve import curve_table
+from ethobench.benchmarks.base import TableOptions
 from ethobench.benchmarks.results import final_jobs, results_table
+from ethobench.benchmarks.tables import find_table
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.datasets import load_dataset, split_name
@@ -36,7 +37,7 @@ class Done:
     job: Job
     suites: Mapping[str, Any]
     timing: Mapping[str, Any]
-    account: Mapping[str, Any]
+    fit_report: Mapping[str, Any]
     predictions: Path
 
 
@@ -66,8 +67,8 @@ def summarize_store(
         results(rows),
         settings(rows),
         learning_curves(rows, jobs),
-        more_labels(curve_table(store)),
-        coverage([(d.job, d.account) for d in done]),
+        more_labels(find_table("curve").make(store, TableOptions())),
+        coverage([(d.job, d.fit_report) for d in done]),
         timings([(d.job, d.timing) for d in done]),
         failures(failed),
     ]
@@ -108,14 +109,13 @@ def _is_here(source: str) -> bool:
 
 
 def _final_jobs(store: Store) -> Iterator[Done]:
-    """Yield the final jobs whose files are undamaged; the others are named in ``store.damaged``."""
-    for found in final_jobs(store):
-        key = found["key"]
+    """Yield the final jobs whose files are undamaged; the others are listed in ``store.damage``."""
+    for key, job, scores in final_jobs(store):
         if store.verify(key):
-            account_file = store.folder(key) / "account.json"
-            account = json.loads(account_file.read_text(encoding="utf-8")) if account_file.is_file() else {}
+            report_file = store.folder(key) / "fit_report.json"
+            fit_report = json.loads(report_file.read_text(encoding="utf-8")) if report_file.is_file() else {}
             predictions = store.folder(key) / "predictions.parquet"
-            yield Done(Job.from_dict(found["job"]), found["scores"]["suites"], store.timing(key), account, predictions)
+            yield Done(job, scores["suites"], store.timing(key), fit_report, predictions)
 
 
 def _by_dataset(done: Sequence[Done]) -> dict[tuple[str, str], dict[str, list[Done]]]:
@@ -123,7 +123,7 @@ def _by_dataset(done: Sequence[Done]) -> dict[tuple[str, str], dict[str, list[Do
     groups: dict[tuple[str, str], dict[str, dict[str, list[Done]]]] = {}
     for d in sorted(done, key=lambda d: (d.job.benchmark, d.job.dataset, d.job.model, d.job.seed, d.job.test)):
         by_setting = groups.setdefault((d.job.benchmark, d.job.dataset), {})
-        by_setting.setdefault(d.job.setting, {}).setdefault(d.job.model, []).append(d)
+        by_setting.setdefault(str(d.job.setting), {}).setdefault(d.job.model, []).append(d)
     return {name: found[FULL if FULL in found else min(found)] for name, found in groups.items()}
 
 
