@@ -17,7 +17,7 @@ from ethobench import score
 from ethobench.core import Annotation, Behavior, Ethogram, Prediction
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
-from ethobench.datasets.semi_markov import State, sample_codes
+from ethobench.datasets.synthetic import State, sample_codes
 from ethobench.decoding import viterbi
 from ethobench.decoding.decoder import Decoder, prior_factors
 from ethobench.decoding.search import DecoderConfig, fit_decoder

@@ -22,7 +22,7 @@ from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.files import atomic_path, remove_stale_temporaries, write_text
 from ethobench.core.names import file_stem, normalize_file_name
-from ethobench.datasets.manifest import MANIFEST
+from ethobench.datasets.manifest_tables import MANIFEST
 from ethobench.formats import read_recordings, write_recordings
 from ethobench.formats.tables import read_table, write_table
 from ethobench.runs.claims import LEASE, Claims, StoreError

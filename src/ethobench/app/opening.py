@@ -18,8 +18,8 @@ from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
 from ethobench.core.names import file_stem
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
-from ethobench.datasets.collate import collate_quietly
-from ethobench.datasets.manifest import CORRECTIONS, MANIFEST
+from ethobench.datasets.collate import collate_files
+from ethobench.datasets.manifest_tables import CORRECTIONS, MANIFEST
 from ethobench.datasets.video_clock import with_video_clock
 from ethobench.formats import detect
 
@@ -119,7 +119,7 @@ def _open(sources: Sequence[str], rate: float | None, tell: Callable[[str], None
 
 def _collate(paths: Sequence[Path], rate: float | None, tell: Callable[[str], None]) -> list[Recording]:
     """Match loose files by recording."""
-    collation = collate_quietly(paths, rate=rate, name_by_file=True)
+    collation = collate_files(paths, rate=rate, name_by_file=True)
     for line in summarize_notes(collation.notes):
         tell(line)
     if not collation.recordings:

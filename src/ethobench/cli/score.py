@@ -58,7 +58,7 @@ def run(
     from ethobench.cli._options import parse_renames
     from ethobench.cli._output import print_note
     from ethobench.core.files import check_new_path
-    from ethobench.datasets.collate import is_dataset
+    from ethobench.datasets.loose_files import is_dataset
     from ethobench.models.audit import audit_scores, read_log
 
     names = parse_renames(rename)
@@ -80,7 +80,7 @@ def run(
         csv.parent.mkdir(parents=True, exist_ok=True)
         scores.table().to_csv(csv, index=False)
     if report is not None:
-        from ethobench.datasets.collate import recording_name
+        from ethobench.datasets.loose_files import recording_name
         from ethobench.reports import summarize_scores, write_report
 
         sides = {recording_name(pred): scores}
