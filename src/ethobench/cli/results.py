@@ -52,7 +52,7 @@ def run(
     from ethobench.benchmarks.results import COLUMNS, TIMINGS, results_table
     from ethobench.cli._files import existing_store, tell_line
     from ethobench.core.errors import NotFoundError
-    from ethobench.metrics import suites
+    from ethobench.metrics.suites import suites
 
     if table not in TABLES:
         raise typer.BadParameter(f"{table!r} is none of {', '.join(TABLES)}", param_hint="--table")
