@@ -23,7 +23,8 @@ import numpy as np
 import torch
 
 import ethobench as eb
-from ethobench.training.clips import Clips, exclusive_targets, make_clips
+from ethobench.core.targets import exclusive_targets
+from ethobench.training.clips import Clips, make_clips
 from ethobench.training.inference import predict_windows
 from ethobench.training.losses import class_weights, exclusive_loss
 from ethobench.training.streams import Stream, open_stream

@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 
 from ethobench.core import Ethogram, Poses
-from ethobench.decoding.search import NOTHING, Decoder, Dynamics
-from ethobench.decoding.segments import learn_judge
-from ethobench.features.pose import bridge, context_frames, find_swaps, pose_feature_blocks, pose_features, windowed_pose_features
+from ethobench.decoding.decoder import Decoder
+from ethobench.decoding.segments import fit_segment_scorer
+from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel
+from ethobench.features.identity_swaps import find_identity_swaps
+from ethobench.features.missing_data import interpolate_poses
+from ethobench.features.pose import pose_context, pose_feature_blocks, pose_features, windowed_pose_features
 
 RATE = 30.0
 NAMES = ("nose", "left_ear", "right_ear", "neck", "left_hip", "right_hip", "tail_base", "center", "tail_mid", "tail_tip")
@@ -59,8 +62,8 @@ def measure_features(minutes: float, animals: int, keypoints: int) -> None:
     poses = make_poses(frames, animals, keypoints)
     print(f"\n{frames} frames of {animals} animals with {keypoints} keypoints, a tenth of them missing")
     work: dict[str, Callable[[], Any]] = {
-        "bridge": lambda: bridge(poses),
-        "find_swaps": lambda: find_swaps(poses),
+        "interpolate_poses": lambda: interpolate_poses(poses),
+        "find_identity_swaps": lambda: find_identity_swaps(poses),
         "pose_features(points=False)": lambda: pose_features(poses, points=False)[0],
         "pose_features": lambda: pose_features(poses)[0],
         "pose_features(pooled=True)": lambda: pose_features(poses, pooled=True)[0],
@@ -73,7 +76,7 @@ def measure_features(minutes: float, animals: int, keypoints: int) -> None:
         columns = str(result.shape[1]) if isinstance(result, np.ndarray) else ""
         del result
         print(f"{name:32}{frames / seconds:12,.0f}{columns:>9}{peak_memory(run):9.0f}")
-    print(f"context of a slice: {context_frames(RATE)} frames, with windows of up to 6 s {context_frames(RATE, (6.0,))}")
+    print(f"context of a slice: {pose_context(RATE)} frames, with windows of up to 6 s {pose_context(RATE, (6.0,))}")
 
 
 def measure_decoding(frames: int, behaviors: int = 5) -> None:
@@ -84,19 +87,19 @@ def measure_decoding(frames: int, behaviors: int = 5) -> None:
     values = 0.7 * random.dirichlet(np.full(behaviors, 0.7), frames) + 0.3 * np.eye(behaviors)[truth]
     follow = (1 - np.eye(behaviors)) / (behaviors - 1)
 
-    def dynamics(stages: int) -> dict[str, Dynamics]:
-        return {NOTHING: Dynamics(tuple(names), (1.7,) * behaviors, (stages,) * behaviors, tuple(map(tuple, follow)))}
+    def transition_models(stages: int) -> dict[str, TransitionModel]:
+        return {NO_BEHAVIOR: TransitionModel(tuple(names), (1.7,) * behaviors, (stages,) * behaviors, tuple(map(tuple, follow)))}
 
     lengths = dict.fromkeys(names[:-1], 0.2)
-    judge = learn_judge([(values[:50_000], truth[:50_000], RATE)], tuple(names), 1.7)
+    scorer = fit_segment_scorer([(values[:50_000], truth[:50_000], RATE)], tuple(names), 1.7)
     decoders = {
         "frame by frame": Decoder(),
         "mean over 1 s": Decoder(smoothing="mean", smooth_seconds=1.0),
         "median over 1 s": Decoder(smoothing="median", smooth_seconds=1.0),
         "shortest bouts and gaps": Decoder(smoothing="mean", smooth_seconds=0.2, min_bout=lengths, min_gap=lengths),
-        "Viterbi": Decoder(dynamics=dynamics(1), trust=0.3),
-        "Viterbi, 4 stages": Decoder(dynamics=dynamics(4), trust=0.3),
-        "bouts judged as wholes": Decoder(judges={NOTHING: judge} if judge else {}),
+        "Viterbi": Decoder(transition_models=transition_models(1), emission_weight=0.3),
+        "Viterbi, 4 stages": Decoder(transition_models=transition_models(4), emission_weight=0.3),
+        "bouts judged as wholes": Decoder(segment_scorers={NO_BEHAVIOR: scorer} if scorer else {}),
     }
     print(f"\n{frames} frames of {behaviors} behaviours")
     print(f"{'':32}{'seconds':>12}{'right':>9}{'bouts':>9}")

@@ -65,7 +65,7 @@ def test_clearing_and_hiding(before, where):
 
 
 @given(exclusive_annotations(), ranges, st.sampled_from(NAMES))
-def test_clearing_one_behaviour_leaves_the_others(before, where, name):
+def test_clearing_one_behavior_leaves_the_others(before, where, name):
     start, stop = where
     expected = before.to_frames()
     expected[start:stop, NAMES.index(name)] = False

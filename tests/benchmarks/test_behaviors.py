@@ -1,4 +1,4 @@
-"""Behaviours under two settings, and claims of papers beside what a store shows."""
+"""Behaviors under two settings, and claims of papers beside what a store shows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def store(tmp_path_factory):
     return found
 
 
-def test_every_behaviour_has_its_row(store):
+def test_every_behavior_has_its_row(store):
     rows = behaviors_table(store, ["f1"])
     data = load_dataset("synthetic/tag", **OPTIONS)
     found = [row for row in rows if (row["setting"], row["suite"]) == ("full", "bebe")]
@@ -47,7 +47,7 @@ def test_every_behaviour_has_its_row(store):
     assert np.mean([row["value"] for row in found]) == pytest.approx(overall)
 
 
-def test_settings_are_compared_behaviour_by_behaviour(store):
+def test_settings_are_compared_behavior_by_behavior(store):
     rows = [row for row in compare_settings(store) if row["suite"] == "bebe"]
     values = {(r["setting"], r["behavior"]): r["value"] for r in behaviors_table(store, ["f1"]) if r["suite"] == "bebe"}
     assert len(rows) == len(values) / 2

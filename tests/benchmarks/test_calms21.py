@@ -93,7 +93,7 @@ def test_figures_are_means_over_seeds(store):
 
 
 @pytest.mark.slow
-def test_annotators_and_behaviours_are_averaged(store):
+def test_annotators_and_behaviors_are_averaged(store):
     rows = {(r["dataset"], r["model"], r["setting"], r["metric"]): r for r in summary(store)}
     for way in ("zero-shot", "fine-tuned", "conditioned"):
         each = [rows["calms21/task2", "conv1d", f"{p.name}, {way}", "macro_f1"]["mean"] for p in PEOPLE]
@@ -126,7 +126,7 @@ def test_tasks_two_and_three_begin_with_the_network_of_task_one(store):
 
 
 @pytest.mark.slow
-def test_new_behaviours_by_frequency_and_length(store):
+def test_new_behaviors_by_frequency_and_length(store):
     rows = difficulty(store)
     assert len(rows) == 2
     for row in rows:
@@ -136,7 +136,7 @@ def test_new_behaviours_by_frequency_and_length(store):
 
 
 @pytest.mark.slow
-def test_where_annotators_differ_is_told_by_behaviour(store):
+def test_where_annotators_differ_is_told_by_behavior(store):
     rows = styles_table(store)
     names = [name for name in make_dataset("pose", individuals=1, seconds=1.0).ethogram.names if name != "other"]
     assert {(row["annotator"], row["behavior"]) for row in rows} == {(person.name, name) for person in PEOPLE for name in names}

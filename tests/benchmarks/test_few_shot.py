@@ -60,7 +60,7 @@ def test_curves_begin_from_scratch_and_with_what_is_known(study, tmp_path):
     assert rows[2]["2"] == value
 
 
-def test_unknown_behaviours_are_refused(study):
+def test_unknown_behaviors_are_refused(study):
     with pytest.raises(NotFoundError, match="has no flying"):
         list(plans(str(study), ["conv1d"], Curve(behaviors=["flying"])))
 

@@ -154,7 +154,7 @@ def test_point_events_hold_no_frame_and_survive():
 
 def test_overlapping_behaviors_have_no_single_code():
     a = Annotation.from_bouts([0, 2], [4, 6], [0, 1], NAMES, 10, 10)
-    with pytest.raises(MismatchError, match="2 frames carry two behaviours"):
+    with pytest.raises(MismatchError, match="2 frames carry two behaviors"):
         a.to_codes()
 
 
@@ -185,20 +185,20 @@ def test_mistakes_are_told_in_words():
 
 
 def test_observed_per_behavior():
-    observed = Observed(iv.whole(10), {Track("mount"): iv.intervals([0], [4])})
+    observed = Observed(iv.full(10), {Track("mount"): iv.intervals([0], [4])})
     a = Annotation.from_bouts([1, 6], [2, 8], ["mount", "attack"], NAMES, 10, 10, observed=observed)
     assert a.observed.of("attack").stop.tolist() == [10]
     assert a.observed.of("mount", subject="m1").stop.tolist() == [4]
     assert a.to_codes().tolist() == [3, 1, 3, 3, -1, -1, 0, 0, -1, -1]
     assert a.crop(2, 10).observed.of("mount").stop.tolist() == [2]
-    assert a.restrict(["attack"]).observed == Observed.whole(10)
+    assert a.restrict(["attack"]).observed == Observed.full(10)
     assert a.rename({"mount": "attack"}).observed.of("attack").stop.tolist() == [4]
     assert a.rename({"mount": "ride"}).observed.of("ride").stop.tolist() == [4]
     assert a.concatenate(a).observed.of("mount").start.tolist() == [0, 10]
 
 
 def test_observed_per_subject_holds_where_nothing_more_specific_does():
-    observed = Observed(iv.whole(10), {Track(None, "m1"): iv.intervals([0], [5]), Track("mount", "m1"): iv.intervals([0], [2])})
+    observed = Observed(iv.full(10), {Track(None, "m1"): iv.intervals([0], [5]), Track("mount", "m1"): iv.intervals([0], [2])})
     assert observed.of("attack", "m1").stop.tolist() == [5]
     assert observed.of("mount", "m1", "m2").stop.tolist() == [2]
     assert observed.of("mount", "m2").stop.tolist() == [10]
@@ -238,8 +238,8 @@ def test_overlay_and_join_keep_observed_frames():
     first = Annotation.from_bouts([0], [5], ["A"], ["A"], 10, 10, observed=iv.intervals([0], [5]))
     second = Annotation.from_bouts([6], [9], ["A"], ["A"], 10, 10, observed=iv.intervals([5], [10]))
     assert first.overlay(second).observed.of("A").stop.tolist() == [10]
-    a = Observed(iv.whole(10), {Track("A"): iv.empty()})
-    b = Observed(iv.whole(10), {Track("A", "m1"): iv.intervals([0], [5])})
+    a = Observed(iv.full(10), {Track("A"): iv.empty()})
+    b = Observed(iv.full(10), {Track("A", "m1"): iv.intervals([0], [5])})
     assert a.join(b, 10).of("A", "m1").start.tolist() == [10]
 
 

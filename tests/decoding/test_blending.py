@@ -11,7 +11,7 @@ from ethobench import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError
 from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import Calibration
-from ethobench.decoding.search import Decoder
+from ethobench.decoding.decoder import Decoder
 
 ETHOGRAM = Ethogram(["rest", "run"], background="rest")
 
@@ -70,7 +70,7 @@ def test_without_calibration_it_is_the_mean():
     assert np.array_equal(weighted_mean({"boost": one["a"]}, {"boost": 1.0}).probabilities, one["a"].probabilities.astype(np.float32))
 
 
-def test_what_calibration_takes_from_rare_behaviours_can_be_given_back():
+def test_what_calibration_takes_from_rare_behaviors_can_be_given_back():
     calibrations = {"boost": Calibration(1.0, (0.5, -0.5), True), "tcn": Calibration(1.0, (1.5, -9.0), True)}
     found = Blend({"boost": 0.5, "tcn": 0.5}, calibrations).priors(ETHOGRAM)
     assert found["rest"] == pytest.approx(np.exp(-1.0))

@@ -9,9 +9,9 @@ from ethobench import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError
 from ethobench.decoding.calibration import (
     Calibration,
-    calibrate_across,
     calibration_error,
     coverage_curve,
+    cross_calibrate,
     fit_calibration,
     log_loss,
 )
@@ -56,7 +56,7 @@ def test_what_was_distorted_is_set_right():
     assert found.temperature == pytest.approx(2.0, rel=0.1)
     right, _ = world(0)
     assert np.abs(found.apply(predictions["r0"].probabilities) - right).mean() < 0.02
-    honest = calibrate_across(predictions, truths)
+    honest = cross_calibrate(predictions, truths)
     assert calibration_error(honest, truths) < 0.3 * calibration_error(predictions, truths)
     assert log_loss(honest, truths) < log_loss(predictions, truths)
     assert Calibration.from_dict(found.to_dict()) == found
@@ -72,7 +72,7 @@ def test_every_group_counts_the_same():
     assert of_two.temperature < of_five.temperature < 2.1
 
 
-def test_overlapping_behaviours_are_calibrated_each_on_its_own():
+def test_overlapping_behaviors_are_calibrated_each_on_its_own():
     ethogram = Ethogram(["move", "call"])
     random = np.random.default_rng(0)
     chances = random.random((6000, 2))
@@ -114,7 +114,7 @@ def test_abstaining_leaves_less_and_better():
     assert curve[0].accuracy == pytest.approx((codes == said).mean())
 
 
-def test_abstaining_where_behaviours_overlap():
+def test_abstaining_where_behaviors_overlap():
     random = np.random.default_rng(0)
     chances = random.beta(0.5, 0.5, (3000, 2))
     frames = (random.random((3000, 2)) < chances).astype(np.int64)

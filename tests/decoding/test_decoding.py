@@ -19,16 +19,10 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.datasets.semi_markov import State, sample_codes
 from ethobench.decoding import viterbi
-from ethobench.decoding.search import (
-    NOTHING,
-    Decoder,
-    Dynamics,
-    Recipe,
-    fit_decoder,
-    learn_dynamics,
-    learn_thresholds,
-    prior_factors,
-)
+from ethobench.decoding.decoder import Decoder, prior_factors
+from ethobench.decoding.search import DecoderConfig, fit_decoder
+from ethobench.decoding.training_data import fit_thresholds
+from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel, fit_transition_models
 
 AB = Ethogram(["a", "b"])
 WITH_OTHER = Ethogram(["a", "b", "other"], background="other")
@@ -55,19 +49,19 @@ def sure(text, names="ab", p=0.8):
 # -- the most probable sequence -------------------------------------------------------------------------------------------------
 
 
-def literal_viterbi(evidence, dynamics, rate):
+def literal_viterbi(evidence, transition_models, rate):
     """Search frame by frame over all stages, with one matrix of steps between them."""
-    stages = [min(k, max(int(s * rate), 1)) for k, s in zip(dynamics.stages, dynamics.seconds, strict=True)]
+    stages = [min(k, max(int(s * rate), 1)) for k, s in zip(transition_models.stages, transition_models.seconds, strict=True)]
     places = [(c, k) for c in range(len(stages)) for k in range(stages[c])]
     step = np.full((len(places), len(places)), -np.inf)
     for i, (c, k) in enumerate(places):
-        leave = min(stages[c] / (dynamics.seconds[c] * rate), 1 - 1e-3)
+        leave = min(stages[c] / (transition_models.seconds[c] * rate), 1 - 1e-3)
         step[i, i] = math.log(1 - leave)
         for j, (d, m) in enumerate(places):
             if d == c and m == k + 1:
                 step[i, j] = math.log(leave)
-            if d != c and k == stages[c] - 1 and m == 0 and dynamics.follow[c][d] > 0:
-                step[i, j] = math.log(leave) + math.log(dynamics.follow[c][d])
+            if d != c and k == stages[c] - 1 and m == 0 and transition_models.follow[c][d] > 0:
+                step[i, j] = math.log(leave) + math.log(transition_models.follow[c][d])
     best, sources = np.array([evidence[0][c] for c, _ in places]), []
     for row in evidence[1:]:
         ways = best[:, None] + step
@@ -83,30 +77,30 @@ def random_dynamics(random, n):
     follow = random.random((n, n)) * (1 - np.eye(n)) + 0.01 * (1 - np.eye(n))
     follow /= follow.sum(axis=1, keepdims=True)
     rows = tuple(tuple(map(float, row)) for row in follow)
-    return Dynamics(tuple("abcde"[:n]), tuple(random.uniform(0.05, 3, n).tolist()), tuple(random.integers(1, 5, n).tolist()), rows)
+    return TransitionModel(tuple("abcde"[:n]), tuple(random.uniform(0.05, 3, n).tolist()), tuple(random.integers(1, 5, n).tolist()), rows)
 
 
 @settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 150), st.sampled_from([0.05, 1.0, 4.0]), st.sampled_from([1, 3, 16]))
 def test_search_in_blocks_equals_the_search_frame_by_frame(seed, n, frames, strength, block):
     random = np.random.default_rng(seed)
-    dynamics, evidence = random_dynamics(random, n), strength * random.normal(size=(frames, n))
+    transition_models, evidence = random_dynamics(random, n), strength * random.normal(size=(frames, n))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(viterbi, "SHORTEST_BLOCK", block)
         patch.setattr(viterbi, "GROWTH", (1, 2))
-        found = viterbi.most_probable(evidence, dynamics, 10.0)
-    assert found.tolist() == literal_viterbi(evidence, dynamics, 10.0)
+        found = viterbi.viterbi_path(evidence, transition_models, 10.0)
+    assert found.tolist() == literal_viterbi(evidence, transition_models, 10.0)
 
 
 def test_search_of_a_longer_recording():
     random = np.random.default_rng(1)
-    dynamics, evidence = random_dynamics(random, 4), random.normal(size=(5000, 4))
-    assert viterbi.most_probable(evidence, dynamics, 10.0).tolist() == literal_viterbi(evidence, dynamics, 10.0)
+    transition_models, evidence = random_dynamics(random, 4), random.normal(size=(5000, 4))
+    assert viterbi.viterbi_path(evidence, transition_models, 10.0).tolist() == literal_viterbi(evidence, transition_models, 10.0)
 
 
 def test_the_path_is_the_best_of_all_paths():
     random = np.random.default_rng(2)
-    dynamics = Dynamics(("a", "b"), (0.4, 0.7), (1, 1), ((0.0, 1.0), (1.0, 0.0)))
+    transition_models = TransitionModel(("a", "b"), (0.4, 0.7), (1, 1), ((0.0, 1.0), (1.0, 0.0)))
     evidence = random.normal(size=(10, 2))
     leave = [1 / 4, 1 / 7]
 
@@ -114,22 +108,22 @@ def test_the_path_is_the_best_of_all_paths():
         steps = sum(math.log(leave[x] if x != y else 1 - leave[x]) for x, y in pairwise(path))
         return steps + sum(evidence[t][state] for t, state in enumerate(path))
 
-    assert tuple(viterbi.most_probable(evidence, dynamics, 10.0).tolist()) == max(product((0, 1), repeat=10), key=value)
+    assert tuple(viterbi.viterbi_path(evidence, transition_models, 10.0).tolist()) == max(product((0, 1), repeat=10), key=value)
 
 
 def test_no_inner_bout_is_shorter_than_its_stages():
     random = np.random.default_rng(3)
-    dynamics = Dynamics(("a", "b"), (1.0, 2.0), (3, 6), ((0.0, 1.0), (1.0, 0.0)))
-    path = viterbi.most_probable(3 * random.normal(size=(2000, 2)), dynamics, 10.0)
+    transition_models = TransitionModel(("a", "b"), (1.0, 2.0), (3, 6), ((0.0, 1.0), (1.0, 0.0)))
+    path = viterbi.viterbi_path(3 * random.normal(size=(2000, 2)), transition_models, 10.0)
     edges = np.flatnonzero(np.diff(path)) + 1
     for start, stop in pairwise(edges):
         assert stop - start >= (3, 6)[path[start]]
 
 
 def test_one_state_and_no_frames():
-    alone = Dynamics(("a",), (1.0,), (1,), ((0.0,),))
-    assert viterbi.most_probable(np.zeros((3, 1)), alone, 1.0).tolist() == [0, 0, 0]
-    assert viterbi.most_probable(np.zeros((0, 1)), alone, 1.0).tolist() == []
+    alone = TransitionModel(("a",), (1.0,), (1,), ((0.0,),))
+    assert viterbi.viterbi_path(np.zeros((3, 1)), alone, 1.0).tolist() == [0, 0, 0]
+    assert viterbi.viterbi_path(np.zeros((0, 1)), alone, 1.0).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -145,7 +139,7 @@ def test_one_state_and_no_frames():
 )
 def test_impossible_dynamics_are_refused(states, seconds, stages, follow):
     with pytest.raises(EthobenchError):
-        Dynamics(states, seconds, stages, follow)
+        TransitionModel(states, seconds, stages, follow)
 
 
 # -- decoding -------------------------------------------------------------------------------------------------------------------
@@ -166,14 +160,14 @@ def test_without_settings_it_decides_as_a_prediction_does(seed, ethogram, exclus
         np.testing.assert_array_equal(found.to_frames()[:, :2], expected.to_frames()[:, :2])
 
 
-def test_thresholds_of_exclusive_behaviours():
+def test_thresholds_of_exclusive_behaviors():
     values = np.array([[0.5, 0.2, 0.3], [0.3, 0.25, 0.45], [0.1, 0.1, 0.8]])
     decoder = Decoder(thresholds={"a": 0.5, "b": 0.2, "other": 0.5})
     expected = [max(range(3), key=lambda c, row=row: row[c] / (0.5, 0.2, 0.5)[c]) for row in values]
     assert decoder.decode(values, WITH_OTHER, 1).to_codes().tolist() == expected == [0, 1, 2]
 
 
-def test_thresholds_of_overlapping_behaviours():
+def test_thresholds_of_overlapping_behaviors():
     values = np.array([[0.3, 0.65], [0.29, 0.75], [0.31, 0.7]])
     frames = Decoder(thresholds={"a": 0.3, "b": 0.7}).decode(values, AB, 1, exclusive=False).to_frames()
     assert frames.tolist() == [[True, False], [False, True], [True, True]]
@@ -249,7 +243,7 @@ def test_short_gaps_and_bouts(before, settings, after):
     assert as_text(decoder.decode(values, AB, 1)) == after  # with a background that has no name
 
 
-def test_short_gaps_and_bouts_of_overlapping_behaviours():
+def test_short_gaps_and_bouts_of_overlapping_behaviors():
     on = np.array([[1, 1, 0, 1, 1, 0, 0, 0, 1], [0, 1, 0, 0, 1, 1, 1, 0, 0]]).T
     decoder = Decoder(min_gap={"a": 2}, min_bout={"a": 2, "b": 3})
     frames = decoder.decode(0.1 + 0.8 * on, AB, 1, exclusive=False).to_frames().T.astype(int)
@@ -266,14 +260,14 @@ def test_no_bout_is_shorter_than_asked(text, a, b):
 
 def decoders():
     follow = ((0.0, 0.3, 0.7), (0.5, 0.0, 0.5), (0.4, 0.6, 0.0))
-    joint = Dynamics(("b", "", "a"), (2.0, 3.0, 1.0), (2, 1, 3), follow)
-    single = Dynamics(("a", ""), (1.0, 4.0), (2, 1), ((0.0, 1.0), (1.0, 0.0)))
+    joint = TransitionModel(("b", "", "a"), (2.0, 3.0, 1.0), (2, 1, 3), follow)
+    single = TransitionModel(("a", ""), (1.0, 4.0), (2, 1), ((0.0, 1.0), (1.0, 0.0)))
     return {
         "plain": Decoder(),
         "thresholds": Decoder(thresholds={"a": 0.3, "b": 0.6}, priors={"a": 2.0}),
         "smooth": Decoder(smoothing="median", smooth_seconds=1.0),
         "lengths": Decoder(min_bout={"a": 1.0, "b": 0.5}, min_gap={"a": 0.8}),
-        "viterbi": Decoder(dynamics={NOTHING: joint, "a": single}, trust=0.3),
+        "viterbi": Decoder(transition_models={NO_BEHAVIOR: joint, "a": single}, emission_weight=0.3),
     }
 
 
@@ -290,11 +284,11 @@ def test_decoders_survive_json(name):
         ({"smoothing": "wild"}, "none, mean, median, majority, not 'wild'"),
         ({"thresholds": {"a": 1.5}}, "between 0 and 1"),
         ({"thresholds": 3}, "no decoder"),
-        ({"trust": 0}, "above 0"),
+        ({"emission_weight": 0}, "above 0"),
         ({"priors": {"a": -1}}, "above 0"),
         ({"min_bout": {"a": -1}}, "0 or more"),
         ({"smooth_seconds": "long"}, "no decoder"),
-        ({"dynamics": {"": {"states": ["a"]}}}, "no dynamics"),
+        ({"transition_models": {"": {"states": ["a"]}}}, "no transition_models"),
     ],
 )
 def test_what_is_no_decoder_is_refused(plain, match):
@@ -304,7 +298,7 @@ def test_what_is_no_decoder_is_refused(plain, match):
 
 @pytest.mark.parametrize("name", ["plain", "thresholds", "lengths", "viterbi"])
 @pytest.mark.parametrize("exclusive", [True, False])
-def test_the_order_of_behaviours_does_not_matter(name, exclusive):
+def test_the_order_of_behaviors_does_not_matter(name, exclusive):
     values = np.random.default_rng(0).dirichlet(np.ones(3), 200)[:, :2]
     decoder, turned = decoders()[name], Ethogram(["b", "a"])
     one = decoder.decode(values, AB, 10, exclusive=exclusive)
@@ -322,12 +316,12 @@ def test_decoding_is_in_seconds():
 
 
 def test_unpredicted_frames_do_not_break_a_bout():
-    joint = Dynamics(("a", "b", ""), (5.0, 5.0, 5.0), (1, 1, 1), ((0.0, 0.5, 0.5), (0.5, 0.0, 0.5), (0.5, 0.5, 0.0)))
+    joint = TransitionModel(("a", "b", ""), (5.0, 5.0, 5.0), (1, 1, 1), ((0.0, 0.5, 0.5), (0.5, 0.0, 0.5), (0.5, 0.5, 0.0)))
     values = sure("aaab.aaa..bbbb", "ab", 0.9)
-    assert as_text(Decoder(dynamics={NOTHING: joint}).decode(values, AB, 1)) == "aaaa.aaa..bbbb"
+    assert as_text(Decoder(transition_models={NO_BEHAVIOR: joint}).decode(values, AB, 1)) == "aaaa.aaa..bbbb"
 
 
-def test_dynamics_of_other_behaviours_are_refused():
+def test_dynamics_of_other_behaviors_are_refused():
     with pytest.raises(MismatchError, match="'b', '', 'a'; these are 'x', 'y', ''"):
         decoders()["viterbi"].decode(np.full((3, 2), 0.4), Ethogram(["x", "y"]), 10)
 
@@ -344,7 +338,7 @@ def test_bouts_carry_confidence_and_names():
     assert found.names(found.target) == ["intruder", "intruder"]
 
 
-def test_point_behaviours_become_events():
+def test_point_behaviors_become_events():
     ethogram = Ethogram([Behavior("bite", point=True), Behavior("rest")])
     found = Decoder().decode([[0.1, 0.9], [0.9, 0.1], [0.8, 0.2], [0.9, 0.1], [0.1, 0.9]], ethogram, 1)
     bite = found.take(found.behavior == 0)
@@ -369,8 +363,8 @@ def truth_of(text, ethogram=AB, rate=1.0):
 
 def test_dynamics_are_counted():
     truths = [truth_of("aa-bbb--aaaa-b"), truth_of("bbaa..aab--b")]
-    learnt = learn_dynamics(truths, exclusive=True)[NOTHING]
-    assert learnt.states == ("a", "b", NOTHING)
+    learnt = fit_transition_models(truths, exclusive=True)[NO_BEHAVIOR]
+    assert learnt.states == ("a", "b", NO_BEHAVIOR)
     # bouts that are whole, with something known before and after: a 4; b 3, 1; nothing 1, 2, 1, 2
     assert learnt.seconds == pytest.approx((4.0, 2.0, 1.5))
     # followed by, half a time more than seen: a by b once and by nothing twice; b by a and nothing; nothing by a and by b
@@ -381,17 +375,17 @@ def test_dynamics_are_counted():
 def test_regular_durations_get_more_stages():
     regular, varied = "a" * 10 + "b" * 10, "a" * 10
     text = varied.join(["b" * k for k in (1, 30, 2, 25, 1, 40, 3)])
-    learnt = learn_dynamics([truth_of(regular * 5), truth_of(text)], exclusive=True, most_stages=4)[NOTHING]
+    learnt = fit_transition_models([truth_of(regular * 5), truth_of(text)], exclusive=True, most_stages=4)[NO_BEHAVIOR]
     assert learnt.stages[0] == 1  # no spread at all in a says nothing
     text = "-".join(letters * (10 + k % 3) for k, letters in enumerate("abababab"))
-    learnt = learn_dynamics([truth_of(f"-{text}-")], exclusive=True, most_stages=4)[NOTHING]
+    learnt = fit_transition_models([truth_of(f"-{text}-")], exclusive=True, most_stages=4)[NO_BEHAVIOR]
     assert learnt.stages[:2] == (4, 4)
 
 
-def test_dynamics_of_overlapping_behaviours():
+def test_dynamics_of_overlapping_behaviors():
     frames = np.array([[0, 1, 1, 0, 0, 0, 1, 0], [1, 1, 0, 0, 1, 1, 1, 1]]).T
-    learnt = learn_dynamics([Annotation.from_frames(frames, AB, 1)], exclusive=False)
-    assert learnt["a"].states == (NOTHING, "a")
+    learnt = fit_transition_models([Annotation.from_frames(frames, AB, 1)], exclusive=False)
+    assert learnt["a"].states == (NO_BEHAVIOR, "a")
     assert learnt["a"].seconds == pytest.approx((3.0, 1.5))
     assert learnt["b"].seconds == pytest.approx((2.0, 6.0))  # no bout is whole: six seconds in which one ended
 
@@ -430,15 +424,15 @@ def test_a_chosen_decoder_mends_bouts_on_new_recordings(exclusive):
     assert len(chosen) == 1
     assert chosen[0].value == pytest.approx((chosen[0].f1 + chosen[0].bout_f1) / 2)
     assert chosen[0].value >= max(trial.value for trial in trials) - 1e-3
-    assert trials[0].recipe == Recipe()
+    assert trials[0].config == DecoderConfig()
 
 
 def test_smoothing_alone_looks_for_no_sequences():
     made = {str(seed): noisy(seed, n=600) for seed in range(2)}
     predictions, truths = ({k: pair[i] for k, pair in made.items()} for i in (0, 1))
     decoder, trials = fit_decoder(predictions, truths, sequences=False)
-    assert not decoder.dynamics
-    assert {trial.recipe.stages for trial in trials} == {0}
+    assert not decoder.transition_models
+    assert {trial.config.stages for trial in trials} == {0}
     assert f1s(predictions, truths, decoder)[1] > f1s(predictions, truths, Decoder())[1]
 
 
@@ -460,17 +454,17 @@ def test_the_choice_is_the_same_each_time():
 
 
 def test_recordings_of_one_group_are_never_on_both_sides():
-    from ethobench.decoding.learn_decoder import Lessons
     from ethobench.decoding.search import _folds
+    from ethobench.decoding.training_data import DecoderTrainingData
 
     made = {str(seed): noisy(seed, n=200) for seed in range(6)}
-    everything = Lessons({k: p for k, (p, _) in made.items()}, {k: t for k, (_, t) in made.items()}, {})
+    everything = DecoderTrainingData({k: p for k, (p, _) in made.items()}, {k: t for k, (_, t) in made.items()}, {})
     groups = {"0": "x;y", "1": "y", "2": "z", "3": "z", "4": "w", "5": "x"}
     folds = _folds(everything, groups, 5)
     assert len(folds) == 3
     assert sorted(name for _, held_out in folds for name in held_out) == sorted(made)
-    for lessons, held_out in folds:
-        assert not {*lessons.predictions} & {*held_out}
+    for training_data, held_out in folds:
+        assert not {*training_data.predictions} & {*held_out}
         for together in ({"0", "1", "5"}, {"2", "3"}, {"4"}):
             assert together <= {*held_out} or not together & {*held_out}
     assert [held_out for _, held_out in _folds(everything, dict.fromkeys(made, "one"), 5)] == [list(made)]
@@ -482,7 +476,7 @@ def test_thresholds_are_tuned():
     values = np.clip(0.15 + 0.25 * truth + 0.07 * random.normal(size=4000), 0, 1)[:, None]
     only = Ethogram(["a"])
     annotation = Annotation.from_frames(truth[:, None], only, 1)
-    found = learn_thresholds({"r": Prediction(values, only, 1, exclusive=False)}, {"r": annotation})
+    found = fit_thresholds({"r": Prediction(values, only, 1, exclusive=False)}, {"r": annotation})
     f1 = {
         t: 2 * ((values[:, 0] >= t) & (truth == 1)).sum() / ((values[:, 0] >= t).sum() + truth.sum()) for t in np.linspace(0.05, 0.95, 181)
     }
@@ -490,10 +484,10 @@ def test_thresholds_are_tuned():
     assert 2 * (guessed & (truth == 1)).sum() / (guessed.sum() + truth.sum()) > max(f1.values()) - 0.01
     rare = Ethogram(["a", "other"], background="other")
     both = np.concatenate([values, 1 - values], axis=1)
-    tuned = learn_thresholds({"r": Prediction(both, rare, 1)}, {"r": Annotation.from_frames(1 - truth, rare, 1)})
+    tuned = fit_thresholds({"r": Prediction(both, rare, 1)}, {"r": Annotation.from_frames(1 - truth, rare, 1)})
     decoded = Decoder(thresholds=tuned).decode(both, rare, 1).to_codes() == 0
     assert 2 * (decoded & (truth == 1)).sum() / (decoded.sum() + truth.sum()) > max(f1.values()) - 0.02
-    nothing = learn_thresholds({"r": Prediction(both, rare, 1)}, {"r": Annotation.from_frames(np.ones(4000), rare, 1)})
+    nothing = fit_thresholds({"r": Prediction(both, rare, 1)}, {"r": Annotation.from_frames(np.ones(4000), rare, 1)})
     assert nothing == {}
 
 
@@ -529,7 +523,7 @@ def test_what_does_not_fit_is_refused():
 
 
 @pytest.mark.slow
-def test_a_behaviour_with_one_bout_and_one_that_never_occurs():
+def test_a_behavior_with_one_bout_and_one_that_never_occurs():
     ethogram = Ethogram(["a", "b", "c", "other"], background="other")
     codes = np.full(300, 3)
     codes[100:140], codes[200:210] = 0, 1
@@ -547,7 +541,7 @@ def test_a_deadline_ends_the_search_with_the_best_so_far():
     late = Deadline(1, clock=clock)
     clock.now += 2
     decoder, trials = fit_decoder(predictions, truths, deadline=late)
-    assert [trial.recipe for trial in trials] == [Recipe(), Recipe(smoothing="mean", window=1 / 4)]
+    assert [trial.config for trial in trials] == [DecoderConfig(), DecoderConfig(smoothing="mean", window=1 / 4)]
     assert sum(trial.chosen for trial in trials) == 1
     assert decoder.apply(predictions["0"]).annotation.n_frames == truths["0"].n_frames
 
@@ -557,7 +551,7 @@ def test_where_time_is_limited_segments_are_tried_early():
     seen = {str(seed): noisy(seed, n=1000) for seed in range(3)}
     predictions, truths = {k: p for k, (p, _) in seen.items()}, {k: t for k, (_, t) in seen.items()}
     _, trials = fit_decoder(predictions, truths, deadline=Deadline(1e9))
-    assert trials[3].recipe.price is not None
+    assert trials[3].config.min_score is not None
     _, usual = fit_decoder(predictions, truths)
-    assert usual[3].recipe.price is None
-    assert {trial.recipe for trial in usual if trial.recipe.price} == {trial.recipe for trial in trials if trial.recipe.price}
+    assert usual[3].config.min_score is None
+    assert {trial.config for trial in usual if trial.config.min_score} == {trial.config for trial in trials if trial.config.min_score}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, ReadWarning
-from ethobench.formats import detect, formats, read_annotation, read_quietly, write_annotation
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_annotation
 from ethobench.formats.text import Head
 
 
@@ -72,7 +72,7 @@ def test_pickles_are_refused_unopened(tmp_path: Path, monkeypatch: pytest.Monkey
     path = tmp_path / "evil.npy"
     np.save(path, np.array([Evil()], dtype=object), allow_pickle=True)
     with pytest.raises(FormatError, match="refused: it holds pickled Python objects"):
-        read_quietly(path, "labels_npy", rate=30)
+        read_recordings(path, "labels_npy", rate=30, warn=False)
     assert formats["labels_npy"].sniff(path, Head(path)) == 0
     assert not (tmp_path / "pickle-was-run").exists()
 
@@ -104,7 +104,7 @@ def test_bad_files(tmp_path: Path, raw: bytes, message: str) -> None:
     path.write_bytes(raw)
     assert formats["labels_npy"].sniff(path, Head(path)) == 0
     with pytest.raises(FormatError, match=message) as error:
-        read_quietly(path, "labels_npy", rate=30)
+        read_recordings(path, "labels_npy", rate=30, warn=False)
     assert "\n" not in str(error.value)
 
 
@@ -112,18 +112,18 @@ def test_bad_files(tmp_path: Path, raw: bytes, message: str) -> None:
     ("array", "options", "message"),
     [
         ([0.5, 1.0], {}, "frame 0: 0.5 is no code"),
-        ([0, 5], {"behaviors": "a,b"}, "frame 1: code 5, but only 2 behaviours"),
+        ([0, 5], {"behaviors": "a,b"}, "frame 1: code 5, but only 2 behaviors"),
         ([0, 99999], {}, "frame 1: code 99999 is too high"),
         ([[0.2, 0.8]], {}, "frame 0: 0.2 for '0' is neither 0 nor 1"),
-        ([[0, 1]], {"behaviors": "a"}, "2 columns in the array, but 1 behaviours"),
-        ([[0, 1]], {"behaviors": "a,b,c"}, "2 columns in the array, but 3 behaviours"),
+        ([[0, 1]], {"behaviors": "a"}, "2 columns in the array, but 1 behaviors"),
+        ([[0, 1]], {"behaviors": "a,b,c"}, "2 columns in the array, but 3 behaviors"),
         (["x", "y"], {"behaviors": "x"}, "frame 1: y not among"),
         (np.array([b"\xff\xfe"]), {}, "not UTF-8"),
     ],
 )
 def test_bad_content(tmp_path: Path, array: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(put(tmp_path, array), "labels_npy", rate=30, **options)
+        read_recordings(put(tmp_path, array), "labels_npy", rate=30, **options, warn=False)
 
 
 def test_features_are_not_labels(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_layouts(tmp_path: Path) -> None:
     with pytest.raises(EthobenchError, match="layout is one of named, codes, onehot"):
         write_annotation(a, tmp_path / "x.npy", layout="loose")
     both = Annotation.from_frames([[1, 1]], ["a", "b"], 25)
-    with pytest.raises(MismatchError, match="two behaviours"):
+    with pytest.raises(MismatchError, match="two behaviors"):
         write_annotation(both, tmp_path / "x.npy", layout="codes")
     nothing = Annotation.from_frames([[0, 0]], ["a", "b"], 25)
     with pytest.raises(EthobenchError, match="have no code"):
@@ -154,7 +154,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[
     frames = np.array(cells)
     names = ["鼠", "b c", "d"]
     seen = {Track(name): iv.from_mask(frames[:, i] >= 0) for i, name in enumerate(names)}
-    a = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.whole(len(frames)), seen))
+    a = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.full(len(frames)), seen))
     path = tmp_path_factory.mktemp("round") / "a.npy"
     write_annotation(a, path)
     assert detect(path).name == "labels_npy"

@@ -17,7 +17,7 @@ def test_consensus_keeps_points_and_partial_observation():
     agreed = eb.consensus({"x": a, "y": b})
     assert agreed.spans("bite").start.tolist() == [11]
     assert agreed.spans("a").start.tolist() == [22]
-    hidden = Observed(iv.whole(100), {Track("b"): iv.empty()})
+    hidden = Observed(iv.full(100), {Track("b"): iv.empty()})
     partly = eb.consensus({"x": a.with_observed(hidden), "y": b.with_observed(hidden)})
     assert iv.total(partly.observed.of("a")) == 100
     assert iv.total(partly.observed.of("b")) == 0

@@ -80,7 +80,7 @@ def test_empty_sides_and_nothing_observed():
     assert both.absent == ["a", "b"]
     with pytest.raises(EthobenchError, match="no behavior is observed"):
         eb.score(truth, truth.with_observed(iv.empty()))
-    partly = truth.with_observed(Observed(iv.whole(300), {Track("b"): iv.empty()}))
+    partly = truth.with_observed(Observed(iv.full(300), {Track("b"): iv.empty()}))
     scores = eb.score(truth, partly)
     assert {*scores.behaviors} == {"a", "other"}
     assert "never observed, so not scored: b" in " ".join(map(str, scores.notes))
@@ -108,7 +108,7 @@ def test_two_subjects_at_once_are_exclusive_each():
 
 
 def test_behaviors_looked_at_in_part_only():
-    observed = Observed(iv.whole(100), {Track("b"): iv.intervals([0], [50])})
+    observed = Observed(iv.full(100), {Track("b"): iv.intervals([0], [50])})
     truth = Annotation.from_bouts([10, 10], [20, 20], ["a", "b"], Ethogram(["a", "b"]), 10, 100, observed=observed)
     pred = Annotation.from_bouts([10, 10, 60], [20, 20, 80], ["a", "b", "b"], Ethogram(["a", "b"]), 10, 100)
     scores = eb.score(pred, truth)
@@ -128,7 +128,7 @@ def test_backgrounds_of_other_names_are_one():
 def test_truth_by_consensus_or_by_all_annotators():
     truths = {f"ann{i}": random_annotation(0).shift(i) for i in range(3)}
     data = Dataset((Recording("r", annotations=truths),), ETHOGRAM)
-    with pytest.raises(EthobenchError, match="name one: ann0, ann1, ann2"):
+    with pytest.raises(EthobenchError, match="choose one of: ann0, ann1, ann2"):
         eb.score({"r": random_annotation(0)}, data)
     assert eb.score({"r": truths["ann1"]}, data, annotator="consensus").overall["f1"] > 0.9
     every = eb.score({"r": truths["ann0"]}, data, annotator="all")
@@ -156,14 +156,14 @@ def test_two_subjects_that_do_the_same_at_once_are_counted_once():
 
 def test_a_behavior_that_nobody_observed_does_not_empty_joint_figures():
     names = ["a", "b", "c"]
-    t = of([0], [4], ["b"], names, 1, 4, observed=Observed(iv.whole(4), {Track("c"): iv.empty()}))
+    t = of([0], [4], ["b"], names, 1, 4, observed=Observed(iv.full(4), {Track("c"): iv.empty()}))
     p = Annotation.from_frames([1, 1, 2, 2], names, 1)
     assert eb.score(p, t, suite="bebe").overall["f1"] < 1
     assert eb.score(p, t).overall["accuracy"] == 0.5
 
 
 def test_observation_of_one_subject_counts_everywhere():
-    o = Observed(iv.whole(10), {Track(None, "m1"): iv.intervals([0], [5])})
+    o = Observed(iv.full(10), {Track(None, "m1"): iv.intervals([0], [5])})
     t = of([0, 2], [3, 4], ["A", "A"], ["A", "B"], 10, 10, subject=["m1", "m2"], observed=o)
     assert t.to_codes(subject="m1")[5:].tolist() == [-1] * 5
     assert t.to_codes(subject="m2")[5:].tolist() == [2] * 5

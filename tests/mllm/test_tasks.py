@@ -72,7 +72,7 @@ def test_unknown_tasks_are_told(tmp_path):
         load_task("nope")
     with pytest.raises(FormatError, match="no such file"):
         load_task(tmp_path / "nope.toml")
-    with pytest.raises(EthobenchError, match="names no behaviour"):
+    with pytest.raises(EthobenchError, match="names no behavior"):
         task_of(Ethogram([]))
 
 

@@ -45,7 +45,7 @@ def test_each_window_speaks_for_its_half_of_the_overlap():
     assert shown(merge_windows(parts, ETHOGRAM, 1, 10)) == "aaaaabbbbb"
 
 
-def test_a_behaviour_across_the_seam_is_one_bout():
+def test_a_behavior_across_the_seam_is_one_bout():
     parts = [((0.0, 6.0), frames("bbbaaa")), ((4.0, 10.0), frames("aaabbb"))]
     merged = merge_windows(parts, ETHOGRAM, 1, 10)
     assert shown(merged) == "bbbaaaabbb"

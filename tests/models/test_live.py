@@ -61,7 +61,7 @@ def test_nothing_that_comes_later_changes_what_was_said(mice):
         assert model.predict(short).probabilities == pytest.approx(whole[:cut], abs=1e-6)
 
 
-def test_channels_of_a_tag_and_overlapping_behaviours():
+def test_channels_of_a_tag_and_overlapping_behaviors():
     random = np.random.default_rng(0)
     frames = random.random((300, 2)) < 0.5
     values = frames + random.normal(0, 1, (300, 2))

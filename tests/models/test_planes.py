@@ -38,7 +38,7 @@ def test_planes_are_those_of_scikit_learn(classes, monkeypatch):
     np.testing.assert_allclose(offsets, theirs.intercept_, atol=1e-6)
 
 
-def test_overlapping_behaviours_are_weighed_each_on_its_own():
+def test_overlapping_behaviors_are_weighed_each_on_its_own():
     x, codes = draw(3, 600, 4)
     going = np.stack([codes == 1, codes > 0], axis=1)
     directions, offsets = fit_planes(x, *_overlapping_sides(going))

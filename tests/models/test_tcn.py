@@ -112,7 +112,7 @@ def test_others_cannot_follow_along():
 
 
 @pytest.mark.slow
-def test_it_tells_behaviours_of_animals_never_seen():
+def test_it_tells_behaviors_of_animals_never_seen():
     data = eb.load_dataset("synthetic/tag", individuals=4, seconds=120, folds=4)
     model = eb.create_model("tcn", width=32, levels=5, batch=8, updates=75).fit(data.select(fold=[0, 1, 2]))
     test = data.select(fold=3)
@@ -125,13 +125,13 @@ def test_pieces_of_an_annotation_do_not_show(monkeypatch):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=120)
     model = eb.create_model("tcn", **QUICK).fit(data)
     whole = model.predict(data.recordings[0]).annotation
-    monkeypatch.setattr(base, "PIECE", 700)
+    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 700)
     pieces = model.annotate(data.recordings[0])
     assert len(data.recordings[0].signals) > 2 * model.context(25.0)
     assert (pieces.to_codes() == whole.to_codes()).mean() > 0.999
 
 
-def test_overlapping_behaviours_are_learnt_each_on_its_own():
+def test_overlapping_behaviors_are_learnt_each_on_its_own():
     ethogram = Ethogram(["move", "call"])
     random = np.random.default_rng(0)
     both = np.repeat(random.integers(0, 2, (60, 2)), 20, axis=0).astype(bool)
@@ -151,7 +151,7 @@ def test_missing_values_do_no_harm():
     values[200:260] = np.nan
     values[600:, 1] = np.nan
     one = Recording("r", signals=Signals(values, ("a", "b"), 10.0), annotations={"me": Annotation.from_frames(codes, ethogram, 10.0)})
-    with pytest.warns(UserWarning, match=r"6.0 s of annotations in 1 of 1 recordings are not learnt from"):
+    with pytest.warns(UserWarning, match=r"6.0 s of annotations in 1 of 1 recordings are not used for training"):
         prediction = eb.create_model("tcn", **{**QUICK, "updates": 75}).fit(Dataset((one,), ethogram)).predict(one)
     assert np.flatnonzero(~prediction.predictable).tolist() == [*range(200, 260)]
     assert (prediction.annotation.to_codes() == codes)[300:].mean() > 0.85

@@ -158,7 +158,7 @@ def test_it_learns_what_poses_tell():
     assert model.histories[0].losses[-1] < model.histories[0].losses[0]
 
 
-def test_overlapping_behaviours_have_a_sigmoid_each_and_unlooked_for_ones_teach_nothing():
+def test_overlapping_behaviors_have_a_sigmoid_each_and_unlooked_for_ones_teach_nothing():
     random = np.random.default_rng(0)
     frames = random.random((400, 2)) < 0.5
     values = frames + random.normal(0, 0.1, (400, 2))
@@ -196,7 +196,7 @@ def test_labels_a_little_longer_than_the_poses_are_cut(mice, model):
     first = mice.recordings[0]
     poses = first.signals
     told = {"dense": {**SMALL["dense"], **QUICK}, "rf": {"trees": 3}, "tcn": {"updates": 1}, "boost": {"rounds": 2}}[model]
-    for lost, outcome in ((5, "labels end 5 frames after the signals; cut"), (60, "labels for 600 frames, but signals for 540")):
+    for lost, outcome in ((5, "labels end 5 frames after the signals; cropped"), (60, "labels for 600 frames, but signals for 540")):
         short = first.copy(signals=poses[: 600 - lost], n_frames=600 - lost)
         data = dataclasses.replace(mice, recordings=(short, *mice.recordings[1:]))
         if lost == 5:

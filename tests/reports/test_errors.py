@@ -52,7 +52,7 @@ def test_kinds_of_frames(truth, pred, frames):
     assert spelled(found[None], len(truth)) == frames
 
 
-def test_a_frame_may_be_of_one_kind_for_one_behaviour_and_of_another_for_the_other():
+def test_a_frame_may_be_of_one_kind_for_one_behavior_and_of_another_for_the_other():
     a, b = track_errors(case_of(".aabbaa.", ".aaaaaa."))
     assert spelled(a.kinds, 8) == "...ff..."
     assert spelled(b.kinds, 8) == "...cc..."
@@ -87,7 +87,7 @@ def oracle(truth: np.ndarray, pred: np.ndarray) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.sampled_from([1, 3, 8]))
-def test_kinds_divide_the_wrong_frames_of_overlapping_behaviours(seed, n_frames, length):
+def test_kinds_divide_the_wrong_frames_of_overlapping_behaviors(seed, n_frames, length):
     generator = np.random.default_rng(seed)
     sides = [np.repeat(generator.random((n_frames // length + 1, 3)) < 0.4, length, axis=0)[:n_frames] for _ in range(2)]
     truth, pred = (Annotation.from_frames(side, ["a", "b", "c"], 10) for side in sides)

@@ -99,7 +99,7 @@ def shown_seconds(page) -> tuple[float, float]:
     return start, stop
 
 
-def test_the_raster_draws_behaviours_where_they_are(opened):
+def test_the_raster_draws_behaviors_where_they_are(opened):
     page = opened(half_and_half())
     truth, pred, errors = 8, 29, 41
     assert pixel(page, 0.2, truth) == color(page, "--behavior-0")

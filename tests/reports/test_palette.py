@@ -58,7 +58,7 @@ def test_text_has_a_contrast_of_at_least_4_and_a_half(theme):
 
 
 @THEMES
-def test_behaviours_have_a_contrast_of_at_least_3_to_the_page_and_stand_out_of_their_lane(theme):
+def test_behaviors_have_a_contrast_of_at_least_3_to_the_page_and_stand_out_of_their_lane(theme):
     for name in BEHAVIORS:
         assert contrast(name, "page", theme) >= 3, name
         assert contrast(name, "lane", theme) >= 2, name
@@ -66,7 +66,7 @@ def test_behaviours_have_a_contrast_of_at_least_3_to_the_page_and_stand_out_of_t
 
 @THEMES
 @pytest.mark.parametrize("eyes", EYES)
-def test_behaviours_stay_apart_for_all_eyes(theme, eyes):
+def test_behaviors_stay_apart_for_all_eyes(theme, eyes):
     """A distance of 0.02 in OKLab is about the least that people notice."""
     least = 0.06 if eyes == "no blue" else 0.1
     for first, second in combinations(BEHAVIORS, 2):

@@ -124,7 +124,7 @@ def test_learning_curves_take_three_sizes(data, store, tmp_path):
     assert "learning-curves" not in figures_of(summarize_store(store))
 
 
-def test_the_report_tells_of_each_behaviour_whether_more_labels_would_help(data, store, tmp_path):
+def test_the_report_tells_of_each_behavior_whether_more_labels_would_help(data, store, tmp_path):
     place = Store(tmp_path / "store")
     for train, setting in ((1, "33.3% of the training data"), (3, "full")):
         fields = {"train": tuple(r.id for r in data)[:train], "test": (data.recordings[3].id,), "model": "chance", "setting": setting}
@@ -186,7 +186,7 @@ def test_the_command_writes_a_page_and_leaves_one_that_is_there_alone(run, store
     assert "<h1>First &lt;run&gt;</h1>" in page.read_text(encoding="utf-8")
     again = run(store.root, "--out", page)
     assert isinstance(again.exception, EthobenchError)
-    assert "left alone" in str(again.exception)
+    assert "already exists" in str(again.exception)
     assert run(store.root, "--out", page, "--overwrite", "--recordings", 0).exit_code == 0
     assert "ethograms and kinds of errors are left out" in page.read_text(encoding="utf-8")
 

@@ -90,7 +90,7 @@ def test_the_table_that_people_read(report, scores):
     (table,) = pivot(figures_of(report)["scores"], report["groups"][0])
     assert table["columns"][:2] == ["F1", "precision"]
     assert [(row["label"], row["style"], row["color"]) for row in table["rows"]] == [
-        ("all behaviours", "whole", None),
+        ("all behaviors", "whole", None),
         ("rest", "", 0),
         ("run", "", 1),
         ("other", "quiet", None),
@@ -209,7 +209,7 @@ def test_lanes_of_subjects_targets_points_and_what_was_not_looked_at():
     assert lane["unobserved"] == [80, 20]
 
 
-def test_overlapping_behaviours_are_drawn_apart_and_have_no_confusion_matrix():
+def test_overlapping_behaviors_are_drawn_apart_and_have_no_confusion_matrix():
     frames = np.zeros((100, 2), dtype=bool)
     frames[10:50, 0] = frames[30:70, 1] = True
     truth = Annotation.from_frames(frames, ["a", "b"], 10)

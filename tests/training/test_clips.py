@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ethobench import Annotation, Ethogram, Observed
-from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError
-from ethobench.core.observed import Track
 from ethobench.training import clips as clips_module
-from ethobench.training.clips import exclusive_targets, make_clips, overlapping_targets
+from ethobench.training.clips import make_clips
 from ethobench.training.streams import Stream
 
 
@@ -140,14 +137,3 @@ def test_the_checksum_changes_with_the_data():
     labels = [[0, 1] * 10]
     first, again, other = clips_of(labels, 4), clips_of(labels, 4), clips_of([[1, 0] * 10], 4)
     assert first.checksum == again.checksum != other.checksum
-
-
-def test_codes_have_the_implicit_background_last_and_the_unobserved_masked():
-    truth = Annotation.from_bouts([2, 6], [4, 8], [0, 1], ["rest", "run"], 10, 10, observed=iv.intervals([1], [9]))
-    assert exclusive_targets(truth).tolist() == [-1, 2, 0, 0, 2, 2, 1, 1, 2, -1]
-
-
-def test_overlapping_behaviours_are_masked_each_on_its_own():
-    observed = Observed(iv.intervals([0], [6]), {Track("run"): iv.intervals([2], [5])})
-    truth = Annotation.from_bouts([0, 1], [4, 6], ["rest", "run"], Ethogram(["rest", "run"]), 10, 6, observed=observed)
-    assert overlapping_targets(truth).T.tolist() == [[1, 1, 1, 1, 0, 0], [-1, -1, 1, 1, 1, -1]]

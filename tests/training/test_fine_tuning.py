@@ -84,7 +84,7 @@ def test_the_first_phase_changes_nothing_but_the_read_out(mice, saved):
     assert not torch.equal(coded.module.body[0].weight, before["body.0.weight"])
 
 
-def test_a_new_behaviour_from_a_model_of_four(mice, saved, tmp_path):
+def test_a_new_behavior_from_a_model_of_four(mice, saved, tmp_path):
     data = only(mice, "mount")
     model = eb.create_model("conv1d", **TINY, init=str(saved), head_epochs=1, epochs=1, class_weight=20.0).fit(data)
     found = model.predict(data.recordings[0])

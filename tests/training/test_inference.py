@@ -42,7 +42,7 @@ def test_many_windows_at_once_say_what_one_at_a_time_says(network, n_frames, mon
     assert found == pytest.approx(published(network, values, 16), abs=1e-6)
 
 
-def test_overlapping_behaviours_are_told_each_on_its_own(network):
+def test_overlapping_behaviors_are_told_each_on_its_own(network):
     values = np.random.default_rng(0).normal(size=(20, 2))
     stream = Stream(values, [0, 1], ["a", "b"], 10.0)
     found = predict_windows(network, stream, 20, exclusive=False)

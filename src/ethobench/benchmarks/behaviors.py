@@ -1,4 +1,4 @@
-"""Behaviour by behavior: the figures of a store, and what becomes of them from one setting to another."""
+"""Behavior by behavior: the figures of a store, and what becomes of them from one setting to another."""
 
 from __future__ import annotations
 

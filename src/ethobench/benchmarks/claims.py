@@ -36,7 +36,7 @@ class Evidence:
 
     @cached_property
     def compared(self) -> list[Row]:
-        """Behaviours with little and with all data."""
+        """Behaviors with little and with all data."""
         try:
             return [row for row in compare_settings(self.store) if row["suite"] == "bebe"]
         except NotFoundError:

@@ -53,7 +53,7 @@ class Notes:
         """Keep notes about a file."""
         from ethobench.core.errors import Note
 
-        self._notes += [Note(note.message, f"{where}: {note.place}" if note.place else str(where)) for note in notes]
+        self._notes += [Note(note.message, f"{where}: {note.location}" if note.location else str(where)) for note in notes]
 
     def tell(self) -> None:
         """Print the first note of each kind, with how many more there are."""

@@ -1,8 +1,8 @@
-r"""The one place through which commands print.
+r"""Printing: all output of the commands goes through this module.
 
-Names of files, behaviors and annotators, notes and errors hold text that others wrote. Printed as it is, an escape sequence in it would
-move the cursor, clear the screen or set the title of the terminal, and a bidirectional override would show text in another order than it
-has. Here such characters become visible: an escape character is printed as ``\x1b``. Sequences of our own (colors, progress) are added
+File names, behavior names, annotator names, notes and error messages contain text from files. An escape sequence in such text could
+move the cursor, clear the screen or set the terminal title, and a bidirectional override could reorder what is displayed.
+This module makes such characters visible: an escape character is printed as ``\x1b``. Our own colors and progress bars are added
 afterwards.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +20,24 @@ from typer.core import TyperGroup
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Control characters of ASCII (line feed and tab aside) and of Latin-1, line and paragraph separators, bidirectional embeddings, overrides
-# and isolates, and lone surrogates, which a terminal cannot encode.
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+    from ethobench.core.errors import Note
+
+Row = Mapping[str, Any]
+
+# ASCII (except line feed and tab) and Latin-1 control characters, line and paragraph separators, bidirectional embeddings, overrides and
+# isolates, and lone surrogates, which a terminal cannot encode.
+CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def make_visible(text: str) -> str:
-    r"""Return text whose control characters are written out, as Python does in a literal.
+    r"""Escape the control characters of a text, as in a Python literal.
 
     Examples
     --------
     >>> print(make_visible("rear\x1b[2J"))
     rear\x1b[2J
     """
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return CONTROL_CHARACTERS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -42,25 +46,25 @@ def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def secho(message: object, *, err: bool = False, nl: bool = True, fg: str | None = None, bold: bool | None = None) -> None:
-    """Print a line in color, where the terminal has colors."""
+    """Print a line in color if the terminal supports it."""
     typer.secho(make_visible(str(message)), err=err, nl=nl, fg=fg, bold=bold)
 
 
 def echo_json(value: Any, **options: Any) -> None:
-    """Print a value as JSON; control characters in its texts are escaped, others stay as they are unless `ensure_ascii` is set."""
+    """Print a value as JSON. Control characters are escaped; other non-ASCII characters only if `ensure_ascii` is set."""
     text = json.dumps(value, indent=1, **{"ensure_ascii": False, **options})
-    typer.echo(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    typer.echo(CONTROL_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def make_console(*, stderr: bool = False, plain_width: int | None = None) -> Console:
-    """Return a Rich console that makes control characters visible in every text and table cell.
+    """Return a Rich console that escapes control characters in texts and table cells.
 
     Parameters
     ----------
     stderr : bool
         Print to stderr.
     plain_width : int, optional
-        Columns where the output is not a terminal; as many as Rich assumes unless given.
+        Number of columns if the output is not a terminal; Rich's default if None.
     """
     from rich.console import Console
     from rich.text import Text
@@ -76,10 +80,10 @@ def make_console(*, stderr: bool = False, plain_width: int | None = None) -> Con
 
 
 class VisibleGroup(TyperGroup):
-    """The group of all commands; messages about wrong usage, which repeat arguments such as names of files, are made visible."""
+    """Command group that escapes control characters in usage errors, which repeat arguments such as file names."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Parse the arguments of the command as a whole."""
+        """Parse the arguments of the command itself."""
         with _visible_usage_errors():
             return super().make_context(*arguments, **options)
 
@@ -94,6 +98,70 @@ def _visible_usage_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if hasattr(error, "format_message"):  # an error of click, or of the copy of it that newer versions of typer bring along
+        if hasattr(error, "format_message"):  # an error of click, or of the copy of click inside newer versions of typer
             vars(error).update(message=make_visible(vars(error)["message"]))
         raise
+
+
+def print_note(message: str) -> None:
+    """Print a note to stderr."""
+    secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)
+
+
+def print_notes(notes: Iterable[Note]) -> None:
+    """Print the first note of each kind, and how many more of that kind there are."""
+    from ethobench.core.errors import summarize_notes
+
+    for line in summarize_notes(notes):
+        print_note(line)
+
+
+class NoteCollector:
+    """Notes about several files, printed together at the end."""
+
+    def __init__(self) -> None:
+        self._notes: list[Note] = []
+
+    def add(self, notes: Iterable[Note], file: object) -> None:
+        """Add the notes about a file."""
+        from ethobench.core.errors import Note
+
+        self._notes += [Note(note.message, f"{file}: {note.place}" if note.place else str(file)) for note in notes]
+
+    def print(self) -> None:
+        """Print the first note of each kind, and how many more of that kind there are."""
+        print_notes(self._notes)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines below a table, aligned with its cells."""
+    for line in lines:
+        echo(f"  {line}")
+
+
+def print_never_annotated(names: Collection[str], only_predicted: Collection[str] = ()) -> None:
+    """Print the behaviors that were never annotated, and those that were predicted but never annotated."""
+    groups = {"never annotated": names, "predicted but never annotated": only_predicted}
+    print_lines(f"{text}: {', '.join(group)}" for text, group in groups.items() if group)
+
+
+def drop_empty_rows(rows: Sequence[Row], is_empty: Callable[[Row], bool]) -> tuple[list[Row], list[str]]:
+    """Drop the behaviors whose rows are all empty.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        Each with a ``behavior``.
+    is_empty : callable
+        Returns whether a row has nothing to show.
+
+    Returns
+    -------
+    rows : list of mappings
+        The rows of the other behaviors.
+    dropped : list of str
+        The behaviors without a row, in order.
+    """
+    shown_behaviors = {row["behavior"] for row in rows if not is_empty(row)}
+    dropped = dict.fromkeys(row["behavior"] for row in rows if row["behavior"] not in shown_behaviors)
+    return [row for row in rows if row["behavior"] in shown_behaviors], list(dropped)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._files import RenameOption
+from ethobench.cli._options import RenameOption
 from ethobench.cli._output import echo_json, make_console
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def run(
 
     [bold]ethobench agreement anna/ ben/ carla/ --rename i=interact[/bold]
     """
-    from ethobench.cli._files import print_notes, read_renames
-    from ethobench.cli._occurrence import print_never_annotated
+    from ethobench.cli._options import parse_renames
+    from ethobench.cli._output import print_never_annotated, print_notes
     from ethobench.metrics import agreement
 
-    result = agreement(collect(paths, rate, read_renames(rename)), tolerance=tolerance)
+    result = agreement(collect(paths, rate, parse_renames(rename)), tolerance=tolerance)
     print_notes(result.notes)
     if as_json:
         echo_json(result.to_dict())
@@ -57,7 +57,7 @@ def run(
 
 def collect(paths: list[Path], rate: float | None, rename: dict[str, str] | None = None) -> dict[str, dict[str, Annotation]]:
     """Match the recordings of annotators, a path each or several in a file: recording to annotator to annotation."""
-    from ethobench.cli._files import print_notes, tell_line
+    from ethobench.cli._output import print_note, print_notes
     from ethobench.datasets.collate import collate_quietly
 
     collation = collate_quietly(paths, rate=rate, same_recording=True, annotations_only=True, rename=rename)
@@ -65,7 +65,7 @@ def collect(paths: list[Path], rate: float | None, rename: dict[str, str] | None
     print_notes(collation.notes)
     alone = [recording.id for recording in collation.recordings if len(recording.annotations) == 1]
     if alone:
-        tell_line(f"{len(alone)} recordings have one annotator only and are left out: {', '.join(alone[:5])}")
+        print_note(f"{len(alone)} recordings have one annotator only and are left out: {', '.join(alone[:5])}")
     return {r.id: dict(r.annotations) for r in collation.recordings if len(r.annotations) > 1}
 
 

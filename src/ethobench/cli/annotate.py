@@ -173,12 +173,12 @@ def _assignments(
 def _given(folder: Path, video: Path, rate: float, task: Any) -> Annotation | None:
     """Read what a person annotated of a video's beginning: it reaches to the end of the last bout."""
     from ethobench.core.errors import EthobenchError
-    from ethobench.formats import read_at
+    from ethobench.formats import read_at_rate
 
     files = sorted(path for path in folder.glob(f"{video.stem}.*") if path != video and path.is_file())
     if not files:
         return None
-    recordings = [r for r in read_at(files[0], rate) if r.annotations]
+    recordings = [r for r in read_at_rate(files[0], rate) if r.annotations]
     if len(recordings) != 1:
         raise EthobenchError(f"{files[0]}: one annotation of {video.name} is expected here, not {len(recordings)}")
     return recordings[0].annotation().with_ethogram(task.ethogram)
@@ -187,7 +187,7 @@ def _given(folder: Path, video: Path, rate: float, task: Any) -> Annotation | No
 def _asker(
     provider: Provider, cache: Path | None, max_cost: float | None, at_once: int, per_minute: float | None, attempts: int, again: bool
 ) -> Asker:
-    from ethobench.cli._files import tell_line
+    from ethobench.cli._output import print_note
     from ethobench.mllm.ask import Asker, Patience
     from ethobench.mllm.cache import AnswerCache
     from ethobench.mllm.cost import Budget
@@ -200,7 +200,7 @@ def _asker(
         at_once=at_once,
         per_minute=per_minute,
         again=again,
-        tell=tell_line,
+        tell=print_note,
     )
 
 
@@ -224,7 +224,7 @@ def _tell_estimate(assignments: Sequence[Assignment], asker: Asker, *, batch: bo
 
 
 def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *, batch: bool, poll: float) -> None:
-    from ethobench.cli._files import tell_line
+    from ethobench.cli._output import print_note
     from ethobench.mllm.annotate import read_answers
     from ethobench.mllm.batch import Batcher
     from ethobench.mllm.outcome import FAILED
@@ -237,7 +237,7 @@ def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *,
     if missing and asker.provider.uses_network:
         use = NetworkUse(asker.provider.name, asker.provider.model, asker.provider.host, asker.provider.key_variables)
         secho(f"network: annotate sends {use.describe(len(missing))}", err=True, fg=typer.colors.YELLOW)
-    ask_all = Batcher(asker, poll=poll, tell=tell_line).ask_all if batch else asker.ask_all
+    ask_all = Batcher(asker, poll=poll, tell=print_note).ask_all if batch else asker.ask_all
     outcomes: list[Outcome] = []
     try:
         with _shown(len(missing)) as show:
@@ -247,7 +247,7 @@ def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *,
                 outcomes.append(outcome)
                 show(outcome.told())
                 for note in notes:
-                    tell_line(f"{assignment.recording}: {note}")
+                    print_note(f"{assignment.recording}: {note}")
     except KeyboardInterrupt:
         secho("stopped; the same command goes on from here", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None

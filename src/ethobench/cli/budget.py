@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._files import RenameOption
+from ethobench.cli._options import RenameOption
 from ethobench.cli._output import echo_json, make_console
 from ethobench.core.errors import EthobenchError, Note
 
@@ -34,16 +34,17 @@ def run(
 
     Example: [bold]ethobench budget annotations/ --csv budget.csv[/bold]
     """
-    from ethobench.cli._files import read_renames, tell_line
-    from ethobench.cli._occurrence import print_never_annotated, without_empty_rows
+    from ethobench.cli._options import parse_renames
+    from ethobench.cli._output import drop_empty_rows, print_never_annotated, print_note
+    from ethobench.core.files import check_new_path
     from ethobench.datasets.collate import is_dataset
     from ethobench.metrics.bootstrap import too_few
 
     matrices = _read_confusion(confusion) if confusion else None
     if matrices is not None and (few := too_few(len(matrices[1]))):
-        tell_line(f"{confusion}: n = {len(matrices[1])} individuals; {few}")
+        print_note(f"{confusion}: n = {len(matrices[1])} individuals; {few}")
     rows, in_study = [], any(is_dataset(path) for path in paths)
-    for recording in _read(paths, rate, read_renames(rename)):
+    for recording in _read(paths, rate, parse_renames(rename)):
         individual = recording.individual if in_study or recording.individual != recording.id else ""
         for who, annotation in recording.annotations.items():
             about = {"recording": recording.id, "individual": individual, "annotator": who}
@@ -51,8 +52,7 @@ def run(
     if not rows:
         raise EthobenchError(f"{', '.join(map(str, paths))}: no behavior is annotated here, so there is no time budget")
     if csv is not None:
-        if csv.exists():
-            raise EthobenchError(f"{csv} exists and is left alone; choose another name")
+        check_new_path(csv)
         from ethobench.formats.tables import write_table
 
         write_table(csv, list(rows[0]) if rows else list(COLUMNS), [list(row.values()) for row in rows])
@@ -65,7 +65,7 @@ def run(
     header = [c for c in COLUMNS if c not in ("individual", "subject") or any(row[c] for row in rows)]
     header += CORRECTED if matrices else ()
     table = Table(*header, box=SIMPLE_HEAD)
-    shown, never = without_empty_rows(rows, lambda row: not row["bouts"] and not row.get("corrected"))
+    shown, never = drop_empty_rows(rows, lambda row: not row["bouts"] and not row.get("corrected"))
     for row in shown:
         table.add_row(*(_cell(name, row[name]) for name in header))
     make_console(plain_width=160).print(table)
@@ -74,7 +74,7 @@ def run(
 
 def _read(paths: list[Path], rate: float | None, rename: dict[str, str]) -> Sequence[Recording]:
     """Read the recordings of files, folders and studies; print what readers noted, and labels that may mean the same behavior."""
-    from ethobench.cli._files import print_notes
+    from ethobench.cli._output import print_notes
     from ethobench.datasets.collate import collate_quietly
     from ethobench.metrics.label_mismatches import find_label_mismatches, similar_label_notes
 
@@ -156,7 +156,7 @@ def _read_confusion(path: Path) -> tuple[list[str], Any]:
     import numpy as np
 
     from ethobench.core.errors import FormatError
-    from ethobench.formats.text import read_json
+    from ethobench.core.files import read_json
 
     facts = read_json(path)
     confusion = facts.get("confusion") if isinstance(facts, dict) else None

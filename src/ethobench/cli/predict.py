@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli._consent import AllowNetworkOption, ExternalOption, announce_network, read_external
+from ethobench.cli._options import AllowNetworkOption, ExternalOption, announce_network, parse_external
 from ethobench.cli._output import echo, secho
 
 if TYPE_CHECKING:
@@ -49,11 +49,12 @@ def run(
 
     Example: [bold]ethobench predict models/first new/*.csv --rate 30 --out annotations --to boris[/bold]
     """
-    from ethobench.cli._files import Notes, tell_line
+    from ethobench.cli._output import NoteCollector, print_note
     from ethobench.core import Prediction
     from ethobench.core.errors import EthobenchError
-    from ethobench.core.file_names import file_stems
-    from ethobench.features.pose import swaps_of
+    from ethobench.core.files import check_new_path
+    from ethobench.core.names import file_stems
+    from ethobench.features.identity_swaps import identity_swap_notes
     from ethobench.formats import formats, write_recordings
     from ethobench.models import load_model
     from ethobench.models.audit import log_prediction, write_log
@@ -62,13 +63,13 @@ def run(
     writer = formats[to]
     if not writer.can_write:
         raise EthobenchError(f"{writer.title} cannot be written; see: ethobench formats")
-    trained = _adjusted(load_model(model, allow_network=allow_network, **read_external(param)), style, unknown)
-    notes = Notes()
+    trained = _adjusted(load_model(model, allow_network=allow_network, **parse_external(param)), style, unknown)
+    notes = NoteCollector()
     sources = [found for source in inputs for found in _sources(source, rate)]
     names = file_stems(found.name for found in sources)
     paths = [out / f"{name}{writer.suffixes[0]}" for name in names]
-    if (there := [path for path in paths if path.exists()]) and not overwrite:
-        raise EthobenchError(f"{there[0]} exists and is left alone; choose another folder, or give --overwrite")
+    for path in paths:
+        check_new_path(path, overwrite=overwrite)
     announce_network(str(model), trained, len(sources))
     out.mkdir(parents=True, exist_ok=True)
     use_out_of_fold = not in_sample and not style and unknown is None
@@ -82,7 +83,7 @@ def run(
             predicted, origin = predict_or_held_out(trained, found, predict, use_out_of_fold=use_out_of_fold)
             annotation = predicted.annotation if isinstance(predicted, Prediction) else predicted
             origins[found.id] = origin
-            notes.add((*recording.notes, *swaps_of(found)), path)
+            notes.add((*recording.notes, *identity_swap_notes(found)), path)
             made = recording.copy(annotations={trained.name: annotation}, signals=None, features=None)
             notes.add(write_recordings([made], path, writer.name, overwrite=overwrite), path)
             logged.append(log_prediction(path, found.id, model, origin))
@@ -91,18 +92,18 @@ def run(
             echo(f"{path}: {len(annotation)} bouts in {seconds:.1f} s{label}{_unobserved(annotation)}")
     finally:
         write_log(out, logged)
-    notes.tell()
+    notes.print()
     for message in describe_origins(str(model), origins):
         secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
-    if (style or unknown is not None) and trained.out_of_fold and any(origin.match.seen for origin in origins.values()):
-        tell_line("--style and --unknown change the final model's predictions, so the out-of-fold ones are not used")
+    if (style or unknown is not None) and trained.out_of_fold and any(origin.match.is_training_recording for origin in origins.values()):
+        print_note("--style and --unknown change the final model's predictions, so the out-of-fold ones are not used")
 
 
 def _unobserved(annotation: Annotation) -> str:
     """Say how much of a recording is unobserved in a prediction, if anything is."""
     from ethobench.core import intervals as iv
 
-    frames = annotation.n_frames - iv.total(annotation.observed.anywhere())
+    frames = annotation.n_frames - iv.total(annotation.observed.of_any())
     if not frames:
         return ""
     return f"; {frames / annotation.rate:.1f} s ({frames / annotation.n_frames:.1%}) not predicted and left unobserved"
@@ -140,7 +141,7 @@ class _Source:
 
 def _sources(source: str, rate: float | None) -> list[_Source]:
     """Find what has signals in a file, the files of a folder, or a dataset."""
-    from ethobench.cli._files import print_notes
+    from ethobench.cli._output import print_notes
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
     from ethobench.datasets.collate import is_dataset, list_files
@@ -162,16 +163,16 @@ def _sources(source: str, rate: float | None) -> list[_Source]:
 
 def _in_file(path: Path, rate: float | None, *, alone: bool) -> list[_Source]:
     """Find the recordings with signals of a file; one of many is read again when its turn comes."""
-    from ethobench.formats import read_at
+    from ethobench.formats import read_at_rate
 
-    seen = [recording for recording in read_at(path, rate) if recording.signals is not None]
+    seen = [recording for recording in read_at_rate(path, rate) if recording.signals is not None]
     return [_Source(r.id, partial(_same, r) if alone else partial(_again, path, rate, r.id)) for r in seen]
 
 
 def _again(path: Path, rate: float | None, name: str) -> Recording:
-    from ethobench.formats import read_at
+    from ethobench.formats import read_at_rate
 
-    return next(r for r in read_at(path, rate) if r.id == name)
+    return next(r for r in read_at_rate(path, rate) if r.id == name)
 
 
 def _same(recording: Recording) -> Recording:

@@ -50,18 +50,19 @@ def run(
     [bold]ethobench results runs/first --sql "select model, max(mean) from results where metric = 'f1' group by model"[/bold]
     """
     from ethobench.benchmarks.results import COLUMNS, TIMINGS, results_table
-    from ethobench.cli._files import existing_store, tell_line
+    from ethobench.cli._options import open_store
+    from ethobench.cli._output import print_note
     from ethobench.core.errors import NotFoundError
     from ethobench.metrics.suites import suites
 
     if table not in TABLES:
         raise typer.BadParameter(f"{table!r} is none of {', '.join(TABLES)}", param_hint="--table")
-    place = existing_store(store)
+    place = open_store(store)
     wanted = [name.strip() for name in metrics.split(",")] if metrics else []
     rows = results_table(place, timings=timings) if table == "results" else _other_table(place, table, wanted, against)
     if not rows and table != "results":
         for message in place.describe_damage():
-            tell_line(message)
+            print_note(message)
         raise NotFoundError(f"{store} holds nothing for the table {table!r}; without --table, it shows all that there is")
     columns = (*COLUMNS, *(TIMINGS if timings else ())) if table == "results" else tuple(dict.fromkeys(c for row in rows for c in row))
     if sql is not None:
@@ -71,7 +72,7 @@ def run(
         columns = tuple(names)
         rows = [dict(zip(columns, answer, strict=True)) for answer in answers]
     for message in place.describe_damage():
-        tell_line(message)
+        print_note(message)
     if csv is not None:
         _write(csv, columns, rows)
     if as_json:
@@ -111,7 +112,7 @@ def run(
 def print_behaviors(store: Store, columns: Sequence[str], rows: Sequence[Row], only: Collection[str] | None = None) -> None:
     """Print a table of behaviors; those that never occur in a dataset, and have no value, share one line below it."""
     from ethobench.benchmarks.behaviors import occurrences
-    from ethobench.cli._occurrence import print_lines
+    from ethobench.cli._output import print_lines
 
     found = occurrences(store, only)
     never = {(dataset, name) for dataset, occurrence in found.items() for name in occurrence.never_annotated}
@@ -155,11 +156,10 @@ def _other_table(store: Store, table: str, metrics: Sequence[str], against: str)
 
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    from ethobench.core.errors import EthobenchError
+    from ethobench.core.files import check_new_path
     from ethobench.formats.tables import write_table
 
-    if path.exists():
-        raise EthobenchError(f"{path} exists and is left alone; choose another name")
+    check_new_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_table(path, columns, [["" if row.get(c) is None else row[c] for c in columns] for row in rows])
 

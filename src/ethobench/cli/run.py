@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ethobench.cli._output import echo, secho
-from ethobench.core.cores import usable_cores
+from ethobench.core.processes import usable_cores
 
 if TYPE_CHECKING:
     from ethobench.runs import Outcome, Plan, Search, Store
@@ -143,7 +143,7 @@ def run(
     if show_script:
         _show_script(cluster, asked, store)
         return
-    from ethobench.cli._params import read_variations
+    from ethobench.cli._options import parse_variations
     from ethobench.cli._progress import shown_progress
     from ethobench.runs import Engine, How, Store
     from ethobench.runs.perform import KEEPABLE
@@ -158,7 +158,7 @@ def run(
     kind = "none" if published else search or ("grid" if benchmark == "bebe" else "none")
     found = _search(kind, place, trials, max(workers, nodes * cores if cluster else 1), seed)
     fixed = param or [], decode
-    tries: list[Fixed] = [([*fixed[0], *cell], decode) for cell in read_variations(vary or [])]
+    tries: list[Fixed] = [([*fixed[0], *cell], decode) for cell in parse_variations(vary or [])]
     if vary and (benchmark in ("calms21", "rodentbench") or few_shot):
         raise typer.BadParameter("belongs to bebe, synthetic and your own data", param_hint="--vary")
     if folds and benchmark in ("calms21", "rodentbench"):
@@ -211,19 +211,19 @@ def _bebe(
     datasets: list[str], models: list[str], fixed: Fixed, search: Search | None, settings: list[str], gyroscope: bool, seed: int
 ) -> list[Plan]:
     from ethobench.benchmarks import bebe
-    from ethobench.cli._params import read_params
+    from ethobench.cli._options import parse_params
 
     chosen = models or bebe.MODELS
-    params = read_params(fixed[0], chosen, fixed[1])
+    params = parse_params(fixed[0], chosen, fixed[1])
     return list(bebe.plans(datasets, chosen, params=params, search=search, settings=settings, without_gyroscope=not gyroscope, seed=seed))
 
 
 def _calms21(tasks: list[int], models: list[str], fixed: Fixed, seeds: list[int], share: float, recipe: str) -> list[Plan]:
     from ethobench.benchmarks import calms21
-    from ethobench.cli._params import read_params
+    from ethobench.cli._options import parse_params
 
     chosen = models or list(calms21.MODELS)
-    protocol = calms21.Protocol(seeds, share, recipe, read_params(fixed[0], chosen, fixed[1]))
+    protocol = calms21.Protocol(seeds, share, recipe, parse_params(fixed[0], chosen, fixed[1]))
     return list(calms21.plans(tasks, chosen, protocol))
 
 
@@ -231,10 +231,10 @@ def _few_shot(
     dataset: str, counts: list[int], folds: list[int], before: str, models: list[str], fixed: Fixed, annotator: str | None, seed: int
 ) -> list[Plan]:
     from ethobench.benchmarks import few_shot
-    from ethobench.cli._params import read_params
+    from ethobench.cli._options import parse_params
 
     chosen = models or ["conv1d"]
-    params = read_params(fixed[0], chosen, fixed[1])
+    params = parse_params(fixed[0], chosen, fixed[1])
     known = {model: {name: value for name, value in told.items() if name in few_shot.SHARED} for model, told in params.items()}
     curve = few_shot.Curve(counts, before=before, params=params, params_before=known, folds=folds)
     return list(few_shot.plans(dataset, chosen, curve, annotator=annotator, seed=seed))
@@ -252,11 +252,11 @@ def _plans(
     seed: int,
 ) -> list[Plan]:
     from ethobench.benchmarks import own, synthetic
-    from ethobench.cli._params import read_params
+    from ethobench.cli._options import parse_params
     from ethobench.core.errors import NotFoundError
 
     chosen = models or list(own.MODELS)
-    params = read_params(fixed[0], chosen, fixed[1])
+    params = parse_params(fixed[0], chosen, fixed[1])
     if benchmark == "synthetic":
         found: Iterable[Plan] = synthetic.plans(datasets or synthetic.DATASETS, chosen, params=params, search=search, seed=seed)
     elif Path(benchmark).exists() or "/" in benchmark:
@@ -281,14 +281,14 @@ def _search(kind: str, store: Store, trials: int, at_once: int, seed: int) -> Se
 
 
 def _workers(count: int, scheduler: str | None, cluster: str | None, nodes: Nodes, store: Store) -> AbstractContextManager[Workers]:
-    from ethobench.cli._files import tell_line
+    from ethobench.cli._output import print_note
     from ethobench.runs.workers import CERTIFICATES, cluster_workers, dask_workers, local_workers
 
     if scheduler and cluster:
         raise typer.BadParameter("either a scheduler that runs, or a cluster to start", param_hint="--scheduler")
     if scheduler:
         if not scheduler.startswith("tls://"):
-            tell_line(f"whoever can reach {scheduler} can run code on its workers; give the scheduler certificates and use tls://")
+            print_note(f"whoever can reach {scheduler} can run code on its workers; give the scheduler certificates and use tls://")
         return dask_workers(scheduler)
     return cluster_workers(cluster, nodes, store.root / CERTIFICATES) if cluster else local_workers(count)
 

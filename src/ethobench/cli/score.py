@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._files import RenameOption, print_notes
-from ethobench.cli._output import echo_json, make_console, secho
+from ethobench.cli._options import RenameOption
+from ethobench.cli._output import echo_json, make_console, print_notes, secho
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,19 +55,20 @@ def run(
 
     [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
     """
-    from ethobench.cli._files import read_renames, tell_line
-    from ethobench.core.errors import EthobenchError
+    from ethobench.cli._options import parse_renames
+    from ethobench.cli._output import print_note
+    from ethobench.core.files import check_new_path
     from ethobench.datasets.collate import is_dataset
     from ethobench.models.audit import audit_scores, read_log
 
-    names = read_renames(rename)
+    names = parse_renames(rename)
     if per not in (None, "recording", "individual", "behavior"):
         raise typer.BadParameter(f"figures are broken down per recording, individual or behavior, not {per!r}", param_hint="--per")
     options: dict[str, Any] = {"suite": suite, "tracks": "merge" if merge else "auto"}
     if behaviors:
         options["behaviors"] = "all" if behaviors == "all" else [name.strip() for name in behaviors.split(",")]
-    if report is not None and report.exists():
-        raise EthobenchError(f"{report} exists and is left alone; choose another name")
+    if report is not None:
+        check_new_path(report)
     data = None
     if is_dataset(truth):
         data, scores = _score_dataset(pred, truth, rate, annotator, names, options)
@@ -75,8 +76,7 @@ def run(
         scores = _score_files(pred, truth, rate, annotator, names, options)
     audit = audit_scores(scores, model=model_card, log=read_log(pred), data=data)
     if csv is not None:
-        if csv.exists():
-            raise EthobenchError(f"{csv} exists and is left alone; choose another name")
+        check_new_path(csv)
         csv.parent.mkdir(parents=True, exist_ok=True)
         scores.table().to_csv(csv, index=False)
     if report is not None:
@@ -90,7 +90,7 @@ def run(
         echo_json({**scores.to_dict(), **training})
         return
     for note in scores.notes:
-        tell_line(str(note))
+        print_note(str(note))
     _print_all(scores, audit, per, _shown(scores, metrics))
 
 
@@ -102,7 +102,7 @@ def _score_dataset(
     from ethobench.datasets import load_dataset
     from ethobench.datasets.collate import equalize_lengths
     from ethobench.metrics import score
-    from ethobench.models import truth_of
+    from ethobench.models import reference_annotation
 
     data = load_dataset(truth, rename=rename, check_rename=False)
     matched = _matched(pred, data, rate, rename, check_rename=False)
@@ -115,7 +115,7 @@ def _score_dataset(
     for name, pair in matched.pairs.items():
         guesses[name] = _only(pair.predictions, name, scored=True)
         if annotator not in ("all", "consensus"):
-            reference = truth_of(data[name], annotator)
+            reference = reference_annotation(data[name], annotator)
             if reference.rate == guesses[name].rate and reference.n_frames > guesses[name].n_frames:
                 both = {"the prediction": guesses[name], "the truth": reference}
                 equal, more = equalize_lengths(both, name, stated=_stated(pair), any_difference=False)
@@ -222,7 +222,7 @@ def _print(scores: Scores, per: str | None, shown: list[str], mark: str = "") ->
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from ethobench.cli._occurrence import print_lines
+    from ethobench.cli._output import print_lines
 
     of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} individuals"
     n = len(scores.recordings)

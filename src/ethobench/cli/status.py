@@ -19,9 +19,9 @@ def run(
 
     Example: [bold]ethobench status runs/first[/bold]
     """
-    from ethobench.cli._files import existing_store
+    from ethobench.cli._options import open_store
 
-    place = existing_store(store)
+    place = open_store(store)
     failures = place.failures()
     running = place.claims.living()
     done = sum(place.verify(key, thorough=False) for key in list(place.finished()))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._files import RenameOption
+from ethobench.cli._options import RenameOption
 from ethobench.cli._output import echo, secho
-from ethobench.core.cores import idle_cores, usable_cores
 from ethobench.core.deadline import Deadline, format_seconds, seconds_since_start
+from ethobench.core.processes import idle_cores, usable_cores
 
 if TYPE_CHECKING:
     from ethobench.benchmarks.own import CrossValidation
@@ -66,11 +66,11 @@ def run(
     """
     from ethobench.benchmarks.own import annotated
     from ethobench.benchmarks.time_budget import describe_plan, warn_of_final
-    from ethobench.cli._files import read_renames
+    from ethobench.cli._options import parse_renames
     from ethobench.cli._progress import TrainingProgress
-    from ethobench.core.errors import EthobenchError
+    from ethobench.core.files import check_new_path
     from ethobench.datasets import load_dataset
-    from ethobench.models.card import tried_in_words
+    from ethobench.models.saving import describe_fit
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
@@ -79,12 +79,11 @@ def run(
             "a learning curve has no time budget; leave out one of --learning-curve and --budget", param_hint="--budget"
         )
     deadline = Deadline(_seconds(budget) if budget else None, elapsed=seconds_since_start())
-    if out.exists():
-        raise EthobenchError(f"{out} exists and is left alone; choose another name")
+    check_new_path(out)
     fresh, params = _create(model, param or [], decode, init, seed)
     options: dict[str, Any] = {} if corrections is None else {"corrections": str(corrections.resolve())}
     if rename:
-        options["rename"] = read_renames(rename)
+        options["rename"] = parse_renames(rename)
     cross_validation = None
     try:
         with TrainingProgress(deadline) as progress, _shared_features(out, deadline):
@@ -104,7 +103,7 @@ def run(
         raise typer.Exit(130) from None
     if evaluate and not fresh.evaluation:
         fresh.note("there was no time for cross-validation: how good the model is on new individuals is not known")
-    for line in tried_in_words(fresh.account):
+    for line in describe_fit(fresh.fit_report):
         echo(line, err=True)
     _keep_out_of_fold(fresh, cross_validation)
     fresh.save(out)
@@ -116,7 +115,7 @@ def run(
 
 def _create(name: str, param: list[str], decode: str, init: Path | None, seed: int) -> tuple[Model, dict[str, Any]]:
     """Create the model that was named, or the default; return it with its hyper-parameters."""
-    from ethobench.cli._params import read_params
+    from ethobench.cli._options import parse_params
     from ethobench.models import create_model
     from ethobench.models.default import default_model
 
@@ -125,7 +124,7 @@ def _create(name: str, param: list[str], decode: str, init: Path | None, seed: i
         secho(f"note: {default.note}", err=True, fg=typer.colors.YELLOW)
     if not name:
         name, decode = default.name, decode or default.decode
-    params = read_params(param, [name], decode)[name]
+    params = parse_params(param, [name], decode)[name]
     if init is not None:
         params = {**_shape_of(init, name), **params, _place_for(init, name): str(init.resolve())}
     return create_model(name, seed=seed, **params), params
@@ -134,7 +133,7 @@ def _create(name: str, param: list[str], decode: str, init: Path | None, seed: i
 def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, progress: TrainingProgress) -> None:
     """Train on all recordings, with the time that is left."""
     from ethobench.benchmarks.time_budget import final_deadline
-    from ethobench.core.progress import listening
+    from ethobench.core.progress import progress_listener
     from ethobench.runs.workers import limit_threads
 
     progress.start_phase("final training")
@@ -142,7 +141,7 @@ def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, p
     if progress.deadline.is_limited:
         model.deadline = final_deadline(progress.deadline)
         limit_threads(min(workers, idle_cores()))
-    with listening(progress.show_training):
+    with progress_listener(progress.show_training):
         model.fit(data, annotator=annotator)
 
 
@@ -161,17 +160,17 @@ def _shared_features(out: Path, deadline: Deadline) -> Iterator[None]:
 
 def _keep_out_of_fold(model: Model, cross_validation: CrossValidation | None) -> None:
     """Keep the out-of-fold predictions with a model, and say where there are none."""
-    from ethobench.cli._files import tell_line
+    from ethobench.cli._output import print_note
 
     if cross_validation is None:
-        tell_line(
+        print_note(
             "without cross-validation there are no out-of-fold predictions: what this model predicts of its training recordings "
             "says nothing about new animals, and will be marked as seen in training"
         )
         return
     left_out = cross_validation.keep_with(model)
     if left_out:
-        tell_line(
+        print_note(
             f"{len(left_out)} of {len(cross_validation.predictions)} recordings, or their individuals, were seen in the training of the "
             f"model given by --init, so the cross-validation scores are too high and their out-of-fold predictions are not kept: "
             f"{', '.join(left_out[:5])}{', ...' if len(left_out) > 5 else ''}"
@@ -197,9 +196,9 @@ def _shape_of(init: Path, model: str) -> dict[str, Any]:
     """Return the hyper-parameters that a network must have in common with the one it begins with, where there are such."""
     import dataclasses
 
-    from ethobench.formats.text import read_json
+    from ethobench.core.files import read_json
     from ethobench.models import models
-    from ethobench.models.card import CARD
+    from ethobench.models.saving import CARD
     from ethobench.models.trajectory_params import SHAPE
     from ethobench.training.encoder_files import CARD as ENCODER
 
@@ -236,7 +235,7 @@ def _cross_validate(
     """
     from ethobench.benchmarks import learning_curve, own, results_table
     from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation, warn_of_final
-    from ethobench.cli._occurrence import print_never_annotated
+    from ethobench.cli._output import print_never_annotated
     from ethobench.cli._progress import ShowFolds
     from ethobench.cli.results import print_behaviors, print_table
     from ethobench.core.errors import EthobenchError

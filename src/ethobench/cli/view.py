@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli._consent import AllowNetworkOption, ExternalOption, announce_network, read_external
+from ethobench.cli._options import AllowNetworkOption, ExternalOption, announce_network, parse_external
 from ethobench.cli._output import echo, secho
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def run(
         corrections=corrections,
         rate=rate,
         behaviors=[name.strip() for name in (behaviors or "").split(",") if name.strip()],
-        models=_load_models(model or [], read_external(param), allow_network=allow_network),
+        models=_load_models(model or [], parse_external(param), allow_network=allow_network),
         before_predicting=announce_network,
         videos=videos or [],
         tell=_tell,

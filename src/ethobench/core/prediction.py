@@ -60,20 +60,20 @@ class Prediction:
         n = len(ethogram)
         allowed = {n} if ethogram.background is not None else {n, n + 1}
         if self.probabilities.ndim != 2 or self.probabilities.shape[1] not in allowed:
-            raise MismatchError(f"probabilities of shape {self.probabilities.shape} for {n} behaviours")
+            raise MismatchError(f"probabilities of shape {self.probabilities.shape} for {n} behaviors")
         low, high = np.nanmin(self.probabilities, initial=0), np.nanmax(self.probabilities, initial=0)
         if low < -TOLERANCE or high > 1 + TOLERANCE:
             raise EthobenchError(f"probabilities lie between 0 and 1, but these between {low:.4g} and {high:.4g}")
         if annotation is not None and annotation.n_frames != len(self.probabilities):
             raise MismatchError(f"{len(self.probabilities)} rows of probabilities, but the annotation has {annotation.n_frames} frames")
         if annotation is not None and (annotation.rate != self.rate or {*annotation.ethogram.names} - {*ethogram.names}):
-            raise MismatchError("the annotation of a prediction has its rate and its behaviours")
+            raise MismatchError("the annotation of a prediction has its rate and its behaviors")
         if exclusive is None:
             exclusive = ethogram.exclusive if annotation is None or annotation.is_exclusive else False
         self._stated_exclusive = None if exclusive is None else bool(exclusive)
         self._annotation = annotation
         if annotation is not None and not self.predictable.all():
-            self._annotation = annotation.hide(iv.from_mask(~self.predictable))
+            self._annotation = annotation.mark_unobserved(iv.from_mask(~self.predictable))
 
     def __repr__(self) -> str:
         return f"Prediction({len(self.probabilities)} frames at {self.rate:g} Hz; {', '.join(self.ethogram.names)})"

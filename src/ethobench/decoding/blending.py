@@ -10,8 +10,8 @@ import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError
-from ethobench.decoding.calibration import Calibration, calibrate_across, fit_calibration, log_loss, with_probabilities
-from ethobench.decoding.search import NOTHING
+from ethobench.decoding.calibration import Calibration, cross_calibrate, fit_calibration, log_loss, with_probabilities
+from ethobench.decoding.viterbi import NO_BEHAVIOR
 
 MOST = 3.0  # of a bias that is undone
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -46,7 +46,7 @@ class Blend:
         Calibrated probabilities tell how frequent behaviors are; the models were trained with rare ones weighing more, which is
         better for a mean over behaviors.
         """
-        names = (*ethogram.names, NOTHING)
+        names = (*ethogram.names, NO_BEHAVIOR)
         bias = np.zeros(len(names))
         for name, own in self.calibrations.items():
             bias[: len(own.bias)] += self.weights[name] * np.array(own.bias)
@@ -62,6 +62,8 @@ class Blend:
         try:
             weights = {str(name): float(weight) for name, weight in plain["weights"].items()}
             return cls(weights, {str(name): Calibration.from_dict(own) for name, own in plain["calibrations"].items()})
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise EthobenchError(f"this is no blend: {error}") from None
 
@@ -89,7 +91,7 @@ def fit_blend(
     """
     names = list(predictions)
     calibrations = {name: fit_calibration(predictions[name], truths, groups=groups) for name in names}
-    honest = {name: calibrate_across(predictions[name], truths, groups=groups) for name in names}
+    honest = {name: cross_calibrate(predictions[name], truths, groups=groups) for name in names}
     joined, weights = honest[names[0]], {names[0]: 1.0}
     for name in names[1:]:
         tried = {share: _joined(joined, honest[name], share) for share in SHARES}

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
+from ethobench.core.annotation import UNOBSERVED
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.core.folds import deal_folds
-from ethobench.training.clips import UNKNOWN, exclusive_targets, overlapping_targets
+from ethobench.core.folds import assign_folds
+from ethobench.core.targets import exclusive_targets, overlapping_targets
 
 Array = NDArray[np.float64]
 MOST_FRAMES = 50_000  # more hardly change what is learnt
@@ -103,7 +104,7 @@ def fit_calibration(
     return Calibration(float(np.exp(found[0])), tuple(map(float, found[1:])), exclusive)
 
 
-def calibrate_across(
+def cross_calibrate(
     predictions: Mapping[str, Prediction],
     truths: Mapping[str, Annotation],
     *,
@@ -122,7 +123,7 @@ def calibrate_across(
     groups = groups or {}
     recordings = tuple(Recording(n, groups.get(n, n), annotations={"truth": truths[n]}) for n in predictions)
     data = Dataset(recordings, next(iter(predictions.values())).ethogram)
-    dealt = deal_folds(data, n_folds) if len({*data.groups().values()}) > 1 else {}
+    dealt = assign_folds(data, n_folds) if len({*data.groups().values()}) > 1 else {}
     result = {}
     for fold in sorted({*dealt.values()}) or [0]:
         others = [n for n in predictions if not dealt or dealt[n] != fold]
@@ -258,11 +259,11 @@ def _known(prediction: Prediction, truth: Annotation, every: int) -> _Sample:
     chances, codes = chances[:n:every], codes[:n:every]
     shown = ~np.isnan(chances).any(axis=1)
     if prediction.exclusive:
-        shown &= codes != UNKNOWN
+        shown &= codes != UNOBSERVED
         targets = np.eye(chances.shape[1])[codes[shown]]
         return _Sample(chances[shown], targets, np.ones((len(targets), 1)), True)
     codes, chances = codes[shown], chances[shown][:, : codes.shape[1]]
-    return _Sample(chances, (codes == 1).astype(np.float64), (codes != UNKNOWN).astype(np.float64), False)
+    return _Sample(chances, (codes == 1).astype(np.float64), (codes != UNOBSERVED).astype(np.float64), False)
 
 
 def _scores(probabilities: NDArray[np.floating], exclusive: bool) -> Array:

@@ -14,8 +14,8 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError
 from ethobench.core.intervals import Intervals
 from ethobench.decoding.postprocess import HIDDEN, majority, smooth, without_short_bouts, without_short_gaps
-from ethobench.decoding.segments import Judge
-from ethobench.decoding.viterbi import NOTHING, Dynamics, most_probable
+from ethobench.decoding.segments import SegmentScorer
+from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel, viterbi_path
 
 Array = NDArray[np.float64]
 SMOOTHINGS = ("none", "mean", "median", "majority")
@@ -42,13 +42,13 @@ class Decoder:
         Of the probabilities in a window, or the most frequent decision in it.
     smooth_seconds : float
         Length of that window.
-    dynamics : mapping of str to Dynamics
+    transition_models : mapping of str to TransitionModel
         For the most probable sequence: of all behaviors together under ``""`` where they are exclusive, else of each
         behavior and its absence; none for frame by frame.
-    judges : mapping of str to Judge
-        In place of dynamics, and under the same names: for the division into those bouts that are worth most as wholes.
-    trust : float
-        How much a frame's probabilities count against the dynamics. Neighbouring frames tell much the same, so well below 1.
+    segment_scorers : mapping of str to SegmentScorer
+        In place of transition_models, and under the same names: for the division into those bouts that are worth most as wholes.
+    emission_weight : float
+        How much a frame's probabilities count against the transition_models. Neighbouring frames tell much the same, so well below 1.
     min_gap, min_bout : mapping of str to float
         Seconds. Shorter gaps between two bouts of a behavior are closed, then shorter bouts are left out; in their place is
         what comes before and after them.
@@ -65,17 +65,19 @@ class Decoder:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     smoothing: str = "none"
     smooth_seconds: float = 0.0
-    dynamics: Mapping[str, Dynamics] = field(default_factory=dict)
-    judges: Mapping[str, Judge] = field(default_factory=dict)
-    trust: float = 1.0
+    transition_models: Mapping[str, TransitionModel] = field(default_factory=dict)
+    segment_scorers: Mapping[str, SegmentScorer] = field(default_factory=dict)
+    emission_weight: float = 1.0
     min_gap: Mapping[str, float] = field(default_factory=dict)
     min_bout: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.smoothing not in SMOOTHINGS:
             raise EthobenchError(f"smoothing is one of {', '.join(SMOOTHINGS)}, not {self.smoothing!r}")
-        if not all(np.isfinite(p) and p > 0 for p in self.priors.values()) or not (np.isfinite(self.trust) and self.trust > 0):
-            raise EthobenchError("priors and trust are factors above 0")
+        if not all(np.isfinite(p) and p > 0 for p in self.priors.values()) or not (
+            np.isfinite(self.emission_weight) and self.emission_weight > 0
+        ):
+            raise EthobenchError("priors and emission_weight are factors above 0")
         if not all(0 < t < 1 for t in self.thresholds.values()):
             raise EthobenchError("thresholds lie between 0 and 1")
         if not all(np.isfinite(s) and s >= 0 for s in (self.smooth_seconds, *self.min_gap.values(), *self.min_bout.values())):
@@ -85,7 +87,9 @@ class Decoder:
         """Return plain values that JSON can hold."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in plain.items()}
-        return plain | {kind: {name: part.to_dict() for name, part in plain[kind].items()} for kind in ("dynamics", "judges")}
+        return plain | {
+            kind: {name: part.to_dict() for name, part in plain[kind].items()} for kind in ("transition_models", "segment_scorers")
+        }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
@@ -95,11 +99,13 @@ class Decoder:
             raise EthobenchError(f"a decoder has no {', '.join(unknown)}")
         try:
             values: dict[str, Any] = {"smoothing": str(plain.get("smoothing", "none"))}
-            values |= {name: float(plain[name]) for name in ("smooth_seconds", "trust") if name in plain}
+            values |= {name: float(plain[name]) for name in ("smooth_seconds", "emission_weight") if name in plain}
             for name in ("priors", "thresholds", "min_gap", "min_bout"):
                 values[name] = {str(key): float(value) for key, value in plain.get(name, {}).items()}
-            for name, kind in (("dynamics", Dynamics), ("judges", Judge)):
+            for name, kind in (("transition_models", TransitionModel), ("segment_scorers", SegmentScorer)):
                 values[name] = {str(key): kind.from_dict(part) for key, part in plain.get(name, {}).items()}
+        except EthobenchError:
+            raise
         except (TypeError, ValueError, AttributeError) as error:
             raise EthobenchError(f"this is no decoder: {error}") from None
         return cls(**values)
@@ -152,7 +158,7 @@ class Decoder:
     @property
     def context_seconds(self) -> float:
         """How far to each side bouts depend on what is predicted, about."""
-        return max([CONTEXT, *(SURROUNDINGS * judge.seconds for judge in self.judges.values())])
+        return max([CONTEXT, *(SURROUNDINGS * scorer.seconds for scorer in self.segment_scorers.values())])
 
     def prepare(self, prediction: Prediction) -> tuple[Array, tuple[str, ...]]:
         """Return probabilities after priors and smoothing, and what the columns are; rows that were not predicted are NaN."""
@@ -181,11 +187,11 @@ class Decoder:
         self, columns: Array, names: tuple[str, ...], ethogram: Ethogram, rate: float, hidden: NDArray[np.bool_]
     ) -> list[Intervals]:
         nothing = len(ethogram) if ethogram.background is None else ethogram.background
-        if NOTHING in self.judges:
-            codes = self.judges[NOTHING].divide(columns, names, rate)
-        elif NOTHING in self.dynamics:
-            evidence = self.trust * np.log(np.where(hidden[:, None], 1.0, np.maximum(columns, LEAST)))
-            codes = most_probable(evidence, self.dynamics[NOTHING].in_order(names), rate)
+        if NO_BEHAVIOR in self.segment_scorers:
+            codes = self.segment_scorers[NO_BEHAVIOR].divide(columns, names, rate)
+        elif NO_BEHAVIOR in self.transition_models:
+            evidence = self.emission_weight * np.log(np.where(hidden[:, None], 1.0, np.maximum(columns, LEAST)))
+            codes = viterbi_path(evidence, self.transition_models[NO_BEHAVIOR].in_order(names), rate)
         else:
             codes = np.where(columns.max(axis=1, initial=0) > 0, np.nan_to_num(columns).argmax(axis=1), nothing)
         if self.smoothing == "majority":
@@ -205,11 +211,18 @@ class Decoder:
                 spans.append(iv.empty())
                 continue
             yes = np.where(hidden, 0.0, columns[:, code])
-            if name in self.judges:
-                on = self.judges[name].divide(on_or_off(columns[:, code]), (NOTHING, name), rate) == 1
-            elif name in self.dynamics:
+            if name in self.segment_scorers:
+                on = self.segment_scorers[name].divide(absence_and_presence(columns[:, code]), (NO_BEHAVIOR, name), rate) == 1
+            elif name in self.transition_models:
                 both = np.stack([np.where(hidden, 1.0, 1 - yes), np.where(hidden, 1.0, yes)], axis=1)
-                on = most_probable(self.trust * np.log(np.maximum(both, LEAST)), self.dynamics[name].in_order((NOTHING, name)), rate) == 1
+                on = (
+                    viterbi_path(
+                        self.emission_weight * np.log(np.maximum(both, LEAST)),
+                        self.transition_models[name].in_order((NO_BEHAVIOR, name)),
+                        rate,
+                    )
+                    == 1
+                )
             else:
                 on = yes >= 0.5
             if self.smoothing == "majority":
@@ -247,7 +260,7 @@ def prior_factors(trained: Mapping[str, float], true: Mapping[str, float], *, ex
     return {name: float(true[name] * (1 - trained[name]) / (trained[name] * (1 - true[name]))) for name in trained}
 
 
-def on_or_off(probability: Array) -> Array:
+def absence_and_presence(probability: Array) -> Array:
     """Return the columns of a behavior's absence and of the behavior."""
     return np.stack([1 - probability, probability], axis=1)
 
@@ -267,7 +280,7 @@ def _with_nothing(values: Array, ethogram: Ethogram) -> tuple[Array, tuple[str, 
         return values, ethogram.names
     if values.shape[1] == len(ethogram):
         values = np.column_stack([values, np.clip(1 - values.sum(axis=1), 0, 1)])
-    return values, (*ethogram.names, NOTHING)
+    return values, (*ethogram.names, NO_BEHAVIOR)
 
 
 def _annotation(

@@ -1,7 +1,7 @@
 """Bouts judged as wholes: which stretches could be bouts, how likely each is to be one, and the division into the best of them.
 
 Frame by frame, a model says what goes on; whether a stretch is one bout, several, or a part of one shows in the stretch and its
-surroundings. Stretches lie between cuts: places where probabilities, smoothed more or less, cross one of some levels. A cut that
+surroundings. CandidateSegments lie between cuts: places where probabilities, smoothed more or less, cross one of some levels. A cut that
 many of these agree on is strong. From one cut stretches lead to the next few, and over weak cuts to the next few stronger ones, so
 that short bouts and long ones are among them. All lengths are told relative to the typical bout; a faster recording than those that
 were learnt from is judged by every n-th frame.
@@ -25,7 +25,7 @@ Codes = NDArray[np.int64]
 SMOOTHED = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # over these parts of the typical bout, for cuts
 LEVELS = (0.2, 0.35, 0.5, 0.65, 0.8)  # of probability that make a cut where they are crossed
 NEAR = 1 / 32  # of the typical bout, within which two cuts are one
-N_TRAITS = 40
+N_FEATURES = 40
 STRENGTHS = (1, 2, 4, 8, 16)
 NEXT = 8  # cuts, of each strength, to which stretches lead
 PROBABLE = 0.2  # mean probability below which a behavior is not considered, unless it is the most probable one
@@ -40,7 +40,7 @@ FAR = 5.0  # standard deviations beyond which values are not told apart
 PRICE, FILLING = 0.2, 0.5
 
 
-class Stretches(NamedTuple):
+class CandidateSegments(NamedTuple):
     """What could be bouts: from which cut to which, of which behavior; places of all cuts, and running sums of probabilities."""
 
     first: Codes
@@ -66,7 +66,7 @@ class Stretches(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judge:
+class SegmentScorer:
     """How likely a stretch is to be a bout, and what that is worth.
 
     Attributes
@@ -76,14 +76,14 @@ class Judge:
     seconds : float
         The typical duration of a bout.
     rate : float
-        Frames per second, about, at which it learnt and judges.
+        Frames per second, about, at which it learnt and segment_scorers.
     center, scale, weights : tuple of float
         Of logistic regression: what is usual of each trait of a stretch, and how much traits, their squares, their products with the
         stretch's length, and behaviors speak for a bout.
     bias : float
-    price : float
+    min_score : float
         Probability from which on a bout is worth having: half of the F1 that is reached, in theory.
-    filling : float
+    frame_reward : float
         What a typical bout's worth of rightly named frames is worth, in bouts.
     """
 
@@ -94,16 +94,16 @@ class Judge:
     scale: tuple[float, ...] = field(repr=False)
     weights: tuple[float, ...] = field(repr=False)
     bias: float
-    price: float = PRICE
-    filling: float = FILLING
+    min_score: float = PRICE
+    frame_reward: float = FILLING
 
     def __post_init__(self) -> None:
         sizes = len(self.center), len(self.scale), len(self.weights)
-        if len({*self.states}) < max(len(self.states), 2) or sizes != (N_TRAITS, N_TRAITS, 3 * N_TRAITS + len(self.states)):
-            raise EthobenchError("a judge has two different behaviors or more, and a weight for each trait of a stretch")
-        numbers = (self.seconds, self.rate, *self.scale, *self.center, *self.weights, self.bias, self.price, self.filling)
+        if len({*self.states}) < max(len(self.states), 2) or sizes != (N_FEATURES, N_FEATURES, 3 * N_FEATURES + len(self.states)):
+            raise EthobenchError("a scorer has two different behaviors or more, and a weight for each trait of a stretch")
+        numbers = (self.seconds, self.rate, *self.scale, *self.center, *self.weights, self.bias, self.min_score, self.frame_reward)
         if not np.isfinite(numbers).all() or min(self.seconds, self.rate, *self.scale) <= 0:
-            raise EthobenchError("a judge's numbers are finite; durations, rates and scales above 0")
+            raise EthobenchError("a scorer's numbers are finite; durations, rates and scales above 0")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -115,10 +115,12 @@ class Judge:
         """Make what `to_dict` returned."""
         try:
             center, scale, weights = (tuple(map(float, plain[name])) for name in ("center", "scale", "weights"))
-            seconds, rate, bias, price, filling = (float(plain[name]) for name in ("seconds", "rate", "bias", "price", "filling"))
-            return cls(tuple(map(str, plain["states"])), seconds, rate, center, scale, weights, bias, price, filling)
+            seconds, rate, bias, min_score, frame_reward = (
+                float(plain[name]) for name in ("seconds", "rate", "bias", "min_score", "frame_reward")
+            )
+            return cls(tuple(map(str, plain["states"])), seconds, rate, center, scale, weights, bias, min_score, frame_reward)
         except (KeyError, TypeError, ValueError) as error:
-            raise EthobenchError(f"this is no judge of bouts: {error!r}") from None
+            raise EthobenchError(f"this is no scorer of bouts: {error!r}") from None
 
     def divide(self, columns: Array, names: tuple[str, ...], rate: float) -> Codes:
         """Return the code of each frame by the division into the bouts that are worth most.
@@ -134,17 +136,17 @@ class Judge:
         """
         if {*names} != {*self.states}:
             known, wanted = (", ".join(repr(s) for s in some) for some in (self.states, names))
-            raise MismatchError(f"the decoder judges bouts of {known}; these are {wanted}")
+            raise MismatchError(f"the decoder segment_scorers bouts of {known}; these are {wanted}")
         places = np.array([names.index(state) for state in self.states])
         if not len(columns):
             return np.zeros(0, dtype=np.int64)
         every = max(1, round(rate / self.rate))
         values, typical = _filled(columns[::every, places]), self.seconds * rate / every
-        found = stretches(values, typical)
-        told, parts = Traits(values, found, typical), range(0, len(found.behavior), AT_ONCE)
+        found = propose_segments(values, typical)
+        told, parts = SegmentFeatures(values, found, typical), range(0, len(found.behavior), AT_ONCE)
         chances = [self.probability(told.rows(slice(k, k + AT_ONCE)), found.behavior[k : k + AT_ONCE]) for k in parts]
         frames = (found.stop - found.start) / typical * found.own()
-        codes = _best_division(found, np.concatenate(chances) - self.price + self.filling * frames)
+        codes = _best_division(found, np.concatenate(chances) - self.min_score + self.frame_reward * frames)
         return np.repeat(places[codes], every)[: len(columns)]
 
     def probability(self, rows: Array, behavior: Codes) -> Array:
@@ -153,7 +155,7 @@ class Judge:
         return np.asarray(1 / (1 + np.exp(-np.clip(terms @ np.array(self.weights) + self.bias, -30, 30))))
 
 
-def learn_judge(tracks: Iterable[tuple[Array, Codes, float]], states: tuple[str, ...], seconds: float) -> Judge | None:
+def fit_segment_scorer(tracks: Iterable[tuple[Array, Codes, float]], states: tuple[str, ...], seconds: float) -> SegmentScorer | None:
     """Learn which stretches are bouts.
 
     Parameters
@@ -166,7 +168,7 @@ def learn_judge(tracks: Iterable[tuple[Array, Codes, float]], states: tuple[str,
 
     Returns
     -------
-    Judge or None
+    SegmentScorer or None
         None where all stretches are bouts, or none is.
     """
     from sklearn.linear_model import LogisticRegression
@@ -175,15 +177,15 @@ def learn_judge(tracks: Iterable[tuple[Array, Codes, float]], states: tuple[str,
     for columns, codes, rate in tracks:
         if len(codes) and len(states) > 1:
             values = _filled(columns)
-            found = stretches(values, seconds * rate)
+            found = propose_segments(values, seconds * rate)
             unknown = np.concatenate([[0], np.cumsum((codes < 0) | np.isnan(columns).any(axis=1))])
             looked.append((values, found, codes, seconds * rate, np.flatnonzero(unknown[found.stop] == unknown[found.start])))
             rates.append(rate)
     every = max(1, -(-sum(len(seen) for *_, seen in looked) // MOST_ROWS))
-    rows, behaviors, right = [np.zeros((0, N_TRAITS))], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
+    rows, behaviors, right = [np.zeros((0, N_FEATURES))], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
     for values, found, codes, typical, seen in looked:
         chosen = seen[::every]
-        rows.append(Traits(values, found, typical).rows(chosen))
+        rows.append(SegmentFeatures(values, found, typical).rows(chosen))
         behaviors.append(found.behavior[chosen])
         right.append(_is_bout(found, codes)[chosen])
     x, behavior, y = (np.concatenate(parts) for parts in (rows, behaviors, right))
@@ -192,10 +194,10 @@ def learn_judge(tracks: Iterable[tuple[Array, Codes, float]], states: tuple[str,
     center, scale = x.mean(axis=0), np.maximum(x.std(axis=0), LEAST)
     learnt = LogisticRegression(C=TIGHT, solver="newton-cholesky").fit(_terms(x, behavior, center, scale, len(states)), y)
     usual, spread, weights = (tuple(map(float, part)) for part in (center, scale, learnt.coef_[0]))
-    return Judge(states, seconds, float(np.median(rates)), usual, spread, weights, float(learnt.intercept_[0]))
+    return SegmentScorer(states, seconds, float(np.median(rates)), usual, spread, weights, float(learnt.intercept_[0]))
 
 
-def stretches(values: Array, typical: float) -> Stretches:
+def propose_segments(values: Array, typical: float) -> CandidateSegments:
     """Return what could be bouts, given probabilities (n_frames, n_states) and the typical length of a bout in frames."""
     cuts, strength = _cuts(values, typical)
     pairs = []
@@ -208,13 +210,13 @@ def stretches(values: Array, typical: float) -> Stretches:
     likely = np.asarray(means >= PROBABLE)
     likely[np.arange(len(means)), means.argmax(axis=1)] = True
     place, behavior = np.nonzero(likely)
-    return Stretches(first[place], last[place], behavior, cuts, sums)
+    return CandidateSegments(first[place], last[place], behavior, cuts, sums)
 
 
-class Traits:
+class SegmentFeatures:
     """What can be told of each stretch: its length, probabilities in it, at its ends, and around it."""
 
-    def __init__(self, values: Array, found: Stretches, typical: float) -> None:
+    def __init__(self, values: Array, found: CandidateSegments, typical: float) -> None:
         self.found, self.typical, self.n = found, typical, len(values)
         named = values.argmax(axis=1)[:, None] == np.arange(values.shape[1])
         self.marks = [_sums(mark.astype(np.float64)) for mark in (values**2, named, values < LOW, np.log(np.maximum(values, LEAST)))]
@@ -301,7 +303,7 @@ def _means(sums: Array, start: Codes, stop: Codes) -> Array:
     return np.asarray((sums[stop] - sums[start]) / np.maximum(stop - start, 1)[:, None])
 
 
-def _lowest(values: Array, found: Stretches) -> Array:
+def _lowest(values: Array, found: CandidateSegments) -> Array:
     """Return the lowest value of its behavior in each stretch, from tables of the lowest of 1, 2, 4, ... frames."""
     start, stop = found.start, found.stop
     power = np.frexp(stop - start)[1] - 1  # the largest power of two that fits
@@ -314,7 +316,7 @@ def _lowest(values: Array, found: Stretches) -> Array:
     return result
 
 
-def _is_bout(found: Stretches, codes: Codes) -> NDArray[np.bool_]:
+def _is_bout(found: CandidateSegments, codes: Codes) -> NDArray[np.bool_]:
     """Tell which stretches overlap a true bout of their behavior well enough."""
     runs = iv.encode_runs(codes)
     start, stop = found.start, found.stop
@@ -328,7 +330,7 @@ def _is_bout(found: Stretches, codes: Codes) -> NDArray[np.bool_]:
     return result
 
 
-def _best_division(found: Stretches, worth: Array) -> Codes:
+def _best_division(found: CandidateSegments, worth: Array) -> Codes:
     """Return the code of each frame where the stretches that follow each other from end to end are worth most.
 
     Two of one behavior may follow each other: as one bout they may be longer than any single stretch.

@@ -10,27 +10,32 @@ from all beginnings soon become one, so two rounds are the rule, and the result 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ethobench.core import Annotation
+from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError
 
 Array = NDArray[np.float64]
 Sources = NDArray[np.unsignedinteger[Any]]
-NOTHING = ""  # stands for "none of the behaviours" where the ethogram names no background
+NO_BEHAVIOR = ""  # stands for "none of the behaviors" where the ethogram names no background
 SHORTEST_BLOCK = 64
 GROWTH = (1, 8, 64)  # larger blocks where paths are slow to become one
 PATIENCE = 4
 SAME = 1e-9
 SHORTEST_STAY = 1e-3
+UNSEEN = 0.5  # how often any behavior is taken to have followed any other beyond what was seen
+LONG = 1e4  # seconds that a behavior lasts that was never seen to end
+Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Dynamics:
+class TransitionModel:
     """How long behaviors last and which follows which.
 
     Attributes
@@ -54,12 +59,12 @@ class Dynamics:
         n = len(self.states)
         follow = np.array(self.follow, dtype=np.float64)
         if n == 0 or len({*self.states}) < n or len(self.seconds) != n or len(self.stages) != n or follow.shape != (n, n):
-            raise EthobenchError(f"dynamics need a duration, stages and successors for each of {n} different behaviours")
+            raise EthobenchError(f"transition_models need a duration, stages and successors for each of {n} different behaviors")
         sums = follow.sum(axis=1)
         if (follow < 0).any() or np.diag(follow).any() or (n > 1 and not np.allclose(sums, 1)):
             raise EthobenchError("what follows a behavior are probabilities of the others, which sum to 1")
         if not all(np.isfinite(s) and s > 0 for s in self.seconds) or not all(isinstance(k, int) and k > 0 for k in self.stages):
-            raise EthobenchError("behaviours last longer than 0 s and have one stage or more")
+            raise EthobenchError("behaviors last longer than 0 s and have one stage or more")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -72,20 +77,20 @@ class Dynamics:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Make dynamics from what `to_dict` returned."""
+        """Make transition_models from what `to_dict` returned."""
         try:
             follow = tuple(tuple(map(float, row)) for row in plain["follow"])
             return cls(tuple(map(str, plain["states"])), tuple(map(float, plain["seconds"])), tuple(map(int, plain["stages"])), follow)
         except (KeyError, TypeError, ValueError) as error:
-            raise EthobenchError(f"these are no dynamics of behaviors: {error!r}") from None
+            raise EthobenchError(f"these are no transition_models of behaviors: {error!r}") from None
 
-    def in_order(self, states: tuple[str, ...]) -> Dynamics:
+    def in_order(self, states: tuple[str, ...]) -> TransitionModel:
         """Return the same with the states in another order."""
         if {*states} != {*self.states}:
             known, wanted = (", ".join(repr(s) for s in names) for names in (self.states, states))
             raise MismatchError(f"the decoder learnt the durations of {known}; these are {wanted}")
         places = [self.states.index(state) for state in states]
-        return Dynamics(
+        return TransitionModel(
             states,
             tuple(self.seconds[i] for i in places),
             tuple(self.stages[i] for i in places),
@@ -105,14 +110,14 @@ class _Chain:
     follow: Array
 
 
-def most_probable(evidence: Array, dynamics: Dynamics, rate: float) -> NDArray[np.int64]:
+def viterbi_path(evidence: Array, transition_models: TransitionModel, rate: float) -> NDArray[np.int64]:
     """Return the sequence of states that is most probable.
 
     Parameters
     ----------
     evidence : array (n_frames, n_states)
         Logarithms of how well each state explains each frame; the same for all states where nothing is known.
-    dynamics : Dynamics
+    transition_models : TransitionModel
         With the states in the order of the columns.
     rate : float
         Frames per second.
@@ -120,13 +125,13 @@ def most_probable(evidence: Array, dynamics: Dynamics, rate: float) -> NDArray[n
     Examples
     --------
     >>> doubtful = np.log([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9], [0.1, 0.9]])
-    >>> most_probable(doubtful, Dynamics(("a", "b"), (4.0, 4.0), (1, 1), ((0, 1), (1, 0))), rate=1).tolist()
+    >>> viterbi_path(doubtful, TransitionModel(("a", "b"), (4.0, 4.0), (1, 1), ((0, 1), (1, 0))), rate=1).tolist()
     [0, 0, 0, 0, 1, 1, 1]
     """
     n = len(evidence)
-    if n == 0 or len(dynamics.states) == 1:
+    if n == 0 or len(transition_models.states) == 1:
         return np.zeros(n, dtype=np.int64)
-    chain = _chain(dynamics, rate)
+    chain = _chain(transition_models, rate)
     start = evidence[0, chain.behavior]
     size = max(SHORTEST_BLOCK, int(np.sqrt(n)))  # as many blocks as frames in each, so that a step is worth its overhead
     for growth in GROWTH:
@@ -136,14 +141,14 @@ def most_probable(evidence: Array, dynamics: Dynamics, rate: float) -> NDArray[n
     raise AssertionError("a search of as many rounds as frames finds the path")
 
 
-def _chain(dynamics: Dynamics, rate: float) -> _Chain:
-    frames = np.array(dynamics.seconds) * rate
-    stages = np.minimum(np.array(dynamics.stages), np.maximum(frames.astype(np.int64), 1))
+def _chain(transition_models: TransitionModel, rate: float) -> _Chain:
+    frames = np.array(transition_models.seconds) * rate
+    stages = np.minimum(np.array(transition_models.stages), np.maximum(frames.astype(np.int64), 1))
     first = np.cumsum(stages) - stages
     behavior = np.repeat(np.arange(len(stages)), stages)
     leave = np.minimum(stages / frames, 1 - SHORTEST_STAY)[behavior]
     with np.errstate(divide="ignore"):
-        return _Chain(behavior, first, first + stages - 1, np.log1p(-leave), np.log(leave), np.log(np.array(dynamics.follow)))
+        return _Chain(behavior, first, first + stages - 1, np.log1p(-leave), np.log(leave), np.log(np.array(transition_models.follow)))
 
 
 def _search_blocks(start: Array, evidence: Array, size: int, chain: _Chain, patience: int) -> tuple[Sources, int] | None:
@@ -218,3 +223,74 @@ def _trace(before: Sources, last: int) -> NDArray[np.int64]:
         path[t] = state
         state = before[t, state, blocks]
     return np.concatenate([[last], path.T.ravel()])
+
+
+def fit_transition_models(truths: Iterable[Annotation], *, exclusive: bool, most_stages: int = 1) -> dict[str, TransitionModel]:
+    """Learn how long behaviors last and which follows which.
+
+    Parameters
+    ----------
+    truths : iterable of Annotation
+        Of one ethogram.
+    exclusive : bool
+        One behavior at a time, or each on its own.
+    most_stages : int
+        A behavior gets as many stages, up to this, as fit the spread of its durations.
+
+    Returns
+    -------
+    dict
+        As `Decoder.transition_models` takes it.
+    """
+    truths = list(truths)
+    ethogram = truths[0].ethogram
+    if exclusive:
+        names = ethogram.names if ethogram.background is not None else (*ethogram.names, NO_BEHAVIOR)
+        return {NO_BEHAVIOR: _fit_transitions([(frame_codes(truth), truth.rate) for truth in truths], names, most_stages)}
+    result = {}
+    for code, behavior in enumerate(ethogram):
+        if code != ethogram.background and not behavior.point:
+            tracks = [(behavior_codes(truth, code), truth.rate) for truth in truths]
+            result[behavior.name] = _fit_transitions(tracks, (NO_BEHAVIOR, behavior.name), most_stages)
+    return result
+
+
+def frame_codes(truth: Annotation) -> Codes:
+    """Return one code per frame; of several behaviors at once, the first in the ethogram."""
+    nothing = len(truth.ethogram) if truth.ethogram.background is None else truth.ethogram.background
+    frames = truth.to_frames()
+    codes = np.where(frames.any(axis=1), frames.argmax(axis=1), nothing)
+    seen = iv.to_mask(truth.observed.of_all(truth.ethogram.names), truth.n_frames)
+    return np.asarray(np.where(seen, codes, -1))
+
+
+def behavior_codes(truth: Annotation, code: int) -> Codes:
+    """Return 1 where a behavior goes on, 0 where not, -1 where nobody looked."""
+    on = iv.to_mask(iv.union(truth.spans(code)), truth.n_frames)
+    seen = iv.to_mask(truth.observed.of(truth.ethogram[code].name), truth.n_frames)
+    return np.asarray(np.where(seen, on.astype(np.int64), -1))
+
+
+def _fit_transitions(tracks: list[tuple[Codes, float]], names: tuple[str, ...], most_stages: int) -> TransitionModel:
+    n = len(names)
+    follow = np.full((n, n), UNSEEN) * (1 - np.eye(n))
+    whole: list[list[float]] = [[] for _ in names]
+    total, ends = np.zeros(n), np.zeros(n)
+    for codes, rate in tracks:
+        runs = iv.encode_runs(codes)
+        values, seconds = runs.values.astype(np.int64), (runs.stop - runs.start) / rate
+        np.add.at(total, values[values >= 0], seconds[values >= 0])
+        into = (values[:-1] >= 0) & (values[1:] >= 0)
+        np.add.at(follow, (values[:-1][into], values[1:][into]), 1)
+        np.add.at(ends, values[:-1][into], 1)
+        inner = np.flatnonzero(into[:-1] & into[1:]) + 1
+        for run in inner:
+            whole[values[run]].append(float(seconds[run]))
+    means, stages = [], []
+    for code in range(n):
+        lengths = np.array(whole[code])
+        means.append(float(lengths.mean()) if len(lengths) else float(total[code] / ends[code]) if ends[code] else LONG)
+        spread = float(lengths.var()) if len(lengths) > 1 else 0.0
+        stages.append(int(np.clip(round(means[-1] ** 2 / spread), 1, most_stages)) if spread > 0 else 1)
+    rows = follow / follow.sum(axis=1, keepdims=True) if n > 1 else follow
+    return TransitionModel(names, tuple(means), tuple(stages), tuple(tuple(map(float, row)) for row in rows))

@@ -74,7 +74,7 @@ class DeepEthogramLabels(Format):
         if background is None:
             rest = np.where((frames == 1).any(axis=1), 0, 1)
             first = np.where((frames == per_frame.HIDDEN).any(axis=1) & (rest == 1), per_frame.HIDDEN, rest)
-            notes.append(Note(f"a column {BACKGROUND!r} is added for the frames without a behaviour"))
+            notes.append(Note(f"a column {BACKGROUND!r} is added for the frames without a behavior"))
         else:
             first = frames[:, background]
             if names[background] != BACKGROUND:

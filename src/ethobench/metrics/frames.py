@@ -39,7 +39,7 @@ def counts(pair: AlignedPair) -> Array:
 
 
 def _track_counts(track: TrackPair) -> tuple[float, ...]:
-    both, truth, pred = iv.shared(track.truth, track.pred), iv.total(track.truth), iv.total(track.pred)
+    both, truth, pred = iv.overlap(track.truth, track.pred), iv.total(track.truth), iv.total(track.pred)
     return both, pred - both, truth - both, iv.total(track.observed) - truth - pred + both
 
 

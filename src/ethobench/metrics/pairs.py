@@ -147,9 +147,9 @@ class AlignedPair:
         """Count the overlap of true and predicted bouts; frames that only one side or neither covers are without behavior there."""
         names = self.ethogram.names
         no_behavior = size - 1 if self.ethogram.background is None else self.ethogram.background
-        observed = self.truth.observed.everywhere(names, subject or None)
+        observed = self.truth.observed.of_all(names, subject or None)
         if self.observed_by_both:
-            observed = iv.intersection(observed, self.pred.observed.everywhere(names, subject or None))
+            observed = iv.intersection(observed, self.pred.observed.of_all(names, subject or None))
         (truth, true_codes), (pred, pred_codes) = (_observed_bouts(side, subject, observed) for side in (self.truth, self.pred))
         i, j = iv.overlapping_pairs(truth, pred)
         shared = np.minimum(truth.stop[i], pred.stop[j]) - np.maximum(truth.start[i], pred.start[j])

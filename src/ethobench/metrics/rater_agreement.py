@@ -319,7 +319,7 @@ def _codes(annotations: Sequence[Annotation]) -> tuple[Array, Any, Any]:
     """Split time wherever any annotator changes; return the lengths, each annotator's code, and whether each observed."""
     ethogram = annotations[0].ethogram
     spans = [[_spans(a, code) for code in range(len(ethogram))] for a in annotations]
-    observed = [a.observed.everywhere(ethogram.names) for a in annotations]
+    observed = [a.observed.of_all(ethogram.names) for a in annotations]
     lengths, inside = _split(annotations[0].n_frames, [*chain.from_iterable(spans), *observed])
     k, size = len(annotations), len(ethogram)
     active = inside[:, : k * size].reshape(-1, k, size)
@@ -329,7 +329,7 @@ def _codes(annotations: Sequence[Annotation]) -> tuple[Array, Any, Any]:
 
 def _split(n_frames: int, sets: Sequence[Intervals]) -> tuple[Array, Any]:
     """Split time at all starts and stops; return the lengths of the pieces, and which of the sets cover each."""
-    bounds = iv.cuts(np.array([0, n_frames]), *(b for s in sets for b in s))
+    bounds = iv.boundaries(np.array([0, n_frames]), *(b for s in sets for b in s))
     bounds = bounds[(bounds >= 0) & (bounds <= n_frames)]
     inside = np.stack([np.diff(iv.covered_before(s, bounds)) > 0 for s in sets], axis=1)
     return np.diff(bounds).astype(float), inside
@@ -347,7 +347,7 @@ def _matrix(groups: Sequence[Mapping[str, Annotation]], names: Sequence[str], co
     rows = []
     for group in groups:
         row = []
-        observed = iv.whole(next(iter(group.values())).n_frames)
+        observed = iv.full(next(iter(group.values())).n_frames)
         for side in group.values():
             observed = iv.intersection(observed, side.observed.of(side.ethogram[code].name))
         for name in names:

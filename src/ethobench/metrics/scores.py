@@ -147,9 +147,9 @@ class Scores(Evaluation):
         """Share of the frames observed by the truth that the prediction observed too."""
         observed = shared = 0
         for pair in self.pairs:
-            truth = pair.truth.observed.anywhere()
+            truth = pair.truth.observed.of_any()
             observed += iv.total(truth)
-            shared += iv.shared(truth, pair.pred.observed.anywhere())
+            shared += iv.overlap(truth, pair.pred.observed.of_any())
         return shared / observed if observed else float("nan")
 
     @cached_property

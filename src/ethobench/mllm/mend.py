@@ -73,7 +73,7 @@ def _read_rows(segments: list[Any], labels: Labels, duration: float, ledger: Led
         code = labels.code(word)
         if code is None:
             if word is None or word == "":
-                ledger.add("incomplete", "no behaviour")
+                ledger.add("incomplete", "no behavior")
             elif not labels.means_nothing(word):
                 ledger.add("unknown_label", word)
             continue

@@ -55,7 +55,7 @@ def build_prompt(
 def _question(task: Task, clip: Clip, times: str) -> str:
     end = time_text(clip.duration, times)
     lines = [f"Annotate the behavior in a video of {task.animals}{', seen ' + task.view if task.view else ''}. It ends at {end}."]
-    lines += ["", "Behaviours, with the labels to use exactly as written here:"]
+    lines += ["", "Behaviors, with the labels to use exactly as written here:"]
     lines += [f"- {b.name}: {b.definition}" if b.definition else f"- {b.name}" for b in task.ethogram]
     lines += ["", "Rules:"]
     if task.exclusive:
@@ -102,5 +102,5 @@ def segments_text(segments: Sequence[tuple[float, float, str]], times: str) -> s
 
 
 def _observed_until(annotation: Annotation) -> int:
-    seen = annotation.observed.anywhere()
+    seen = annotation.observed.of_any()
     return int(seen.stop.max()) if len(seen.stop) else 0

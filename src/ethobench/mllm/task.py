@@ -59,7 +59,7 @@ class Task:
 
     def __post_init__(self) -> None:
         if not len(self.ethogram):
-            raise EthobenchError(f"task {self.name!r} names no behaviour")
+            raise EthobenchError(f"task {self.name!r} names no behavior")
 
 
 class _BehaviorFields(BaseModel):

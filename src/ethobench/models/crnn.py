@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core.errors import EthobenchError
 from ethobench.models.base import register_model
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.network import NetworkModel, NetworkParams
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CELLS = ("gru", "lstm")
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(NetworkParams):
     """Hyper-parameters, beside those of every network.
 

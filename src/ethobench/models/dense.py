@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.models.base import register_model
+from ethobench.models.hyperparameters import Integers, hyperparameters
 from ethobench.models.trajectory import TrajectoryModel
 from ethobench.models.trajectory_params import TrajectoryParams
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ethobench.training.trajectory_networks import TrajectoryNetwork
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(TrajectoryParams):
     """Hyper-parameters, as of every network on trajectories.
 
@@ -21,7 +21,7 @@ class Params(TrajectoryParams):
     dropout=0.2``; in the paper's first version it had this one's layers, learning rate and dropout.
     """
 
-    layers: tuple[int, ...] = (512, 256, 128)
+    layers: Integers = (512, 256, 128)
     learning_rate: float = 3e-4
 
 

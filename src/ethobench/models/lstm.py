@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core.errors import EthobenchError
 from ethobench.models.base import register_model
+from ethobench.models.hyperparameters import Integers, hyperparameters
 from ethobench.models.trajectory import TrajectoryModel
 from ethobench.models.trajectory_params import TrajectoryParams
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ethobench.training.trajectory_networks import TrajectoryNetwork
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(TrajectoryParams):
     """Hyper-parameters, beside those of every network on trajectories.
 
@@ -29,7 +29,7 @@ class Params(TrajectoryParams):
     past: int = 50
     future: int = 50
     gap: int = 1
-    layers: tuple[int, ...] = (256, 128)
+    layers: Integers = (256, 128)
     epochs: int = 20
     hidden: int = 256
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.models.base import register_model
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.network import NetworkModel, NetworkParams
 
 if TYPE_CHECKING:
     import torch
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(NetworkParams):
     """Hyper-parameters: those of every network."""
 

@@ -29,7 +29,7 @@ class Inputs(NamedTuple):
 def read_inputs(data: Data, rate: float, baseline: Baseline, keypoints: Mapping[str, Keypoint]) -> Inputs:
     """Compute the signals of a stretch."""
     rows, names = base_signals(data, rate, baseline, keypoints)
-    own = (rows - np.array(baseline.middle)[:, None]) / np.array(baseline.spread)[:, None]
+    own = (rows - np.array(baseline.median)[:, None]) / np.array(baseline.half_range)[:, None]
     return Inputs(rows.T.astype(np.float32), own.T.astype(np.float32), names)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ethobench.core.errors import EthobenchError
+from ethobench.models.hyperparameters import Integers, Names, hyperparameters
 from ethobench.training.augmentation import check_augmentations
 from ethobench.training.fine_tuning import RECIPES
 from ethobench.training.trajectories import Reach, check_weight
@@ -15,7 +14,7 @@ SHAPE = ("past", "future", "gap", "inputs", "layers", "kernel")
 """What a network has in common with the one that it begins with."""
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class TrajectoryParams:
     """Hyper-parameters of every network on trajectories.
 
@@ -61,14 +60,14 @@ class TrajectoryParams:
     gap: int = 2
     inputs: str = "coordinates"
     min_confidence: float = 0.0
-    layers: tuple[int, ...] = (128, 64, 32)
+    layers: Integers = (128, 64, 32)
     dropout: float = 0.5
     learning_rate: float = 1e-3
     epochs: int = 15
     batch: int = 128
     samples: int | None = None
     together: int = 1
-    augment: tuple[str, ...] = ()
+    augment: Names = ()
     class_weight: str | float = "none"
     init: str = ""
     recipe: str = "paper"
@@ -77,9 +76,6 @@ class TrajectoryParams:
     condition: str = "none"
 
     def __post_init__(self) -> None:
-        for name in ("layers", "augment"):
-            told = getattr(self, name)
-            object.__setattr__(self, name, (told,) if isinstance(told, (str, int)) else tuple(told))
         Reach(self.past, self.future, self.gap)
         check_augmentations(self.augment)
         check_weight(self.class_weight)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core import Poses, Recording, Signals
 from ethobench.models.base import register_model
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.inputs import known_signals
 from ethobench.models.network import NetworkModel, NetworkParams
 from ethobench.models.wavelets import GRID
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(NetworkParams):
     """Hyper-parameters, beside those of every network.
 
@@ -53,13 +53,13 @@ class WaveletRnn(NetworkModel):
     def _stream(self, recording: Recording) -> Stream:
         import numpy as np
 
-        from ethobench.features.filters import bridge
+        from ethobench.features.filters import interpolate_missing
         from ethobench.features.wavelets import wavelet_features
 
         data = known_signals(recording, self.inputs)
         if isinstance(data, Poses):  # where the tracker lost a keypoint, it is taken to move straight
             plain = data.to_signals()
-            data = Signals(bridge(np.asarray(plain.values, dtype=np.float64))[0], plain.channels, plain.rate)
-        rate = float(recording.rate or self.rate or 1.0)
+            data = Signals(interpolate_missing(np.asarray(plain.values, dtype=np.float64))[0], plain.channels, plain.rate)
+        rate = self.rate_of(recording)
         values, names = wavelet_features(data.values, data.channels, rate, self.params.omega, self.params.longest, dtype=np.float32)
         return open_stream(Signals(values, names, rate), names, rate, 0.0)

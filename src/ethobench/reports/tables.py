@@ -64,7 +64,7 @@ class _Parts:
     def label(self, name: str, value: Cell) -> str:
         if name == "measure":
             return str(self.measures[value]["label"]) if value in self.measures else str(value)
-        return "all behaviours" if name == "behavior" and value == ALL else str(value)
+        return "all behaviors" if name == "behavior" and value == ALL else str(value)
 
     def value(self, row: Mapping[str, Cell], part: str) -> float | None:
         value = row[self.encode[part]] if part in self.encode else None

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError
 from ethobench.core.intervals import Intervals
@@ -130,20 +129,6 @@ def is_known(targets: NDArray[np.int16]) -> NDArray[np.bool_]:
     """Tell in which frames anything is known."""
     known = targets != UNKNOWN
     return known if known.ndim == 1 else np.asarray(known.any(axis=1))
-
-
-def exclusive_targets(truth: Annotation) -> NDArray[np.int16]:
-    """Return one code per frame: the behavior, ``len(ethogram)`` for none of them, -1 where nothing is known."""
-    return truth.without_subjects().to_codes().astype(np.int16)
-
-
-def overlapping_targets(truth: Annotation) -> NDArray[np.int16]:
-    """Return 0 or 1 for each frame and behavior, -1 where it was not looked for."""
-    merged = truth.without_subjects()
-    targets = merged.to_frames().astype(np.int16)
-    for code, behavior in enumerate(merged.ethogram):
-        targets[~iv.to_mask(merged.observed.of(behavior.name), merged.n_frames), code] = UNKNOWN
-    return targets
 
 
 def _allocate(shape: tuple[int, int]) -> NDArray[np.float32]:

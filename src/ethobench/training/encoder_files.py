@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ethobench.core.errors import FormatError
-from ethobench.core.folders import check_folder
+from ethobench.core.files import check_self_contained
 from ethobench.training.tensors import read_tensors
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def read_encoder(path: str | Path) -> dict[str, Tensor]:
 
 def read_card(folder: Path) -> dict[str, object]:
     """Read what a folder that `pretrain` made tells about itself."""
-    check_folder(folder)
+    check_self_contained(folder)
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         if not isinstance(card, dict) or "config" not in card:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError
-from ethobench.core.progress import report
+from ethobench.core.progress import report_progress
 from ethobench.training.checkpoint import Checkpoint, State
 from ethobench.training.device import choose_device, own_random_state, seed_torch
 from ethobench.training.losses import Loss
@@ -161,7 +161,7 @@ def train(
         if state is not None:
             run.restore(state)
     with own_random_state(settings.seed):
-        while not run.is_done and not (limit.is_over and run.at.losses):
+        while not run.is_done and not (limit.has_passed and run.at.losses):
             _train_epoch(run, batches, loss, file, progress, limit)
             if validation is not None:
                 run.judge(_mean_loss(run, validation, loss))
@@ -263,14 +263,14 @@ def _train_epoch(
     mark = time.perf_counter()
     for plan in plans[at.step :]:
         if limit.is_limited:
-            if limit.is_over and at.partial:
+            if limit.has_passed and at.partial:
                 break
-            run.set_learning_rate(settings.rate_at(max(at.epoch, min(limit.used, 0.99) * settings.epochs)))
+            run.set_learning_rate(settings.rate_at(max(at.epoch, min(limit.fraction_elapsed, 0.99) * settings.epochs)))
         inputs, targets = batches.gather(plan)
         at.partial.append(run.step(inputs, targets, loss))
         at.step += 1
         now = time.perf_counter()
-        report("network", max(limit.used, (at.epoch + at.step / len(plans)) / settings.epochs))
+        report_progress("network", max(limit.fraction_elapsed, (at.epoch + at.step / len(plans)) / settings.epochs))
         if progress is not None:
             speed = math.prod(inputs.shape[:-1]) / max(now - mark, 1e-9)
             progress(Progress(at.epoch, settings.epochs, at.step, len(plans), at.partial[-1], speed))

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from ethobench.core import Dataset, Recording, Signals
 from ethobench.core.errors import EthobenchError
-from ethobench.core.files import atomic_folder
-from ethobench.core.folds import deal_folds
-from ethobench.features.channels import axis_triples
-from ethobench.features.filters import is_accelerometer
+from ethobench.core.files import atomic_folder, check_new_path
+from ethobench.core.folds import assign_folds
+from ethobench.features.filters import axis_triples, is_accelerometer
 from ethobench.training.device import own_random_state, require_torch
 from ethobench.training.encoder_files import CARD, FRAMES, TENSORS
 from ethobench.training.loop import Progress, Training, train
@@ -132,7 +131,7 @@ def pretrain(
 
     out, tasks = Path(out), tuple(dict.fromkeys(tasks))
     _check(out, config, tasks)
-    folds = deal_folds(data)
+    folds = assign_folds(data)
     parts = [
         _windows([r for r in data if (folds[r.id] == 0) is held], data, FRAMES[config], rate, tasks, subjects, per_subject)
         for held in (False, True)
@@ -216,8 +215,7 @@ def _told_right(module: nn.Module, part: PretextWindows, seed: int) -> list[floa
 
 
 def _check(out: Path, config: str, tasks: Sequence[str]) -> None:
-    if out.exists():
-        raise EthobenchError(f"{out} exists and is left alone; choose another name")
+    check_new_path(out)
     if config not in FRAMES:
         raise EthobenchError(f"the config of an encoder is one of {', '.join(FRAMES)}, not {config!r}")
     unknown = [name for name in tasks if name not in PRETEXTS]

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from ethobench.core import Dataset, Poses, Recording
 from ethobench.core.errors import EthobenchError
-from ethobench.core.folds import deal_folds
-from ethobench.features.pose import bridge, programmed_attributes
+from ethobench.core.files import check_new_path
+from ethobench.core.folds import assign_folds
+from ethobench.features.missing_data import interpolate_poses
+from ethobench.features.treba import programmed_attributes
 from ethobench.training.augmentation import check_augmentations, check_layout
 from ethobench.training.device import own_random_state, require_torch
 from ethobench.training.fine_tuning import HEADS
@@ -145,7 +147,7 @@ def pretrain_poses(
     reach, rate = Reach(past, future, gap), float(data.recordings[0].rate or 1.0)
     how = learn_preparation(data.recordings, inputs, rate, causal=future == 0, keypoints=data.keypoints)
     check_layout(augment, how.layout())
-    folds = deal_folds(data)
+    folds = assign_folds(data)
     parts = []
     for held in (False, True):
         own = [recording for recording in data if (folds[recording.id] == 0) is held]
@@ -229,7 +231,9 @@ def _levels(recording: Recording, how: Preparation) -> NDArray[np.int16]:
         seen = np.isfinite(poses.positions[..., 0]).any(axis=(1, 2))
         return np.where(seen, 0, -1).astype(np.int16)[:, None].repeat(ATTRIBUTES, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = programmed_attributes(bridge(poses, rate=how.rate), how.rate, pixels=BODY_PIXELS / how.unit, keypoints=how.stated)
+        found = programmed_attributes(
+            interpolate_poses(poses, rate=how.rate), how.rate, pixels=BODY_PIXELS / how.unit, keypoints=how.stated
+        )
     return found.levels.astype(np.int16)
 
 
@@ -242,8 +246,7 @@ def _variances(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _check(data: Dataset, out: Path, inputs: str, tasks: Sequence[str]) -> None:
-    if out.exists():
-        raise EthobenchError(f"{out} exists and is left alone; choose another name")
+    check_new_path(out)
     if inputs not in INPUTS:
         raise EthobenchError(f"pre-training on poses takes {' or '.join(INPUTS)}, not {inputs!r}")
     unknown = [name for name in tasks if name not in TASKS]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.core.explanations import explain_exception
+from ethobench.core.errors import EthobenchError, FormatError, describe_exception
 from ethobench.core.files import write_bytes
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def load_weights(build: Callable[[], Network], weights: Mapping[str, Tensor], pa
     except EthobenchError:
         raise
     except Exception as error:
-        raise FormatError(path, f"the network cannot be built: {explain_exception(error)}") from None
+        raise FormatError(path, f"the network cannot be built: {describe_exception(error)}") from None
     if {*expected} != {*weights}:
         raise FormatError(path, "the weights do not fit the network: some are missing, or belong to another network")
     for name, tensor in expected.items():

@@ -16,8 +16,9 @@ from ethobench.core import Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
-from ethobench.features.gaps import MOST_SECONDS, fill_gaps, gap_frames, known_positions
-from ethobench.features.pose import Scene, context_frames, egocentric, pose_features, scene_of
+from ethobench.features.body import Scene, estimate_scene, to_egocentric
+from ethobench.features.missing_data import MAX_GAP_SECONDS, interpolate_gaps, max_gap_frames, valid_positions
+from ethobench.features.pose import pose_context, pose_features
 from ethobench.formats.calms21 import KEYPOINTS as CALMS21_KEYPOINTS
 from ethobench.training.augmentation import Layout
 
@@ -84,7 +85,7 @@ class Preparation:
     @property
     def most_frames(self) -> int:
         """How many frames a lost keypoint is guessed for."""
-        return gap_frames(MOST_SECONDS, self.rate)
+        return max_gap_frames(MAX_GAP_SECONDS, self.rate)
 
     @property
     def n_inputs(self) -> int:
@@ -141,8 +142,8 @@ class Preparation:
             sure = np.broadcast_to(np.nan, positions.shape[:3])
             poses = Poses(positions, sure, self.individuals, self.keypoints, self.rate)
             with np.errstate(invalid="ignore", divide="ignore"):  # an animal that is not there has no direction
-                seen = egocentric(poses, self.individuals[0], keypoints=self.stated)
-            return seen.positions.reshape(len(positions), -1) / scene.unit
+                seen = to_egocentric(poses, self.individuals[0], keypoints=self.stated)
+            return seen.positions.reshape(len(positions), -1) / scene.body_length
         low, high = np.array(scene.low), np.array(scene.high)
         return np.asarray(((positions - low) / (high - low)).reshape(len(positions), -1))
 
@@ -158,7 +159,7 @@ class Preparation:
         arena = stated_arena(recording)
         if self.causal or not len(data):
             return self.known_scene(arena)
-        scene = scene_of(data, keypoints=self.stated, arena=arena, min_confidence=self.min_confidence)
+        scene = estimate_scene(data, keypoints=self.stated, arena=arena, min_confidence=self.min_confidence)
         if np.all(np.array(scene.high) - np.array(scene.low) > 0):
             return scene
         return dataclasses.replace(scene, low=self.arena[:2], high=self.arena[2:])
@@ -200,7 +201,7 @@ class Prepared:
         if isinstance(self.data, Signals):
             return np.asarray(self.data.values[start:stop], dtype=np.float64)[:, self._places[0]], self.how.channels
         if self.how.kind == "features":
-            margin = context_frames(self.how.rate)
+            margin = pose_context(self.how.rate)
             first, last = max(start - margin, 0), min(stop + margin, len(self))
             cut = self._poses(self.data, first, last)
             found, names = pose_features(
@@ -223,8 +224,8 @@ class Prepared:
         """Return positions with short gaps bridged, or held where nothing may be known of what comes."""
         most = self.how.most_frames
         first, last = max(start - most - 1, 0), min(stop + (0 if self.how.causal else most + 1), len(self))
-        positions = known_positions(self._poses(poses, first, last), self.how.min_confidence, self.scene.zeros_missing)
-        (hold_gaps if self.how.causal else fill_gaps)(positions, most)
+        positions = valid_positions(self._poses(poses, first, last), self.how.min_confidence, self.scene.zeros_missing)
+        (hold_gaps if self.how.causal else interpolate_gaps)(positions, most)
         return positions[start - first : stop - first]
 
 
@@ -265,14 +266,14 @@ def learn_preparation(
         inputs, rate, causal, first.individuals, first.keypoints, min_confidence=min_confidence, roles=roles, mirrors=mirrors
     )
     scenes = [
-        scene_of(r.signals, keypoints=plain.stated, arena=stated_arena(r), min_confidence=min_confidence)
+        estimate_scene(r.signals, keypoints=plain.stated, arena=stated_arena(r), min_confidence=min_confidence)
         for r in recordings
         if isinstance(r.signals, Poses)
     ]
     corners = np.array([(*scene.low, *scene.high) for scene in scenes])
     corners = corners[np.isfinite(corners).all(axis=1) & (corners[:, 2:] > corners[:, :2]).all(axis=1)]
     left, top, right, bottom = np.median(corners, axis=0).tolist() if len(corners) else UNIT_ARENA
-    unit = float(np.median([scene.unit for scene in scenes]))
+    unit = float(np.median([scene.body_length for scene in scenes]))
     zeros = 2 * sum(scene.zeros_missing for scene in scenes) > len(scenes)
     return _with_statistics(dataclasses.replace(plain, arena=(left, top, right, bottom), unit=unit, zeros_missing=zeros), recordings)
 

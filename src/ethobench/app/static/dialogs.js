@@ -74,7 +74,7 @@ export function askToExport() {
 /** Show all keys. */
 export function showKeys() {
   const own = state.behaviors.filter((b) => b.key).map((b) => [[b.key], b.name]);
-  const tables = [...HELP, ["Behaviours, while correcting", own]].map(([title, rows]) =>
+  const tables = [...HELP, ["Behaviors, while correcting", own]].map(([title, rows]) =>
     make(
       "section",
       {},

@@ -35,7 +35,7 @@ export const HELP = [
     [["I", "["], "set the beginning of the selection"],
     [["O", "]"], "set its end"],
     [["Enter"], "select the bout at the playhead"],
-    [["key of a behaviour"], "mark the selection; without one, begin and end here"],
+    [["key of a behavior"], "mark the selection; without one, begin and end here"],
     [["Delete"], "clear the selection"],
     [["W"], "mark the selection, or all, as watched; with Shift as not watched"],
     [["U"], "selection was not observed: clear its bouts too"],

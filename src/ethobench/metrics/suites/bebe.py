@@ -32,10 +32,10 @@ def confusion(pair: AlignedPair) -> Array:
     background = pair.ethogram.background
     if background is None:
         counts[:, 0] += pair.confusion[:size, size]
-    elif not pair.pred.observed.is_whole(pair.pred.n_frames):
-        unpredicted = iv.complement(pair.pred.observed.anywhere(), pair.pred.n_frames)
+    elif not pair.pred.observed.is_complete(pair.pred.n_frames):
+        unpredicted = iv.complement(pair.pred.observed.of_any(), pair.pred.n_frames)
         for track in pair.tracks:
-            n_frames = iv.shared(track.truth, unpredicted)
+            n_frames = iv.overlap(track.truth, unpredicted)
             counts[track.behavior, background] -= n_frames
             counts[track.behavior, 0] += n_frames
     return counts

@@ -10,7 +10,7 @@ export function measureOf(figure, name) {
 }
 
 export function behaviorLabel(name) {
-  return name === "" ? "all behaviours" : name;
+  return name === "" ? "all behaviors" : name;
 }
 
 export function legend(entries) {
