@@ -78,7 +78,7 @@ MODELS: dict[str, dict[str, Any]] = {
 """Every registered model but ``auto``, with hyper-parameters that make it fast."""
 
 DATA = ("tag", "pose", "trio", "overlapping", "rats", "HAR", "seals")
-ON_OVERLAPPING = ("boost", "conv1d", "rf", "svm", "tcn", "chance")
+ON_OVERLAPPING = ("boost", "conv1d", "rf", "svm", "tcn")
 VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "rf_bout_f1/tag": ("rf", "tag", {"trees": 20, "decode": "bout_f1"}),
     "rf_balanced/tag": ("rf", "tag", {"trees": 20, "decode": "balanced"}),
