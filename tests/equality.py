@@ -426,7 +426,7 @@ def write_calms21(folder: Path) -> None:
         for is_test, count in ((False, 3), (True, 2)):
             split_name, recordings = "test" if is_test else "train", []
             for index, (group, delay, behaviors) in enumerate(members):
-                seconds, seed = 12.0 if task < 3 else 30.0, 100 * task + 10 * index + is_test
+                seconds, seed = 12.0 if task < 3 else 15.0, 100 * task + 10 * index + is_test
                 for number, recording in enumerate(eb.load_dataset("synthetic/pose", individuals=count, seconds=seconds, seed=seed)):
                     truth = recording.annotation()
                     delayed = eb.Annotation.from_frames(np.roll(truth.to_codes(), delay), truth.ethogram, truth.rate)
@@ -436,17 +436,14 @@ def write_calms21(folder: Path) -> None:
 
 
 def record_calms21(folder: Path) -> Values:
-    """Run CalMS21's three tasks on small synthetic files."""
+    """Run CalMS21's tasks 1 and 2 on small synthetic files; task 3 takes minutes, as 30 epochs of its read-out are fixed."""
     write_calms21(folder / "data/calms21")
     parameters = [f"conv1d.{pair}" for pair in ("past=16", "future=16", "epochs=1", "kernel=3", "layers=[8,4]", "batch=512")]
     options = [text for pair in parameters for text in ("--param", pair)]
     common = ("--workers", 1, "--store", folder / "s")
-    fine_tuning = ("--param", "conv1d.head_epochs=1")
     command_line("run", "calms21", "--tasks", "1", "--seeds", "42,43", "--models", "conv1d,chance", *options, *common, data=folder / "data")
-    command_line(
-        "run", "calms21", "--tasks", "2,3", "--seeds", "42", "--models", "conv1d", *options, *fine_tuning, *common, data=folder / "data"
-    )
-    return tables(folder / "s", "calms21", "difficulty", "styles", "behaviors", data=folder / "data")
+    command_line("run", "calms21", "--tasks", "2", "--seeds", "42", "--models", "conv1d", *options, *common, data=folder / "data")
+    return tables(folder / "s", "calms21", "styles", "behaviors", data=folder / "data")
 
 
 SEGMENTS: dict[str, dict[str, list[tuple[int, int, str]]]] = {
