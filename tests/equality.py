@@ -276,7 +276,7 @@ def record_probability_scores(suite: str, folder: Path) -> Values:
 
 
 def record_agreement(folder: Path) -> Values:
-    """Compute agreement, consensus and ceiling of the raters."""
+    """Compute agreement and consensus of the raters."""
     raters = {name: read_rater(name) for name in ("brett_initial", "brett_reannotation", "donnie_initial", "donnie_reannotation")}
     by_recording = {key: {name: tables[key] for name, tables in raters.items()} for key in raters["brett_initial"]}
     equal_length = {}
@@ -405,7 +405,7 @@ def cut_bebe(source: Path, target: Path, per_fold: int = 2, rows: int = 3000) ->
 
 
 def record_bebe(folder: Path) -> Values:
-    """Run BEBE with published hyper-parameters and with a search, on a small part of HAR."""
+    """Run BEBE with published hyper-parameters on ten shortened clips of HAR, in both settings."""
     cut_bebe(data_folder() / "bebe/HAR", folder / "data/bebe/HAR")
     options = ("--datasets", "HAR", "--models", "chance,rf,kmeans", "--workers", 1)
     command_line("run", "bebe", *options, "--published", "--settings", "full,reduced", "--store", folder / "s", data=folder / "data")
