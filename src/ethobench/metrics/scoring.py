@@ -94,10 +94,10 @@ def score(
     Files are scored as the command ``ethobench score`` does it:
 
     >>> from ethobench import write_annotation
-    >>> for name, annotation in {"pred.csv": pred, "truth.csv": truth}.items():
-    ...     _ = write_annotation(annotation, folder / name)
-    >>> score(folder / "pred.csv", folder / "truth.csv").overall == scores.overall
-    True
+    >>> for name, annotation in {"pred": pred, "truth": truth}.items():
+    ...     _ = write_annotation(annotation, folder / name / "mouse1.csv")
+    >>> round(score(folder / "pred", folder / "truth").overall["f1"], 3)
+    0.733
     """
     chosen = suites[suite]
     if behaviors is not None and not isinstance(behaviors, str):
