@@ -225,7 +225,7 @@ def test_paths_that_do_not_match_are_refused(files):
     eb.write_annotation(random_annotation(9), files / "pred" / "r9.csv", "tidy")
     with pytest.raises(EthobenchError, match=r"recording names do not match .*: r9"):
         eb.score(files / "pred", files / "truth")
-    with pytest.raises(NotFoundError, match="has no annotated recording r9. Available: r0, r1, r2"):
+    with pytest.raises(NotFoundError, match=r"has no annotated recording r9\. Available: r0, r1, r2"):
         eb.score(files / "pred", files / "recordings.csv")
     with pytest.raises(EthobenchError, match="truth must be a path or a Dataset, not Annotation"):
         eb.score(files / "pred", random_annotation(0))
