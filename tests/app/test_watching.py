@@ -14,10 +14,10 @@ from ethobench.app.corrections import Corrections
 from ethobench.app.editing import add_observed, hide, mark, remove_observed
 from ethobench.app.history import History
 from ethobench.app.opening import open_project
-from ethobench.cli.budget import budget_rows
 from ethobench.core import Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError, ReadWarning
+from ethobench.metrics.budgets import time_budget
 
 N = 30
 NAMES = ("rest", "run")
@@ -88,7 +88,7 @@ def test_a_budget_from_scratch_is_a_share_of_what_was_watched(lab, project):
 
 
 def share(lab, behavior: str) -> float:
-    rows = budget_rows(load_dataset(lab)["m2"].annotation("zoe"))
+    rows = time_budget(load_dataset(lab)["m2"].annotation("zoe"))
     return next(row["share"] for row in rows if row["behavior"] == behavior)
 
 
@@ -96,7 +96,7 @@ def test_a_recording_that_nobody_watched_stays_unobserved(lab, project):
     project.start(1, "zoe")
     annotation = load_dataset(lab)["m2"].annotation("zoe")
     assert observed(annotation) == []
-    assert budget_rows(annotation)[0]["share"] is None
+    assert time_budget(annotation)[0]["share"] is None
 
 
 def test_what_the_base_covers_is_not_changed_by_watching(lab, project):

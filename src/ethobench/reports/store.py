@@ -49,7 +49,7 @@ def summarize_store(
     ----------
     store : Store
     datasets : mapping, optional
-        Names of datasets, as the jobs have them, to the data; `datasets_at_hand` finds them. Only for these are ethograms
+        Names of datasets, as the jobs have them, to the data; `load_available_datasets` finds them. Only for these are ethograms
         and kinds of errors shown.
     title : str
         Of the page.
@@ -88,7 +88,7 @@ def summarize_store(
     return report
 
 
-def datasets_at_hand(store: Store) -> dict[str, Dataset]:
+def load_available_datasets(store: Store) -> dict[str, Dataset]:
     """Load the data of the finished jobs, as far as they are on this machine; nothing is fetched."""
     found: dict[str, Dataset] = {}
     for done in _final_jobs(store):
