@@ -104,7 +104,7 @@ def test_what_is_not_there(sources, told, tmp_path, monkeypatch):
 def test_a_folder_of_nothing(tmp_path):
     (tmp_path / "notes.xyz").write_text("hello", encoding="utf-8")
     told: list[str] = []
-    with pytest.raises(EthobenchError, match="nothing to look at"):
+    with pytest.raises(EthobenchError, match="nothing to view"):
         open_project([str(tmp_path)], notify=told.append)
     assert "notes.xyz" in told[0]
 

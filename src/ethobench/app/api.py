@@ -154,7 +154,7 @@ class Api:
         """Mark frames that were played or stepped through as observed."""
         subject = body.get("subject")
         if subject is not None and not isinstance(subject, str):
-            raise EthobenchError(f"the subject is a name, not {subject!r}")
+            raise EthobenchError(f"the subject must be text, got {subject!r}")
         return self._track(index, self.project.watch(index, str(body.get("track")), body.get("spans"), subject).name)
 
     def undo(self, index: int, body: dict[str, Any]) -> Any:
