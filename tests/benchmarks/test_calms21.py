@@ -16,8 +16,7 @@ from ethobench.benchmarks.published import published_scores
 from ethobench.benchmarks.tables import behaviors_table
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
-from ethobench.datasets.annotators import Annotator
-from ethobench.datasets.synthetic import make_dataset
+from ethobench.datasets.synthetic import Annotator, make_dataset
 from ethobench.formats import write_recordings
 from ethobench.models import create_model, models
 from ethobench.runs import Engine, Result, Setting, Store

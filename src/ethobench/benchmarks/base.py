@@ -54,7 +54,14 @@ def option(
     is_hidden : bool
         Whether the command line does not have it.
     """
-    metadata = {"help": help, "choices": tuple(choices), "minimum": minimum, "name": name, "is_argument": is_argument, "is_hidden": is_hidden}
+    metadata = {
+        "help": help,
+        "choices": tuple(choices),
+        "minimum": minimum,
+        "name": name,
+        "is_argument": is_argument,
+        "is_hidden": is_hidden,
+    }
     return field(default=default, metadata=metadata)
 
 

@@ -12,7 +12,8 @@ from ethobench.benchmarks.base import Row, Table, benchmark_tables, find_benchma
 from ethobench.benchmarks.results import COLUMNS, GROUP, group_jobs, results_table
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.core.occurrence import Occurrence
-from ethobench.metrics import Scores, suites
+from ethobench.metrics import Scores
+from ethobench.metrics.suites import suites
 from ethobench.runs import Store
 
 BEHAVIOR_COLUMNS = (*GROUP, "behavior", "metric", "value")

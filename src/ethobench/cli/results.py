@@ -121,7 +121,7 @@ def _rows_of_stores(stores: dict[str, Store], table: Table, options: Any) -> lis
 
 
 def _print_results(columns: Sequence[str], rows: Sequence[Row], metrics: Sequence[str], *, latex: bool) -> None:
-    from ethobench.metrics import suites
+    from ethobench.metrics.suites import suites
 
     shown = [row for row in rows if "all" in metrics or row["metric"] in (metrics or suites[row["suite"]].headline)]
     if latex:

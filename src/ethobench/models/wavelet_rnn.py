@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from ethobench.core import Poses, Recording, Signals
 from ethobench.models.base import register_model
+from ethobench.models.frame_classifiers import WAVELET_GRID
 from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.inputs import known_signals
 from ethobench.models.network import NetworkModel, NetworkParams
-from ethobench.models.wavelets import GRID
 from ethobench.training.streams import Stream, open_stream
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class WaveletRnn(NetworkModel):
 
     title = "recurrent network on wavelets (BEBE)"
     Params = Params
-    grid = {"learning_rate": (0.01, 0.003, 0.001), **GRID}  # noqa: RUF012
+    grid = {"learning_rate": (0.01, 0.003, 0.001), **WAVELET_GRID}  # noqa: RUF012
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
         """Build the network."""

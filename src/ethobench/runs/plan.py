@@ -228,7 +228,7 @@ class Result:
     @property
     def headline(self) -> float | None:
         """Value of the first headline metric of the job's first suite."""
-        from ethobench.metrics import suites
+        from ethobench.metrics.suites import suites
 
         name = self.job.suites[0]
         return self.value(name, suites[name].headline[0])

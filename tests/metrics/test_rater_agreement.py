@@ -1,0 +1,162 @@
+"""Agreement of several annotators against textbook examples and scikit-learn."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+import ethobench as eb
+from ethobench import Annotation, Ethogram
+from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.metrics.rater_agreement import fleiss, icc, krippendorff
+
+NAMES = ["a", "b"]
+three = st.integers(2, 60).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 2), min_size=n, max_size=n)] * 3))
+
+
+def of(codes, **options) -> Annotation:
+    return Annotation.from_frames(np.array(codes), Ethogram(NAMES), 10, **options)
+
+
+@pytest.mark.slow
+@given(three)
+def test_cohen_equals_scikit_learn(codes):
+    result = eb.agreement({f"ann{i}": of(c) for i, c in enumerate(codes)})
+    for i, j in combinations(range(3), 2):
+        x, y = np.array(codes[i]), np.array(codes[j])
+        if len({*x, *y}) > 1:
+            assert result.kappa(f"ann{i}", f"ann{j}") == pytest.approx(cohen_kappa_score(x, y), abs=1e-12)
+        for k, name in enumerate(NAMES):
+            if 0 < (x == k).sum() < len(x) and 0 < (y == k).sum() < len(y):
+                expected = cohen_kappa_score(x == k, y == k)
+                assert result.kappa(f"ann{i}", f"ann{j}", name) == pytest.approx(expected, abs=1e-12)
+
+
+def test_fleiss_of_the_classic_table():
+    """Fleiss' example of 14 raters, 10 subjects and 5 categories: 0.210."""
+    counts = np.array(
+        [
+            [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+            [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+        ],
+        dtype=float,
+    )  # fmt: skip
+    assert fleiss(np.ones(10), counts) == pytest.approx(0.20993, abs=1e-5)
+    assert fleiss(np.full(10, 7.0), counts) == pytest.approx(0.20993, abs=1e-5)
+
+
+def test_krippendorff_of_the_classic_table():
+    """Krippendorff's nominal example of 4 observers and 12 units with gaps: 0.743."""
+    rows = [
+        "1  2  3  3  2  1  4  1  2  .  .  .",
+        "1  2  3  3  2  2  4  1  2  5  .  3",
+        ".  3  3  3  2  3  4  2  2  5  1  .",
+        "1  2  3  3  2  4  4  1  2  5  1  .",
+    ]
+    table = [row.split() for row in rows]
+    counts = np.zeros((12, 5))
+    for row in table:
+        for unit, value in enumerate(row):
+            if value != ".":
+                counts[unit, int(value) - 1] += 1
+    assert krippendorff(np.ones(12), counts) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_icc_of_the_classic_table():
+    """Shrout and Fleiss' example: ICC(2,1) = 0.29."""
+    table = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]], dtype=float)
+    assert icc(table) == pytest.approx(0.2898, abs=1e-4)
+    assert np.isnan(icc(table[:1]))
+
+
+@given(three)
+def test_fleiss_and_alpha_count_frames(codes):
+    result = eb.agreement({f"ann{i}": of(c) for i, c in enumerate(codes)})
+    counts = np.stack([[sum(c[t] == k for c in codes) for k in range(3)] for t in range(len(codes[0]))]).astype(float)
+    ones = np.ones(len(counts))
+    assert result.fleiss[""] == pytest.approx(fleiss(ones, counts), nan_ok=True)
+    assert result.alpha[""] == pytest.approx(krippendorff(ones, counts), nan_ok=True)
+
+
+def test_frames_not_looked_at_by_both_do_not_count():
+    a, b = of([0, 0, 1, 1, 0, 0]), of([0, 0, 1, 1, 1, 1], unobserved=np.array([0, 0, 0, 0, 1, 1], dtype=bool))
+    result = eb.agreement({"x": a, "y": b})
+    assert result.kappa("x", "y") == 1
+    assert result.table()["frames"].tolist() == [4, 4, 4]
+
+
+def test_tolerance_forgives_borders():
+    a = Annotation.from_bouts([20, 60], [40, 80], ["a", "a"], NAMES, 10, 200)
+    b = Annotation.from_bouts([22, 58], [41, 81], ["a", "a"], NAMES, 10, 200)
+    strict, kind = eb.agreement({"x": a, "y": b}), eb.agreement({"x": a, "y": b}, tolerance=0.3)
+    assert strict.kappa("x", "y", "a") < 1
+    assert kind.kappa("x", "y", "a") == 1
+    missed = eb.agreement({"x": a, "y": b.take([0])}, tolerance=0.3)
+    assert missed.kappa("x", "y", "a") < 0.8
+
+
+def test_icc_of_counts_and_durations_over_recordings():
+    generator = np.random.default_rng(0)
+    groups = {}
+    for r in range(8):
+        codes = np.repeat(generator.integers(0, 3, 20 + 10 * r), 5)
+        groups[f"r{r}"] = {"x": of(codes), "y": of(np.roll(codes, 1))}
+    result = eb.agreement(groups)
+    assert result.icc_count["a"] > 0.95
+    assert result.icc_duration["a"] > 0.95
+
+
+def test_what_cannot_be_compared():
+    with pytest.raises(EthobenchError, match="at least two annotators"):
+        eb.agreement({"x": of([0, 1])})
+    with pytest.raises(MismatchError, match="resample, crop or extend"):
+        eb.agreement({"x": of([0, 1]), "y": of([0, 1, 1])})
+    with pytest.raises(EthobenchError, match="expected a mapping of annotators"):
+        eb.agreement({"r": {"x": "no"}})
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarning")
+def test_three_raters_of_twenty_videos(data):
+    recordings = eb.read_recordings(data / "multirater_oft" / "labels.csv", rate=25)
+    expected = {"Supported": (0.85, 0.89), "Unsupported": (0.66, 0.73), "Grooming": (0.66, 0.70)}
+    for behavior, (low, high) in expected.items():
+        for first, second in combinations(("Jin", "Oliver", "Furkan"), 2):
+            kappas = [eb.agreement({r.id: r.annotations}).kappa(first, second, behavior) for r in recordings]
+            assert low <= round(float(np.nanmean(kappas)), 2) <= high
+
+
+def test_tolerance_leaves_no_stale_figures():
+    a, b = (Annotation.from_frames([0] * k + [1] * (20 - k), ["A", "B"], 10) for k in (10, 12))
+    result = eb.agreement({"x": a, "y": b}, tolerance=0.3)
+    assert "" not in result.fleiss
+    with pytest.raises(EthobenchError, match="undefined with a tolerance"):
+        result.kappa("x", "y")
+    for wrong in (float("inf"), -1.0, float("nan")):
+        with pytest.raises(EthobenchError, match="`tolerance` must be"):
+            eb.agreement({"x": a, "y": b}, tolerance=wrong)
+
+
+def test_icc_counts_what_all_saw():
+    groups = {}
+    for r in range(4):
+        codes = np.repeat(np.random.default_rng(r).integers(0, 2, 20 + 10 * r), 5)
+        whole = Annotation.from_frames(codes, ["A", "B"], 10)
+        seen = np.arange(len(codes)) < len(codes) // 2
+        groups[f"r{r}"] = {"x": whole, "y": whole.with_observed(seen)}
+    assert eb.agreement(groups).icc_count["A"] == pytest.approx(1)
+
+
+def test_agreement_knows_what_nobody_marked():
+    ethogram = Ethogram(["other", "rest", "bite", "chase"], "other")
+    anna, ben = (Annotation.from_frames(codes, ethogram, 10) for codes in ([0, 1, 1, 0], [2, 1, 1, 0]))
+    result = eb.agreement({"r": {"anna": anna, "ben": ben}})
+    assert result.never_annotated == ("chase",)
+    assert result.to_dict()["never_annotated"] == ["chase"]
+    assert "chase" in result.to_dict()["behaviors"]
