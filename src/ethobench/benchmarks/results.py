@@ -23,7 +23,7 @@ TIMINGS = ("jobs", "fit_seconds", "predict_seconds", "hosts")
 UNDECODED = "undecoded"
 
 
-class FinishedJob(NamedTuple):
+class ScoredJob(NamedTuple):
     """A finished job with its scores.
 
     Attributes
@@ -50,7 +50,7 @@ class ResultGroup:
     benchmark, dataset, model : str
     setting : Setting
     suite : str
-    jobs : list of FinishedJob
+    jobs : list of ScoredJob
     """
 
     benchmark: str
@@ -58,7 +58,7 @@ class ResultGroup:
     model: str
     setting: Setting
     suite: str
-    jobs: list[FinishedJob]
+    jobs: list[ScoredJob]
 
     @property
     def names(self) -> tuple[str, str, str, str, str]:
@@ -70,7 +70,7 @@ class ResultGroup:
         """Whether a decoder was applied to the predictions."""
         return UNDECODED in self.jobs[0].scores and not self.setting.undecoded
 
-    def stored_scores(self, job: FinishedJob) -> dict[str, Any]:
+    def stored_scores(self, job: ScoredJob) -> dict[str, Any]:
         """Return the scores of a job with the suite of this group."""
         return dict(job.scores[UNDECODED if self.setting.undecoded else "suites"][self.suite])
 
@@ -134,7 +134,7 @@ def find_published(
     return None if is_decoded else published_scores().get((benchmark, dataset, model, name, suite, metric))
 
 
-def final_jobs(store: Store, only: Collection[str] | None = None) -> Iterator[FinishedJob]:
+def final_jobs(store: Store, only: Collection[str] | None = None) -> Iterator[ScoredJob]:
     """Yield the final jobs of a store with their scores; damaged ones are skipped and added to ``store.damage``.
 
     Where a store holds several jobs of one model that differ in hyper-parameters, data or seed, `Setting.variation` says in what (for
@@ -146,7 +146,7 @@ def final_jobs(store: Store, only: Collection[str] | None = None) -> Iterator[Fi
     for key, job in label_variations(jobs).items():
         scores = store.scores(key)
         if scores is not None:
-            yield FinishedJob(key, job, scores)
+            yield ScoredJob(key, job, scores)
 
 
 def label_variations(jobs: Mapping[str, Job]) -> dict[str, Job]:
@@ -184,7 +184,7 @@ def _conditions(job: Job) -> dict[str, Any]:
 
 def group_jobs(store: Store, only: Collection[str] | None = None) -> list[ResultGroup]:
     """Return the final jobs of a store, grouped and sorted by benchmark, dataset, model, setting and suite."""
-    groups: dict[tuple[str, str, str, Setting, str], list[FinishedJob]] = {}
+    groups: dict[tuple[str, str, str, Setting, str], list[ScoredJob]] = {}
     for finished in final_jobs(store, only):
         job = finished.job
         settings = [job.setting, *([replace(job.setting, undecoded=True)] if UNDECODED in finished.scores else [])]
@@ -206,7 +206,7 @@ def _values_by_seed(group: ResultGroup) -> dict[str, NDArray[np.float64]]:
     return {metric: np.array(per_seed, dtype=np.float64) for metric, per_seed in values.items()}
 
 
-def _timings(store: Store, jobs: Sequence[FinishedJob]) -> Row:
+def _timings(store: Store, jobs: Sequence[ScoredJob]) -> Row:
     timings = [timing for job in jobs if (timing := store.timing(job.key))]
     hosts = ", ".join(sorted({timing["host"] for timing in timings}))
     seconds = (sum(timing[step] for timing in timings) for step in ("fit", "predict"))

@@ -11,7 +11,7 @@ import numpy as np
 from ethobench.benchmarks.base import STUDY_LABEL, Benchmark, CrossValidationOptions, Table, option, register_benchmark
 from ethobench.benchmarks.folds import fold_plan, resolve_source, select_annotated, select_folds, with_folds
 from ethobench.benchmarks.learning_curves import learning_curve_table
-from ethobench.benchmarks.results import FinishedJob, final_jobs
+from ethobench.benchmarks.results import ScoredJob, final_jobs
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.datasets import load_dataset
@@ -225,13 +225,13 @@ def read_out_of_fold(store: Store, model: str, only: Collection[str] | None = No
     return OutOfFoldPredictions(predictions, folds, split)
 
 
-def _cross_validation_jobs(store: Store, model: str, only: Collection[str] | None) -> Iterator[FinishedJob]:
+def _cross_validation_jobs(store: Store, model: str, only: Collection[str] | None) -> Iterator[ScoredJob]:
     for finished in final_jobs(store, only):
         if finished.job.model == model and is_cross_validation(finished.job.setting):
             yield finished
 
 
-def _split_of(finished: FinishedJob) -> str:
+def _split_of(finished: ScoredJob) -> str:
     return next(split for split, setting in SPLITS.items() if setting == finished.job.setting)
 
 
