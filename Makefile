@@ -1,4 +1,4 @@
-# The whole developer manual: `make demo` to see it, `make test` to trust it.
+# Commands for developers; `make help` lists them.
 PYTHON ?= python3
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -11,7 +11,7 @@ WORKERS ?= 2
 
 .PHONY: help demo test test-fast fuzz check format bench docs clean
 
-help: ## what can be made
+help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
 
 $(VENV)/made:
@@ -26,37 +26,38 @@ $(VENV)/all: $(VENV)/made pyproject.toml constraints.txt
 	$(INSTALL) ".[all,dev]"
 	@touch $@ $(VENV)/core
 
-demo: $(VENV)/core ## install the core and show the whole way on data made on the spot
+demo: $(VENV)/core ## install the core, then train, predict and score on synthetic data
 	$(BIN)/ethobench demo
 
 test: $(VENV)/all ## install everything and run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
-test-fast: $(VENV)/all ## the tests to run while coding: under a minute
+test-fast: $(VENV)/all ## run the fast tests
 	HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not slow"
 
-fuzz: $(VENV)/all ## mutated files against all readers; options: FUZZ="--seed 1 --count 5000 --formats boris,nwb --minutes 10"
+fuzz: $(VENV)/all ## feed mutated files to all readers; options: FUZZ="--seed 1 --count 5000 --formats boris,nwb --minutes 10"
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
-check: $(VENV)/all ## style, types, layers, spelling
+check: $(VENV)/all ## check style, types, layers, names and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.code_metrics --check
 	$(BIN)/codespell src tests docs README.md CONTRIBUTING.md CHANGELOG.md
 
-format: $(VENV)/all ## let ruff arrange the code
+format: $(VENV)/all ## format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/all ## speed against the peers, as ratios in one run
+bench: $(VENV)/all ## measure speed relative to other packages in one run
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/features.py
 	$(BIN)/python benchmarks/networks.py
 	$(BIN)/python benchmarks/scale.py
 
-docs: $(VENV)/all ## build the guide into site/
+docs: $(VENV)/all ## build the documentation into site/
 	$(BIN)/mkdocs build --strict --quiet
 
-clean: ## remove what was made here
+clean: ## remove build products
 	$(PYTHON) -c "import shutil; [shutil.rmtree(d, ignore_errors=True) for d in ('.venv', 'dist', 'site', 'ethobench-demo', '.mypy_cache', '.ruff_cache', '.pytest_cache', '.hypothesis')]"

@@ -25,10 +25,10 @@ import ethobench as eb
 from ethobench.benchmarks.own import annotated, with_folds
 from ethobench.cli._options import parse_params
 from ethobench.core import Annotation, Dataset, Prediction
-from ethobench.core.folds import deal_folds
+from ethobench.core.folds import assign_folds
 from ethobench.decoding.blending import fit_blend
 from ethobench.decoding.search import fit_decoder
-from ethobench.models import truth_of
+from ethobench.models import reference_annotation
 from ethobench.models.auto import fit_decoder_on_subsample
 
 WAYS = {"frame by frame": None, "smoothed": False, "decoded": True}
@@ -43,7 +43,7 @@ class Study:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.data: Dataset = with_folds(annotated(eb.load_dataset(args.dataset)))
-        self.truths = {r.id: truth_of(r, None).with_ethogram(self.data.ethogram) for r in self.data}
+        self.truths = {r.id: reference_annotation(r, None).with_ethogram(self.data.ethogram) for r in self.data}
         self.groups = {r.id: r.individual or r.id for r in self.data}
         self.folds = [int(part) for part in args.folds.split(",")]
 
@@ -71,9 +71,9 @@ class Study:
         data = self.data
         train = data.select(recordings=[r.id for r in data if data.folds[r.id] != fold])
         model, told = eb.create_model(name, seed=fold, **params), {}
-        dealt = deal_folds(train, 3)
+        dealt = assign_folds(train, 3)
         for third in range(self.args.thirds):
-            fresh = model.fresh().fit(train.select(recordings=[r for r, own in dealt.items() if own != third]))
+            fresh = model.clone().fit(train.select(recordings=[r for r, own in dealt.items() if own != third]))
             told |= {r: fresh.predict(train[r]) for r, own in dealt.items() if own == third}
         model.fit(train)
         return told, {r.id: model.predict(r) for r in data if data.folds[r.id] == fold}
@@ -116,7 +116,7 @@ class Study:
         """Return what a model says that chooses its own decoder, before and after decoding."""
         started, data = time.perf_counter(), self.data
         model = eb.create_model("auto", seed=fold, **params).fit(data.select(recordings=[r.id for r in data if data.folds[r.id] != fold]))
-        print("   ", f"{time.perf_counter() - started:.0f} s,", *(row["weight"] for row in model.account["candidates"]), flush=True)
+        print("   ", f"{time.perf_counter() - started:.0f} s,", *(row["weight"] for row in model.fit_report["candidates"]), flush=True)
         said = {r.id: model.predict(r) for r in data if data.folds[r.id] == fold}
         plain = {name: Prediction(p.probabilities, p.ethogram, p.rate, exclusive=p.exclusive).annotation for name, p in said.items()}
         return {"frame by frame": plain, "decoded": {name: p.annotation for name, p in said.items()}}

@@ -20,7 +20,9 @@ from ethobench.core import Ethogram, Poses
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.segments import fit_segment_scorer
 from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel
-from ethobench.features.pose import bridge, context_frames, find_swaps, pose_feature_blocks, pose_features, windowed_pose_features
+from ethobench.features.identity_swaps import find_identity_swaps
+from ethobench.features.missing_data import interpolate_poses
+from ethobench.features.pose import pose_context, pose_feature_blocks, pose_features, windowed_pose_features
 
 RATE = 30.0
 NAMES = ("nose", "left_ear", "right_ear", "neck", "left_hip", "right_hip", "tail_base", "center", "tail_mid", "tail_tip")
@@ -60,8 +62,8 @@ def measure_features(minutes: float, animals: int, keypoints: int) -> None:
     poses = make_poses(frames, animals, keypoints)
     print(f"\n{frames} frames of {animals} animals with {keypoints} keypoints, a tenth of them missing")
     work: dict[str, Callable[[], Any]] = {
-        "bridge": lambda: bridge(poses),
-        "find_swaps": lambda: find_swaps(poses),
+        "interpolate_poses": lambda: interpolate_poses(poses),
+        "find_identity_swaps": lambda: find_identity_swaps(poses),
         "pose_features(points=False)": lambda: pose_features(poses, points=False)[0],
         "pose_features": lambda: pose_features(poses)[0],
         "pose_features(pooled=True)": lambda: pose_features(poses, pooled=True)[0],
@@ -74,7 +76,7 @@ def measure_features(minutes: float, animals: int, keypoints: int) -> None:
         columns = str(result.shape[1]) if isinstance(result, np.ndarray) else ""
         del result
         print(f"{name:32}{frames / seconds:12,.0f}{columns:>9}{peak_memory(run):9.0f}")
-    print(f"context of a slice: {context_frames(RATE)} frames, with windows of up to 6 s {context_frames(RATE, (6.0,))}")
+    print(f"context of a slice: {pose_context(RATE)} frames, with windows of up to 6 s {pose_context(RATE, (6.0,))}")
 
 
 def measure_decoding(frames: int, behaviors: int = 5) -> None:

@@ -15,7 +15,7 @@ SECTIONS = (*LISTS, "Examples", "Notes", "Conventions", "See Also")
 
 @dataclass
 class Entry:
-    """A parameter or attribute: names, type, and what it means."""
+    """A parameter or attribute: names, type, and meaning."""
 
     names: tuple[str, ...]
     kind: str
@@ -24,30 +24,30 @@ class Entry:
 
 @dataclass
 class Docstring:
-    """A docstring in its parts."""
+    """A parsed docstring."""
 
     text: str = ""
     lists: dict[str, list[Entry]] = field(default_factory=dict)
     prose: dict[str, str] = field(default_factory=dict)
 
     def meanings(self) -> dict[str, Entry]:
-        """Return what is said of each parameter and attribute, by name."""
+        """Return the entry of each parameter and attribute, by name."""
         entries = [entry for section in ("Parameters", "Attributes") for entry in self.lists.get(section, [])]
         return {name: entry for entry in entries for name in entry.names}
 
 
 def parse(docstring: str | None) -> Docstring:
-    """Take a docstring apart at the underlined headings of numpydoc."""
+    """Parse a numpydoc docstring into its sections."""
     lines = inspect.cleandoc(docstring or "").splitlines()
     starts = [i for i, line in enumerate(lines[:-1]) if line.strip() in SECTIONS and set(lines[i + 1].strip()) == {"-"}]
-    found = Docstring(plain("\n".join(lines[: starts[0] if starts else len(lines)]).strip()))
+    parsed = Docstring(plain("\n".join(lines[: starts[0] if starts else len(lines)]).strip()))
     for start, end in pairwise([*starts, len(lines)]):
         name, body = lines[start].strip(), lines[start + 2 : end]
         if name in LISTS:
-            found.lists[name] = _entries(body)
+            parsed.lists[name] = _entries(body)
         else:
-            found.prose[name] = "\n".join(body).strip()
-    return found
+            parsed.prose[name] = "\n".join(body).strip()
+    return parsed
 
 
 def _entries(lines: list[str]) -> list[Entry]:
@@ -64,17 +64,17 @@ def _entries(lines: list[str]) -> list[Entry]:
 
 
 def plain(text: str) -> str:
-    """Write reStructuredText's literals as Markdown's."""
+    """Convert reStructuredText literals to Markdown."""
     return re.sub(r"``([^`]+)``", r"`\1`", text)
 
 
 def cell(text: str) -> str:
-    """Make a text fit into a table."""
+    """Escape text for a table cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Make a Markdown table."""
+    """Format a Markdown table."""
     lines = [header, tuple("---" for _ in header), *rows]
     return "\n".join("| " + " | ".join(cell(text) for text in line) + " |" for line in lines)
 
@@ -92,17 +92,17 @@ def markdown(docstring: str | None) -> str:
 
 
 def signature(name: str, thing: Any) -> str:
-    """Write how something is called, a parameter to a line where they are many."""
+    """Format a signature; one parameter per line if it is long."""
     try:
-        found = inspect.signature(thing)
+        parsed = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
-    given = [_shown(p) for p in found.parameters.values() if p.name not in ("self", "cls")]
-    short = str(found.replace(parameters=given, return_annotation=found.empty))
+    parameters = [_shown(p) for p in parsed.parameters.values() if p.name not in ("self", "cls")]
+    short = str(parsed.replace(parameters=parameters, return_annotation=parsed.empty))
     if len(name) + len(short) <= 100:
         return name + short
-    marks = [str(found.replace(parameters=[p], return_annotation=found.empty))[1:-1] for p in given]
-    first = next((i for i, p in enumerate(given) if p.kind is p.KEYWORD_ONLY), None)
+    marks = [str(parsed.replace(parameters=[p], return_annotation=parsed.empty))[1:-1] for p in parameters]
+    first = next((i for i, p in enumerate(parameters) if p.kind is p.KEYWORD_ONLY), None)
     if first is not None:
         marks = [mark.removeprefix("*, ") for mark in marks]
         marks.insert(first, "*")
@@ -110,13 +110,13 @@ def signature(name: str, thing: Any) -> str:
 
 
 def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Take the annotation off, and write functions by their names."""
+    """Remove the annotation, and show functions by name."""
     default = parameter.default
     return parameter.replace(annotation=parameter.empty, default=_Name(default.__name__) if inspect.isroutine(default) else default)
 
 
 class _Name(str):
-    """A default that is shown without quotes."""
+    """A default value that is shown without quotes."""
 
     __slots__ = ()
 

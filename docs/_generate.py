@@ -1,7 +1,7 @@
-"""Make the reference pages from the registries and docstrings, while mkdocs builds the site.
+"""Generate the reference pages from the registries and docstrings while mkdocs builds the site.
 
-mkdocs calls the functions ``on_*`` (see ``hooks`` in mkdocs.yml). A hand-written page says where a list belongs with a comment
-such as ``<!-- list: formats -->``. ``python docs/_generate.py FOLDER`` writes the pages to a folder, to look at them.
+mkdocs calls the functions ``on_*`` (see ``hooks`` in mkdocs.yml). A hand-written page marks the position of a list with a comment
+such as ``<!-- list: formats -->``. ``python docs/_generate.py FOLDER`` writes the pages to a folder for inspection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIST = re.compile(r"^<!-- list: (\w+) -->$", re.MULTILINE)
 
 @cache
 def sections() -> dict[str, list[Page]]:
-    """Return all generated pages, by the folder they lie in."""
+    """Return all generated pages, by folder."""
     return {
         "formats": format_pages(),
         "metrics": metric_pages(),
@@ -32,7 +32,7 @@ def sections() -> dict[str, list[Page]]:
 
 
 def listing(section: str) -> str:
-    """Make the tables that lead to a section's pages, one for each group."""
+    """Format the tables of links to a section's pages, one per group."""
     parts = []
     for group, pages in _groups(sections()[section]).items():
         rows = [(f"[{page.label}]({page.name}.md)", *page.facts.values()) for page in pages]
@@ -41,8 +41,8 @@ def listing(section: str) -> str:
 
 
 def with_lists(text: str) -> str:
-    """Put lists where a page asks for them."""
-    return LIST.sub(lambda found: listing(found[1]), text)
+    """Replace the list comments of a page."""
+    return LIST.sub(lambda match: listing(match[1]), text)
 
 
 def _groups(pages: list[Page]) -> dict[str, list[Page]]:
@@ -53,7 +53,7 @@ def _groups(pages: list[Page]) -> dict[str, list[Page]]:
 
 
 def expanded(nav: Any) -> Any:
-    """Give the index of a section its pages as company."""
+    """Add the generated pages of a section to the navigation, after its index."""
     if isinstance(nav, list):
         return [expanded(item) for item in nav]
     if isinstance(nav, dict):
@@ -102,4 +102,4 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         main(Path(sys.argv[1]))
     else:
-        print("mkdocs makes the reference pages by itself; give a folder to look at them")
+        print("mkdocs generates the reference pages; pass a folder to write them there")

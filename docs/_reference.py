@@ -1,4 +1,4 @@
-"""One page for each format, metric, suite and model, made from what it says of itself."""
+"""Reference pages: one for each format, metric, suite and model, from its attributes and docstrings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ethobench.metrics.measures import Measure
 from ethobench.models import Model, models
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-OWN = ("ethobench.formats", "ethobench.models", "ethobench.decoding", "ethobench.training", "ethobench.mllm")
+PACKAGES = ("ethobench.formats", "ethobench.models", "ethobench.decoding", "ethobench.training", "ethobench.mllm")
 FAMILIES = {
     "frames": "Frames",
     "seconds": "Seconds",
@@ -32,9 +32,9 @@ FAMILIES = {
     "budgets": "Time budgets",
 }
 KINDS = {
-    "counts": "Its statistics are counts, summed over recordings before anything is divided.",
-    "histogram": "Its statistics are histograms with fixed bins, summed over recordings.",
-    "rows": "Each recording has a value of its own; they are combined by their mean.",
+    "counts": "The statistics are counts that are summed over recordings before division.",
+    "histogram": "The statistics are histograms with fixed bins, summed over recordings.",
+    "rows": "Each recording has its own value; the score is their mean.",
 }
 OVER = {
     "pooled": "statistics summed over recordings",
@@ -46,7 +46,7 @@ OVER = {
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """A generated page: its file's name, what leads to it, and facts for the list of its section."""
+    """A generated page: file name, link text, content, and columns for the list of its section."""
 
     name: str
     label: str
@@ -99,7 +99,7 @@ def _metric_page(metric: Metric) -> Page:
         ("needs probabilities", _yes(metric.probabilistic)),
         ("counts point events", _yes(metric.points)),
     ]
-    rows = [(f"[`{suite.name}`](../suites/{suite.name}.md)", f"`{m.name}`", _together(m)) for suite, m in used]
+    rows = [(f"[`{suite.name}`](../suites/{suite.name}.md)", f"`{m.name}`", _aggregation(m)) for suite, m in used]
     parts = [f"# `{metric.name}`", plain(metric.definition), KINDS[metric.kind], table(("", ""), facts)]
     parts += ["## In suites", table(("suite", "called", "brought together"), rows)] if used else []
     if used:
@@ -117,7 +117,7 @@ def suite_pages() -> list[Page]:
 
 
 def _suite_page(suite: Suite) -> Page:
-    rows = [(f"`{m.name}`", f"[`{m.metric}`](../metrics/{m.metric}.md)", _together(m), plain(m.of.definition)) for m in suite.measures]
+    rows = [(f"`{m.name}`", f"[`{m.metric}`](../metrics/{m.metric}.md)", _aggregation(m), plain(m.of.definition)) for m in suite.measures]
     facts = [
         ("shown by default", ", ".join(f"`{name}`" for name in suite.headline)),
         ("prediction and truth may differ in length", _yes(suite.lengths)),
@@ -125,16 +125,16 @@ def _suite_page(suite: Suite) -> Page:
         ("frames without a bout are the named background", _yes(suite.fill_background)),
     ]
     parts = [f"# Suite `{suite.name}`", f"{suite.title}.", _module_text(type(suite)), table(("", ""), facts)]
-    parts += ["## Measures", table(("measure", "metric", "brought together", "what it tells"), rows)]
+    parts += ["## Measures", table(("measure", "metric", "aggregation", "definition"), rows)]
     parts += ["## Example", _shell([f"ethobench score PRED TRUTH --suite {suite.name}"])]
-    return Page(suite.name, f"`{suite.name}`", _joined(parts), {"whose definitions": suite.title, "measures": str(len(suite.measures))})
+    return Page(suite.name, f"`{suite.name}`", _joined(parts), {"definitions of": suite.title, "measures": str(len(suite.measures))})
 
 
-def _together(measure: Measure) -> str:
-    told = OVER[measure.over]
+def _aggregation(measure: Measure) -> str:
+    text = OVER[measure.over]
     if measure.spread:
-        told = "standard deviation over individuals"
-    return told + (", background too" if measure.background and not measure.of.joint else "")
+        text = "standard deviation over individuals"
+    return text + (", background too" if measure.background and not measure.of.joint else "")
 
 
 def model_pages() -> list[Page]:
@@ -143,57 +143,59 @@ def model_pages() -> list[Page]:
 
 
 def _model_page(name: str, model: type[Model]) -> Page:
-    said = {k: v for cls in reversed(model.Params.__mro__) for k, v in parse(cls.__dict__.get("__doc__")).meanings().items()}
+    entries = {k: v for cls in reversed(model.Params.__mro__) for k, v in parse(cls.__dict__.get("__doc__")).meanings().items()}
     rows = []
     for each in dataclasses.fields(model.Params):
-        entry = said.get(each.name)
+        entry = entries.get(each.name)
         default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
-        tried = ", ".join(f"`{value}`" for value in model.grid.get(each.name, ()))
-        rows.append((f"`{each.name}`", f"`{default!r}`", entry.meaning if entry else "", tried))
+        grid_values = ", ".join(f"`{value}`" for value in model.grid.get(each.name, ()))
+        rows.append((f"`{each.name}`", f"`{default!r}`", entry.meaning if entry else "", grid_values))
     parts = [f"# Model `{name}`", f"{_sentence(model.title)}", markdown(model.__doc__), _module_text(model), needed(model)]
-    parts += ["" if model.needs_signals else "It needs no signals."]
-    parts += ["## Hyper-parameters", table(("name", "default", "meaning", "published grid"), rows) if rows else "It has none."]
+    parts += ["" if model.needs_signals else "Does not need signals."]
+    parts += ["## Hyper-parameters", table(("name", "default", "meaning", "published grid"), rows) if rows else "None."]
     parts += ["## Example", _shell([f"ethobench train my_study/ --model {name} --out models/{name}"])]
     extra = ", ".join(f"`{e}`" for e in extras_of(model)) or "-"
     return Page(name, f"`{name}`", _joined(parts), {"what it is": model.title, "extra": extra})
 
 
 def needed(cls: type) -> str:
-    """Say which libraries beyond the core a class may use, and which extra brings them."""
-    found = extras_of(cls)
-    if not found:
+    """Return a sentence about the optional libraries of a class and the extra that installs them."""
+    extras = extras_of(cls)
+    if not extras:
         return ""
-    libraries = ", ".join(sorted({name for names in found.values() for name in names}))
-    return f"Libraries beyond the core: {libraries}. `pip install 'ethobench[{','.join(found)}]'` brings them."
+    libraries = ", ".join(sorted({name for names in extras.values() for name in names}))
+    return f"Optional libraries: {libraries}. Install them with `pip install 'ethobench[{','.join(extras)}]'`."
 
 
 def extras_of(cls: type) -> dict[str, list[str]]:
-    """Find the extras that bring what a class's modules import, here or inside functions."""
-    wanted = {_distribution(name) for base in cls.__mro__ if base.__module__.startswith(OWN) for name in _imports(base.__module__)}
+    """Return the extras that install the libraries that a class's modules import, also inside functions."""
+    imported = {_distribution(name) for base in cls.__mro__ if base.__module__.startswith(PACKAGES) for name in _imports(base.__module__)}
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     core = {_requirement(line) for line in project["dependencies"]}
-    bring = {e: {_requirement(line) for line in lines} for e, lines in project["optional-dependencies"].items() if e not in ("all", "dev")}
-    missing = {name for name in wanted - core if any(name in brought for brought in bring.values())}
+    provides = {
+        e: {_requirement(line) for line in lines} for e, lines in project["optional-dependencies"].items() if e not in ("all", "dev")
+    }
+    missing = {name for name in imported - core if any(name in libraries for libraries in provides.values())}
     chosen: dict[str, list[str]] = {}
     while missing:
-        extra = max(bring, key=lambda e: len(bring[e] & missing))
-        chosen[extra] = sorted(bring[extra] & missing)
-        missing -= bring[extra]
+        extra = max(provides, key=lambda e: len(provides[e] & missing))
+        chosen[extra] = sorted(provides[extra] & missing)
+        missing -= provides[extra]
     return chosen
 
 
 def _imports(module: str) -> set[str]:
-    """Name what a module of ours imports, directly and through its neighbours; what all members share in ``_base`` is not theirs."""
-    found: set[str] = set()
-    ahead, done = [module], set()
-    while ahead:
-        name = ahead.pop()
+    """Return what a module imports, directly or through other modules of the package; ``base`` modules are skipped."""
+    imported: set[str] = set()
+    pending, done = [module], set()
+    while pending:
+        name = pending.pop()
         done.add(name)
-        if name.endswith("._base"):
+        if name.endswith(".base"):
             continue
-        found |= _direct_imports(name)
-        ahead += [other for other in _direct_imports(name) if other.startswith(OWN) and other not in (*OWN, *done, *ahead)]
-    return found
+        imported |= _direct_imports(name)
+        pending += [other for other in _direct_imports(name) if other.startswith(PACKAGES) and other not in (*PACKAGES, *done, *pending)]
+    return imported
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The API reference: public names of the package and its parts, with their docstrings."""
+"""The API reference: public names of the package and its subpackages, with their docstrings."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def _package_page(module: ModuleType) -> Page:
             parts.append(f"## `{name}`\n\nSee [`{MAIN}.{name}`]({MAIN}.md#{name.lower()}).")
         else:
             parts.append(f"## `{name}`\n\n{_described(name, thing)}")
-    return Page(module.__name__, f"`{module.__name__}`", "\n\n".join(parts) + "\n", {"what is there": summary})
+    return Page(module.__name__, f"`{module.__name__}`", "\n\n".join(parts) + "\n", {"content": summary})
 
 
 def _described(name: str, thing: Any) -> str:
     if inspect.ismodule(thing):
-        functions = [getattr(thing, n) for n in sorted(vars(thing)) if _is_own(n, getattr(thing, n), thing.__name__)]
+        functions = [getattr(thing, n) for n in sorted(vars(thing)) if _is_defined_in(n, getattr(thing, n), thing.__name__)]
         return "\n\n".join([markdown(thing.__doc__), *(f"### `{name}.{f.__name__}`\n\n{_called(f)}" for f in functions)])
     if inspect.isclass(thing):
         return "\n\n".join([_called(thing), *(_member(name, n, m) for n, m in _members(thing))])
@@ -64,7 +64,7 @@ def _described(name: str, thing: Any) -> str:
     return f"A `{kind.__name__}`. {parse(kind.__doc__).text}"
 
 
-def _is_own(name: str, thing: Any, module: str) -> bool:
+def _is_defined_in(name: str, thing: Any, module: str) -> bool:
     return not name.startswith("_") and inspect.isfunction(thing) and thing.__module__ == module
 
 
@@ -73,13 +73,13 @@ def _called(thing: Any) -> str:
 
 
 def _members(cls: type) -> list[tuple[str, Any]]:
-    """Return the public methods and properties that a class or its own bases define."""
-    found: dict[str, Any] = {}
+    """Return the public methods and properties of a class and its base classes in this package."""
+    members: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.startswith(MAIN):
-            found |= {name: member for name, member in vars(base).items() if not name.startswith("_")}
-    wanted = (property, classmethod, staticmethod)
-    return sorted((n, m) for n, m in found.items() if isinstance(m, wanted) or inspect.isfunction(m) or hasattr(m, "attrname"))
+            members |= {name: member for name, member in vars(base).items() if not name.startswith("_")}
+    kinds = (property, classmethod, staticmethod)
+    return sorted((n, m) for n, m in members.items() if isinstance(m, kinds) or inspect.isfunction(m) or hasattr(m, "attrname"))
 
 
 def _member(owner: str, name: str, member: Any) -> str:

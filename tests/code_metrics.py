@@ -4,6 +4,7 @@ Run it from the root of a checkout::
 
     python -m tests.code_metrics [SRC]           # size, private imports, complexity, tests without a twin module, banned names
     python -m tests.code_metrics [SRC] --hops    # functions and modules that a few commands enter
+    python -m tests.code_metrics [SRC] --check   # fail on banned names and phrases and on private imports; part of `make check`
 
 `SRC` is the folder that holds the package ``ethobench`` (``src`` unless given); its tests are expected in ``SRC/../tests``.
 ``--hops`` runs commands of that package on small data, some of them from ``$ETHOBENCH_DATA``.
@@ -17,6 +18,7 @@ import argparse
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,10 @@ BANNED_NAMES = frozenset(
 )
 BARE_ONLY = frozenset({"left", "part"})
 """Banned names that are fine as attributes."""
+BANNED_PHRASES = re.compile(
+    r"\b(stands? twice|left alone|looked at|passed over|learnt|is no (saved|valid|store|folder|BEBE|format|dataset)|"
+    r"cannot follow along|begun from)\b"
+)
 
 
 # ------------------------------------------------------------------------------------------------------------------ reading the code
@@ -125,6 +131,27 @@ def banned_names(folder: Path) -> Counter[str]:
     )
 
 
+def banned_name_lines(folder: Path) -> list[str]:
+    """List each banned name with its file and line."""
+    return [
+        f"{path}:{line}: variable {name!r} does not say what it holds"
+        for path in python_files(folder)
+        for line, name, is_attribute in assigned_names(parse(path))
+        if name in BANNED_NAMES and not (is_attribute and name in BARE_ONLY)
+    ]
+
+
+def banned_phrase_lines(root: Path) -> list[str]:
+    """List phrases of the banned dialect in the text files of a checkout, with file and line."""
+    texts = [*python_files(root / "src"), *sorted((root / "docs").rglob("*.md")), *sorted((root / "src").rglob("*.js")), root / "README.md"]
+    return [
+        f"{path}:{number}: {match[0]!r} (see docs/glossary.md for the terms to use)"
+        for path in texts
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if (match := BANNED_PHRASES.search(line))
+    ]
+
+
 def complex_functions(folder: Path) -> list[str]:
     """List functions above the limit of cyclomatic complexity, as ruff counts it."""
     options = ("--isolated", "--no-cache", "--select", "C901", "--config", f"lint.mccabe.max-complexity={MAX_COMPLEXITY}")
@@ -147,6 +174,16 @@ def tests_without_twin(source: Path, tests: Path) -> list[str]:
         if not twin.exists():
             lines.append(str(relative))
     return lines
+
+
+def check(source: Path, tests: Path) -> list[str]:
+    """List what `make check` refuses: banned names, banned phrases, and private imports across packages and in tests."""
+    return [
+        *banned_name_lines(source / PACKAGE),
+        *banned_name_lines(tests),
+        *banned_phrase_lines(source.parent),
+        *(f"{line} (private)" for line in (*private_imports(source), *private_imports_of_tests(tests))),
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------------------- tables
@@ -313,8 +350,13 @@ def main() -> None:
     parser.add_argument("source", nargs="?", type=Path, default=Path("src"), metavar="SRC", help="folder that holds the package")
     parser.add_argument("--tests", type=Path, help="folder of the tests; SRC/../tests unless given")
     parser.add_argument("--hops", action="store_true", help="count functions and modules that commands enter instead")
+    parser.add_argument("--check", action="store_true", help="list banned names and phrases and private imports; exit 1 if there are any")
     options = parser.parse_args()
     tests = options.tests or options.source.resolve().parent / "tests"
+    if options.check:
+        problems = check(options.source, tests)
+        print("\n".join([*problems, f"{len(problems)} banned names, phrases and private imports"]))
+        raise SystemExit(bool(problems))
     print("\n".join(hops(options.source) if options.hops else report(options.source, tests)))
 
 

@@ -81,7 +81,7 @@ def test_an_annotation_that_ends_with_its_last_bout_is_taken_to_be_whole(lab, tm
     project = open_project([str(lab / "m1_anna.csv"), "late.csv"])
     late = project.entry(0).track("late").annotation
     assert (late.rate, late.n_frames) == (RATE, N)
-    assert late.observed.is_whole(N)
+    assert late.observed.is_complete(N)
 
 
 def test_behaviors_can_be_added(lab):
@@ -229,7 +229,7 @@ def test_loose_files_have_the_clock_and_length_of_their_video(tmp_path, monkeypa
     (tmp_path / "m1.csv").write_text("behavior,start,stop\nrun,0.5,1.0\n", encoding="utf-8")
     (entry,) = open_project(["m1.csv", "m1.webm"]).entries
     assert entry.n_frames / entry.rate == 3
-    assert entry.track("m1").annotation.observed.is_whole(entry.n_frames)
+    assert entry.track("m1").annotation.observed.is_complete(entry.n_frames)
     assert any("observed to the end of the video" in note for note in entry.notes)
     head = "scorer,net,net,net\nbodyparts,nose,nose,nose\ncoords,x,y,likelihood\n"
     (tmp_path / "m1.csv").write_text(head + "".join(f"{i},{i},{i},0.9\n" for i in range(60)), encoding="utf-8")

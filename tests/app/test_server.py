@@ -21,7 +21,7 @@ from ethobench.app.opening import open_project
 from ethobench.app.security import new_token
 from ethobench.app.server import static_files
 from ethobench.core.errors import ReadWarning
-from ethobench.formats import formats, read_quietly
+from ethobench.formats import formats
 from tests.app.conftest import SERVE, Client
 
 pytestmark = pytest.mark.slow
@@ -327,7 +327,7 @@ def test_names_that_files_cannot_hold_are_refused(client, lab, subject):
     told = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 400)
     assert "which files cannot hold" in told["error"]
     assert (lab / "corrections" / "m1.zoe.csv").read_bytes() == before
-    assert read_quietly(lab / "corrections" / "m1.zoe.csv")[0].annotations["zoe"].subjects == ()
+    assert read_recordings(lab / "corrections" / "m1.zoe.csv", warn=False)[0].annotations["zoe"].subjects == ()
 
 
 def test_changes_must_be_json_from_our_page(client, lab):

@@ -58,7 +58,7 @@ def test_shares_are_shares_of_frames(level, monkeypatch):
 
 def test_a_single_frame_leaves_a_trace_in_a_million():
     n = 1_000_000
-    noise = busy(20_000).extend(n).with_observed(iv.whole(n))
+    noise = busy(20_000).extend(n).with_observed(iv.full(n))
     rare = Annotation.from_bouts([777_777], [777_778], ["run"], NAMES, 10, n, observed=noise.observed)
     level = 11
     found = decoded(TrackTiles(noise.overlay(rare)).tile(tile_edges(level, 0, n))["shares"], 3)

@@ -31,7 +31,7 @@ steps = st.one_of(
 
 
 def observed(annotation: Annotation, subject: str | None = None) -> list[tuple[int, int]]:
-    where = annotation.observed.everywhere(annotation.ethogram.names, subject)
+    where = annotation.observed.of_all(annotation.ethogram.names, subject)
     return [*zip(where.start.tolist(), where.stop.tolist(), strict=True)]
 
 

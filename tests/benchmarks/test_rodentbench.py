@@ -179,7 +179,7 @@ def test_people_are_the_ceiling_where_two_annotated(bench):
     row = found["long, replay", "kappa beside people"]
     assert 0.7 < row["human"] < 1
     assert row["mean"] < row["human"]
-    with pytest.raises(EthobenchError, match="name one: anna, ben"):
+    with pytest.raises(EthobenchError, match="choose one of: anna, ben"):
         jobs(["freezing"], contenders(""))
 
 
@@ -238,5 +238,5 @@ def test_error_bars_and_charts(bench, tmp_path):
     draw_label_shares(data, tmp_path / "shares.svg")
     drawn = (tmp_path / "shares.svg").read_text(encoding="utf-8")
     assert drawn.startswith("<?xml")
-    with pytest.raises(EthobenchError, match="left alone"):
+    with pytest.raises(EthobenchError, match="already exists"):
         draw_label_shares(data, tmp_path / "shares.svg")

@@ -57,7 +57,7 @@ def test_csv_measures_and_behaviors(folders, tmp_path):
     assert {*pd.read_csv(out)["behavior"].dropna()} == {"a"}
     again = ethobench("score", *folders, "--csv", out)
     assert again.returncode == 1
-    assert "left alone" in again.stderr
+    assert "already exists" in again.stderr
     assert "has no measure zzz" in ethobench("score", *folders, "--metrics", "zzz").stderr
 
 

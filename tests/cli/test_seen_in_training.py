@@ -77,9 +77,9 @@ def test_train_keeps_out_of_fold_predictions(lab):
 
 
 def _parquet(folder: Path):
-    from ethobench.formats import read_quietly
+    from ethobench.formats import read_recordings
 
-    return read_quietly(folder / "predictions.parquet", "tidy_parquet")
+    return read_recordings(folder / "predictions.parquet", "tidy_parquet", warn=False)
 
 
 def test_predict_and_score_agree_with_cross_validation(lab, tmp_path):

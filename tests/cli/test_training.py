@@ -51,10 +51,10 @@ def test_train_then_predict(study, tmp_path):
     assert agreed.mean() > 0.9
     again = ethobench("predict", tmp_path / "model", study / f"{first.id}.csv", "--out", tmp_path / "out")
     assert again.returncode == 1
-    assert "left alone" in again.stderr
+    assert "already exists" in again.stderr
     again = ethobench("train", study, "--out", tmp_path / "model")
     assert again.returncode == 1
-    assert "left alone" in again.stderr
+    assert "already exists" in again.stderr
 
 
 def test_mistakes_are_told_in_one_line(study, tmp_path):

@@ -185,20 +185,20 @@ def test_mistakes_are_told_in_words():
 
 
 def test_observed_per_behavior():
-    observed = Observed(iv.whole(10), {Track("mount"): iv.intervals([0], [4])})
+    observed = Observed(iv.full(10), {Track("mount"): iv.intervals([0], [4])})
     a = Annotation.from_bouts([1, 6], [2, 8], ["mount", "attack"], NAMES, 10, 10, observed=observed)
     assert a.observed.of("attack").stop.tolist() == [10]
     assert a.observed.of("mount", subject="m1").stop.tolist() == [4]
     assert a.to_codes().tolist() == [3, 1, 3, 3, -1, -1, 0, 0, -1, -1]
     assert a.crop(2, 10).observed.of("mount").stop.tolist() == [2]
-    assert a.restrict(["attack"]).observed == Observed.whole(10)
+    assert a.restrict(["attack"]).observed == Observed.full(10)
     assert a.rename({"mount": "attack"}).observed.of("attack").stop.tolist() == [4]
     assert a.rename({"mount": "ride"}).observed.of("ride").stop.tolist() == [4]
     assert a.concatenate(a).observed.of("mount").start.tolist() == [0, 10]
 
 
 def test_observed_per_subject_holds_where_nothing_more_specific_does():
-    observed = Observed(iv.whole(10), {Track(None, "m1"): iv.intervals([0], [5]), Track("mount", "m1"): iv.intervals([0], [2])})
+    observed = Observed(iv.full(10), {Track(None, "m1"): iv.intervals([0], [5]), Track("mount", "m1"): iv.intervals([0], [2])})
     assert observed.of("attack", "m1").stop.tolist() == [5]
     assert observed.of("mount", "m1", "m2").stop.tolist() == [2]
     assert observed.of("mount", "m2").stop.tolist() == [10]

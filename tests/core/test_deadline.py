@@ -9,7 +9,7 @@ from tests.clock import Clock
 
 from ethobench.core.deadline import Deadline, format_seconds, parse_seconds
 from ethobench.core.errors import EthobenchError
-from ethobench.core.progress import listening, part_of_progress, report
+from ethobench.core.progress import progress_listener, progress_range, report_progress
 
 
 def test_time_passes_and_is_shared_out():
@@ -17,22 +17,22 @@ def test_time_passes_and_is_shared_out():
     deadline = Deadline(100, clock=clock)
     clock.now += 20
     half, early = deadline.share(0.5), deadline.before(30)
-    assert (deadline.elapsed, deadline.left, half.left, early.left) == (20, 80, 40, 50)
+    assert (deadline.elapsed, deadline.remaining, half.remaining, early.remaining) == (20, 80, 40, 50)
     clock.now += 20
-    assert (half.used, half.left, deadline.used) == (0.5, 20, 0.4)
-    assert deadline.at(math.inf).end == deadline.end  # a part never ends later than the whole
+    assert (half.fraction_elapsed, half.remaining, deadline.fraction_elapsed) == (0.5, 20, 0.4)
+    assert deadline.until(math.inf).end == deadline.end  # a part never ends later than the whole
     clock.now += 100
-    assert deadline.is_over
-    assert deadline.left == -40
-    assert deadline.share(0.5).is_over
+    assert deadline.has_passed
+    assert deadline.remaining == -40
+    assert deadline.share(0.5).has_passed
 
 
 def test_without_a_limit_nothing_ever_ends():
     deadline = Deadline()
     for each in (deadline, deadline.share(0.1), deadline.before(1000)):
         assert not each.is_limited
-        assert not each.is_over
-        assert (each.left, each.used) == (math.inf, 0.0)
+        assert not each.has_passed
+        assert (each.remaining, each.fraction_elapsed) == (math.inf, 0.0)
 
 
 def test_durations_are_read_and_written():
@@ -44,14 +44,14 @@ def test_durations_are_read_and_written():
 
 
 def test_parts_report_to_the_whole():
-    report("to nobody", 0.5)
+    report_progress("to nobody", 0.5)
     heard = []
-    with listening(lambda stage, fraction: heard.append((stage, round(fraction, 3)))):
-        report("features", 0.1)
-        with part_of_progress(0.2, 0.6, "fold 1"):
-            report("trees", 0.5)
-            with part_of_progress(0.5, 1.0):
-                report("network", 2.0)
-        report("scoring", 0.9)
-    report("to nobody", 1.0)
+    with progress_listener(lambda stage, fraction: heard.append((stage, round(fraction, 3)))):
+        report_progress("features", 0.1)
+        with progress_range(0.2, 0.6, "fold 1"):
+            report_progress("trees", 0.5)
+            with progress_range(0.5, 1.0):
+                report_progress("network", 2.0)
+        report_progress("scoring", 0.9)
+    report_progress("to nobody", 1.0)
     assert heard == [("features", 0.1), ("fold 1: trees", 0.4), ("fold 1: network", 0.6), ("scoring", 0.9)]

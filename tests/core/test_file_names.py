@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ethobench.core.file_names import MAX_BYTES, file_stem, file_stems, fold, shorten
+from ethobench.core.names import MAX_BYTES, file_stem, file_stems, normalize_file_name, shorten
 
 
 def test_names_are_different_and_harmless():
     names = ["a/b", "a b", "..", "A_b", "ok-1.2", "Zo\u00e9", "Zoe\u0301"]
     stems = file_stems(names)
     assert stems[:5] == ["a_b", "a_b_2", "recording", "A_b_3", "ok-1.2"]
-    assert len({fold(stem) for stem in stems}) == len(names)
+    assert len({normalize_file_name(stem) for stem in stems}) == len(names)
     assert file_stem("...") == file_stem("") == "recording"
 
 
 @given(st.lists(st.text(max_size=20).map(lambda text: text * 30)))
 def test_any_names_become_different_names_of_files(names):
     stems = file_stems(names)
-    assert len({fold(stem) for stem in stems}) == len(names)
+    assert len({normalize_file_name(stem) for stem in stems}) == len(names)
     for stem in stems:
         assert len(stem.encode()) <= MAX_BYTES + 5
         assert "/" not in stem

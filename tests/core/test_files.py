@@ -157,6 +157,6 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     assert [*tmp_path.iterdir()] == []
     fill(fails=False)
     assert [*tmp_path.iterdir()] == [path]
-    with pytest.raises(files.FileExists):
+    with pytest.raises(files.PathExistsError):
         fill(fails=False)
     assert [*path.iterdir()] == [path / "part"]

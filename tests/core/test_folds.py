@@ -9,17 +9,17 @@ import pytest
 
 from ethobench import Annotation, Dataset, Ethogram, Recording, load_dataset
 from ethobench.core.errors import EthobenchError
-from ethobench.core.folds import deal_folds
+from ethobench.core.folds import assign_folds
 
 
 def test_individuals_are_never_split():
     data = load_dataset("synthetic/tag", individuals=7, recordings=3, seconds=10)
-    folds = deal_folds(data, 3)
+    folds = assign_folds(data, 3)
     assert len(folds) == 21
     by_animal = {r.individual: {folds[q.id] for q in data if q.individual == r.individual} for r in data}
     assert all(len(found) == 1 for found in by_animal.values())
     assert sorted(np.unique(list(folds.values()), return_counts=True)[1]) == [6, 6, 9]
-    assert deal_folds(data, 3) == folds
+    assert assign_folds(data, 3) == folds
 
 
 def test_rare_behaviors_are_spread():
@@ -30,16 +30,16 @@ def test_rare_behaviors_are_spread():
         codes[: 10 * (k < 4)] = 1
         return Recording(f"r{k}", f"animal{k}", annotations={"a": Annotation.from_frames(codes, ethogram, 10)})
 
-    folds = deal_folds(Dataset(tuple(recording(k) for k in range(8)), ethogram), 4)
+    folds = assign_folds(Dataset(tuple(recording(k) for k in range(8)), ethogram), 4)
     assert {folds[f"r{k}"] for k in range(4)} == {0, 1, 2, 3}
 
 
 def test_one_individual_allows_no_honest_test():
     data = load_dataset("synthetic/tag", individuals=1, recordings=4, seconds=10)
-    with pytest.raises(EthobenchError, match=r"one individual only.*--split recording"):
-        deal_folds(data)
-    assert sorted(deal_folds(data, 2, by="recording").values()) == [0, 0, 1, 1]
-    with pytest.raises(EthobenchError, match=r"one recording only, so no honest test is possible$"):
-        deal_folds(replace(data, recordings=data.recordings[:1], folds={}), by="recording")
-    with pytest.raises(EthobenchError, match="individual or recording"):
-        deal_folds(data, by="moon")
+    with pytest.raises(EthobenchError, match=r"only one individual.*--split recording"):
+        assign_folds(data)
+    assert sorted(assign_folds(data, 2, by="recording").values()) == [0, 0, 1, 1]
+    with pytest.raises(EthobenchError, match=r"only one recording, so cross-validation is not possible$"):
+        assign_folds(replace(data, recordings=data.recordings[:1], folds={}), by="recording")
+    with pytest.raises(EthobenchError, match=r"must be .individual. or .recording., got .moon."):
+        assign_folds(data, by="moon")

@@ -43,7 +43,7 @@ def test_set_operations(left, right):
     assert frames(iv.difference(a, b)) == frames(a) - frames(b)
     assert frames(iv.union_all([a, b])) == frames(a) | frames(b)
     assert frames(iv.complement(a, N)) == set(range(N)) - frames(a)
-    assert iv.shared(a, b) == len(frames(a) & frames(b))
+    assert iv.overlap(a, b) == len(frames(a) & frames(b))
     for result in (iv.intersection(a, b), iv.difference(a, b), iv.complement(a, N)):
         assert (result.stop > result.start).all()
 
@@ -119,8 +119,8 @@ def test_large_sets_of_pairs_need_no_square_of_memory():
 
 
 def test_whole_of_nothing_is_empty():
-    assert len(iv.whole(0).start) == 0
-    assert frames(iv.whole(3)) == {0, 1, 2}
+    assert len(iv.full(0).start) == 0
+    assert frames(iv.full(3)) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("function", [iv.union, lambda a: iv.fill_gaps(a, 3), lambda a: iv.clip(a, 0, 5)])

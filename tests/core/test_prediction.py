@@ -126,12 +126,12 @@ def test_hiding_frames_cuts_bouts_there_and_nowhere_else(rows, flags):
     start, length, names = zip(*rows, strict=True) if rows else ((), (), ())
     stop = [a + b for a, b in zip(start, length, strict=True)]
     annotation = Annotation.from_bouts(start, stop, list(names), Ethogram(NAMES), 30, 42, comment=["x"] * len(rows))
-    hidden = annotation.hide(mask)
+    hidden = annotation.mark_unobserved(mask)
     assert np.array_equal(hidden.to_frames(), annotation.to_frames() & ~mask[:, None])
     assert np.array_equal(iv.to_mask(hidden.observed.frames, 42), ~mask)
     events = [int(f) for f in annotation.start[annotation.start == annotation.stop]]
     assert sorted(hidden.start[hidden.start == hidden.stop].tolist()) == sorted(f for f in events if not mask[f])
-    assert hidden.hide(iv.from_mask(mask)) == hidden
+    assert hidden.mark_unobserved(iv.from_mask(mask)) == hidden
 
 
 def test_predictions_that_do_not_fit_are_refused():

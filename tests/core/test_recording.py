@@ -43,7 +43,7 @@ def test_rate_and_length_come_from_what_is_known():
 
 def test_several_annotators_must_be_named():
     recording = Recording("r", annotations={"ann1": annotation(), "ann2": annotation()})
-    with pytest.raises(EthobenchError, match="name one: ann1, ann2"):
+    with pytest.raises(EthobenchError, match="choose one of: ann1, ann2"):
         recording.annotation()
     assert recording.annotation("ann2") is recording.annotations["ann2"]
     with pytest.raises(NotFoundError, match="no annotator 'x'"):

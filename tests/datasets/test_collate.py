@@ -243,11 +243,11 @@ def test_lengths(tmp_path):
     open_ended = Annotation.from_bouts([30], [90], ["a"], NAMES, 30, 90)
     write_annotation(open_ended, tmp_path / "ben.csv", "intervals")
     (recording,) = collate_quietly([tmp_path / "anna.csv", tmp_path / "ben.csv"], rate=30).recordings
-    assert recording.annotations["ben"].observed.is_whole(600)
+    assert recording.annotations["ben"].observed.is_complete(600)
     write(tmp_path / "carla.csv", 2, n=580)  # a label for every frame: the other 20 were not observed
     (recording,) = collate_quietly([tmp_path / "anna.csv", tmp_path / "carla.csv"], rate=30).recordings
     assert recording.annotations["carla"].n_frames == 600
-    assert not recording.annotations["carla"].observed.is_whole(600)
+    assert not recording.annotations["carla"].observed.is_complete(600)
 
 
 def test_collate_is_a_dataset_that_other_verbs_take(tmp_path):

@@ -108,16 +108,16 @@ def test_labels_longer_or_shorter_than_the_signals(folder):
         )
     with pytest.warns(ReadWarning, match="2 recordings were read with notes"):
         data = load_dataset(folder)
-    assert "end 1 frames after the signals; cut" in str(data["m1"].notes[0])
+    assert "end 1 frames after the signals; cropped" in str(data["m1"].notes[0])
     assert data["m1"].annotation("ann1").n_frames == N
-    assert "end 9 frames before the signals; the rest is unobserved" in str(data["m2"].notes[0])
+    assert "end 9 frames before the signals; the remaining frames are unobserved" in str(data["m2"].notes[0])
     assert data["m2"].annotation().to_codes()[-9:].tolist() == [-1] * 9
 
 
 def test_labels_far_longer_than_the_signals_are_refused(folder):
     labels = Annotation.from_frames(np.zeros(N + N // 50, dtype=int), Ethogram(["rest", "run"]), 10)
     write_annotation(labels, folder / "labels" / "m1_ann1.csv", "tidy", overwrite=True)
-    with pytest.raises(EthobenchError, match=rf"labels for {N + N // 50} frames, but signals for {N}: are they of another recording"):
+    with pytest.raises(EthobenchError, match=rf"labels for {N + N // 50} frames, but signals for {N}: are they from another recording"):
         load_dataset(folder)
 
 

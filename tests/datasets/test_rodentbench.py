@@ -38,7 +38,7 @@ def test_segments_and_videos(place):
     assert (data["b"].n_frames, data["b"].rate) == (180, 30.0)
     truth = data["b"].annotation()
     assert (truth.start.tolist(), truth.stop.tolist(), truth.behavior.tolist()) == ([0, 120], [120, 150], [1, 0])
-    assert truth.observed.anywhere().stop.tolist() == [150]  # nobody has looked at the last second
+    assert truth.observed.of_any().stop.tolist() == [150]  # nobody has looked at the last second
     assert label_shares(data) == pytest.approx({"grooming": 4 / 8, "other": 4 / 8})
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import ethobench as eb
 from ethobench import Signals
 from ethobench.features import multiscale
-from ethobench.features.multiscale import baseline_of, multiscale_context, multiscale_features
-from ethobench.features.scales import correlation_columns, scale_columns, window_lengths
-from ethobench.features.spectra import spectral_columns
+from ethobench.features.multiscale import compute_baseline, multiscale_context, multiscale_features
+from ethobench.features.spectral import spectral_features
+from ethobench.features.windows import axis_correlations, window_lengths, window_statistics
 
 ACC = ("AccX", "AccY", "AccZ")
 
@@ -37,7 +37,7 @@ def test_windows_are_what_they_say(n, half, gaps):
     row = random.normal(5, 2, n)
     if gaps:
         row[random.random(n) < 0.2] = np.nan
-    found = {statistic: columns[0] for statistic, columns in scale_columns(row[None], 2 * half + 1, slice(None))}
+    found = {statistic: columns[0] for statistic, columns in window_statistics(row[None], 2 * half + 1, slice(None))}
     for t in range(n):
         window = row[max(t - half, 0) : t + half + 1]
         window = window[~np.isnan(window)]
@@ -59,7 +59,7 @@ def test_windows_are_what_they_say(n, half, gaps):
 def test_axes_are_correlated_in_the_window():
     axes = np.random.default_rng(0).normal(size=(3, 200))
     axes[1] += axes[0]
-    found = dict(correlation_columns(axes, 51, slice(None)))
+    found = dict(axis_correlations(axes, 51, slice(None)))
     assert list(found) == ["xy", "xz", "yz"]
     assert found["xy"][100] == pytest.approx(np.corrcoef(axes[0, 75:126], axes[1, 75:126])[0, 1], abs=1e-5)
 
@@ -69,7 +69,7 @@ def test_the_strongest_frequency_is_found_where_it_is(rate):
     time = np.arange(0, 40, 1 / rate)
     waves = np.where(time < 20, np.sin(2 * np.pi * 2 * time), np.sin(2 * np.pi * 6 * time))[None]
     frames = np.array([int(10 * rate), int(30 * rate)])
-    columns, names = spectral_columns([("w", waves)], rate, frames, [int(4 * rate)])
+    columns, names = spectral_features([("w", waves)], rate, frames, [int(4 * rate)])
     found = dict(zip(names, columns, strict=True))
     strongest = next(values for name, values in found.items() if "strongest" in name)
     assert 2**strongest == pytest.approx([2, 6], rel=0.1)
@@ -136,7 +136,7 @@ def test_single_rows_are_those_of_the_whole(monkeypatch):
 
 def test_a_stretch_is_told_relative_to_its_recording():
     signals = tag(120)
-    usual = baseline_of(signals, 25.0)
+    usual = compute_baseline(signals, 25.0)
     margin = multiscale_context(25.0)
     whole, names = multiscale_features(signals, 25.0, baseline=usual)
     part, _ = multiscale_features(signals[1000 - margin : 1200 + margin], 25.0, baseline=usual)

@@ -14,20 +14,11 @@ from hypothesis import strategies as st
 from ethobench import load_dataset
 from ethobench.core import Keypoint, Poses
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
-from ethobench.features.pose import (
-    as_seen_by,
-    bridge,
-    context_frames,
-    egocentric,
-    find_swaps,
-    normalized_coordinates,
-    pose_feature_blocks,
-    pose_features,
-    programmed_attributes,
-    scene_of,
-    swap_notes,
-    windowed_pose_features,
-)
+from ethobench.features.body import estimate_scene, normalized_coordinates, to_egocentric, with_subject_first
+from ethobench.features.identity_swaps import find_identity_swaps, summarize_swaps
+from ethobench.features.missing_data import interpolate_poses
+from ethobench.features.pose import pose_context, pose_feature_blocks, pose_features, windowed_pose_features
+from ethobench.features.treba import programmed_attributes
 from ethobench.features.windows import window_features
 
 MOUSE = ("nose", "left_ear", "right_ear", "neck", "left_hip", "right_hip", "tail_base")
@@ -188,7 +179,7 @@ def test_the_same_behavior_has_the_same_features(how):
 
 def test_unscaled_features_keep_the_trackers_units():
     poses = walkers(50)
-    unit = scene_of(poses).unit
+    unit = estimate_scene(poses).body_length
     scaled, plain = columns(poses), columns(poses, scaled=False)
     assert plain["a-b/distance"] == pytest.approx(scaled["a-b/distance"] * unit, rel=1e-5)
     assert plain["a/area"] == pytest.approx(scaled["a/area"] * unit**2, rel=1e-5)
@@ -209,7 +200,7 @@ def test_a_slice_with_context_has_the_features_of_the_whole(start, length, seed)
     poses = walkers(300, seed=seed % 5, missing=0.3)
     start = min(start, 299)
     stop = min(start + length, 300)
-    scene, margin = scene_of(poses), context_frames(RATE)
+    scene, margin = estimate_scene(poses), pose_context(RATE)
     first, last = max(start - margin, 0), min(stop + margin, 300)
     cut = replace(poses, positions=poses.positions[first:last], confidence=poses.confidence[first:last])
     whole, _ = pose_features(poses)
@@ -246,8 +237,8 @@ def test_order_picks_and_arranges_animals():
     expected = columns(replace(poses, positions=poses.positions[:, [2, 0]], confidence=poses.confidence[:, [2, 0]], individuals=("c", "a")))
     assert names[0] == "c/speed"
     assert names[-1].startswith("a>c/")
-    scene = scene_of(poses)  # the unit is that of all animals
-    again = columns(as_seen_by(poses, "c", "a"), order=[0, 1], points=False, scene=scene)
+    scene = estimate_scene(poses)  # the unit is that of all animals
+    again = columns(with_subject_first(poses, "c", "a"), order=[0, 1], points=False, scene=scene)
     for k, name in enumerate(names):
         assert values[:, k] == pytest.approx(again[name], nan_ok=True), name
     assert {*expected} >= {*names}
@@ -262,7 +253,7 @@ def test_three_animals_have_three_pairs_and_six_directions():
 def test_pooled_features_do_not_know_who_is_who():
     poses = walkers(60, animals=3, missing=0.2)
     values, names = pose_features(poses, pooled=True)
-    again, _ = pose_features(as_seen_by(poses, "c", "a"), pooled=True)
+    again, _ = pose_features(with_subject_first(poses, "c", "a"), pooled=True)
     np.testing.assert_allclose(values, again, rtol=1e-6)
     own = columns(poses)
     three = np.stack([own[f"{who}/speed"] for who in "abc"])
@@ -272,14 +263,14 @@ def test_pooled_features_do_not_know_who_is_who():
 
 def test_as_seen_by():
     poses = walkers(5, animals=3)
-    seen = as_seen_by(poses, "b", "c")
+    seen = with_subject_first(poses, "b", "c")
     assert seen.individuals == ("b", "c", "a")
     np.testing.assert_array_equal(seen.positions, poses.positions[:, [1, 2, 0]])
-    assert as_seen_by(poses, "c").individuals == ("c", "a", "b")
+    assert with_subject_first(poses, "c").individuals == ("c", "a", "b")
     with pytest.raises(NotFoundError, match="no animal 'd'; there are: a, b, c"):
-        as_seen_by(poses, "d")
+        with_subject_first(poses, "d")
     with pytest.raises(EthobenchError, match="two animals"):
-        as_seen_by(poses, "a", "a")
+        with_subject_first(poses, "a", "a")
 
 
 @pytest.mark.parametrize("order", [["x"], [5], [], ["a", 0]])
@@ -307,7 +298,7 @@ def test_bridge_equals_plain_interpolation(hidden, seconds):
     positions = np.random.default_rng(n).normal(500, 50, (n, 2, 3, 2))
     positions[np.array(hidden), 0, 1] = np.nan
     positions[~np.array(hidden), 1, 2] = np.nan
-    found = bridge(poses_of(positions, "xyz"), seconds).positions
+    found = interpolate_poses(poses_of(positions, "xyz"), seconds).positions
     for a in range(2):
         for k in range(3):
             for axis in range(2):
@@ -321,8 +312,8 @@ def test_low_confidence_is_missing_and_unknown_confidence_is_not():
     confidence = np.full((10, 1, 2), np.nan)
     confidence[5, 0, 0] = 0.1
     poses = poses_of(positions, ("nose", "tail_base"), confidence=confidence)
-    assert bridge(poses).positions[5, 0, 0].tolist() == [15, 15]
-    assert bridge(poses, min_confidence=0.05).positions[5, 0, 0].tolist() == [900, 900]
+    assert interpolate_poses(poses).positions[5, 0, 0].tolist() == [15, 15]
+    assert interpolate_poses(poses, min_confidence=0.05).positions[5, 0, 0].tolist() == [900, 900]
     np.testing.assert_array_equal(poses.positions[5, 0, 0], 900)  # the user's array is left alone
 
 
@@ -330,11 +321,11 @@ def test_zeros_far_from_everything_are_missing():
     poses = walkers(200)
     poses.positions[50:53, 0, 2] = 0
     poses.positions[100:150, 1] = 0
-    mended = bridge(poses)
+    mended = interpolate_poses(poses)
     assert not (mended.positions == 0).any()
     assert np.isnan(mended.positions[100:150, 1]).all()
     assert not np.isnan(mended.positions[50:53, 0, 2]).any()
-    assert any("(0, 0)" in str(note) for note in scene_of(poses).notes)
+    assert any("(0, 0)" in str(note) for note in estimate_scene(poses).notes)
     found = columns(poses)
     assert np.nanmax(found["a/speed"]) < 30
     assert np.isnan(found["a-b/distance"][110:140]).all()
@@ -342,10 +333,10 @@ def test_zeros_far_from_everything_are_missing():
 
 def test_zeros_among_the_other_places_are_places():
     poses = walkers(200)
-    centred = egocentric(poses)
+    centred = to_egocentric(poses)
     poses_at_origin = replace(centred, positions=np.where(np.abs(centred.positions) < 2, 0, centred.positions))
-    assert not np.isnan(bridge(poses_at_origin).positions).any()
-    assert not any("(0, 0)" in str(note) for note in scene_of(poses_at_origin).notes)
+    assert not np.isnan(interpolate_poses(poses_at_origin).positions).any()
+    assert not any("(0, 0)" in str(note) for note in estimate_scene(poses_at_origin).notes)
 
 
 def test_others_stand_in_for_what_is_missing():
@@ -375,7 +366,7 @@ def test_one_animal_gone_leaves_the_other_alone():
     poses = walkers(300)
     gone = replace(poses, positions=poses.positions.copy())
     gone.positions[60:240, 1] = np.nan
-    scene = scene_of(poses)
+    scene = estimate_scene(poses)
     before, after = columns(poses, scene=scene), columns(gone, scene=scene)
     for name in before:
         if name.startswith("a/"):
@@ -408,7 +399,7 @@ def test_nothing_tracked_at_all():
     found = columns(poses)
     assert found["a/seen"].tolist() == [0] * 20
     assert all(np.isnan(values).all() for name, values in found.items() if not name.endswith("/seen"))
-    assert "nothing was tracked" in [note.message for note in scene_of(poses).notes]
+    assert "nothing was tracked" in [note.message for note in estimate_scene(poses).notes]
 
 
 def test_a_rate_is_needed():
@@ -433,7 +424,7 @@ def test_an_unknown_option_is_refused():
 
 def test_a_skeleton_without_roles_goes_by_its_order():
     poses = walkers(100, keypoints=("p1", "p2", "p3", "p4"))
-    notes = [note.message for note in scene_of(poses).notes]
+    notes = [note.message for note in estimate_scene(poses).notes]
     assert any("'p1' is taken for the front and 'p4' for the rear" in note for note in notes)
     stated = {"p1": Keypoint("p1", "nose"), "p4": Keypoint("p4", "tail base")}
     by_order, by_role = columns(poses), columns(poses, keypoints=stated)
@@ -491,7 +482,7 @@ def test_normalized_coordinates_as_published():
 
 def test_egocentric_puts_the_body_along_x():
     poses = walkers(50, keypoints=("nose", "neck", "center", "tail_base"))
-    own = egocentric(poses).positions
+    own = to_egocentric(poses).positions
     assert np.abs(own[:, :, 2]).max() < 1e-9
     axis = own[:, :, 1] - own[:, :, 3]
     assert np.abs(axis[..., 1]).max() < 1e-9
@@ -500,12 +491,12 @@ def test_egocentric_puts_the_body_along_x():
         assert np.linalg.norm(own[frame, 0, 0] - own[frame, 0, 3]) == pytest.approx(
             np.linalg.norm(poses.positions[frame, 0, 0] - poses.positions[frame, 0, 3])
         )
-    seen = egocentric(poses, "b").positions
+    seen = to_egocentric(poses, "b").positions
     assert np.abs(seen[:, 1, 2]).max() < 1e-9
     apart = np.linalg.norm(poses.positions[:, 0, 0] - poses.positions[:, 1, 0], axis=1)
     assert np.linalg.norm(seen[:, 0, 0] - seen[:, 1, 0], axis=1) == pytest.approx(apart)
     with pytest.raises(NotFoundError, match="there are: a, b"):
-        egocentric(poses, "z")
+        to_egocentric(poses, "z")
 
 
 # -- swaps ----------------------------------------------------------------------------------------------------------------------
@@ -520,18 +511,18 @@ def apart(n=300):
 def test_swaps_are_found():
     poses = apart()
     poses.positions[100:200] = poses.positions[100:200, ::-1]
-    swaps = find_swaps(poses)
+    swaps = find_identity_swaps(poses)
     assert [(s.frame, s.one, s.other) for s in swaps] == [(100, "a", "b"), (200, "a", "b")]
-    assert [str(note) for note in swap_notes(swaps)] == ["a and b seem to change places 2 times: frames 100, 200"]
+    assert [str(note) for note in summarize_swaps(swaps)] == ["a and b seem to change places 2 times: frames 100, 200"]
 
 
 def test_swaps_are_found_across_short_gaps_only():
     poses = apart()
     poses.positions[100:] = poses.positions[100:, ::-1]
     poses.positions[97:102] = np.nan
-    assert [s.frame for s in find_swaps(poses)] == [102]
+    assert [s.frame for s in find_identity_swaps(poses)] == [102]
     poses.positions[80:120] = np.nan
-    assert find_swaps(poses) == ()
+    assert find_identity_swaps(poses) == ()
 
 
 def test_jumps_that_are_no_exchange_are_no_swaps():
@@ -539,9 +530,9 @@ def test_jumps_that_are_no_exchange_are_no_swaps():
     poses.positions[100:, 0] += 900
     poses.positions[150:, 1] -= 900
     poses.positions[200:] += 400  # both jump, neither to the other's place
-    assert find_swaps(poses) == ()
-    assert find_swaps(walkers(500, seed=3)) == ()
-    assert swap_notes(()) == ()
+    assert find_identity_swaps(poses) == ()
+    assert find_identity_swaps(walkers(500, seed=3)) == ()
+    assert summarize_swaps(()) == ()
 
 
 # -- programmed attributes ------------------------------------------------------------------------------------------------------
@@ -595,8 +586,8 @@ def test_programmed_attributes_in_other_units_and_rates():
 def test_rats(data):
     poses = load_dataset(data / "rats")["01"].signals
     found = columns(poses)
-    scene = scene_of(poses)
-    assert 150 < scene.unit < 200  # pixels from head to tail base
+    scene = estimate_scene(poses)
+    assert 150 < scene.body_length < 200  # pixels from head to tail base
     assert poses.missing > 0.4
     known = {name: np.isfinite(values).mean() for name, values in found.items()}
     there = ~np.isnan(poses.positions[..., 0]).all(axis=2)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ethobench.features.channels import axis_triples
+from ethobench.features.filters import axis_triples
 from ethobench.features.windows import STATISTICS, rolling, window_features, window_frames
 
 values = st.lists(st.floats(-100, 100) | st.just(float("nan")), min_size=1, max_size=40)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ethobench.core.errors import FormatError, NotFoundError
-from ethobench.formats import detect, formats, read_quietly
+from ethobench.formats import detect, formats, read_recordings
 from ethobench.formats.text import Head
 
 HEADER = (
@@ -28,7 +28,7 @@ def put(path: Path, text: str) -> Path:
 def test_points_in_space(tmp_path: Path) -> None:
     path = put(tmp_path / "pose.csv", TEXT)
     assert detect(path).name == "anipose"
-    (found,) = read_quietly(path, rate=100)
+    (found,) = read_recordings(path, rate=100, warn=False)
     poses = found.signals
     assert (found.id, found.rate, found.n_frames, found.notes) == ("pose", 100, 2, ())
     assert (poses.individuals, poses.keypoints) == (("individual",), ("nose", "left_ear"))
@@ -42,7 +42,7 @@ def test_points_in_space(tmp_path: Path) -> None:
 
 
 def test_rows_go_to_their_frames(tmp_path: Path) -> None:
-    (found,) = read_quietly(put(tmp_path / "pose.csv", TEXT.replace(",1\n", ",3\n")))
+    (found,) = read_recordings(put(tmp_path / "pose.csv", TEXT.replace(",1\n", ",3\n")), warn=False)
     assert found.n_frames == 4
     assert found.signals.positions[3, 0, 1].tolist() == [7, 8, 9]
     assert found.metadata["columns"]["left_ear_ncams"].tolist()[3] == 2
@@ -52,13 +52,13 @@ def test_rows_go_to_their_frames(tmp_path: Path) -> None:
 def test_without_frame_numbers_and_scores(tmp_path: Path) -> None:
     path = put(tmp_path / "pose.csv", "\ufeffa_x,a_y,a_z,a_ncams\r\n1,2,3,2\r\n")
     assert detect(path).name == "anipose"
-    (found,) = read_quietly(path)
+    (found,) = read_recordings(path, warn=False)
     assert found.signals.positions.tolist() == [[[[1, 2, 3]]]]
     assert np.isnan(found.signals.confidence).all()
 
 
 def test_columns_not_understood_are_noted(tmp_path: Path) -> None:
-    (found,) = read_quietly(put(tmp_path / "pose.csv", "a_x,a_y,a_z,fnum,remark\n1,2,3,0,fine\n"))
+    (found,) = read_recordings(put(tmp_path / "pose.csv", "a_x,a_y,a_z,fnum,remark\n1,2,3,0,fine\n"), warn=False)
     assert [str(note) for note in found.notes] == ["columns not understood and left out: remark"]
 
 
@@ -76,7 +76,7 @@ def test_columns_not_understood_are_noted(tmp_path: Path) -> None:
 )
 def test_damage_gets_one_clear_line(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(put(tmp_path / "pose.csv", text), "anipose")
+        read_recordings(put(tmp_path / "pose.csv", text), "anipose", warn=False)
 
 
 def test_a_table_of_channels_is_not_taken_for_poses(tmp_path: Path) -> None:
@@ -88,4 +88,4 @@ def test_entries(tmp_path: Path) -> None:
     path = put(tmp_path / "pose.csv", TEXT)
     assert formats["anipose"].entries(path) == ["pose"]
     with pytest.raises(NotFoundError, match="pose"):
-        read_quietly(path, entry="x")
+        read_recordings(path, entry="x", warn=False)

@@ -10,7 +10,7 @@ import pytest
 
 from ethobench import Annotation, load_dataset, read_annotation, write_annotation
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
-from ethobench.formats import detect, read_quietly
+from ethobench.formats import detect, read_recordings
 
 METADATA = """\
 clip_column_names: [AccX, AccY, AccZ, Depth, individual_id, label]
@@ -41,15 +41,15 @@ def folder(tmp_path) -> Path:
 def test_folder_clip_and_metadata_file_are_all_recognised(folder):
     for path in (folder, folder / "dataset_metadata.yaml", folder / "clip_data" / "two.csv"):
         assert detect(path).name == "bebe"
-    assert [r.id for r in read_quietly(folder)] == ["one", "two"]
-    assert [r.id for r in read_quietly(folder / "clip_data" / "two.csv")] == ["two"]
-    assert [r.id for r in read_quietly(folder, entry="one")] == ["one"]
+    assert [r.id for r in read_recordings(folder, warn=False)] == ["one", "two"]
+    assert [r.id for r in read_recordings(folder / "clip_data" / "two.csv", warn=False)] == ["two"]
+    assert [r.id for r in read_recordings(folder, entry="one", warn=False)] == ["one"]
     with pytest.raises(NotFoundError):
-        read_quietly(folder, entry="three")
+        read_recordings(folder, entry="three", warn=False)
 
 
 def test_unknown_is_unobserved(folder):
-    recording = read_quietly(folder)[0]
+    recording = read_recordings(folder, warn=False)[0]
     annotation = recording.annotation()
     assert annotation.ethogram.names == ("rest", "run")
     assert annotation.to_codes().tolist() == [-1, -1, 0, 0, 0, 1, -1, 1]
@@ -59,26 +59,26 @@ def test_unknown_is_unobserved(folder):
 
 
 def test_recordings_can_be_pickled_before_their_signals_are_loaded(folder):
-    recording = pickle.loads(pickle.dumps(read_quietly(folder)[0]))
+    recording = pickle.loads(pickle.dumps(read_recordings(folder, warn=False)[0]))
     assert recording.signals.values[3].tolist() == [0.3, 1.5, -2, 3]
 
 
 def test_the_second_reading_comes_from_the_cache(folder, monkeypatch):
-    first = read_quietly(folder)[0]
+    first = read_recordings(folder, warn=False)[0]
     from ethobench.formats import bebe
 
     monkeypatch.setattr(bebe, "_parse", lambda *_: pytest.fail("parsed again"))
-    again = read_quietly(folder)[0]
+    again = read_recordings(folder, warn=False)[0]
     assert again.annotation() == first.annotation()
     assert np.array_equal(again.signals.values, first.signals.values)
     assert isinstance(again.signals.values, np.memmap)
 
 
 def test_a_changed_file_is_parsed_again(folder):
-    read_quietly(folder)
+    read_recordings(folder, warn=False)
     path = folder / "clip_data" / "one.csv"
     path.write_text(path.read_text(encoding="utf-8") + "9,9,9,9,7,2\n", encoding="utf-8")
-    assert read_quietly(folder)[0].n_frames == 9
+    assert read_recordings(folder, warn=False)[0].n_frames == 9
 
 
 def test_dataset_has_folds(folder):
@@ -113,7 +113,7 @@ def test_damage_is_named(folder, break_it, message):
 def test_a_clip_id_that_no_file_can_have_is_refused(folder):
     (folder / "dataset_metadata.yaml").write_text(METADATA.replace("one", "a" * 300), encoding="utf-8")
     with pytest.raises(FormatError, match=r"dataset_metadata.yaml, clip_ids: the clip id 'aaa.*too long"):
-        read_quietly(folder, "bebe")
+        read_recordings(folder, "bebe", warn=False)
 
 
 def test_predictions_there_and_back(tmp_path):
@@ -124,9 +124,9 @@ def test_predictions_there_and_back(tmp_path):
     assert "1 rest, 2 run" in str(notes[-1])
     assert detect(path).name == "bebe_predictions"
     assert read_annotation(path, rate=25, behaviors=["rest", "run"]) == truth
-    (plain,) = read_quietly(path)
+    (plain,) = read_recordings(path, warn=False)
     assert plain.annotation().ethogram.names == ("class_1", "class_2")
     with pytest.raises(FormatError, match="codes run"):
-        read_quietly(path, behaviors=["rest"])
+        read_recordings(path, behaviors=["rest"], warn=False)
     with pytest.raises(EthobenchError, match="observed frames have none"):
         write_annotation(Annotation.from_bouts([0], [2], ["rest"], ["rest", "run"], 25, 6), tmp_path / "x.bebe.csv")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ethobench.core import Annotation, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
-from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_annotation, write_recordings
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_annotation, write_recordings
 
 HEAD = """Bento annotation file
 Movie file(s):  D:\\videos\\mouse 1_Top.seq
@@ -44,7 +44,7 @@ def put(folder: Path, text: str, name: str = "m.annot") -> Path:
 
 
 def notes_of(path: Path, **options: float) -> str:
-    return "; ".join(str(n) for r in read_quietly(path, **options) for n in r.notes)
+    return "; ".join(str(n) for r in read_recordings(path, **options, warn=False) for n in r.notes)
 
 
 @pytest.mark.parametrize("change", [("\n", "\n"), ("\n", "\r\n"), ("Bento", "\ufeffBento"), ("List of channels", "List of Channels")])
@@ -86,7 +86,7 @@ def test_stop_is_the_end_where_duration_says_so(tmp_path: Path) -> None:
 def test_counted_from_zero(tmp_path: Path) -> None:
     head = HEAD.replace("start frame: 1", "start time: 0.000000e+00").replace("stop frame: 100", "stop time: 1.000000e+01")
     path = put(tmp_path, head + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.0\t0.3\t0.3\n1.0\t2.0\t1.0\n\n")
-    a = read_quietly(path, entry="Ch1")[0].annotation()
+    a = read_recordings(path, entry="Ch1", warn=False)[0].annotation()
     assert (a.start.tolist(), a.stop.tolist()) == ([0, 10], [3, 20])
     assert "counted from 0" in notes_of(path)
 
@@ -128,7 +128,7 @@ def test_repairs_are_told(tmp_path: Path) -> None:
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(put(tmp_path, text), "bento")
+        read_recordings(put(tmp_path, text), "bento", warn=False)
 
 
 def test_unknown_channel(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from ethobench import Annotation, Behavior, Ethogram, Observed, Recording
 from ethobench.core import Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError, ReadWarning
-from ethobench.formats import detect, formats, read_quietly, read_recordings, write_recordings
+from ethobench.formats import detect, formats, read_recordings, write_recordings
 
 VIDEO = "C:\\videos\\mouse one.avi"
 BEHAVIORS = {
@@ -60,7 +60,7 @@ def write(tmp_path: Path) -> Any:
 
 
 def only(path: Path, **options: Any) -> Recording:
-    (recording,) = read_quietly(path, "boris", **options)
+    (recording,) = read_recordings(path, "boris", **options, warn=False)
     return recording
 
 
@@ -99,10 +99,10 @@ def test_reads_an_observation(write: Any) -> None:
 def test_several_observations_are_the_entries(write: Any) -> None:
     path = write({"b": observation(EVENTS), "a": observation(EVENTS[:3])})
     assert formats["boris"].entries(path) == ["b", "a"]
-    assert [r.id for r in read_quietly(path)] == ["b", "a"]
+    assert [r.id for r in read_recordings(path, warn=False)] == ["b", "a"]
     assert len(only(path, entry="a").annotation()) == 2
     with pytest.raises(NotFoundError, match="no entry 'c'; there are: b, a"):
-        read_quietly(path, entry="c")
+        read_recordings(path, entry="c", warn=False)
 
 
 def test_rate_names_the_clock_to_read_on(write: Any) -> None:
@@ -175,7 +175,7 @@ def test_an_observation_without_events_was_not_looked_at_unless_it_says_so(write
     assert (recording.n_frames, iv.total(recording.annotation().observed.frames)) == (200, 0)
     assert "there is no event" in messages(recording)
     recording = only(write({"x": observation([], **{"observation time interval": [0, 20]})}))
-    assert recording.annotation().observed.is_whole(200)
+    assert recording.annotation().observed.is_complete(200)
     assert recording.notes == ()
 
 
@@ -212,7 +212,7 @@ def test_a_behavior_listed_twice_counts_once(write: Any) -> None:
 def test_events_between_frames_and_beyond_the_end_are_noted(write: Any) -> None:
     recording = only(write({"x": observation([[1.04, "", "attack", "", ""], [25.0, "", "attack", "", ""]])}))
     assert recording.annotation().stop.tolist() == [250]
-    assert recording.annotation().observed.is_whole(250)
+    assert recording.annotation().observed.is_complete(250)
     assert "fall between frames at 10 Hz" in messages(recording)
     assert "ends after the last of 200 frames" in messages(recording)
 
@@ -235,7 +235,7 @@ def test_truncated_json_is_one_clear_error(write: Any) -> None:
     path = write({"x": observation(EVENTS)})
     path.write_text(path.read_text()[:600])
     with pytest.raises(FormatError, match=r"project\.boris, line 1, column .*not valid JSON"):
-        read_quietly(path)
+        read_recordings(path, warn=False)
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"observations": []}', "{}"])
@@ -243,14 +243,14 @@ def test_files_that_are_no_project(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.boris"
     path.write_text(content)
     with pytest.raises(FormatError):
-        read_quietly(path, "boris")
+        read_recordings(path, "boris", warn=False)
 
 
 def test_observations_of_the_same_name_are_an_error(write: Any) -> None:
     path = write({"x": observation(EVENTS), "y": observation([])})
     path.write_text(path.read_text().replace('"y"', '"x"'))
     with pytest.raises(FormatError, match="the name 'x' stands twice"):
-        read_quietly(path)
+        read_recordings(path, warn=False)
     with pytest.raises(FormatError, match="the name 'x' stands twice"):
         formats["boris"].entries(path)
 
@@ -258,7 +258,7 @@ def test_observations_of_the_same_name_are_an_error(write: Any) -> None:
 @pytest.mark.parametrize("event", [None, [1.0], ["soon", "", "attack", "", ""], [None, "", "attack", "", ""]])
 def test_events_that_are_not_understood(write: Any, event: Any) -> None:
     with pytest.raises(FormatError, match="observation 'x', event 6"):
-        read_quietly(write({"x": observation([*EVENTS, event])}))
+        read_recordings(write({"x": observation([*EVENTS, event])}), warn=False)
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 3, {"1": None}])
@@ -279,12 +279,12 @@ def test_odd_descriptions_do_not_hinder_reading(write: Any, part: str, value: An
 )
 def test_odd_times_are_errors(write: Any, part: str, value: Any) -> None:
     with pytest.raises(FormatError, match="observation 'x': its"):
-        read_quietly(write({"x": {**observation(EVENTS), part: value}}))
+        read_recordings(write({"x": {**observation(EVENTS), part: value}}), warn=False)
 
 
 def test_an_observation_that_is_none(write: Any) -> None:
     with pytest.raises(FormatError, match="observation 'x'"):
-        read_quietly(write({"x": None}))
+        read_recordings(write({"x": None}), warn=False)
 
 
 def test_bom_and_crlf(write: Any) -> None:
@@ -308,14 +308,16 @@ def test_a_long_project_in_one_line_is_recognised(write: Any) -> None:
 def write_and_read(recordings: list[Recording], path: Path) -> tuple[list[Recording], str]:
     notes = write_recordings(recordings, path)
     assert detect(path).name == "boris"
-    return read_quietly(path), "\n".join(map(str, notes))
+    return read_recordings(path, warn=False), "\n".join(map(str, notes))
 
 
 def test_a_project_survives_writing(write: Any, tmp_path: Path) -> None:
     events = [*EVENTS, [6.0, "intruder", "attack", "", ""], [6.0, "intruder", "attack", "x", ""]]
     events += [[7.0, "intruder", "attack", "", ""], [7.0, "intruder", "attack", "", ""], [8.0, "intruder", "attack", "", ""]]
     events += [[8.0, "intruder", "attack", "x", ""]]
-    before = read_quietly(write({"one": observation(events), "two": observation(EVENTS, **{"observation time interval": [1, 9]})}))
+    before = read_recordings(
+        write({"one": observation(events), "two": observation(EVENTS, **{"observation time interval": [1, 9]})}), warn=False
+    )
     after, notes = write_and_read(before, tmp_path / "again.boris")
     assert notes == ""
     for a, b in zip(before, after, strict=True):
@@ -326,7 +328,7 @@ def test_a_project_survives_writing(write: Any, tmp_path: Path) -> None:
 
 def test_a_written_project_has_what_boris_wants(write: Any, tmp_path: Path) -> None:
     path = tmp_path / "again.boris"
-    write_recordings(read_quietly(write({"one": observation(EVENTS)})), path)
+    write_recordings(read_recordings(write({"one": observation(EVENTS)}), warn=False), path)
     stated = json.loads(path.read_text(encoding="utf-8"))
     assert stated["project_format_version"] == "7.0"
     assert stated["behaviors_conf"]["1"]["type"] == "Point event"
@@ -411,7 +413,7 @@ def test_an_unpaired_sample(data: Path) -> None:
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["test.boris", "test2.boris", "test_without_media_files_paths.boris"])
 def test_sample_projects_survive_writing(data: Path, tmp_path: Path, name: str) -> None:
-    before = read_quietly(data / "formats/boris" / name)
+    before = read_recordings(data / "formats/boris" / name, warn=False)
     after, _ = write_and_read(before, tmp_path / name)
     for a, b in zip(before, after, strict=True):
         assert np.array_equal(a.annotation().to_frames(), b.annotation().to_frames())
@@ -423,7 +425,7 @@ def test_a_project_and_its_tabular_export_agree(data: Path) -> None:
     folder = data / "boris_two_raters/donnie_initial"
     for number in range(1, 6):
         a = only(folder / "pilot_tracking_consistency_check.boris", entry=f"DLC{number}").annotation()
-        (b,) = read_quietly(folder / f"DLC{number}.csv")
+        (b,) = read_recordings(folder / f"DLC{number}.csv", warn=False)
         assert a.n_frames == b.n_frames
         assert a.spans("interact").start.tolist() == b.annotation().spans("interact").start.tolist()
         assert a.spans("interact").stop.tolist() == b.annotation().spans("interact").stop.tolist()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ethobench import Annotation, Recording
 from ethobench.core import Track
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.formats import detect, formats, read_quietly, write_recordings
+from ethobench.formats import detect, formats, read_recordings, write_recordings
 
 OLD_HEADER = (
     "Observation id,Observation date,Description,Media file,Total length,FPS,cage,Subject,Behavior,Behavioral category,Modifiers,"
@@ -52,7 +52,7 @@ def test_the_old_layout(write: Any, delimiter: str) -> None:
     path = write("\ufeff" + OLD.replace(",", delimiter).replace("\n", "\r\n"))
     assert detect(path).name == "boris_aggregated"
     assert formats["boris_aggregated"].entries(path) == ["one", "two"]
-    one, two = read_quietly(path)
+    one, two = read_recordings(path, warn=False)
     a = one.annotation()
     assert (a.rate, a.n_frames, one.notes) == (10.0, 200, ())
     assert (a.start.tolist(), a.stop.tolist()) == ([10, 20, 42], [35, 50, 42])
@@ -67,7 +67,7 @@ def test_the_old_layout(write: Any, delimiter: str) -> None:
 def test_the_new_layout(write: Any) -> None:
     path = write(NEW)
     assert detect(path).name == "boris_aggregated"
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     a = recording.annotation()
     assert (a.rate, a.n_frames, recording.notes) == (10.0, 255, ())
     assert (a.start.tolist(), a.stop.tolist(), list(a.modifiers)) == ([10], [35], ["hard|left"])
@@ -75,29 +75,29 @@ def test_the_new_layout(write: Any) -> None:
 
 def test_images_are_frames(write: Any) -> None:
     text = NEW.replace("101.000,103.500,2.500", "NA,NA,NA").replace("20.000;5.500|99.000", "NA").replace("10.000;10.000|25.000", "NA")
-    a = read_quietly(write(text))[0].annotation()
+    a = read_recordings(write(text), warn=False)[0].annotation()
     assert (a.start.tolist(), a.stop.tolist(), a.n_frames, a.rate) == ([10], [35], 36, 30.0)
 
 
 def test_a_table_without_header_is_read_by_place(write: Any) -> None:
     path = write(OLD.removeprefix(OLD_HEADER).replace(",", "\t"), "x.tsv")
     assert detect(path).name == "boris_aggregated"
-    one, two = read_quietly(path)
-    with_header, _ = read_quietly(write(OLD))
+    one, two = read_recordings(path, warn=False)
+    with_header, _ = read_recordings(write(OLD), warn=False)
     assert one.annotation() == with_header.annotation()
     assert (two.rate, two.n_frames) == (25.0, 750)
     assert "no header row" in messages(one)
 
 
 def test_rate_names_the_clock(write: Any) -> None:
-    assert read_quietly(write(OLD), entry="two", rate=100)[0].annotation().stop.tolist() == [100]
+    assert read_recordings(write(OLD), entry="two", rate=100, warn=False)[0].annotation().stop.tolist() == [100]
 
 
 # ---------------------------------------------------------------------- bad input
 
 
 def test_a_bout_without_stop(write: Any) -> None:
-    (one, _) = read_quietly(write(OLD.replace("2.000,5.000,3.000", "2.000,NA,NA")))
+    (one, _) = read_recordings(write(OLD.replace("2.000,5.000,3.000", "2.000,NA,NA")), warn=False)
     assert "row 3: 'attack' has no stop" in messages(one)
     assert len(one.annotation()) == 2
     assert one.annotation().observed.tracks.keys() == {Track("attack", "adult")}
@@ -105,14 +105,14 @@ def test_a_bout_without_stop(write: Any) -> None:
 
 
 def test_a_bout_that_stops_before_it_starts(write: Any) -> None:
-    (one, _) = read_quietly(write(OLD.replace("2.000,5.000,3.000", "5.000,2.000,3.000")))
+    (one, _) = read_recordings(write(OLD.replace("2.000,5.000,3.000", "5.000,2.000,3.000")), warn=False)
     assert "row 3: 'attack' stops before it starts" in messages(one)
     assert one.annotation().stop.tolist() == [35, 42, 50]
 
 
 @pytest.mark.parametrize("label", ["", "nan"])
 def test_a_bout_without_label(write: Any, label: str) -> None:
-    (one, _) = read_quietly(write(OLD.replace("7,adult,attack", f"7,adult,{label}")))
+    (one, _) = read_recordings(write(OLD.replace("7,adult,attack", f"7,adult,{label}")), warn=False)
     assert "row 3: no behavior is named" in messages(one)
     assert (one.annotation().observed.frames.start.tolist(), one.annotation().observed.frames.stop.tolist()) == ([0, 50], [20, 200])
 
@@ -131,17 +131,17 @@ def test_a_bout_without_label(write: Any, label: str) -> None:
 )
 def test_tables_that_are_not_understood(write: Any, old: str, new: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(write(OLD.replace(old, new)), "boris_aggregated")
+        read_recordings(write(OLD.replace(old, new)), "boris_aggregated", warn=False)
 
 
 def test_a_row_that_is_cut_off(write: Any) -> None:
     with pytest.raises(FormatError, match=r"row 5.*cut off"):
-        read_quietly(write(OLD[: OLD.rindex("attack,,,STATE")]))
+        read_recordings(write(OLD[: OLD.rindex("attack,,,STATE")]), warn=False)
 
 
 def test_unknown_columns_are_noted(write: Any) -> None:
     text = OLD.replace("Comment stop\n", "Comment stop,Mood\n").replace("begin,end\n", "begin,end,bad\n")
-    assert "left out: Mood" in messages(read_quietly(write(text))[0])
+    assert "left out: Mood" in messages(read_recordings(write(text), warn=False)[0])
 
 
 # ---------------------------------------------------------------------- writing
@@ -149,11 +149,11 @@ def test_unknown_columns_are_noted(write: Any) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
 def test_observations_survive_writing(write: Any, tmp_path: Path, suffix: str) -> None:
-    before = read_quietly(write(OLD))
+    before = read_recordings(write(OLD), warn=False)
     path = tmp_path / f"again{suffix}"
     assert [str(n) for n in write_recordings(before, path, "boris_aggregated")] == []
     assert detect(path).name == "boris_aggregated"
-    for a, b in zip(before, read_quietly(path), strict=True):
+    for a, b in zip(before, read_recordings(path, warn=False), strict=True):
         assert (a.id, b.notes) == (b.id, ())
         assert a.annotation() == b.annotation()
 
@@ -185,7 +185,7 @@ def test_every_bout_survives_at_any_rate(
     )
     path = tmp_path_factory.mktemp("p") / "x.tsv"
     assert write_recordings([Recording("r", annotations={"me": a})], path, "boris_aggregated") == []
-    (again,) = read_quietly(path)
+    (again,) = read_recordings(path, warn=False)
     assert again.annotation() == a
 
 
@@ -196,12 +196,12 @@ def test_every_bout_survives_at_any_rate(
 def test_a_sample_with_independent_variables(data: Path) -> None:
     path = data / "formats/boris/test_export_aggregated_events_test_full_1.tsv"
     assert detect(path).name == "boris_aggregated"
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     a = recording.annotation()
     assert (recording.id, a.n_frames, a.rate, len(a)) == ("observation #2", 13498, 25.0, 18)
     assert {n: len(a.spans(n).start) for n in a.ethogram.names} == {"s": 10, "p": 8}
     assert recording.metadata["independent_variables"] == {"a": "123", "b": "some text", "c": "333"}
-    (project,) = read_quietly(data / "formats/boris/test.boris", entry="observation #2")
+    (project,) = read_recordings(data / "formats/boris/test.boris", entry="observation #2", warn=False)
     assert np.array_equal(project.annotation().start, a.start)
     assert np.array_equal(project.annotation().stop, a.stop)
 
@@ -210,7 +210,7 @@ def test_a_sample_with_independent_variables(data: Path) -> None:
 def test_a_sample_without_header(data: Path) -> None:
     path = data / "formats/boris/test_export_aggregated_events_test_full_3.tsv"
     assert detect(path).name == "boris_aggregated"
-    (recording,) = read_quietly(path)
-    (whole,) = read_quietly(path.with_name("test_export_aggregated_events_test_full_1.tsv"))
+    (recording,) = read_recordings(path, warn=False)
+    (whole,) = read_recordings(path.with_name("test_export_aggregated_events_test_full_1.tsv"), warn=False)
     assert recording.annotation().spans("s").start.tolist() == whole.annotation().spans("s").start.tolist()
     assert (recording.n_frames, recording.rate) == (13498, 25.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ethobench import Annotation, Behavior, Ethogram, Recording
 from ethobench.core import Track
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError, ReadWarning
-from ethobench.formats import detect, formats, read_quietly, read_recordings, write_recordings
+from ethobench.formats import detect, formats, read_recordings, write_recordings
 
 OLD = """Observation id,day 1,,,,,,,
 ,,,,,,,,
@@ -82,14 +82,14 @@ def check_old(recordings: list[Recording]) -> None:
 def test_the_old_layout(write: Any) -> None:
     path = write(OLD)
     assert detect(path).name == "boris_tabular"
-    check_old(read_quietly(path))
+    check_old(read_recordings(path, warn=False))
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
 def test_other_delimiters(write: Any, delimiter: str) -> None:
     path = write(OLD.replace('"first, day"', "first; day").replace(",", delimiter).replace("first; day", '"first, day"'))
     assert detect(path).name == "boris_tabular"
-    check_old(read_quietly(path))
+    check_old(read_recordings(path, warn=False))
 
 
 def test_bom_crlf_and_decimal_commas(write: Any) -> None:
@@ -98,7 +98,7 @@ def test_bom_crlf_and_decimal_commas(write: Any) -> None:
         text = text.replace(number, number.replace(".", ","))
     path = write("\ufeff" + text.replace("\n", "\r\n"))
     assert detect(path).name == "boris_tabular"
-    a = read_quietly(path)[0].annotation()
+    a = read_recordings(path, warn=False)[0].annotation()
     assert (a.start.tolist(), a.rate, a.n_frames) == ([10, 20], 10.0, 200)
 
 
@@ -106,61 +106,63 @@ def test_a_table_without_its_preamble_is_called_like_the_file(write: Any) -> Non
     path = write(OLD[OLD.index("Time,Media") :], "mouse3.csv")
     assert detect(path).name == "boris_tabular"
     assert formats["boris_tabular"].entries(path) == ["mouse3"]
-    assert read_quietly(path)[0].annotation().start.tolist() == [10, 20]
+    assert read_recordings(path, warn=False)[0].annotation().start.tolist() == [10, 20]
 
 
 def test_the_flat_layout_holds_several_observations(write: Any) -> None:
     path = write(FLAT)
     assert detect(path).name == "boris_tabular"
     assert formats["boris_tabular"].entries(path) == ["one", "two"]
-    one, two = read_quietly(path)
+    one, two = read_recordings(path, warn=False)
     assert (one.rate, one.n_frames, one.notes) == (10.0, 255, ())
     assert (one.annotation().start.tolist(), one.annotation().stop.tolist()) == ([10, 20], [35, 20])
     assert two.annotation().stop.tolist() == [60]
     assert one.annotation().ethogram == two.annotation().ethogram
     assert one.metadata["independent_variables"] == {"cage": "7"}
     with pytest.raises(NotFoundError, match="there are: one, two"):
-        read_quietly(path, entry="three")
+        read_recordings(path, entry="three", warn=False)
 
 
 def test_rate_names_the_clock(write: Any) -> None:
-    a = read_quietly(write(FLAT), entry="two", rate=100)[0].annotation()
+    a = read_recordings(write(FLAT), entry="two", rate=100, warn=False)[0].annotation()
     assert (a.rate, a.start.tolist(), a.n_frames) == (100.0, [400], 2550)
 
 
 def test_live_observations_end_with_the_last_event(write: Any) -> None:
     live = {"length": "NA", "fps": "NA", "type": "Live observation"}
     text = HEADER + row(1.2345, "START", **live) + row(3.0, "STOP", **live)
-    (recording,) = read_quietly(write(text.replace("a.avi", "NA")))
+    (recording,) = read_recordings(write(text.replace("a.avi", "NA")), warn=False)
     assert (recording.rate, recording.annotation().stop.tolist()) == (1000.0, [3000])
     assert recording.n_frames == 12500  # the observation duration reaches beyond the last event
 
 
 def test_a_missing_frame_rate_is_noted(write: Any) -> None:
     path = write(OLD.replace(",10.0,", ",NA,"))
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     assert recording.rate == 1000.0
     assert "tells no frame rate; read on a clock of 1000 Hz" in messages(recording)
-    assert read_quietly(path, rate=20)[0].notes == ()
+    assert read_recordings(path, rate=20, warn=False)[0].notes == ()
 
 
 def test_the_time_offset_is_taken_out(write: Any) -> None:
     text = HEADER + row(3601.0, "START", offset="3600.0") + row(3602.0, "STOP", offset="3600.0")
-    assert read_quietly(write(text))[0].annotation().start.tolist() == [10]
+    assert read_recordings(write(text), warn=False)[0].annotation().start.tolist() == [10]
     old = OLD.replace("(s),0.0", "(s),0.5")
-    assert read_quietly(write(old))[0].annotation().start.tolist() == [5, 15]
+    assert read_recordings(write(old), warn=False)[0].annotation().start.tolist() == [5, 15]
 
 
 def test_images_are_frames(write: Any) -> None:
     images = {"length": "NA", "fps": "NA", "type": "From directories of images"}
-    (recording,) = read_quietly(write(HEADER + row("NA", "START", index="3", **images) + row("NA", "STOP", index="8", **images)))
+    (recording,) = read_recordings(
+        write(HEADER + row("NA", "START", index="3", **images) + row("NA", "STOP", index="8", **images)), warn=False
+    )
     assert (recording.annotation().start.tolist(), recording.annotation().stop.tolist(), recording.n_frames) == ([3], [8], 9)
     assert "read as 30 Hz" in messages(recording)
 
 
 def test_modifiers_are_joined_as_boris_keeps_them(write: Any) -> None:
     text = HEADER + row(1.0, "POINT", modifier="x").replace(",x,,", ",x,y,") + row(2.0, "POINT", modifier="x")
-    assert list(read_quietly(write(text))[0].annotation().modifiers) == ["x|y", "x"]
+    assert list(read_recordings(write(text), warn=False)[0].annotation().modifiers) == ["x|y", "x"]
 
 
 # ---------------------------------------------------------------------- bad input
@@ -178,49 +180,49 @@ def test_a_missing_stop(write: Any) -> None:
 
 
 def test_a_missing_start(write: Any) -> None:
-    (recording,) = read_quietly(write(OLD.replace("START\n", "STOP\n").replace(",begin", ",").replace("3.500", "4.0")))
+    (recording,) = read_recordings(write(OLD.replace("START\n", "STOP\n").replace(",begin", ",").replace("3.500", "4.0")), warn=False)
     assert "stops without a start" in messages(recording)
     assert recording.annotation().observed.of("attack", "adult").start.tolist() == [40]
 
 
 def test_a_stop_before_its_start(write: Any) -> None:
-    (recording,) = read_quietly(write(OLD.replace("3.500", "0.500")))
+    (recording,) = read_recordings(write(OLD.replace("3.500", "0.500")), warn=False)
     assert "row 18: 'attack' stops before it starts; read as zero-length at its start" in messages(recording)
     assert (recording.annotation().start.tolist(), recording.annotation().stop.tolist()) == ([10, 20], [10, 20])
 
 
 def test_a_row_that_is_cut_off(write: Any) -> None:
     with pytest.raises(FormatError, match="row 20: '' is neither START, STOP nor POINT"):
-        read_quietly(write(OLD[:-12]))
+        read_recordings(write(OLD[:-12]), warn=False)
 
 
 @pytest.mark.parametrize("text", ["", "   \n", HEADER])
 def test_empty_files(write: Any, text: str) -> None:
     with pytest.raises(FormatError, match=r"empty|no events"):
-        read_quietly(write(text), "boris_tabular")
+        read_recordings(write(text), "boris_tabular", warn=False)
 
 
 def test_an_observation_without_events_is_told(write: Any) -> None:
-    (recording,) = read_quietly(write(OLD[: OLD.index("1.000,")]))
+    (recording,) = read_recordings(write(OLD[: OLD.index("1.000,")]), warn=False)
     assert (recording.id, recording.n_frames) == ("day 1", 0)
     assert "there is no event" in messages(recording)
 
 
 def test_other_tables_are_refused(write: Any) -> None:
     with pytest.raises(FormatError, match="no row names the columns"):
-        read_quietly(write("a,b\n1,2\n"), "boris_tabular")
+        read_recordings(write("a,b\n1,2\n"), "boris_tabular", warn=False)
 
 
 def test_times_that_are_no_numbers(write: Any) -> None:
     with pytest.raises(FormatError, match="row 18: 'soon' in column 'Time' is not a number"):
-        read_quietly(write(OLD.replace("1.000,", "soon,")))
+        read_recordings(write(OLD.replace("1.000,", "soon,")), warn=False)
     with pytest.raises(FormatError, match="row 18: an event of 'attack' has no time"):
-        read_quietly(write(OLD.replace("1.000,", "NA,")))
+        read_recordings(write(OLD.replace("1.000,", "NA,")), warn=False)
 
 
 @pytest.mark.parametrize("label", ["", "NaN"])
 def test_bouts_without_a_label_were_not_looked_at(write: Any, label: str) -> None:
-    (recording,) = read_quietly(write(OLD.replace("adult,attack", f"adult,{label}")))
+    (recording,) = read_recordings(write(OLD.replace("adult,attack", f"adult,{label}")), warn=False)
     a = recording.annotation()
     assert a.ethogram.names == ("bite",)
     assert (a.observed.frames.start.tolist(), a.observed.frames.stop.tolist()) == ([0, 35], [10, 200])
@@ -229,22 +231,22 @@ def test_bouts_without_a_label_were_not_looked_at(write: Any, label: str) -> Non
 
 def test_unknown_columns_are_noted(write: Any) -> None:
     table = OLD[OLD.index("Time,Media") :].replace("Status\n", "Status,Mood\n").replace("START\n", "START,bad\n")
-    assert "columns not understood and left out: Mood" in messages(read_quietly(write(table))[0])
+    assert "columns not understood and left out: Mood" in messages(read_recordings(write(table), warn=False)[0])
 
 
 def test_two_observations_of_one_name(write: Any) -> None:
     with pytest.raises(FormatError, match="row 3: two observations are called 'one'"):
-        read_quietly(write(HEADER + row(1.0, "POINT") + row(2.0, "POINT", date="2024-02-02 10:00:00")))
+        read_recordings(write(HEADER + row(1.0, "POINT") + row(2.0, "POINT", date="2024-02-02 10:00:00")), warn=False)
 
 
 def test_lengths_that_contradict_each_other(write: Any) -> None:
-    (recording,) = read_quietly(write(OLD.replace("20.000,10.0,No", "30.000,10.0,No")))
+    (recording,) = read_recordings(write(OLD.replace("20.000,10.0,No", "30.000,10.0,No")), warn=False)
     assert recording.n_frames == 300
     assert "several lengths are stated (20, 30)" in messages(recording)
 
 
 def test_events_after_the_end(write: Any) -> None:
-    (recording,) = read_quietly(write(OLD.replace("20.000", "3.000")))
+    (recording,) = read_recordings(write(OLD.replace("20.000", "3.000")), warn=False)
     assert recording.n_frames == 35
     assert "ends after the last of 30 frames" in messages(recording)
 
@@ -254,7 +256,7 @@ def test_a_spreadsheet_that_would_burst(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b"0" * 30_000_000)
     with pytest.raises(FormatError, match="refused"):
-        read_quietly(path, "boris_tabular")
+        read_recordings(path, "boris_tabular", warn=False)
     with pytest.raises(FormatError):
         detect(path)
 
@@ -267,7 +269,7 @@ def test_other_sheets_are_noted(tmp_path: Path) -> None:
     book.active.append([1.5, "adult", "bite", "POINT"])
     book.create_sheet("day 2")
     book.save(tmp_path / "x.xlsx")
-    (recording,) = read_quietly(tmp_path / "x.xlsx")
+    (recording,) = read_recordings(tmp_path / "x.xlsx", warn=False)
     assert recording.annotation().start.tolist() == [1500]
     assert "there are also: day 2" in messages(recording)
 
@@ -277,11 +279,11 @@ def test_other_sheets_are_noted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
 def test_observations_survive_writing(write: Any, tmp_path: Path, suffix: str) -> None:
-    before = read_quietly(write(FLAT)) + read_quietly(write(OLD, "old.csv"))
+    before = read_recordings(write(FLAT), warn=False) + read_recordings(write(OLD, "old.csv"), warn=False)
     path = tmp_path / f"again{suffix}"
     assert write_recordings(before, path, "boris_tabular") == []
     assert detect(path).name == "boris_tabular"
-    after = read_quietly(path)
+    after = read_recordings(path, warn=False)
     assert [r.id for r in after] == ["one", "two", "day 1"]
     for a, b in zip(before, after, strict=True):
         assert b.notes == ()
@@ -294,7 +296,7 @@ def test_observations_survive_writing(write: Any, tmp_path: Path, suffix: str) -
 def test_touching_bouts_stay_apart(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0, 5, 9], [5, 9, 9], ["a"] * 3, ["a"], 25, 20)
     write_recordings([Recording("r", annotations={"me": a})], tmp_path / "x.csv", "boris_tabular")
-    again = read_quietly(tmp_path / "x.csv")[0].annotation()
+    again = read_recordings(tmp_path / "x.csv", warn=False)[0].annotation()
     assert (again.start.tolist(), again.stop.tolist()) == ([0, 5, 9], [5, 9, 9])
 
 
@@ -326,7 +328,7 @@ def test_control_characters_are_refused(suffix: str, tmp_path: Path) -> None:
 def test_text_that_looks_like_a_formula_stays_text(tmp_path: Path) -> None:
     recording = Recording("r", annotations={"me": Annotation.from_bouts([1], [5], ["=1+1"], ["=1+1"], 25, 20)})
     write_recordings([recording], tmp_path / "x.xlsx", "boris_tabular")
-    assert read_quietly(tmp_path / "x.xlsx")[0].annotation().ethogram.names == ("=1+1",)
+    assert read_recordings(tmp_path / "x.xlsx", warn=False)[0].annotation().ethogram.names == ("=1+1",)
 
 
 @given(
@@ -344,7 +346,7 @@ def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, ro
     )
     path = tmp_path_factory.mktemp("p") / "x.csv"
     write_recordings([Recording("r", annotations={"me": a})], path, "boris_tabular")
-    again = read_quietly(path)[0].annotation()
+    again = read_recordings(path, warn=False)[0].annotation()
     assert (again.rate, again.n_frames) == (a.rate, a.n_frames)
     again = again.with_ethogram(a.ethogram)
     for subject in (None, "", *again.subjects):
@@ -359,27 +361,27 @@ def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, ro
 def test_a_sample_of_boris(data: Path, suffix: str) -> None:
     path = data / f"formats/boris/test_export_events_tabular.{suffix}"
     assert detect(path).name == "boris_tabular"
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     assert (recording.id, recording.n_frames, recording.rate, len(recording.annotation())) == ("observation #1", 8999, 25.0, 4)
     assert recording.metadata["independent_variables"] == {"a": "12", "b": "text value for b", "c": "111"}
 
 
 @pytest.mark.data
 def test_simultaneous_events(data: Path) -> None:
-    (recording,) = read_quietly(data / "formats/boris/test-simultaneous-events.csv")
+    (recording,) = read_recordings(data / "formats/boris/test-simultaneous-events.csv", warn=False)
     a = recording.annotation()
     assert (a.start.tolist(), a.stop.tolist(), a.is_exclusive) == ([299, 798, 846], [338, 951, 919], False)
 
 
 @pytest.mark.data
 def test_rows_need_not_be_sorted(data: Path) -> None:
-    (recording,) = read_quietly(data / "formats/boris/e3v813a-20210610T120637-121213_reencode_multiple_behaviors.csv")
+    (recording,) = read_recordings(data / "formats/boris/e3v813a-20210610T120637-121213_reencode_multiple_behaviors.csv", warn=False)
     a = recording.annotation()
     assert {name: len(a.spans(name).start) for name in a.ethogram.names} == {"mount": 2, "interact": 15}
 
 
 def interact(data: Path, who: str, number: int) -> np.ndarray[Any, Any]:
-    (recording,) = read_quietly(data / f"boris_two_raters/{who}/DLC{number}.csv")
+    (recording,) = read_recordings(data / f"boris_two_raters/{who}/DLC{number}.csv", warn=False)
     assert recording.rate == 30.0
     return recording.annotation().to_frames()[:, recording.annotation().ethogram.code("interact")]
 

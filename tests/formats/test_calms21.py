@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as npst
 
 from ethobench import Annotation, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, NotFoundError
-from ethobench.formats import calms21_arrays, detect, formats, json_arrays, read_quietly, read_recordings, write_recordings
+from ethobench.formats import calms21, detect, formats, json_arrays, read_recordings, write_recordings
 from ethobench.formats.calms21 import KEYPOINTS
 
 CALMS21 = formats["calms21"]
@@ -41,7 +41,7 @@ def put(path: Path, content: Any, **layout: Any) -> Path:
 
 
 def only(path: Path, format: str | None = None, **options: Any) -> Recording:
-    (found,) = read_quietly(path, format, **options)
+    (found,) = read_recordings(path, format, **options, warn=False)
     return found
 
 
@@ -72,12 +72,12 @@ def test_entries_are_sequences(tmp_path: Path) -> None:
     assert CALMS21.entries(path) == [ONE, TWO]
     assert only(path, entry=TWO).n_frames == 6
     with pytest.raises(NotFoundError, match="mouse002"):
-        read_quietly(path, entry="mouse002")
+        read_recordings(path, entry="mouse002", warn=False)
 
 
 def test_groups_are_annotators(tmp_path: Path) -> None:
     a, b = "task2/annotator1/train/mouse001", "task2/annotator2/train/mouse001"
-    found = read_quietly(put(tmp_path / "x.json", {"annotator-id_1": {a: record()}, "annotator-id_2": {b: record(seed=1)}}))
+    found = read_recordings(put(tmp_path / "x.json", {"annotator-id_1": {a: record()}, "annotator-id_2": {b: record(seed=1)}}), warn=False)
     assert [(r.id, [*r.annotations]) for r in found] == [(a, ["annotator-id_1"]), (b, ["annotator-id_2"])]
 
 
@@ -102,7 +102,7 @@ def test_sequences_that_only_share_their_name_stay_apart(tmp_path: Path) -> None
     path = put(tmp_path / "x.json", {"groom": {ONE: record()}, "approach": {ONE: record(seed=1)}})
     assert CALMS21.entries(path) == [f"groom/{ONE}", f"approach/{ONE}"]
     assert only(path, entry=f"approach/{ONE}").signals.positions[0, 0, 0, 0] == record(seed=1)["keypoints"][0][0][0][0]
-    assert {r.individual for r in read_quietly(path)} == {"mouse001"}
+    assert {r.individual for r in read_recordings(path, warn=False)} == {"mouse001"}
 
 
 def test_unlabelled_sequences(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_any_spacing(layout: dict[str, Any], tmp_path: Path) -> None:
     path = put(tmp_path / "x.json", source, **layout)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     assert detect(path).name == "calms21"
-    for found, part in zip(read_quietly(path), source["annotator-id_0"].values(), strict=True):
+    for found, part in zip(read_recordings(path, warn=False), source["annotator-id_0"].values(), strict=True):
         assert found.signals.positions.transpose(0, 1, 3, 2).tolist() == part["keypoints"]
         assert found.annotation().to_codes().tolist() == part["annotations"]
 
@@ -186,7 +186,7 @@ def test_numbers_are_read_exactly_in_pieces_of_any_size(
     put(path, {"g": {"s": {"features": whole, "annotations": list(range(len(values)))}}}, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_arrays, "CHUNK", chunk)
-        arrays = calms21_arrays.parse_json(path)
+        arrays = calms21.parse_json(path)
     assert np.array_equal(arrays["features"], values.reshape(-1), equal_nan=True)
     assert arrays["annotations"].tolist() == list(range(len(values)))
 
@@ -198,7 +198,7 @@ def test_a_file_is_parsed_once_and_then_memory_mapped(tmp_path: Path, monkeypatc
     monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
     path = put(tmp_path / "x.json", {"g": {ONE: record()}})
     first = only(path).signals.positions
-    monkeypatch.setattr(calms21_arrays, "parse_json", lambda _: pytest.fail("parsed again"))
+    monkeypatch.setattr(calms21, "parse_json", lambda _: pytest.fail("parsed again"))
     again = only(path).signals.positions
     assert np.array_equal(first, again)
     base: Any = again
@@ -211,9 +211,9 @@ def test_parsing_takes_no_object_for_each_number(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     rows = json.dumps(np.random.default_rng(0).random((2000, 2, 2, 7)).tolist())
     path.write_text(f'{{"g": {{"s": {{"keypoints": {rows}}}, "t": {{"keypoints": {rows}}}}}}}', encoding="utf-8")
-    calms21_arrays.parse_json(path)
+    calms21.parse_json(path)
     tracemalloc.start()
-    calms21_arrays.parse_json(path)
+    calms21.parse_json(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3 * path.stat().st_size
@@ -227,7 +227,7 @@ def test_truncated_json_is_refused_with_its_place_wherever_it_is_cut(tmp_path: P
     for n in range(1, len(whole), 7):
         path = put(tmp_path / f"{n}.json", whole[:n])
         with pytest.raises(FormatError, match=rf"{n}\.json, byte \d+.*no sound CalMS21 JSON.*cut off") as caught:
-            read_quietly(path, "calms21")
+            read_recordings(path, "calms21", warn=False)
         assert "\n" not in str(caught.value)
 
 
@@ -236,9 +236,9 @@ def test_labels_a_little_longer_than_the_poses_are_cut(tmp_path):
         labels = [0] * (200 + longer)
         record = {"annotations": labels, "features": [[1.0]] * 200, "metadata": {"vocab": {"attack": 0, "other": 1}}}
         path.write_text(json.dumps({"g": {"s": record}}), encoding="utf-8")
-    (recording,) = read_quietly(tmp_path / "a.json")
+    (recording,) = read_recordings(tmp_path / "a.json", warn=False)
     assert recording.annotation().n_frames == recording.n_frames == 200
-    assert "labels end 1 frames after the signals; cut" in str(recording.notes[0])
+    assert "labels end 1 frames after the signals; cropped" in str(recording.notes[0])
     with pytest.raises(FormatError, match="labels for 209 frames, but signals for 200"):
         read_recordings(tmp_path / "b.json")
 
@@ -282,7 +282,7 @@ def test_labels_a_little_longer_than_the_poses_are_cut(tmp_path):
 def test_damage_gets_one_clear_line(text: str, message: str, tmp_path: Path) -> None:
     path = put(tmp_path / "x.json", text)
     with pytest.raises(FormatError, match=message) as caught:
-        read_quietly(path, "calms21")
+        read_recordings(path, "calms21", warn=False)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
 
@@ -291,19 +291,19 @@ def test_a_wrong_sequence_does_not_bar_the_others(tmp_path: Path) -> None:
     path = put(tmp_path / "x.json", {"g": {ONE: record(scores=np.zeros((4, 2, 7)).tolist()), TWO: record()}})
     assert only(path, entry=TWO).n_frames == 5
     with pytest.raises(FormatError, match=f"sequence '{ONE}'"):
-        read_quietly(path)
+        read_recordings(path, warn=False)
 
 
 def test_keypoints_of_another_shape(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"keypoints of shape \(2, 2, 7, 3\)"):
-        read_quietly(put(tmp_path / "x.json", {"g": {"s": {"keypoints": np.zeros((2, 2, 7, 3)).tolist()}}}))
+        read_recordings(put(tmp_path / "x.json", {"g": {"s": {"keypoints": np.zeros((2, 2, 7, 3)).tolist()}}}), warn=False)
 
 
 def test_empty_file(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="empty"):
-        read_quietly(put(tmp_path / "x.json", ""))
+        read_recordings(put(tmp_path / "x.json", ""), warn=False)
     with pytest.raises(FormatError, match="empty"):
-        read_quietly(put(tmp_path / "x.json", ""), "calms21")
+        read_recordings(put(tmp_path / "x.json", ""), "calms21", warn=False)
 
 
 @pytest.mark.parametrize("content", [{"segments": []}, {"a": {"b": {"c": 1}}}, [{"keypoints": 1}]])
@@ -318,7 +318,7 @@ def test_other_json_is_not_claimed(content: Any, tmp_path: Path) -> None:
 
 
 def as_arrays(source: dict[str, Any]) -> dict[str, Any]:
-    return {name: np.array(value) if name in calms21_arrays.FIELDS else value for name, value in source.items()}
+    return {name: np.array(value) if name in calms21.FIELDS else value for name, value in source.items()}
 
 
 def test_npy_is_read_as_json_is(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_npy_is_read_as_json_is(tmp_path: Path) -> None:
     npy = tmp_path / "x.npy"
     np.save(npy, {group: {name: as_arrays(r) for name, r in part.items()} for group, part in source.items()}, allow_pickle=True)
     assert detect(npy).name == "calms21"
-    for a, b in zip(read_quietly(npy), read_quietly(put(tmp_path / "x.json", source)), strict=True):
+    for a, b in zip(read_recordings(npy, warn=False), read_recordings(put(tmp_path / "x.json", source), warn=False), strict=True):
         assert (a.id, a.individual, a.metadata, a.subjects) == (b.id, b.individual, b.metadata, b.subjects)
         assert a.annotation() == b.annotation()
         assert np.array_equal(a.signals.positions, b.signals.positions)
@@ -349,7 +349,7 @@ def test_a_pickle_hidden_in_an_npy_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     np.save(tmp_path / "x.npy", {"g": {ONE: {"keypoints": Evil()}}}, allow_pickle=True)
     with pytest.raises(FormatError, match=r"x\.npy: refused: its pickle asks for (posix|nt)\.system"):
-        read_quietly(tmp_path / "x.npy")
+        read_recordings(tmp_path / "x.npy", warn=False)
     assert not Path("ran").exists()
 
 
@@ -368,7 +368,7 @@ def test_a_pickle_hidden_in_an_npy_is_refused(tmp_path: Path, monkeypatch: pytes
 def test_other_npy_content_is_refused(content: Any, message: str, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", content, allow_pickle=True)
     with pytest.raises(FormatError, match=message):
-        read_quietly(tmp_path / "x.npy", "calms21")
+        read_recordings(tmp_path / "x.npy", "calms21", warn=False)
 
 
 def test_truncated_npy(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ def test_truncated_npy(tmp_path: Path) -> None:
     for n in (10, 60, 140, len(whole) // 2, len(whole) - 1):
         (tmp_path / "cut.npy").write_bytes(whole[:n])
         with pytest.raises(FormatError, match="damaged"):
-            read_quietly(tmp_path / "cut.npy", "calms21")
+            read_recordings(tmp_path / "cut.npy", "calms21", warn=False)
 
 
 # --------------------------------------------------------------------- writing

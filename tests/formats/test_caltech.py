@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ethobench.core import Annotation, Behavior, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, ReadWarning
-from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_annotation, write_recordings
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_annotation, write_recordings
 
 HEAD = "Caltech Behavior Annotator - Annotation File\n\nConfiguration file:\nbase\tz\nsocial\ts\nbite b\n\n"
 S1 = "S1:\tstart\tend\ttype\n-----------------------------\n   \t1\t10\tbase\n   \t11\t15\tsocial\n   \t16\t20\tbase\n  \n"
@@ -25,7 +25,7 @@ def put(folder: Path, text: str, name: str = "07.txt") -> Path:
 
 
 def notes_of(path: Path) -> str:
-    return "; ".join(str(n) for r in read_quietly(path, "caltech", rate=30) for n in r.notes)
+    return "; ".join(str(n) for r in read_recordings(path, "caltech", rate=30, warn=False) for n in r.notes)
 
 
 @pytest.mark.parametrize("change", [("\n", "\n"), ("\n", "\r\n"), ("Caltech", "\ufeffCaltech"), ("\t", "    ")])
@@ -40,7 +40,7 @@ def test_streams(tmp_path: Path, change: tuple[str, str]) -> None:
     assert (a.start.tolist(), a.stop.tolist(), a.behavior.tolist()) == ([0, 10, 15], [10, 15, 20], [0, 1, 0])
     assert b.stop.tolist() == [18, 20]
     assert (a.rate, a.n_frames, b.n_frames) == (25, 20, 20)
-    assert a.observed.is_whole(20)
+    assert a.observed.is_complete(20)
     assert read_annotation(path, entry="S2", rate=25) == b
 
 
@@ -58,14 +58,14 @@ def test_frames_without_a_label_were_not_observed(tmp_path: Path) -> None:
     notes = notes_of(path)
     assert "stream S1 gives no label to 2 of 20 frames" in notes
     assert "stream S2 gives no label to 2 of 20 frames" in notes
-    a = read_quietly(path, entry="S1", rate=30)[0].annotation()
+    a = read_recordings(path, entry="S1", rate=30, warn=False)[0].annotation()
     assert np.flatnonzero(a.to_codes() == -1).tolist() == [10, 11]
 
 
 def test_overlaps_are_told_and_kept(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD + S1.replace("\t11\t15", "\t9\t15"))
     assert "line 11: stream S1 gives some frames two labels (1 overlaps)" in notes_of(path)
-    assert read_quietly(path, rate=30)[0].annotation().start.tolist() == [0, 8, 15]
+    assert read_recordings(path, rate=30, warn=False)[0].annotation().start.tolist() == [0, 8, 15]
 
 
 def test_odd_rows_are_told(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_odd_rows_are_told(tmp_path: Path) -> None:
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(put(tmp_path, text), "caltech", rate=30)
+        read_recordings(put(tmp_path, text), "caltech", rate=30, warn=False)
 
 
 def test_streams_survive(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_what_is_lost_or_refused(tmp_path: Path) -> None:
     notes = str(write_annotation(plain, tmp_path / "a.txt", "caltech"))
     for words in ("written as 'other'", "will read as shorter", "give rate=30"):
         assert words in notes
-    back = read_quietly(tmp_path / "a.txt", rate=30)[0].annotation()
+    back = read_recordings(tmp_path / "a.txt", rate=30, warn=False)[0].annotation()
     assert back.ethogram.names == ("a", "other")
     assert back.n_frames == 8
     over = Annotation.from_bouts([0, 1], [3, 4], ["a", "b"], ["a", "b"], 30, 5)
@@ -124,14 +124,14 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, codes: list[int]) 
     a = Annotation.from_frames(np.array([*codes, 0]), Ethogram(["base", "a", "bb"], "base"), 30, unobserved=-1)
     path = tmp_path_factory.mktemp("round") / "a.txt"
     write_annotation(a, path, "caltech")
-    assert read_quietly(path, rate=30)[0].annotation().to_codes().tolist() == a.to_codes().tolist()
+    assert read_recordings(path, rate=30, warn=False)[0].annotation().to_codes().tolist() == a.to_codes().tolist()
 
 
 @pytest.mark.data
 def test_rats(data: Path) -> None:
     paths = sorted(data.glob("rats/annotations/*.txt"))
     assert len(paths) == 46
-    streams = [read_quietly(path, rate=30) for path in paths]
+    streams = [read_recordings(path, rate=30, warn=False) for path in paths]
     assert all(detect(path).name == "caltech" for path in paths)
     assert sum(len(s) == 2 for s in streams) == 38
     assert {note.message for s in streams for r in s for note in r.notes} == set()

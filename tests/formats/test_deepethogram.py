@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ethobench.core import Annotation, Ethogram, Observed
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.formats import detect, formats, read_annotation, read_quietly, write_annotation
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_annotation
 from ethobench.formats.text import Head
 
 FILE = ",background,attack,sniff\n0,1,0,0\n1,0,1,0\n2,0,1,1\n3,-1,-1,-1\n4,1,0,0\n"
@@ -47,7 +47,7 @@ def test_plain(tmp_path: Path, text: str) -> None:
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(put(tmp_path, text), "deepethogram", rate=30)
+        read_recordings(put(tmp_path, text), "deepethogram", rate=30, warn=False)
 
 
 @pytest.mark.parametrize("text", [",attack,background\n0,1,0\n", ",background,attack\n0,0.5,0.5\n", "background,attack,x\n0,1,0\n"])
@@ -83,7 +83,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[
 def test_sample(data: Path) -> None:
     path = data / "formats/deepethogram/Together_1.csv"
     assert detect(path).name == "deepethogram"
-    (recording,) = read_quietly(path, rate=30)
+    (recording,) = read_recordings(path, rate=30, warn=False)
     a = recording.annotation()
     assert (recording.id, a.n_frames) == ("Together_1", 1738)
     frames = a.to_frames()

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as npst
 
 from ethobench import Annotation, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
-from ethobench.formats import detect, formats, read_quietly, read_recordings, write_recordings
+from ethobench.formats import detect, formats, read_recordings, write_recordings
 
 DLC = formats["deeplabcut"]
 SINGLE = """scorer,DLC_net,DLC_net,DLC_net,DLC_net,DLC_net,DLC_net
@@ -39,7 +39,7 @@ def put(path: Path, text: str | bytes, encoding: str = "utf-8") -> Path:
 
 
 def only(path: Path, **options: Any) -> Recording:
-    (found,) = read_quietly(path, **options)
+    (found,) = read_recordings(path, **options, warn=False)
     return found
 
 
@@ -129,21 +129,21 @@ def test_damage_gets_one_clear_line(old: str, new: str, message: str, tmp_path: 
     assert old in SINGLE
     path = put(tmp_path / "v.csv", SINGLE.replace(old, new))
     with pytest.raises(FormatError, match=message) as caught:
-        read_quietly(path, "deeplabcut")
+        read_recordings(path, "deeplabcut", warn=False)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
 
 
 def test_empty_file(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="empty"):
-        read_quietly(put(tmp_path / "v.csv", ""))
+        read_recordings(put(tmp_path / "v.csv", ""), warn=False)
     with pytest.raises(FormatError, match="empty"):
-        read_quietly(put(tmp_path / "v.csv", ""), "deeplabcut")
+        read_recordings(put(tmp_path / "v.csv", ""), "deeplabcut", warn=False)
 
 
 def test_binary_file_under_the_name_of_a_table(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="binary"):
-        read_quietly(put(tmp_path / "v.csv", b"scorer,a\0\n"), "deeplabcut")
+        read_recordings(put(tmp_path / "v.csv", b"scorer,a\0\n"), "deeplabcut", warn=False)
 
 
 def test_other_dialects(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_several_animals_in_h5(tmp_path: Path) -> None:
 def test_several_tables_are_entries(tmp_path: Path) -> None:
     path = put_fixed(put_fixed(tmp_path / "v.h5", LABELS, VALUES, "one"), LABELS, VALUES + 1, "two")
     assert DLC.entries(path) == ["one", "two"]
-    assert [r.id for r in read_quietly(path, "deeplabcut")] == ["v/one", "v/two"]
+    assert [r.id for r in read_recordings(path, "deeplabcut", warn=False)] == ["v/one", "v/two"]
     assert only(path, format="deeplabcut", entry="two").signals.positions[0, 0, 0].tolist() == [1, 2]
 
 
@@ -367,11 +367,11 @@ def test_a_size_that_the_file_cannot_hold_is_refused(tmp_path: Path) -> None:
 def test_truncated_and_empty_h5(tmp_path: Path) -> None:
     whole = put_fixed(tmp_path / "v.h5", LABELS, VALUES).read_bytes()
     with pytest.raises(FormatError, match="cut off"):
-        read_quietly(put(tmp_path / "cut.h5", whole[: len(whole) // 2]), "deeplabcut")
+        read_recordings(put(tmp_path / "cut.h5", whole[: len(whole) // 2]), "deeplabcut", warn=False)
     with h5py.File(tmp_path / "none.h5", "w") as file:
         file["x"] = 1
     with pytest.raises(FormatError, match="no table of poses in this H5 file, which holds: x"):
-        read_quietly(tmp_path / "none.h5", "deeplabcut")
+        read_recordings(tmp_path / "none.h5", "deeplabcut", warn=False)
 
 
 # --------------------------------------------------------------------- writing

@@ -14,7 +14,7 @@ import pytest
 
 from ethobench import Poses, Recording
 from ethobench.core.errors import FormatError
-from ethobench.formats import formats, read_quietly, write_recordings
+from ethobench.formats import formats, read_recordings, write_recordings
 
 from .test_anipose import TEXT as ANIPOSE
 from .test_every_format import WRITABLE, example
@@ -177,13 +177,13 @@ def _arrays(data: Any) -> list[Any]:
 def refusals(path: Path, text: str, dresses: Mapping[str, Callable[[str], str | bytes]]) -> set[str]:
     """Check that a file in other dresses reads the same or is refused; return the names of the dresses that are refused."""
     path.write_text(text, encoding="utf-8", newline="")
-    expected = content(read_quietly(path))
+    expected = content(read_recordings(path, warn=False))
     refused = set()
     for name, dress in dresses.items():
         dressed = dress(text)
         path.write_bytes(dressed if isinstance(dressed, bytes) else dressed.encode())
         try:
-            assert content(read_quietly(path)) == expected, name
+            assert content(read_recordings(path, warn=False)) == expected, name
         except FormatError:
             refused.add(name)
     return refused
@@ -247,6 +247,6 @@ def test_a_quoted_tidy_table_keeps_its_frames_and_its_clock(tmp_path: Path) -> N
     )
     for dressed in (text, quoted(text), "\n" + text, text.replace("\n", "   \n"), quoted(text).replace("\n", " \r\n")):
         path.write_text(dressed, encoding="utf-8", newline="")
-        (recording,) = read_quietly(path)
+        (recording,) = read_recordings(path, warn=False)
         annotation = recording.annotations["me"]
         assert (annotation.rate, annotation.n_frames, annotation.start.tolist(), annotation.stop.tolist()) == (25, 460, [20], [440])

@@ -12,7 +12,7 @@ import pytest
 from ethobench import Annotation, Poses, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import FormatError
-from ethobench.formats import formats, read_quietly, write_recordings
+from ethobench.formats import formats, read_recordings, write_recordings
 
 from .test_deeplabcut import LABELS, put_fixed
 from .test_every_format import example
@@ -102,7 +102,7 @@ def expect_same_frames(whole: Recording, cut: Recording) -> None:
 
 
 def read(path: Path, format: str, rate: float | None) -> Recording:
-    (recording,) = read_quietly(path, format, **({} if rate is None else {"rate": rate}))
+    (recording,) = read_recordings(path, format, **({} if rate is None else {"rate": rate}), warn=False)
     return recording
 
 
@@ -153,14 +153,14 @@ def test_bouts_after_a_lost_row_keep_their_times(format: str, tmp_path: Path) ->
     suffix = next(s for s in formats[format].suffixes if s not in (".xlsx", ".parquet"))
     path = tmp_path / f"mouse{suffix}"
     write_recordings([example()], path, format)
-    before = bouts(read_quietly(path, format)[0].annotation())
+    before = bouts(read_recordings(path, format, warn=False)[0].annotation())
     text = path.read_bytes().decode()
     marks = {"segments": "},", "bento": "\n", "caltech": "\n"}
     pieces = text.split(marks.get(format, "\n"))
     middle = next(i for i in range(len(pieces) * 3 // 4, len(pieces)) if any(c.isdigit() for c in pieces[i]))
     path.write_bytes(marks.get(format, "\n").join(pieces[:middle] + pieces[middle + 1 :]).encode())
     try:
-        after = bouts(read_quietly(path, format)[0].annotation())
+        after = bouts(read_recordings(path, format, warn=False)[0].annotation())
     except FormatError as error:
         assert format in PER_EVENT, error
         return
@@ -175,10 +175,10 @@ def test_lost_rows_of_a_parquet_table_do_not_shift_the_others(tmp_path: Path) ->
 
     path = tmp_path / "mouse.parquet"
     write_recordings([example()], path, "tidy_parquet")
-    before = bouts(read_quietly(path)[0].annotation())
+    before = bouts(read_recordings(path, warn=False)[0].annotation())
     table = pq.read_table(path)
     pq.write_table(pa.concat_tables([table[:4], table[5:]]), path)
-    assert {*bouts(read_quietly(path)[0].annotation())} < {*before}
+    assert {*bouts(read_recordings(path, warn=False)[0].annotation())} < {*before}
 
 
 def test_lost_rows_of_signals_in_parquet_are_missing(tmp_path: Path) -> None:

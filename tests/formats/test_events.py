@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from ethobench import Annotation, Ethogram
 from ethobench.core import Track
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.formats import event_tables, event_writing
-from ethobench.formats.event_tables import POINT, START, STOP, Event, in_turns, pair
+from ethobench.formats import event_logs
+from ethobench.formats.event_logs import POINT, START, STOP, Event, in_turns, pair
 
 PATH = Path("log")
 
@@ -21,7 +21,7 @@ def spans(events: list[Event]) -> list[tuple[float, float, str]]:
 
 
 def annotate(events: list[Event], **options: object) -> Annotation:
-    annotation, _ = pair(PATH, events).to_annotation(event_tables.ethogram_of(events), 1.0, **options)  # type: ignore[arg-type]
+    annotation, _ = pair(PATH, events).to_annotation(event_logs.ethogram_of(events), 1.0, **options)  # type: ignore[arg-type]
     return annotation
 
 
@@ -46,9 +46,9 @@ def test_modifiers_tell_tracks_apart() -> None:
 
 
 def test_a_start_without_stop_is_dropped_and_its_track_unobserved_from_there() -> None:
-    events = [Event(2, START, "a", "ann"), Event(4, STOP, "a", "ann"), Event(6, START, "a", "ann", place="row 9")]
+    events = [Event(2, START, "a", "ann"), Event(4, STOP, "a", "ann"), Event(6, START, "a", "ann", location="row 9")]
     found = pair(PATH, events)
-    assert [(n.place, "without a stop" in n.message) for n in found.notes] == [("row 9", True)]
+    assert [(n.location, "without a stop" in n.message) for n in found.notes] == [("row 9", True)]
     annotation = annotate(events, length=10)
     assert annotation.start.tolist() == [2]
     assert annotation.observed.of("a", "ann").stop.tolist() == [6]
@@ -64,7 +64,7 @@ def test_two_starts_in_a_row_hide_only_the_time_between() -> None:
 
 
 def test_a_stop_without_start_hides_what_came_before() -> None:
-    events = [Event(1, START, "a"), Event(2, STOP, "a"), Event(5, STOP, "a", place="row 3")]
+    events = [Event(1, START, "a"), Event(2, STOP, "a"), Event(5, STOP, "a", location="row 3")]
     assert [str(note).startswith("row 3: 'a' stops without a start") for note in pair(PATH, events).notes] == [True]
     observed = annotate(events, length=8).observed.of("a")
     assert (observed.start.tolist(), observed.stop.tolist()) == ([0, 5], [2, 8])
@@ -80,7 +80,7 @@ def test_bouts_without_a_name_hide_their_time_and_points_are_dropped() -> None:
 
 
 def test_a_reversed_pair_becomes_zero_length_and_is_noted() -> None:
-    events = [Event(5, START, "a", place="row 1"), Event(2, STOP, "a", place="row 2")]
+    events = [Event(5, START, "a", location="row 1"), Event(2, STOP, "a", location="row 2")]
     annotation, notes = pair(PATH, events).to_annotation(Ethogram(["a"]), 1.0)
     assert (annotation.start.tolist(), annotation.stop.tolist()) == ([5], [5])
     assert [str(n) for n in notes] == ["row 1: 'a' stops before it starts; read as zero-length at its start"]
@@ -89,7 +89,7 @@ def test_a_reversed_pair_becomes_zero_length_and_is_noted() -> None:
 @pytest.mark.parametrize(("kind", "time"), [("UNPAIRED", 1.0), ("", 1.0), (START, float("nan")), (POINT, 1e300), (POINT, float("-inf"))])
 def test_events_that_cannot_be_understood_are_errors_with_their_place(kind: str, time: float) -> None:
     with pytest.raises(FormatError, match="row 7"):
-        pair(PATH, [Event(time, kind, "a", place="row 7")])
+        pair(PATH, [Event(time, kind, "a", location="row 7")])
 
 
 def test_turns_are_taken_in_the_order_of_time_and_points_do_not_count() -> None:
@@ -103,17 +103,17 @@ def test_only_the_window_is_observed() -> None:
 
 
 def test_an_offset_is_taken_out_only_if_the_times_have_it() -> None:
-    assert event_tables.without_offset([100.5, 103.0], 100.0, 10.0) == ([0.5, 3.0], [])
-    assert event_tables.without_offset([0.1 + 0.2], 0.3, 10.0) == ([0.0], [])
-    assert event_tables.without_offset([-4.0], -5.0, 10.0) == ([1.0], [])
-    times, notes = event_tables.without_offset([0.5, 3.0], 100.0, 10.0)
+    assert event_logs.without_offset([100.5, 103.0], 100.0, 10.0) == ([0.5, 3.0], [])
+    assert event_logs.without_offset([0.1 + 0.2], 0.3, 10.0) == ([0.0], [])
+    assert event_logs.without_offset([-4.0], -5.0, 10.0) == ([1.0], [])
+    times, notes = event_logs.without_offset([0.5, 3.0], 100.0, 10.0)
     assert times == [0.5, 3.0]
     assert "not in the event times" in notes[0].message
 
 
 def test_behaviors_that_only_are_points_are_declared_so() -> None:
     events = [Event(1, POINT, "p"), Event(2, POINT, "a"), Event(3, START, "a"), Event(4, START, "other"), Event(5, START, " ")]
-    ethogram = event_tables.ethogram_of(events)
+    ethogram = event_logs.ethogram_of(events)
     assert [(b.name, b.point) for b in ethogram] == [("p", True), ("a", False), ("other", False)]
     assert ethogram.background_name == "other"
 
@@ -143,7 +143,7 @@ def annotations(draw: st.DrawFn) -> Annotation:
 
 @given(annotations())
 def test_events_give_back_the_same_frames(a: Annotation) -> None:
-    events, notes = event_writing.events_of(a, set())
+    events, notes = event_logs.events_of(a, set())
     again, more = pair(PATH, in_turns(events)).to_annotation(a.ethogram, a.rate, seconds=False, length=80)
     assert more == []
     assert (again.to_frames() == a.to_frames()).all()
@@ -155,7 +155,7 @@ def test_events_give_back_the_same_frames(a: Annotation) -> None:
 
 @given(annotations())
 def test_layers_keep_every_bout(a: Annotation) -> None:
-    events, notes = event_writing.events_of(a, set(), layers=True)
+    events, notes = event_logs.events_of(a, set(), layers=True)
     again, _ = pair(PATH, events).to_annotation(a.ethogram, a.rate, seconds=False, length=80)
     assert notes == []
     assert sorted(zip(again.start, again.stop, again.behavior, strict=True)) == sorted(zip(a.start, a.stop, a.behavior, strict=True))
@@ -163,22 +163,22 @@ def test_layers_keep_every_bout(a: Annotation) -> None:
 
 def test_overlapping_bouts_of_one_track_become_one_and_that_is_noted() -> None:
     a = Annotation.from_bouts([0, 3, 9], [5, 8, 12], ["a"] * 3, ["a"], 25, 20, comment=["one", "two", ""])
-    events, notes = event_writing.events_of(a, set())
+    events, notes = event_logs.events_of(a, set())
     assert [(e.time, e.kind, e.comment) for e in events] == [(0, START, "one / two"), (8, STOP, ""), (9, START, ""), (12, STOP, "")]
     assert "1 bouts overlap" in notes[0].message
 
 
 def test_losses_of_the_ethogram_are_told() -> None:
     a = Annotation.from_bouts([0], [5], ["rest"], Ethogram(["rest", "fight"], background="rest"), 25, 20)
-    notes = [note.message for note in event_writing.ethogram_losses("this", [a])]
+    notes = [note.message for note in event_logs.ethogram_losses("this", [a])]
     assert any("fight" in note for note in notes)
     assert any("'rest' will read as any other" in note for note in notes)
     b = Annotation.from_bouts([0], [5], ["other"], ["other"], 25, 20)
-    assert ["'other' will be taken for it" in n.message for n in event_writing.ethogram_losses("this", [b])] == [True]
+    assert ["'other' will be taken for it" in n.message for n in event_logs.ethogram_losses("this", [b])] == [True]
 
 
 def test_clocks_that_are_too_fast_and_names_that_clash_are_refused() -> None:
     with pytest.raises(EthobenchError, match="microseconds"):
-        event_writing.check_rate("this", 1e6)
+        event_logs.check_rate("this", 1e6)
     with pytest.raises(EthobenchError, match="several are called 'a'"):
-        event_writing.check_ids("this", ["a", "b", "a"])
+        event_logs.check_ids("this", ["a", "b", "a"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ethobench import Annotation, ClockOrigin, Ethogram, Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.formats import detect, formats, read_quietly, write_recordings
+from ethobench.formats import detect, formats, read_recordings, write_recordings
 from ethobench.formats.base import DETAILS
 from ethobench.formats.text import Head
 
@@ -49,14 +49,14 @@ def test_what_is_written_is_recognised_and_read_back(name, tmp_path):
     path = tmp_path / f"mouse001{format.suffixes[0]}"
     write_recordings([recording], path, name)
     assert detect(path).name == name
-    found = read_quietly(path)
+    found = read_recordings(path, warn=False)
     if "annotations" not in format.contents:
         assert np.allclose(found[0].signals.positions, recording.signals.positions, atol=1e-3)
         return
     options = {"rate": 30.0} if any(r.clock_origin is ClockOrigin.ASSUMED for r in found) else {}
     if name in FRAMES_ONLY:
         options["behaviors"] = NAMES
-    again = read_quietly(path, **options)
+    again = read_recordings(path, **options, warn=False)
     assert len(again) == 1
     read = again[0].annotations[next(iter(again[0].annotations))]
     truth = recording.annotation()
@@ -88,8 +88,8 @@ def test_every_format_is_in_one_of_these_lists():
 def test_the_origin_of_a_clock_is_known(name, tmp_path):
     path = tmp_path / f"mouse001{formats[name].suffixes[0]}"
     write_recordings([example()], path, name)
-    assert {r.clock_origin for r in read_quietly(path, name)} == {AS_WRITTEN[name]}
-    (given_rate,) = read_quietly(path, name, rate=25.0)
+    assert {r.clock_origin for r in read_recordings(path, name, warn=False)} == {AS_WRITTEN[name]}
+    (given_rate,) = read_recordings(path, name, rate=25.0, warn=False)
     assert (given_rate.clock_origin, given_rate.rate) == (GIVEN, 25)
     assert given_rate.copy(id="other").clock_origin is GIVEN
 
@@ -118,7 +118,7 @@ def test_a_clock_is_stated_or_assumed_whatever_its_rate(name, change, origin, tm
     path = tmp_path / f"mouse001{suffix}"
     write_recordings([example()], path, name)
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
-    assert {r.clock_origin for r in read_quietly(path, name)} == {origin}
+    assert {r.clock_origin for r in read_recordings(path, name, warn=False)} == {origin}
 
 
 @pytest.mark.data
@@ -134,8 +134,8 @@ def test_a_clock_is_stated_or_assumed_whatever_its_rate(name, change, origin, tm
 )
 def test_the_origin_of_a_clock_in_real_files(file, origin, data):
     file = data / "formats" / file
-    assert {r.clock_origin for r in read_quietly(file)} == {origin}
-    assert {r.clock_origin for r in read_quietly(file, rate=20.0)} == {GIVEN}
+    assert {r.clock_origin for r in read_recordings(file, warn=False)} == {origin}
+    assert {r.clock_origin for r in read_recordings(file, rate=20.0, warn=False)} == {GIVEN}
 
 
 @pytest.mark.parametrize("name", WRITABLE)
@@ -159,7 +159,7 @@ def test_a_cut_file_is_read_in_part_or_refused_in_a_line(name, keep, tmp_path):
     raw = path.read_bytes()
     path.write_bytes(raw[: int(len(raw) * keep)])
     try:
-        recordings = read_quietly(path, name)
+        recordings = read_recordings(path, name, warn=False)
     except FormatError as error:
         assert str(path) in str(error)
         assert "\n" not in str(error)
@@ -188,7 +188,7 @@ def test_an_empty_file_is_refused(name, tmp_path):
     path = tmp_path / "empty.csv"
     path.touch()
     with pytest.raises(FormatError):
-        read_quietly(path, name)
+        read_recordings(path, name, warn=False)
     with pytest.raises(FormatError, match="empty"):
         detect(path)
 
@@ -198,7 +198,7 @@ def test_unknown_options_are_told(name, tmp_path):
     path = tmp_path / "some.csv"
     path.write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(EthobenchError, match="takes no option colour"):
-        read_quietly(path, name, colour="red")
+        read_recordings(path, name, colour="red", warn=False)
 
 
 SAMPLES = {
@@ -239,10 +239,10 @@ def test_boris_files_are_recognised(data):
 def test_banos_recordings_survive_every_annotation_format(name, data, tmp_path):
     """Frames are equal wherever the format's clock can hold them; what is lost is told."""
     for folder in sorted((data / "banos").glob("Recording_*")):
-        truth = read_quietly(folder / "humanAnnotation_1.csv", "onehot", rate=30)[0].annotation()
+        truth = read_recordings(folder / "humanAnnotation_1.csv", "onehot", rate=30, warn=False)[0].annotation()
         path = tmp_path / f"{folder.name}{formats[name].suffixes[0]}"
         notes = write_recordings([Recording(folder.name, annotations={"human1": truth})], path, name)
-        (recording,) = read_quietly(path, name, rate=30)
+        (recording,) = read_recordings(path, name, rate=30, warn=False)
         read = next(iter(recording.annotations.values()))
         read = read.rename({"background": "other"}) if "background" in read.ethogram else read
         used = {truth.ethogram[int(c)].name for c in np.unique(truth.behavior)}

@@ -8,7 +8,7 @@ import pytest
 from tests.fuzz.corpus import make_corpus
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import detect, hdf5, read_quietly
+from ethobench.formats import detect, hdf5, read_recordings
 from ethobench.formats.text import Head
 
 
@@ -122,6 +122,6 @@ def test_a_damaged_object_header_is_named(name: str, tmp_path: Path) -> None:
         path = tmp_path / file
         path.write_bytes(content[:i] + b"\xfe" + content[i + 1 :])
         try:
-            read_quietly(path, name)
+            read_recordings(path, name, warn=False)
         except FormatError as error:
             assert "KeyError" not in str(error)

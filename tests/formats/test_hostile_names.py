@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ethobench import Annotation, Poses, Recording
 from ethobench.core.errors import EthobenchError
-from ethobench.formats import formats, read_quietly, write_recordings
+from ethobench.formats import formats, read_recordings, write_recordings
 from ethobench.formats.base import DETAILS
 
 from .test_every_format import FRAMES_ONLY, WRITABLE
@@ -73,7 +73,7 @@ def test_what_is_written_is_read_or_refused(name: str, field: str, text: str, tm
         assert not list(tmp_path.iterdir())
         str(error).encode()
         return
-    (read,) = read_quietly(path, name, **({"rate": 30.0} if name != "nwb" else {}))
+    (read,) = read_recordings(path, name, **({"rate": 30.0} if name != "nwb" else {}), warn=False)
     annotation, original = next(iter(read.annotations.values())), recording.annotation()
     assert bouts(annotation, format.keeps) == bouts(original, format.keeps), notes
     if format.annotators:
@@ -97,12 +97,12 @@ def test_a_reader_repairs_what_files_cannot_hold(tmp_path: Path) -> None:
     path = tmp_path / "project.boris"
     write_recordings([recording_with("rear", "a", "seen twice", "m", "annotator", "mouse", DETAILS)], path, "boris")
     path.write_text(path.read_text(encoding="utf-8").replace("seen twice", "seen\\r\\ntwice\\u0000"), encoding="utf-8")
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     assert recording.annotation().comment is not None
     assert recording.annotation().comment[0] == "seen\ntwice\ufffd"
     assert any("has characters that files cannot hold" in str(note) for note in recording.notes)
     write_recordings([recording], tmp_path / "bouts.csv", "tidy")
-    (again,) = read_quietly(tmp_path / "bouts.csv")
+    (again,) = read_recordings(tmp_path / "bouts.csv", warn=False)
     assert bouts(again.annotation(), DETAILS) == bouts(recording.annotation(), DETAILS)
 
 

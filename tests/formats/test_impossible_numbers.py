@@ -13,8 +13,8 @@ import pytest
 
 from ethobench import Poses, Recording, Signals
 from ethobench.core.errors import FormatError, ReadWarning
-from ethobench.formats import formats, read_quietly
-from ethobench.formats.numbers import parse_integer, parse_number
+from ethobench.formats import formats, read_recordings
+from ethobench.formats.text import parse_integer, parse_number
 
 from .test_dropped_rows import PER_FRAME
 from .test_nwb import Session
@@ -93,7 +93,7 @@ def test_impossible_coordinates_are_missing_and_noted(case: str, value: float, t
     path = tmp_path / f"mouse{suffix}"
     write(path, np.where(np.arange(N) == BAD, value, X), SURE)
     try:
-        (recording,) = read_quietly(path, format)
+        (recording,) = read_recordings(path, format, warn=False)
     except FormatError as error:
         assert (format, np.isinf(value)) == ("calms21", True), error  # JSON has no infinity
         return
@@ -113,7 +113,7 @@ def test_impossible_confidences_are_not_given_and_noted(case: str, value: float,
     path = tmp_path / f"mouse{suffix}"
     write(path, X, np.where(np.arange(N) == BAD, value, SURE))
     try:
-        (recording,) = read_quietly(path, format)
+        (recording,) = read_recordings(path, format, warn=False)
     except FormatError as error:
         assert (format, np.isinf(value)) == ("calms21", True), error
         return
@@ -127,14 +127,14 @@ def test_heat_maps_may_peak_above_one(case: str, tmp_path: Path) -> None:
     format, suffix, write = POSES[case]
     path = tmp_path / f"mouse{suffix}"
     write(path, X, np.where(np.arange(N) == BAD, 5.6, SURE))
-    (recording,) = read_quietly(path, format)
+    (recording,) = read_recordings(path, format, warn=False)
     assert poses_of(recording).confidence[BAD, 0, 0] == pytest.approx(5.6)
 
 
 def test_signals_that_are_loaded_late_warn_then(tmp_path: Path) -> None:
     path = tmp_path / "mouse.csv"
     POSES["simba"][2](path, np.where(np.arange(N) == BAD, np.inf, X), SURE)
-    (recording,) = read_quietly(path, rate=30)
+    (recording,) = read_recordings(path, rate=30, warn=False)
     with pytest.warns(ReadWarning, match=r"mouse: 1 of 40 points"):
         _ = recording.signals
 
@@ -142,7 +142,7 @@ def test_signals_that_are_loaded_late_warn_then(tmp_path: Path) -> None:
 def test_infinite_signals_are_missing_and_noted(tmp_path: Path) -> None:
     path = tmp_path / "tag.csv"
     path.write_text("time,AccX\n" + "".join(f"{i / 25},{'-inf' if i == BAD else i + 0.5}\n" for i in range(N)), encoding="utf-8")
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     assert isinstance(recording.signals, Signals)
     assert np.flatnonzero(np.isnan(recording.signals.values[:, 0])).tolist() == [BAD]
     assert f"1 of 40 values are infinite; taken as missing (the first: frame {BAD}, channel 'AccX')" in str(recording.notes)
@@ -159,7 +159,7 @@ def test_only_plain_numbers_are_numbers(cell: str) -> None:
 
 
 def read_all(path: Path, format: str, **options: Any) -> list[Any]:
-    return [(recording.signals, recording.features) for recording in read_quietly(path, format, **options)]
+    return [(recording.signals, recording.features) for recording in read_recordings(path, format, **options, warn=False)]
 
 
 @pytest.mark.parametrize("cell", STRANGE[:2])

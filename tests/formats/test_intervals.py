@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ethobench.core import Annotation, Ethogram, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
-from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_annotation, write_recordings
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_annotation, write_recordings
 from ethobench.formats.tables import write_sheet
 from ethobench.formats.text import Head
 
@@ -32,7 +32,7 @@ def pairs(a: iv.Intervals) -> list[tuple[int, int]]:
 
 
 def notes_of(path: Path, **options: object) -> str:
-    return "; ".join(str(n) for r in read_quietly(path, "intervals", **options) for n in r.notes)
+    return "; ".join(str(n) for r in read_recordings(path, "intervals", **options, warn=False) for n in r.notes)
 
 
 def test_raters_and_recordings(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_dialects_read_alike(tmp_path: Path, text: str | bytes) -> None:
     path = put(tmp_path, text)
     assert detect(path).name == "intervals"
     plain = read_recordings(put(tmp_path, TABLE, "plain.csv"))
-    for got, expected in zip(read_quietly(path), plain, strict=True):
+    for got, expected in zip(read_recordings(path, warn=False), plain, strict=True):
         assert got.id == expected.id
         assert got.annotations == expected.annotations
 
@@ -113,14 +113,14 @@ def test_columns_can_be_told(tmp_path: Path) -> None:
         FormatError,
         match=r"which column is the start\? Give columns=\{'start': ...\} \(one of A, B, C, D; convert takes",
     ):
-        read_quietly(path, "intervals")
+        read_recordings(path, "intervals", warn=False)
     with pytest.warns(ReadWarning, match="left out: D"):
         a = read_annotation(path, "intervals", columns={"start": "A", "stop": "B", "behavior": "C"})
     assert (a.start.tolist(), a.ethogram.names) == ([1000], ("x",))
     with pytest.raises(FormatError, match="no column 'Z'"):
-        read_quietly(path, "intervals", columns={"start": "Z"})
+        read_recordings(path, "intervals", columns={"start": "Z"}, warn=False)
     with pytest.raises(EthobenchError, match="columns= takes start, stop"):
-        read_quietly(path, "intervals", columns={"begin": "A"})
+        read_recordings(path, "intervals", columns={"begin": "A"}, warn=False)
 
 
 def test_row_numbers_are_no_recordings(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_row_numbers_are_no_recordings(tmp_path: Path) -> None:
 
 def test_unlabelled_stretch_is_unobserved(tmp_path: Path) -> None:
     path = put(tmp_path, "start,stop,type\n0,1,a\n2,3,\n4,5,_DEFAULT\n6,7,NaN\n8,10,a\n9,,\n")
-    a = read_quietly(path)[0].annotation()
+    a = read_recordings(path, warn=False)[0].annotation()
     assert a.ethogram.names == ("a",)
     assert pairs(a.observed.frames) == [(0, 2000), (3000, 4000), (5000, 6000), (7000, 10_000)]
     notes = notes_of(path)
@@ -144,14 +144,14 @@ def test_unlabelled_stretch_is_unobserved(tmp_path: Path) -> None:
 def test_marks_delimit_what_was_observed(tmp_path: Path) -> None:
     path = put(tmp_path, "who,start,stop,type\nA,2,3,Start/End\nA,5,6,a\nA,9,10,start_end\nB,1,2,StartEnd\nB,5,6,a\n")
     options = {"columns": {"rater": "who"}}
-    (recording,) = read_quietly(path, **options)
+    (recording,) = read_recordings(path, **options, warn=False)
     assert pairs(recording.annotation("A").observed.frames) == [(2000, 10_000)]
     assert pairs(recording.annotation("B").observed.frames) == [(0, 10_000)]
     assert recording.annotation("A").ethogram.names == ("a",)
     notes = notes_of(path, **options)
     assert "A, row 2: 2 rows 'Start/End' mark what was observed: frames 2000 to 10000" in notes
     assert "B, row 5: only one row 'StartEnd'" in notes
-    (whole,) = read_quietly(path, markers=[], **options)
+    (whole,) = read_recordings(path, markers=[], **options, warn=False)
     assert whole.annotation("A").ethogram.names == ("Start/End", "a", "start_end", "StartEnd")
 
 
@@ -160,12 +160,12 @@ def test_drop(tmp_path: Path) -> None:
     with pytest.warns(ReadWarning, match=r"dropped as asked: 'junk' \(1 rows\)"):
         a = read_annotation(path, drop=["junk"])
     assert a.ethogram.names == ("a",)
-    assert a.observed.is_whole(a.n_frames)
+    assert a.observed.is_complete(a.n_frames)
 
 
 def test_missing_ends(tmp_path: Path) -> None:
     path = put(tmp_path, "start,stop,type,subject\n0,1,a,m\n4,,a,m\n,3,b,m\n5,9,b,m\n,,b,m\n")
-    a = read_quietly(path)[0].annotation()
+    a = read_recordings(path, warn=False)[0].annotation()
     assert len(a) == 2
     assert pairs(a.observed.of("a", "m")) == [(0, 4000)]
     assert pairs(a.observed.of("b", "m")) == [(3000, 9000)]
@@ -181,10 +181,10 @@ def test_missing_ends(tmp_path: Path) -> None:
 
 def test_points(tmp_path: Path) -> None:
     path = put(tmp_path, "start,stop,type\n0,1,a\n4,4,bite\n5,5,bite\n6,,peck\n")
-    a = read_quietly(path, points="peck")[0].annotation()
+    a = read_recordings(path, points="peck", warn=False)[0].annotation()
     assert [b.name for b in a.ethogram if b.point] == ["bite", "peck"]
     assert a.stop.tolist() == [1000, 4000, 5000, 6000]
-    assert not read_quietly(path)[0].annotation().ethogram["peck"].point
+    assert not read_recordings(path, warn=False)[0].annotation().ethogram["peck"].point
 
 
 def test_repairs_are_told(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_repairs_are_told(tmp_path: Path) -> None:
 )
 def test_bad_files(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(FormatError, match=message) as error:
-        read_quietly(put(tmp_path, text), "intervals")
+        read_recordings(put(tmp_path, text), "intervals", warn=False)
     assert "\n" not in str(error.value)
 
 
@@ -221,7 +221,7 @@ def test_zip_bomb_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"no format recognises .* refused: its"):
         detect(path)
     with pytest.raises(FormatError, match=r"refused: its .* bytes would unpack to 50,000,000"):
-        read_quietly(path, "intervals")
+        read_recordings(path, "intervals", warn=False)
 
 
 @pytest.mark.parametrize("text", ["a,b\n0,1\n", "from,to,type\nRome,Paris,train\n", "start,stop\n0,1\n", "start,stop,type\n", "text"])
@@ -235,7 +235,7 @@ def test_everything_it_keeps_survives(tmp_path: Path) -> None:
         [5, 0, 3, 9],
         [9, 4, 8, 9],
         ["x", "y, z", "x", "bite"],
-        read_quietly(put(tmp_path, 'start,stop,type\n0,1,x\n0,1,"y, z"\n2,2,bite\n'))[0].annotation().ethogram,
+        read_recordings(put(tmp_path, 'start,stop,type\n0,1,x\n0,1,"y, z"\n2,2,bite\n'), warn=False)[0].annotation().ethogram,
         25,
         9,
         subject=["m1", "m2", "m1", None],
@@ -273,7 +273,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, spans: list[tuple[
     a = Annotation.from_bouts(start, stop, [b for *_, b in spans], ["a", "b"], rate, max(stop))
     path = tmp_path_factory.mktemp("round") / "a.csv"
     write_annotation(a, path, "intervals")
-    back = read_quietly(path, rate=rate)[0].annotation().with_ethogram(a.ethogram)
+    back = read_recordings(path, rate=rate, warn=False)[0].annotation().with_ethogram(a.ethogram)
     assert (back.start.tolist(), back.stop.tolist(), back.behavior.tolist()) == (a.start.tolist(), a.stop.tolist(), a.behavior.tolist())
     assert back.n_frames == a.n_frames
 
@@ -285,7 +285,7 @@ def test_open_field_raters_agree_as_published(data: Path) -> None:
 
     path = data / "multirater_oft/labels.csv"
     assert detect(path).name == "intervals"
-    recordings = read_quietly(path, rate=25)
+    recordings = read_recordings(path, rate=25, warn=False)
     assert len(recordings) == 20
     assert all({*r.annotations} == {"Jin", "Oliver", "Furkan"} for r in recordings)
     assert recordings[0].annotation("Jin").ethogram.names == ("Supported", "Unsupported", "Grooming", "Jumping")
@@ -302,7 +302,7 @@ def test_open_field_raters_agree_as_published(data: Path) -> None:
 
 @pytest.mark.data
 def test_open_field_rows_are_accounted_for(data: Path) -> None:
-    recordings = read_quietly(data / "multirater_oft/labels.csv")
+    recordings = read_recordings(data / "multirater_oft/labels.csv", warn=False)
     bouts = sum(len(a) for r in recordings for a in r.annotations.values())
     assert bouts == 5518 - 121 - 12 - 1
     notes = [str(n) for r in recordings for n in r.notes]
@@ -334,14 +334,14 @@ def test_other_sheets_and_sizes_that_are_out_of_date(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "plain.xlsx") as old, zipfile.ZipFile(tmp_path / "t.xlsx", "w") as new:
         for name in old.namelist():
             new.writestr(name, old.read(name).replace(b'<dimension ref="A1:C11"', b'<dimension ref="A1:C3"'))
-    (recording,) = read_quietly(tmp_path / "t.xlsx", "intervals")
+    (recording,) = read_recordings(tmp_path / "t.xlsx", "intervals", warn=False)
     assert len(recording.annotation()) == 10
     assert any("there are also: video 2" in str(note) for note in recording.notes)
 
 
 def test_large_whole_numbers_without_a_unit_are_remarked_upon(tmp_path: Path) -> None:
     told = [
-        any("if they count frames" in str(note) for note in read_quietly(put(tmp_path, text), "intervals")[0].notes)
+        any("if they count frames" in str(note) for note in read_recordings(put(tmp_path, text), "intervals", warn=False)[0].notes)
         for text in (
             "start,stop,behavior\n1200,1500,attack\n",
             "start,stop,behavior\n12,15,attack\n",

@@ -9,12 +9,12 @@ import pytest
 
 from ethobench import Recording
 from ethobench.core.errors import FormatError, NotFoundError
-from ethobench.formats import detect, formats, read_quietly
+from ethobench.formats import detect, formats, read_recordings
 from ethobench.formats.jabs import KEYPOINTS
 
 
 def only(path: Path, format: str | None = None, **options: Any) -> Recording:
-    (found,) = read_quietly(path, format, **options)
+    (found,) = read_recordings(path, format, **options, warn=False)
     return found
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ethobench.core import Annotation, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, ReadWarning
-from ethobench.formats import detect, formats, read_annotation, read_quietly, write_annotation
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_annotation
 from ethobench.formats.text import Head
 
 WORDS = "label\nattack\nattack\nother\n\nmount\n"
@@ -45,7 +45,7 @@ def test_words(tmp_path: Path) -> None:
 def test_dialects_read_alike(tmp_path: Path, text: str) -> None:
     path = put(tmp_path, text)
     assert detect(path).name == "labels"
-    assert read_quietly(path, rate=30)[0].annotation() == read_annotation(put(tmp_path, WORDS, "plain.csv"), rate=30)
+    assert read_recordings(path, rate=30, warn=False)[0].annotation() == read_annotation(put(tmp_path, WORDS, "plain.csv"), rate=30)
 
 
 def test_codes_need_names(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_codes_need_names(tmp_path: Path) -> None:
         "1 empty lines at the end are not read as frames",
     }
     assert a.ethogram.names == ("0", "1", "2")
-    named = read_quietly(path, rate=30, behaviors="rest, walk, run, fly")[0].annotation()
+    named = read_recordings(path, rate=30, behaviors="rest, walk, run, fly", warn=False)[0].annotation()
     assert named.ethogram.names == ("rest", "walk", "run", "fly")
     assert named.to_codes().tolist() == [0, 2, -1, 1]
 
@@ -81,7 +81,7 @@ def test_other_columns_are_reported(tmp_path: Path) -> None:
     path = put(tmp_path, "frame,label,who\n0,a,x\n1,b,x\n")
     with pytest.warns(ReadWarning, match="left out: who"):
         read_annotation(path, "labels", rate=30)
-    assert read_quietly(path, "labels", rate=30, column="who")[0].annotation().ethogram.names == ("x",)
+    assert read_recordings(path, "labels", rate=30, column="who", warn=False)[0].annotation().ethogram.names == ("x",)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_other_columns_are_reported(tmp_path: Path) -> None:
 )
 def test_bad_files(tmp_path: Path, text: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(put(tmp_path, text), "labels", rate=30, **options)
+        read_recordings(put(tmp_path, text), "labels", rate=30, **options, warn=False)
 
 
 @pytest.mark.parametrize("text", ["attack\nmount\n", "label,score\na,1\n", "label\n", "time,start,label\n0,0,a\n"])
@@ -133,7 +133,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, codes: list[int], 
     a = Annotation.from_frames(array, ethogram, 25, unobserved=-1)
     path = tmp_path_factory.mktemp("round") / "a.csv"
     write_annotation(a, path, "labels", index=index)
-    back = read_quietly(path, "labels", rate=25, behaviors=ethogram.names)[0].annotation()
+    back = read_recordings(path, "labels", rate=25, behaviors=ethogram.names, warn=False)[0].annotation()
     assert back.to_codes().tolist() == codes
     assert back == a
 

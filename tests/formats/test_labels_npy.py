@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, ReadWarning
-from ethobench.formats import detect, formats, read_annotation, read_quietly, write_annotation
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_annotation
 from ethobench.formats.text import Head
 
 
@@ -72,7 +72,7 @@ def test_pickles_are_refused_unopened(tmp_path: Path, monkeypatch: pytest.Monkey
     path = tmp_path / "evil.npy"
     np.save(path, np.array([Evil()], dtype=object), allow_pickle=True)
     with pytest.raises(FormatError, match="refused: it holds pickled Python objects"):
-        read_quietly(path, "labels_npy", rate=30)
+        read_recordings(path, "labels_npy", rate=30, warn=False)
     assert formats["labels_npy"].sniff(path, Head(path)) == 0
     assert not (tmp_path / "pickle-was-run").exists()
 
@@ -104,7 +104,7 @@ def test_bad_files(tmp_path: Path, raw: bytes, message: str) -> None:
     path.write_bytes(raw)
     assert formats["labels_npy"].sniff(path, Head(path)) == 0
     with pytest.raises(FormatError, match=message) as error:
-        read_quietly(path, "labels_npy", rate=30)
+        read_recordings(path, "labels_npy", rate=30, warn=False)
     assert "\n" not in str(error.value)
 
 
@@ -123,7 +123,7 @@ def test_bad_files(tmp_path: Path, raw: bytes, message: str) -> None:
 )
 def test_bad_content(tmp_path: Path, array: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(put(tmp_path, array), "labels_npy", rate=30, **options)
+        read_recordings(put(tmp_path, array), "labels_npy", rate=30, **options, warn=False)
 
 
 def test_features_are_not_labels(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[
     frames = np.array(cells)
     names = ["鼠", "b c", "d"]
     seen = {Track(name): iv.from_mask(frames[:, i] >= 0) for i, name in enumerate(names)}
-    a = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.whole(len(frames)), seen))
+    a = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.full(len(frames)), seen))
     path = tmp_path_factory.mktemp("round") / "a.npy"
     write_annotation(a, path)
     assert detect(path).name == "labels_npy"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ethobench.core.errors import FormatError, NotFoundError
-from ethobench.formats import detect, formats, read_quietly
+from ethobench.formats import detect, formats, read_recordings
 
 TEXT = """scorer,heatmap_tracker,heatmap_tracker,heatmap_tracker,heatmap_tracker,heatmap_tracker,heatmap_tracker
 bodyparts,paw_top,paw_top,paw_top,paw_bot,paw_bot,paw_bot
@@ -22,7 +22,7 @@ def put(path: Path, text: str) -> Path:
 
 
 def test_views_of_one_video_are_keypoints_of_one_individual(tmp_path: Path) -> None:
-    (found,) = read_quietly(put(tmp_path / "session_view0.csv", TEXT), rate=250)
+    (found,) = read_recordings(put(tmp_path / "session_view0.csv", TEXT), rate=250, warn=False)
     poses = found.signals
     assert (found.id, found.rate, found.n_frames, found.notes) == ("session_view0", 250, 2, ())
     assert (poses.individuals, poses.keypoints) == (("individual",), ("paw_top", "paw_bot"))
@@ -53,7 +53,7 @@ def test_the_set_of_labelled_frames_is_kept(tmp_path: Path) -> None:
         f"labeled-data/a/img1.png,{lines[3][2:]},train",
         f"labeled-data/a/img2.png,{lines[4][2:]},validation",
     ]
-    (found,) = read_quietly(put(tmp_path / "predictions.csv", "\r\n".join(rows) + "\r\n"))
+    (found,) = read_recordings(put(tmp_path / "predictions.csv", "\r\n".join(rows) + "\r\n"), warn=False)
     assert found.metadata["set"] == ["train", "validation"]
     assert found.signals.keypoints == ("paw_top", "paw_bot")
     assert found.signals.positions[0, 0, 0].tolist() == [1.5, 2.5]
@@ -62,7 +62,7 @@ def test_the_set_of_labelled_frames_is_kept(tmp_path: Path) -> None:
 def test_what_smoothers_add_is_noted(tmp_path: Path) -> None:
     scorers = ",".join(["ensemble-kalman_tracker"] * 3)
     text = f"scorer,{scorers}\nbodyparts,paw,paw,paw\ncoords,x,y,x_ens_var\n0,1,2,3\n"
-    (found,) = read_quietly(put(tmp_path / "v.csv", text))
+    (found,) = read_recordings(put(tmp_path / "v.csv", text), warn=False)
     assert [str(note) for note in found.notes] == ["coordinates not understood and left out: x_ens_var"]
     assert np.isnan(found.signals.confidence).all()
 
@@ -71,6 +71,6 @@ def test_entries_and_damage(tmp_path: Path) -> None:
     path = put(tmp_path / "v.csv", TEXT[:-8])
     assert formats["lightning_pose"].entries(path) == ["v"]
     with pytest.raises(NotFoundError, match="v"):
-        read_quietly(path, entry="w")
+        read_recordings(path, entry="w", warn=False)
     with pytest.raises(FormatError, match=r"row 5: \d cells where the header has 7; the file may be cut off"):
-        read_quietly(path)
+        read_recordings(path, warn=False)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ethobench.core import Annotation, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
-from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_annotation, write_recordings
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_annotation, write_recordings
 from ethobench.formats.text import Head
 
 TRAIN: dict[str, list[Any]] = {
@@ -103,7 +103,7 @@ def test_bouts_that_were_not_labelled_are_told(tmp_path: Path) -> None:
 )
 def test_bad_lists(tmp_path: Path, labeled: Any, message: str) -> None:
     with pytest.raises(EthobenchError, match=message):
-        read_quietly(put(tmp_path, TRAIN), rate=30, labeled=labeled)
+        read_recordings(put(tmp_path, TRAIN), rate=30, labeled=labeled, warn=False)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_bad_lists(tmp_path: Path, labeled: Any, message: str) -> None:
 )
 def test_bad_tables(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(text(tmp_path, content), "mabe2025", rate=30)
+        read_recordings(text(tmp_path, content), "mabe2025", rate=30, warn=False)
 
 
 def test_damaged_parquet(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="may be damaged"):
         detect(path)
     with pytest.raises(FormatError, match="not a sound Parquet file"):
-        read_quietly(path, "mabe2025", rate=30)
+        read_recordings(path, "mabe2025", rate=30, warn=False)
 
 
 def test_parquet_bomb_is_refused(tmp_path: Path) -> None:
@@ -137,12 +137,12 @@ def test_parquet_bomb_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.parquet"
     pq.write_table(pa.table(dict.fromkeys(TRAIN, column)), path, compression="zstd")
     with pytest.raises(FormatError, match=r"refused: its .* bytes would unpack to 3,000,000 rows"):
-        read_quietly(path, "mabe2025", rate=30)
+        read_recordings(path, "mabe2025", rate=30, warn=False)
 
 
 def test_repairs_are_told(tmp_path: Path) -> None:
     columns = {**TRAIN, "stop_frame": [20, None, 29], "mood": ["", "", ""]}
-    (recording,) = read_quietly(put(tmp_path, columns), rate=30)
+    (recording,) = read_recordings(put(tmp_path, columns), rate=30, warn=False)
     notes = "; ".join(map(str, recording.notes))
     for words in ("left out: mood", "row 2: 'rear' has no start or stop time; dropped", "row 3: 'attack' stops before it starts"):
         assert words in notes
@@ -154,11 +154,11 @@ def test_leaves_other_files_alone(tmp_path: Path) -> None:
 
 
 def test_both_kinds_of_file_survive(tmp_path: Path) -> None:
-    made = read_quietly(text(tmp_path, SUBMISSION), rate=30)
+    made = read_recordings(text(tmp_path, SUBMISSION), rate=30, warn=False)
     write_recordings(made, tmp_path / "again.csv", "mabe2025")
     assert (tmp_path / "again.csv").read_text() == SUBMISSION
     write_recordings(made, tmp_path / "again.parquet", "mabe2025")
-    again = read_quietly(tmp_path / "again.parquet", rate=30)
+    again = read_recordings(tmp_path / "again.parquet", rate=30, warn=False)
     assert [(r.id, r.annotation()) for r in again] == [(r.id, r.annotation()) for r in made]
     write_annotation(made[0].annotation(), tmp_path / "101.parquet", "mabe2025")
     assert pq.read_schema(tmp_path / "101.parquet").names == list(TRAIN)

@@ -15,8 +15,8 @@ from ethobench import Annotation, Behavior, ClockOrigin, Ethogram, Observed, Pos
 from ethobench.core import Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
-from ethobench.formats import detect, formats, read_quietly, read_recordings, write_recordings
-from ethobench.formats.nwb_content import OURS
+from ethobench.formats import detect, formats, read_recordings, write_recordings
+from ethobench.formats.nwb_bouts import OURS
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ ETHOGRAM = Ethogram(
 
 
 def only(path: Path, format: str | None = None, **options: Any) -> Recording:
-    (found,) = read_quietly(path, format, **options)
+    (found,) = read_recordings(path, format, **options, warn=False)
     return found
 
 
@@ -232,10 +232,10 @@ def test_truncated_and_other_files(session: Session, tmp_path: Path) -> None:
     whole = session.path.read_bytes()
     (tmp_path / "cut.nwb").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(FormatError, match="cut off"):
-        read_quietly(tmp_path / "cut.nwb", "nwb")
+        read_recordings(tmp_path / "cut.nwb", "nwb", warn=False)
     (tmp_path / "text.nwb").write_text("nothing", encoding="utf-8")
     with pytest.raises(FormatError, match="no sound HDF5"):
-        read_quietly(tmp_path / "text.nwb", "nwb")
+        read_recordings(tmp_path / "text.nwb", "nwb", warn=False)
 
 
 # ----------------------------------------------------------------- poses read
@@ -295,12 +295,12 @@ def test_other_clocks_are_entries(session: Session) -> None:
     session.points("processing/other/body/tail", np.zeros((10, 2)), rate=30)
     session.table("intervals/x", start_time=[0.1], stop_time=[0.2], label=["rear"])
     assert NWB.entries(session.path) == ["behavior", "behavior-1", "other"]
-    found = read_quietly(session.path)
+    found = read_recordings(session.path, warn=False)
     assert [(r.id, r.rate) for r in found] == [("day1/behavior", 150), ("day1/behavior-1", 60), ("day1/other", 30)]
     assert [r.annotation().start.tolist() for r in found] == [[15], [6], [3]], "on the clock of each"
     assert only(session.path, entry="other").signals.keypoints == ("tail",)
     with pytest.raises(NotFoundError, match="behavior, behavior-1, other"):
-        read_quietly(session.path, entry="x")
+        read_recordings(session.path, entry="x", warn=False)
 
 
 def test_spatial_series(session: Session) -> None:
@@ -404,7 +404,7 @@ def annotations() -> dict[str, Annotation]:
         "empty": Annotation.from_bouts([], [], [], ETHOGRAM, 25, 100),
         "partly": plain.with_observed(iv.intervals([0], [50])),
         "never": plain.take(np.zeros(2, dtype=bool)).with_observed(iv.empty()),
-        "no behaviours": Annotation.from_bouts([], [], [], [], 25, 0),
+        "no behaviors": Annotation.from_bouts([], [], [], [], 25, 0),
     }
 
 
@@ -511,7 +511,7 @@ def test_without_pynwb_the_error_says_what_to_install(tmp_path: Path, monkeypatc
 def test_without_h5py_the_error_says_what_to_install(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(EthobenchError, match=r"pip install ethobench\[pose\]"):
-        read_quietly(session.path, "nwb")
+        read_recordings(session.path, "nwb", warn=False)
 
 
 def test_real_sample(data: Path) -> None:
@@ -530,7 +530,7 @@ def test_a_label_that_is_not_there_is_said(tmp_path: Path) -> None:
     write_recordings([Recording("r", annotations={"me": Annotation.from_bouts([1], [5], ["a"], ["a"], 25, 20)})], path, "nwb")
     with h5py.File(path, "a") as file:
         del file[f"processing/behavior/{OURS}"]
-    found = read_quietly(path, "nwb", label="typo")
+    found = read_recordings(path, "nwb", label="typo", warn=False)
     assert not any(r.annotations for r in found)
     assert any("no column 'typo'" in str(n) for r in found for n in r.notes)
 
@@ -551,11 +551,11 @@ def test_text_where_a_reference_belongs_is_refused(tmp_path: Path) -> None:
             table[name] = np.array([0])
             table[name].attrs["elements"] = "/out"
     with pytest.raises(FormatError, match="refused"):
-        read_quietly(path, "nwb")
+        read_recordings(path, "nwb", warn=False)
 
 
 def test_a_behavior_called_nan_survives(tmp_path: Path) -> None:
     truth = Annotation.from_bouts([1], [5], ["nan"], ["nan"], 25, 20)
     write_recordings([Recording("r", annotations={"me": truth})], tmp_path / "x.nwb", "nwb")
-    assert read_quietly(tmp_path / "x.nwb")[0].annotation().ethogram.names == ("nan",)
-    assert len(read_quietly(tmp_path / "x.nwb")[0].annotation()) == 1
+    assert read_recordings(tmp_path / "x.nwb", warn=False)[0].annotation().ethogram.names == ("nan",)
+    assert len(read_recordings(tmp_path / "x.nwb", warn=False)[0].annotation()) == 1

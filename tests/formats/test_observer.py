@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ethobench import Annotation, Behavior, Ethogram, Recording
 from ethobench.core import Track
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.formats import detect, formats, read_quietly, write_recordings
+from ethobench.formats import detect, formats, read_recordings, write_recordings
 
 HEADER = ["Date_Time_Absolute_dmy_hmsf", "Time_Relative_sf", "Duration_sf", "Observation", "Event_Log", "Subject", "Behavior"]
 HEADER += ["Modifier_1", "Event_Type", "Comment"]
@@ -61,7 +61,7 @@ def test_durations_tell_which_stop_belongs_to_which_start(write: Any, name: str)
     path = write(name=name)
     assert detect(path).name == "observer"
     assert formats["observer"].entries(path) == ["one", "two"]
-    one, two = read_quietly(path)
+    one, two = read_recordings(path, warn=False)
     a = one.annotation()
     assert (a.rate, a.n_frames, one.notes) == (1000.0, 4000, ())
     assert (a.start.tolist(), a.stop.tolist()) == ([1000, 2000, 3200], [4000, 2500, 3200])
@@ -72,18 +72,18 @@ def test_durations_tell_which_stop_belongs_to_which_start(write: Any, name: str)
 
 
 def test_the_start_time_is_known(write: Any) -> None:
-    assert read_quietly(write(), entry="one")[0].start_time == datetime(2017, 10, 10, 12, 0, 0)
+    assert read_recordings(write(), entry="one", warn=False)[0].start_time == datetime(2017, 10, 10, 12, 0, 0)
 
 
 def test_rate_names_the_clock(write: Any) -> None:
-    assert read_quietly(write(), entry="two", rate=10)[0].annotation().stop.tolist() == [15]
+    assert read_recordings(write(), entry="two", rate=10, warn=False)[0].annotation().stop.tolist() == [15]
 
 
 def test_several_logs_of_one_observation_are_annotators(write: Any) -> None:
     rows = [list(row) for row in ROWS[-2:]] + [list(row) for row in ROWS[-2:]]
     for row, name, time in zip(rows, ["ann", "ann", "bob", "bob"], [0.5, 1.5, 0.6, 1.9], strict=True):
         row[HEADER.index("Event_Log")], row[HEADER.index("Time_Relative_sf")], row[HEADER.index("Duration_sf")] = name, time, None
-    (recording,) = read_quietly(write(rows))
+    (recording,) = read_recordings(write(rows), warn=False)
     assert {name: (a.start.tolist(), a.stop.tolist(), a.n_frames) for name, a in recording.annotations.items()} == {
         "ann": ([500], [1500], 1900),
         "bob": ([600], [1900], 1900),
@@ -94,36 +94,36 @@ def test_times_of_the_clock_are_read_where_seconds_are_missing(write: Any) -> No
     header = ["Time_Relative_hmsf", "Behavior", "Event_Type"]
     path = write([["0:00:01.500", "sniff", "State start"], ["1:01:02,25", "sniff", "State stop"]], header)
     assert detect(path).name == "observer"
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     assert (recording.id, recording.annotation().start.tolist(), recording.annotation().stop.tolist()) == ("log", [1500], [3662250])
     with pytest.raises(FormatError, match="row 2: 'soon' is no time"):
-        read_quietly(write([["soon", "sniff", "State start"]], header))
+        read_recordings(write([["soon", "sniff", "State start"]], header), warn=False)
 
 
 # ---------------------------------------------------------------------- bad input
 
 
 def test_a_missing_stop_is_made_from_the_duration(write: Any) -> None:
-    one = read_quietly(write([row for i, row in enumerate(ROWS) if i != 4]), entry="one")[0]
+    one = read_recordings(write([row for i, row in enumerate(ROWS) if i != 4]), entry="one", warn=False)[0]
     assert one.annotation().stop.tolist() == [4000, 2500, 3200]
     assert "row 2: 'sniff' has no stop; its duration is used" in messages(one)
 
 
 def test_a_missing_stop_without_duration_leaves_the_rest_unobserved(write: Any) -> None:
-    (recording,) = read_quietly(write(changed(0, Duration_sf=None)[:4]))
+    (recording,) = read_recordings(write(changed(0, Duration_sf=None)[:4]), warn=False)
     assert "row 2: 'sniff' starts without a stop" in messages(recording)
     assert recording.annotation().observed.tracks.keys() == {Track("sniff", "adult")}
     assert recording.annotation().observed.of("sniff", "adult").stop.tolist() == [1000]
 
 
 def test_a_missing_start(write: Any) -> None:
-    one = read_quietly(write(ROWS[1:]), entry="one")[0]
+    one = read_recordings(write(ROWS[1:]), entry="one", warn=False)[0]
     assert "row 5: 'sniff' stops without a start" in messages(one)
     assert len(one.annotation()) == 2
 
 
 def test_points_that_name_nothing_are_dropped(write: Any) -> None:
-    one = read_quietly(write(changed(3, Behavior="")), entry="one")[0]
+    one = read_recordings(write(changed(3, Behavior="")), entry="one", warn=False)[0]
     assert "row 5: this is a point event that names no behavior; dropped" in messages(one)
 
 
@@ -138,24 +138,24 @@ def test_points_that_name_nothing_are_dropped(write: Any) -> None:
 )
 def test_events_that_are_not_understood(write: Any, cells: dict[str, Any], message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(write(changed(0, **cells)))
+        read_recordings(write(changed(0, **cells)), warn=False)
 
 
 def test_tables_that_are_no_logs(write: Any, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no column Event_Type"):
-        read_quietly(write([["1", "a"]], ["Time_Relative_sf", "Behavior"]), "observer")
+        read_recordings(write([["1", "a"]], ["Time_Relative_sf", "Behavior"]), "observer", warn=False)
     with pytest.raises(FormatError, match="no column Time_Relative_sf"):
-        read_quietly(write([["1", "a"]], ["Event_Type", "Behavior"]), "observer")
+        read_recordings(write([["1", "a"]], ["Event_Type", "Behavior"]), "observer", warn=False)
     with pytest.raises(FormatError, match="no events"):
-        read_quietly(write([]))
+        read_recordings(write([]), warn=False)
     (tmp_path / "cut.xlsx").write_bytes(write().read_bytes()[:2000])
     with pytest.raises(FormatError, match="damaged"):
-        read_quietly(tmp_path / "cut.xlsx", "observer")
+        read_recordings(tmp_path / "cut.xlsx", "observer", warn=False)
 
 
 def test_unknown_columns_are_noted(write: Any) -> None:
     path = write([[*row, "bad"] for row in ROWS], [*HEADER, "Mood"])
-    assert "left out: Mood" in messages(read_quietly(path)[0])
+    assert "left out: Mood" in messages(read_recordings(path, warn=False)[0])
 
 
 # ---------------------------------------------------------------------- writing
@@ -163,11 +163,11 @@ def test_unknown_columns_are_noted(write: Any) -> None:
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".csv"])
 def test_logs_survive_writing(write: Any, tmp_path: Path, suffix: str) -> None:
-    before = read_quietly(write())
+    before = read_recordings(write(), warn=False)
     path = tmp_path / f"again{suffix}"
     assert write_recordings(before, path, "observer") == []
     assert detect(path).name == "observer"
-    for a, b in zip(before, read_quietly(path), strict=True):
+    for a, b in zip(before, read_recordings(path, warn=False), strict=True):
         assert (a.id, b.notes) == (b.id, ())
         assert a.annotations == b.annotations
 
@@ -176,7 +176,7 @@ def test_annotators_keep_their_names(tmp_path: Path) -> None:
     a = Annotation.from_bouts([1, 3], [5, 9], ["a", "a"], ["a"], 25, 9)
     both = Recording("r", annotations={"ann": a, "bob": a.take([0])})
     write_recordings([both, Recording("s", annotations={"ann": a})], tmp_path / "x.xlsx", "observer")
-    r, s = read_quietly(tmp_path / "x.xlsx", rate=25)
+    r, s = read_recordings(tmp_path / "x.xlsx", rate=25, warn=False)
     assert {name: len(annotation) for name, annotation in r.annotations.items()} == {"ann": 2, "bob": 1}
     assert [*s.annotations] == ["ann"]
 
@@ -204,7 +204,7 @@ def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, ro
     )
     path = tmp_path_factory.mktemp("p") / "x.csv"
     write_recordings([Recording("r", annotations={"me": a})], path, "observer")
-    again = read_quietly(path, rate=rate)[0].annotation().with_ethogram(a.ethogram)
+    again = read_recordings(path, rate=rate, warn=False)[0].annotation().with_ethogram(a.ethogram)
     assert again.n_frames == a.n_frames
     for subject in (None, "", *again.subjects):
         assert (again.to_frames(subject=subject) == a.to_frames(subject=subject)).all()
@@ -217,7 +217,7 @@ def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, ro
 def test_a_sample_of_the_observer(data: Path) -> None:
     path = data / "formats/observer/test_1.xlsx"
     assert detect(path).name == "observer"
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     a = recording.annotation()
     assert (recording.id, len(a), a.n_frames) == ("Together_1", 172, 595538)
     assert {n: len(a.spans(n).start) for n in a.ethogram.names} == {
@@ -237,6 +237,6 @@ def test_bouts_of_the_sample_have_the_durations_it_states(data: Path) -> None:
 
     rows = list(load_workbook(data / "formats/observer/test_1.xlsx").worksheets[0].iter_rows(values_only=True))
     stated = sorted((row[7], row[8]) for row in rows[1:] if row[13] == "State start")
-    a = read_quietly(data / "formats/observer/test_1.xlsx")[0].annotation()
+    a = read_recordings(data / "formats/observer/test_1.xlsx", warn=False)[0].annotation()
     assert np.allclose(a.start / 1000, [start for start, _ in stated], atol=6e-4)
     assert np.allclose((a.stop - a.start) / 1000, [duration for _, duration in stated], atol=1.2e-3)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
-from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_annotation
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_annotation
 from ethobench.formats.text import Head
 
 PLAIN = "attack,mount,other\n1,0,0\n1,0,0\n0,1,0\n0,0,1\n"
@@ -29,7 +29,7 @@ def pairs(a: iv.Intervals) -> list[tuple[int, int]]:
 
 
 def notes_of(path: Path, **options: object) -> str:
-    return "; ".join(str(n) for r in read_quietly(path, "onehot", rate=30, **options) for n in r.notes)
+    return "; ".join(str(n) for r in read_recordings(path, "onehot", rate=30, **options, warn=False) for n in r.notes)
 
 
 def test_plain(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_plain(tmp_path: Path) -> None:
     assert a.ethogram == Ethogram(["attack", "mount", "other"], "other")
     assert (a.start.tolist(), a.stop.tolist(), a.behavior.tolist()) == ([0, 2, 3], [2, 3, 4], [0, 1, 2])
     assert (a.rate, a.n_frames) == (25, 4)
-    assert a.observed.is_whole(4)
+    assert a.observed.is_complete(4)
 
 
 def test_rate_is_missed_aloud(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_rate_is_missed_aloud(tmp_path: Path) -> None:
 def test_dialects_read_alike(tmp_path: Path, text: str | bytes) -> None:
     path = put(tmp_path, text)
     assert detect(path).name == "onehot"
-    read = read_quietly(path, rate=30)[0].annotation()
+    read = read_recordings(path, rate=30, warn=False)[0].annotation()
     assert read == read_annotation(put(tmp_path, PLAIN, "plain.csv"), rate=30)
 
 
@@ -106,7 +106,7 @@ def test_decimal_commas(tmp_path: Path) -> None:
 
 def test_asked_rate_resamples_a_timed_file(tmp_path: Path) -> None:
     path = put(tmp_path, "time,a,b\n0,1,0\n0.1,1,0\n0.2,0,1\n0.3,0,1\n")
-    a = read_quietly(path, rate=20)[0].annotation()
+    a = read_recordings(path, rate=20, warn=False)[0].annotation()
     assert (a.rate, a.n_frames, a.start.tolist()) == (20, 8, [0, 4])
     with pytest.warns(ReadWarning, match="resampled from the file's 10 Hz"):
         read_annotation(path, rate=20)
@@ -156,31 +156,31 @@ def test_dropped_samples_are_unobserved(tmp_path: Path) -> None:
 )
 def test_bad_files(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(FormatError, match=message) as error:
-        read_quietly(put(tmp_path, text), "onehot", rate=30)
+        read_recordings(put(tmp_path, text), "onehot", rate=30, warn=False)
     assert "\n" not in str(error.value)
 
 
 def test_cut_off_row_is_reported_and_unobserved(tmp_path: Path) -> None:
     path = put(tmp_path, "a,b,c\n0,0,1\n0,1\n")
     assert "row 3: fewer than 3 cells" in notes_of(path)
-    a = read_quietly(path, rate=30)[0].annotation()
+    a = read_recordings(path, rate=30, warn=False)[0].annotation()
     assert {track: pairs(where) for track, where in a.observed.tracks.items()} == {Track("c"): [(0, 1)]}
 
 
 def test_empty_lines(tmp_path: Path) -> None:
     path = put(tmp_path, "a,b\n0,1\n,\n1,0\n\n\n")
-    a = read_quietly(path, "onehot", rate=30)[0].annotation()
+    a = read_recordings(path, "onehot", rate=30, warn=False)[0].annotation()
     assert a.n_frames == 3
     assert pairs(a.observed.frames) == [(0, 1), (2, 3)]
     assert "2 empty lines at the end" in notes_of(path)
 
 
 def test_a_blank_line_is_no_frame_where_an_index_tells_the_frames(tmp_path: Path) -> None:
-    a = read_quietly(put(tmp_path, "frame,a,b\n0,0,1\n\n1,1,0\n"), "onehot", rate=30)[0].annotation()
-    assert (a.n_frames, a.observed.is_whole(2)) == (2, True)
+    a = read_recordings(put(tmp_path, "frame,a,b\n0,0,1\n\n1,1,0\n"), "onehot", rate=30, warn=False)[0].annotation()
+    assert (a.n_frames, a.observed.is_complete(2)) == (2, True)
     with pytest.raises(FormatError, match="row 3: a blank line between the rows of frames"):
-        read_quietly(put(tmp_path, "a,b\n0,1\n\n1,0\n"), "onehot", rate=30)
-    assert read_quietly(put(tmp_path, "a\n0\n\n1\n"), "onehot", rate=30)[0].n_frames == 3
+        read_recordings(put(tmp_path, "a,b\n0,1\n\n1,0\n"), "onehot", rate=30, warn=False)
+    assert read_recordings(put(tmp_path, "a\n0\n\n1\n"), "onehot", rate=30, warn=False)[0].n_frames == 3
 
 
 def test_contradictions_are_reported(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_leaves_other_files_alone(tmp_path: Path, text: str) -> None:
 
 def test_unknown_entry(tmp_path: Path) -> None:
     with pytest.raises(EthobenchError, match="no entry 'b'; there are: a"):
-        read_quietly(put(tmp_path, PLAIN), entry="b", rate=30)
+        read_recordings(put(tmp_path, PLAIN), entry="b", rate=30, warn=False)
     with pytest.raises(EthobenchError, match="index is none, frame or time"):
         write_annotation(read_annotation(put(tmp_path, PLAIN), rate=30), tmp_path / "x.csv", "onehot", index="hours")
 
@@ -229,10 +229,10 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, data: st.DataObjec
     frames = np.array(cells)
     names = ["groß", "b c", "other", '"d"'][:k]
     seen = {Track(name): iv.from_mask(frames[:, i] >= 0) for i, name in enumerate(names)}
-    flat = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.whole(n), seen))
+    flat = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.full(n), seen))
     path = tmp_path_factory.mktemp("round") / "a.csv"
     write_annotation(flat, path, "onehot", index=data.draw(st.sampled_from(["frame", "time"])))
-    back = read_quietly(path, "onehot", rate=30)[0].annotation()
+    back = read_recordings(path, "onehot", rate=30, warn=False)[0].annotation()
     for name in names:
         assert pairs(back.spans(name)) == pairs(flat.spans(name))
         assert pairs(back.observed.of(name)) == pairs(flat.observed.of(name))

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import Format, formats, read_quietly
-from ethobench.formats.tidy_parquet import KEY
+from ethobench.formats import Format, formats, read_recordings
+from ethobench.formats.tidy import KEY
 
 NOT_UTF8 = "\udcff".encode("utf-8", "surrogateescape")
 
@@ -118,7 +118,7 @@ def test_common_damage_is_named(build: Callable[[], bytes], name: str, message: 
     path = tmp_path / f"some{SUFFIXES.get(name, '.csv')}"
     path.write_bytes(build())
     with pytest.raises(FormatError) as caught:
-        read_quietly(path, name)
+        read_recordings(path, name, warn=False)
     assert message in str(caught.value)
     assert caught.value.__cause__ is None, "the reader did not foresee it"
 
@@ -126,14 +126,14 @@ def test_common_damage_is_named(build: Callable[[], bytes], name: str, message: 
 ERRORS: list[tuple[Exception, str]] = [
     (KeyError("tracks"), "it has no entry 'tracks'"),
     (KeyError("Unable to open object"), "Unable to open object"),
-    (TypeError("'int' object is not subscriptable"), "a value in it is of another kind than expected"),
-    (AttributeError("'int' object has no attribute 'get'"), "a value in it is of another kind than expected"),
+    (TypeError("'int' object is not subscriptable"), "a value in it has an unexpected type"),
+    (AttributeError("'int' object has no attribute 'get'"), "a value in it has an unexpected type"),
     (IndexError("list index out of range"), "a list or table in it is shorter than expected"),
     (ValueError("need at least\none array"), "a value in it is not as expected (need at least one array)"),
     (UnicodeDecodeError("utf-8", b"a\xff", 1, 2, "invalid start byte"), "its text is not valid UTF-8 (byte 1)"),
     (RecursionError(), "it is nested too deeply"),
     (OverflowError("int too big to convert"), "a number in it is too large"),
-    (ZeroDivisionError("division by zero"), "a number in it is 0 where it cannot be"),
+    (ZeroDivisionError("division by zero"), "a number in it is 0 where it must not be"),
     (RuntimeError(), "a value in it is not as expected"),
 ]
 
@@ -146,7 +146,7 @@ def test_what_no_reader_foresees_is_explained(error: Exception, reason: str, tmp
     monkeypatch.setattr(type(formats["bento"]), "read", broken)
     (tmp_path / "a.annot").write_bytes(b"Bento annotation file\n")
     with pytest.raises(FormatError) as caught:
-        read_quietly(tmp_path / "a.annot", "bento")
+        read_recordings(tmp_path / "a.annot", "bento", warn=False)
     advice = "the file is damaged, or of a version that is not supported (if other software opens it, please report it)"
     assert str(caught.value) == f"{tmp_path / 'a.annot'}: could not be read as {formats['bento'].title}: {reason}; {advice}"
     assert caught.value.__cause__ is error

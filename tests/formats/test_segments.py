@@ -11,7 +11,7 @@ import pytest
 
 from ethobench.core import Annotation, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
-from ethobench.formats import detect, formats, read_annotation, read_quietly, write_annotation
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_annotation
 from ethobench.formats.text import Head
 
 
@@ -91,12 +91,12 @@ def test_overlaps_and_order_stay(tmp_path: Path) -> None:
 )
 def test_bad_files(tmp_path: Path, content: Any, message: str) -> None:
     with pytest.raises(FormatError, match=message) as error:
-        read_quietly(put(tmp_path, content), "segments")
+        read_recordings(put(tmp_path, content), "segments", warn=False)
     assert "\n" not in str(error.value)
 
 
 def test_repairs_are_told(tmp_path: Path) -> None:
-    (recording,) = read_quietly(put(tmp_path, {"segments": [segment(5, 3, sure=1)], "model": "x"}), "segments")
+    (recording,) = read_recordings(put(tmp_path, {"segments": [segment(5, 3, sure=1)], "model": "x"}), "segments", warn=False)
     notes = " ".join(map(str, recording.notes))
     assert "segment 1: 'groom' stops before it starts" in notes
     assert "left out: model, sure" in notes

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import detect, io, read_quietly, signals_csv
+from ethobench.formats import detect, io, read_recordings, signals_csv
 
 
 def test_a_regular_clock_gives_the_rate(tmp_path):
     path = tmp_path / "tag.csv"
     path.write_text("time,AccX,AccY\n" + "\n".join(f"{i / 25:.4f},{i * 0.5},{-i}" for i in range(50)), encoding="utf-8")
     assert detect(path).name == "signals_csv"
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     assert (recording.rate, recording.n_frames) == (25, 50)
     assert recording.signals.channel("AccX")[3] == 1.5
 
@@ -23,7 +23,7 @@ def test_dates_semicolons_and_decimal_commas(tmp_path):
     path = tmp_path / "tag.csv"
     rows = [f"2024-05-01T12:00:{i // 10:02d}.{i % 10}00;{i},5;2,0" for i in range(40)]
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(["Timestamp;AccX;AccY", *rows]).encode())
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     assert recording.rate == 10
     assert recording.signals.values[2].tolist() == [2.5, 2.0]
 
@@ -33,8 +33,8 @@ def test_irregular_samples_are_resampled_and_gaps_are_missing(tmp_path):
     path = tmp_path / "tag.csv"
     pd.DataFrame({"time": time, "x": time * 2}).to_csv(path, index=False)
     with pytest.raises(FormatError, match="not evenly spaced"):
-        read_quietly(path)
-    (recording,) = read_quietly(path, rate=10)
+        read_recordings(path, warn=False)
+    (recording,) = read_recordings(path, rate=10, warn=False)
     values = recording.signals.channel("x")
     assert np.isnan(values[55:75]).all()
     assert not np.isnan(values[:45]).any()
@@ -46,8 +46,8 @@ def test_without_a_clock_the_rate_must_be_given(tmp_path):
     path = tmp_path / "tag.parquet"
     pd.DataFrame({"x": np.arange(5.0), "y": np.arange(5.0)}).to_parquet(path)
     with pytest.raises(FormatError, match="tells no sampling rate"):
-        read_quietly(path, "signals_csv")
-    assert read_quietly(path, "signals_csv", rate=5)[0].n_frames == 5
+        read_recordings(path, "signals_csv", warn=False)
+    assert read_recordings(path, "signals_csv", rate=5, warn=False)[0].n_frames == 5
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_damage_is_named(tmp_path, text, message):
     path = tmp_path / "tag.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FormatError, match=message):
-        read_quietly(path, "signals_csv")
+        read_recordings(path, "signals_csv", warn=False)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -76,10 +76,10 @@ def test_large_tables_are_read_in_pieces_and_kept_on_the_disk(tmp_path, monkeypa
     )
     path = tmp_path / f"tag.{suffix}"
     table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
-    (whole,) = read_quietly(path, "signals_csv", rate=10)
+    (whole,) = read_recordings(path, "signals_csv", rate=10, warn=False)
     monkeypatch.setattr(signals_csv, "LARGE", 100)
     monkeypatch.setattr(signals_csv, "CHUNK", 64)
-    (pieces,) = read_quietly(path, "signals_csv", rate=10)
+    (pieces,) = read_recordings(path, "signals_csv", rate=10, warn=False)
     assert isinstance(pieces.signals.values, np.memmap)
     assert pieces.signals.channels == ("x", "y")
     assert (pieces.rate, pieces.notes) == (whole.rate, whole.notes)
@@ -91,14 +91,14 @@ def test_a_wrong_cell_in_a_later_piece_is_named(tmp_path, monkeypatch):
     path = tmp_path / "tag.csv"
     path.write_text("time,x\n" + "".join(f"{i},{i if i != 9 else 'oops'}\n" for i in range(12)), encoding="utf-8")
     with pytest.raises(FormatError, match=r"row 11.*'oops' in channel 'x'"):
-        read_quietly(path, "signals_csv")
+        read_recordings(path, "signals_csv", warn=False)
 
 
 def test_a_table_without_rows_is_refused(tmp_path):
     path = tmp_path / "tag.csv"
     path.write_text("time,x\n", encoding="utf-8")
     with pytest.raises(FormatError, match="no row of signals"):
-        read_quietly(path, "signals_csv")
+        read_recordings(path, "signals_csv", warn=False)
 
 
 def test_parquet_of_numbers_is_recognised_and_other_parquet_is_not(tmp_path):
@@ -115,7 +115,7 @@ def test_a_stated_rate_that_drifts_from_the_clock_is_resampled(tmp_path):
     path = tmp_path / "tag.csv"
     time = np.arange(5000) / 49.8
     pd.DataFrame({"time": time, "x": time}).to_csv(path, index=False)
-    (recording,) = read_quietly(path, "signals_csv", rate=50)
+    (recording,) = read_recordings(path, "signals_csv", rate=50, warn=False)
     assert "were resampled to 50 Hz" in str(recording.notes[0])
     assert recording.n_frames == pytest.approx(time[-1] * 50, abs=2)
     assert recording.signals.channel("x")[-1] == pytest.approx(time[-1], abs=0.03)
@@ -125,7 +125,7 @@ def test_rounded_times_are_regular_and_a_late_start_is_told(tmp_path):
     path = tmp_path / "tag.csv"
     time = np.round(120 + np.arange(3000) / 30, 3)
     pd.DataFrame({"time": time, "x": np.arange(3000) / 7}).to_csv(path, index=False)
-    (recording,) = read_quietly(path, "signals_csv")
+    (recording,) = read_recordings(path, "signals_csv", warn=False)
     assert (recording.rate, recording.n_frames) == (30, 3000)
     assert "the first sample is at 120 s" in str(recording.notes[0])
 
@@ -133,7 +133,7 @@ def test_rounded_times_are_regular_and_a_late_start_is_told(tmp_path):
 def test_channels_that_differ_only_in_capitals(tmp_path):
     path = tmp_path / "tag.csv"
     pd.DataFrame({"time": np.arange(5) / 10, "x": np.arange(5) / 2, "X": np.arange(5) / 4}).to_csv(path, index=False)
-    (recording,) = read_quietly(path, "signals_csv")
+    (recording,) = read_recordings(path, "signals_csv", warn=False)
     assert recording.signals.channels == ("x", "X")
     assert recording.signals.channel("X")[2] == 0.5
 

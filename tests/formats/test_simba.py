@@ -9,7 +9,7 @@ import pytest
 
 from ethobench.core import Annotation, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
-from ethobench.formats import detect, formats, read_annotation, read_quietly, read_recordings, write_recordings
+from ethobench.formats import detect, formats, read_annotation, read_recordings, write_recordings
 from ethobench.formats.text import Head
 
 PARTS = ",Nose_1_x,Nose_1_y,Nose_1_p,Tail_base_1_x,Tail_base_1_y,Tail_base_1_p,Nose_2_x,Nose_2_y,Nose_2_p"
@@ -42,7 +42,7 @@ def test_targets_inserted(tmp_path: Path, change: tuple[str, str]) -> None:
 
 
 def test_poses_and_features(tmp_path: Path) -> None:
-    (recording,) = read_quietly(put(tmp_path, TARGETS), rate=25)
+    (recording,) = read_recordings(put(tmp_path, TARGETS), rate=25, warn=False)
     poses, features = recording.signals, recording.features
     assert isinstance(poses, Poses)
     assert (poses.individuals, poses.keypoints) == (("animal_1", "animal_2"), ("Nose", "Tail_base"))
@@ -56,7 +56,7 @@ def test_poses_and_features(tmp_path: Path) -> None:
 
 
 def test_one_animal(tmp_path: Path) -> None:
-    (recording,) = read_quietly(put(tmp_path, "frame,nose_x,nose_y,nose_p,rear\n0,1,2,1,1\n1,1,2,1,0\n"), rate=25)
+    (recording,) = read_recordings(put(tmp_path, "frame,nose_x,nose_y,nose_p,rear\n0,1,2,1,1\n1,1,2,1,0\n"), rate=25, warn=False)
     assert isinstance(recording.signals, Poses)
     assert (recording.signals.individuals, recording.signals.keypoints) == (("animal",), ("nose",))
     assert recording.annotation().ethogram.names == ("rear",)
@@ -80,21 +80,21 @@ def test_behaviors_can_be_told(tmp_path: Path) -> None:
     path = put(tmp_path, TARGETS)
     assert read_annotation(path, rate=30, behaviors=["Sniffing"]).ethogram.names == ("Sniffing",)
     with pytest.raises(FormatError, match="no column Rear"):
-        read_quietly(path, rate=30, behaviors="Attack,Rear")
+        read_recordings(path, rate=30, behaviors="Attack,Rear", warn=False)
     with pytest.raises(FormatError, match=r"row 2: 3\.5 in column 'Feature_1'"):
-        read_quietly(path, rate=30, behaviors="Feature_1")
+        read_recordings(path, rate=30, behaviors="Feature_1", warn=False)
 
 
 def test_poses_without_labels(tmp_path: Path) -> None:
     path = put(tmp_path, "\n".join(line.rsplit(",", 3)[0] for line in TARGETS.split("\n")))
-    (recording,) = read_quietly(path, rate=30)
+    (recording,) = read_recordings(path, rate=30, warn=False)
     assert not recording.annotations
     assert recording.n_frames == 3
     assert "no column of a behavior was found" in str(recording.notes)
 
 
 def test_blank_label_is_unobserved_and_told(tmp_path: Path) -> None:
-    (recording,) = read_quietly(put(tmp_path, TARGETS.removesuffix("0,1\n") + "0\n"), rate=30)
+    (recording,) = read_recordings(put(tmp_path, TARGETS.removesuffix("0,1\n") + "0\n"), rate=30, warn=False)
     assert "row 4: 1 frames have a behavior without 0 or 1" in str(recording.notes[-1])
     a = recording.annotation()
     assert a.observed.of("Sniffing").stop.tolist() == [2]
@@ -113,12 +113,12 @@ def test_blank_label_is_unobserved_and_told(tmp_path: Path) -> None:
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message) as error:
-        read_quietly(put(tmp_path, text), "simba", rate=30)
+        read_recordings(put(tmp_path, text), "simba", rate=30, warn=False)
     assert "\n" not in str(error.value)
 
 
 def test_text_among_numbers(tmp_path: Path) -> None:
-    (recording,) = read_quietly(put(tmp_path, TARGETS.replace("3.6", "oops")), rate=30)
+    (recording,) = read_recordings(put(tmp_path, TARGETS.replace("3.6", "oops")), rate=30, warn=False)
     with pytest.raises(FormatError, match="column 'Feature_1' holds text"):
         _ = recording.features
 
@@ -130,10 +130,10 @@ def test_leaves_other_files_alone(tmp_path: Path, text: str) -> None:
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    (made,) = read_quietly(put(tmp_path, TARGETS), rate=30)
+    (made,) = read_recordings(put(tmp_path, TARGETS), rate=30, warn=False)
     notes = write_recordings([made], tmp_path / "again.csv", "simba")
     assert [str(n) for n in notes] == ["SimBA CSV does not tell the frame rate: give rate=30 when reading it"]
-    (again,) = read_quietly(tmp_path / "again.csv", rate=30)
+    (again,) = read_recordings(tmp_path / "again.csv", rate=30, warn=False)
     assert again.annotation() == made.annotation()
     assert isinstance(again.signals, Poses)
     assert isinstance(made.signals, Poses)
@@ -164,7 +164,7 @@ def test_samples(data: Path) -> None:
     folder = data / "formats/simba"
     targets, results = folder / "targets_inserted_Together_1.csv", folder / "machine_results_Together_1.csv"
     assert detect(targets).name == detect(results).name == "simba"
-    (recording,) = read_quietly(targets, rate=30)
+    (recording,) = read_recordings(targets, rate=30, warn=False)
     a = recording.annotation()
     assert a.ethogram.names == ("Attack", "Sniffing")
     assert a.to_frames().sum(axis=0).tolist() == [587, 232]
@@ -172,7 +172,7 @@ def test_samples(data: Path) -> None:
     assert recording.signals.positions.shape == (1738, 2, 8, 2)
     assert isinstance(recording.features, Signals)
     assert recording.features.channels == ("Feature_1", "Feature_2")
-    (machine,) = read_quietly(results, rate=30)
+    (machine,) = read_recordings(results, rate=30, warn=False)
     b = machine.annotation()
     assert (b.ethogram.names, b.n_frames, len(b)) == (("Attack", "Sniffing"), 300, 4)
     assert b.confidence is not None
@@ -190,4 +190,4 @@ def test_banos(data: Path, tmp_path: Path) -> None:
         a = read_annotation(path, "onehot", rate=30)
         poses = Poses(np.zeros((a.n_frames, 1, 1, 2)), np.ones((a.n_frames, 1, 1)), ("m",), ("nose",), 30)
         write_recordings([Recording("r", signals=poses, annotations={"me": a})], tmp_path / f"{i}.csv", "simba")
-        assert read_quietly(tmp_path / f"{i}.csv", rate=30)[0].annotation() == a
+        assert read_recordings(tmp_path / f"{i}.csv", rate=30, warn=False)[0].annotation() == a

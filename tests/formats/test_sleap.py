@@ -11,7 +11,7 @@ import pytest
 
 from ethobench import Recording
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
-from ethobench.formats import detect, formats, read_quietly
+from ethobench.formats import detect, formats, read_recordings
 
 SLEAP = formats["sleap"]
 CSV = """track,frame_idx,instance.score,nose.x,nose.y,nose.score,tail.x,tail.y,tail.score
@@ -27,7 +27,7 @@ def put(path: Path, text: str | bytes) -> Path:
 
 
 def only(path: Path, format: str | None = None, **options: Any) -> Recording:
-    (found,) = read_quietly(path, format, **options)
+    (found,) = read_recordings(path, format, **options, warn=False)
     return found
 
 
@@ -100,7 +100,7 @@ def test_unknown_columns_are_noted(tmp_path: Path) -> None:
 )
 def test_damaged_csv_gets_one_clear_line(old: str, new: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(put(tmp_path / "v.csv", CSV.replace(old, new)), "sleap")
+        read_recordings(put(tmp_path / "v.csv", CSV.replace(old, new)), "sleap", warn=False)
 
 
 # ---------------------------------------------------------------- analysis H5
@@ -160,13 +160,13 @@ def test_analysis_without_scores_and_track_names(tmp_path: Path) -> None:
 )
 def test_damaged_analysis_gets_one_clear_line(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(put_analysis(tmp_path / "v.h5", **changes), "sleap")
+        read_recordings(put_analysis(tmp_path / "v.h5", **changes), "sleap", warn=False)
 
 
 def test_analysis_does_not_follow_links_to_other_files(tmp_path: Path) -> None:
     other = put_analysis(tmp_path / "other.h5")
     with pytest.raises(FormatError, match="a link leads to another file"):
-        read_quietly(put_analysis(tmp_path / "v.h5", tracks=h5py.ExternalLink(str(other), "/tracks")), "sleap")
+        read_recordings(put_analysis(tmp_path / "v.h5", tracks=h5py.ExternalLink(str(other), "/tracks")), "sleap", warn=False)
 
 
 def test_analysis_of_an_impossible_size_is_refused(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_analysis_of_an_impossible_size_is_refused(tmp_path: Path) -> None:
     with h5py.File(path, "a") as file:
         file.create_dataset("tracks", (2, 2, 3, 10**10), "f8", chunks=(1, 1, 1, 10**4))
     with pytest.raises(FormatError, match="refused: it claims"):
-        read_quietly(path, "sleap")
+        read_recordings(path, "sleap", warn=False)
 
 
 # ------------------------------------------------------------------------ SLP
@@ -222,10 +222,10 @@ def test_slp(tmp_path: Path) -> None:
 def test_videos_of_a_project_are_entries(tmp_path: Path) -> None:
     path = make_slp(tmp_path / "project.slp", n_videos=2)
     assert SLEAP.entries(path) == ["fly0", "fly1"]
-    assert [r.id for r in read_quietly(path)] == ["project/fly0", "project/fly1"]
+    assert [r.id for r in read_recordings(path, warn=False)] == ["project/fly0", "project/fly1"]
     assert only(path, entry="fly1").signals.positions[2, 0, 0].tolist() == [2, 3]
     with pytest.raises(NotFoundError, match="fly0, fly1"):
-        read_quietly(path, entry="fly2")
+        read_recordings(path, entry="fly2", warn=False)
 
 
 def test_slp_does_not_follow_links_to_other_files(tmp_path: Path) -> None:
@@ -234,26 +234,26 @@ def test_slp_does_not_follow_links_to_other_files(tmp_path: Path) -> None:
         del file["pred_points"]
         file["pred_points"] = h5py.ExternalLink(str(other), "/pred_points")
     with pytest.raises(FormatError, match="pred_points: refused: a link leads to another file"):
-        read_quietly(path, "sleap")
+        read_recordings(path, "sleap", warn=False)
 
 
 def test_damaged_slp(tmp_path: Path) -> None:
     whole = make_slp(tmp_path / "a.slp").read_bytes()
     with pytest.raises(FormatError, match="cut off"):
-        read_quietly(put(tmp_path / "cut.slp", whole[: len(whole) // 2]), "sleap")
+        read_recordings(put(tmp_path / "cut.slp", whole[: len(whole) // 2]), "sleap", warn=False)
     with pytest.raises(FormatError, match="no HDF5 file"):
-        read_quietly(put(tmp_path / "text.slp", "not a project"), "sleap")
+        read_recordings(put(tmp_path / "text.slp", "not a project"), "sleap", warn=False)
     with h5py.File(tmp_path / "a.slp", "a") as file:
         del file["metadata"].attrs["json"]
     with pytest.raises(FormatError, match="sleap-io cannot read it"):
-        read_quietly(tmp_path / "a.slp")
+        read_recordings(tmp_path / "a.slp", warn=False)
 
 
 def test_without_sleap_io_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_slp(tmp_path / "a.slp")
     monkeypatch.setitem(sys.modules, "sleap_io", None)
     with pytest.raises(EthobenchError, match=r"pip install ethobench\[pose\]"):
-        read_quietly(path)
+        read_recordings(path, warn=False)
 
 
 # ----------------------------------------------------------------------- real

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ethobench import Annotation, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError, ReadWarning
-from ethobench.formats import detect, formats, read_quietly, read_recordings, write_recordings
+from ethobench.formats import detect, formats, read_recordings, write_recordings
 
 SHEET = """Time,Light,Behaviour
 0,,
@@ -41,20 +41,20 @@ def test_each_category_is_an_entry(write: Any) -> None:
     path = write()
     assert detect(path).name == "solomon"
     assert formats["solomon"].entries(path) == ["Light", "Behaviour"]
-    light, behaviour = read_quietly(path)
+    light, behaviour = read_recordings(path, warn=False)
     assert (light.id, behaviour.id, behaviour.individual) == ("mouse/Light", "mouse/Behaviour", "mouse")
     a = behaviour.annotation()
     assert (a.rate, a.n_frames, behaviour.notes) == (5.0, 6, ())
     assert (a.start.tolist(), a.stop.tolist(), a.ethogram.names) == ([1, 4], [3, 6], ("Rear", "Attack"))
-    assert a.observed.is_whole(6)
-    assert [r.id for r in read_quietly(path, entry="Light")] == ["mouse/Light"]
+    assert a.observed.is_complete(6)
+    assert [r.id for r in read_recordings(path, entry="Light", warn=False)] == ["mouse/Light"]
     with pytest.raises(NotFoundError, match="there are: Light, Behaviour"):
-        read_quietly(path, entry="Sound")
+        read_recordings(path, entry="Sound", warn=False)
 
 
 def test_a_sheet_with_one_category_is_called_like_the_file(write: Any) -> None:
     path = write("Time,Behaviour\n0,Rear\n0.2,Rear\n")
-    assert [r.id for r in read_quietly(path)] == ["mouse"]
+    assert [r.id for r in read_recordings(path, warn=False)] == ["mouse"]
     assert formats["solomon"].entries(path) == ["Behaviour"]
 
 
@@ -68,32 +68,32 @@ def test_rows_that_stay_blank_to_the_end_were_not_looked_at(write: Any) -> None:
 
 
 def test_a_sheet_without_any_code_was_not_looked_at(write: Any) -> None:
-    (recording,) = read_quietly(write("Time,Behaviour\n0,\n0.2,\n"), "solomon")
+    (recording,) = read_recordings(write("Time,Behaviour\n0,\n0.2,\n"), "solomon", warn=False)
     assert iv.total(recording.annotation().observed.frames) == 0
 
 
 def test_semicolons_decimal_commas_bom_and_crlf(write: Any) -> None:
     path = write("\ufeff" + SHEET.replace(",", ";").replace(".", ",").replace("\n", "\r\n"))
     assert detect(path).name == "solomon"
-    a = read_quietly(path, entry="Behaviour")[0].annotation()
+    a = read_recordings(path, entry="Behaviour", warn=False)[0].annotation()
     assert (a.rate, a.start.tolist()) == (5.0, [1, 4])
 
 
 @pytest.mark.parametrize(("rate", "digits"), [(25, 2), (30, 3), (30, 2), (29.97, 3), (12.5, 2), (1, 0), (0.1, 0), (1000, 3)])
 def test_the_grid_tells_the_rate(write: Any, rate: float, digits: int) -> None:
     rows = "".join(f"{i / rate:.{digits}f},Rear\n" for i in range(400))
-    (recording,) = read_quietly(write("Time,Behaviour\n" + rows))
+    (recording,) = read_recordings(write("Time,Behaviour\n" + rows), warn=False)
     assert (recording.rate, recording.n_frames) == (rate, 400)
 
 
 def test_another_rate_resamples(write: Any) -> None:
-    recording = read_quietly(write(), entry="Behaviour", rate=10)[0]
+    recording = read_recordings(write(), entry="Behaviour", rate=10, warn=False)[0]
     assert recording.annotation().start.tolist() == [2, 8]
     assert "resampled from the file's 5 Hz to 10 Hz" in messages(recording)
 
 
 def test_missing_rows_were_not_looked_at(write: Any) -> None:
-    recording = read_quietly(write(SHEET.replace("0.4,Off,Rear\n", "")), entry="Behaviour")[0]
+    recording = read_recordings(write(SHEET.replace("0.4,Off,Rear\n", "")), entry="Behaviour", warn=False)[0]
     observed = recording.annotation().observed.frames
     assert (observed.start.tolist(), observed.stop.tolist()) == ([0, 3], [2, 6])
     assert "row 4: 1 rows of the time grid are missing" in messages(recording)
@@ -101,17 +101,17 @@ def test_missing_rows_were_not_looked_at(write: Any) -> None:
 
 def test_many_missing_rows_do_not_change_the_rate(write: Any) -> None:
     kept = [i for i in range(300) if not 40 <= i < 90]
-    (recording,) = read_quietly(write("Time,Behaviour\n" + "".join(f"{i / 30:.2f},Rear\n" for i in kept)))
+    (recording,) = read_recordings(write("Time,Behaviour\n" + "".join(f"{i / 30:.2f},Rear\n" for i in kept)), warn=False)
     observed = recording.annotation().observed.frames
     assert (recording.rate, observed.start.tolist(), observed.stop.tolist()) == (30.0, [0, 90], [40, 300])
 
 
 def test_cells_that_say_missing_were_not_looked_at(write: Any) -> None:
-    light, behaviour = read_quietly(write(SHEET.replace("0.6,Off,", "0.6,Off,NaN")))
+    light, behaviour = read_recordings(write(SHEET.replace("0.6,Off,", "0.6,Off,NaN")), warn=False)
     observed = behaviour.annotation().observed.frames
     assert (observed.start.tolist(), observed.stop.tolist()) == ([0, 4], [3, 6])
     assert "1 cells say that the label is missing" in messages(behaviour)
-    assert light.annotation().observed.is_whole(6)
+    assert light.annotation().observed.is_complete(6)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_cells_that_say_missing_were_not_looked_at(write: Any) -> None:
 )
 def test_sheets_that_are_not_understood(write: Any, text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        read_quietly(write(text), "solomon")
+        read_recordings(write(text), "solomon", warn=False)
 
 
 @pytest.mark.parametrize("text", ["Time,x,y\n0,1.5,2\n0.1,1.6,2\n", "Time,Behaviour\n0,a\n5,b\n1,c\n", "time,Behaviour\n0,a\n1,b\n"])
@@ -146,12 +146,12 @@ def test_other_tables_are_left_alone(write: Any, text: str) -> None:
 
 
 def test_sheets_survive_writing(write: Any, tmp_path: Path) -> None:
-    before = read_quietly(write())
+    before = read_recordings(write(), warn=False)
     path = tmp_path / "mouse.csv"
     notes = write_recordings(before, path, "solomon", overwrite=True)
     assert notes == []
     assert path.read_text().splitlines()[:3] == ["Time,Light,Behaviour", "0,,", "0.2,Off,Rear"]
-    for a, b in zip(before, read_quietly(path), strict=True):
+    for a, b in zip(before, read_recordings(path, warn=False), strict=True):
         assert (a.id, a.annotation()) == (b.id, b.annotation())
 
 
@@ -189,7 +189,7 @@ def test_what_a_sheet_would_change_is_refused(tmp_path: Path, annotations: list[
 def test_a_recording_without_a_channel_gets_the_usual_column(id: str, tmp_path: Path) -> None:
     annotation = Annotation.from_frames([0, 0, 0], ["rear"], 10)
     write_recordings([Recording(id, annotations={"me": annotation})], tmp_path / "sheet.csv", "solomon")
-    (read,) = read_quietly(tmp_path / "sheet.csv")
+    (read,) = read_recordings(tmp_path / "sheet.csv", warn=False)
     assert (read.id, read.metadata["channel"]) == ("sheet", "Behaviour")
 
 
@@ -202,7 +202,7 @@ def test_a_channel_called_like_the_column_of_times_is_refused(tmp_path: Path) ->
 def test_a_rate_that_times_cannot_tell_is_noted(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0], [3], ["a"], ["a"], 29.97002997, 3)
     (note,) = write_recordings([Recording("r", annotations={"me": a})], tmp_path / "x.csv", "solomon")
-    (recording,) = read_quietly(tmp_path / "x.csv")
+    (recording,) = read_recordings(tmp_path / "x.csv", warn=False)
     assert f"will read as {recording.rate:.9g} Hz" in str(note)
     assert (recording.annotation().to_frames() == a.to_frames()).all()
 
@@ -217,7 +217,7 @@ def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, la
     a = Annotation.from_frames([names.index(name) if name else len(names) for name in labels], names, rate)
     path = tmp_path_factory.mktemp("p") / "x.csv"
     write_recordings([Recording("r", annotations={"me": a})], path, "solomon")
-    (again,) = read_quietly(path)
+    (again,) = read_recordings(path, warn=False)
     assert (again.id, again.metadata["channel"], again.n_frames) == ("x", "Behaviour", len(labels))
     assert again.annotation().ethogram == a.ethogram
     assert (again.annotation().to_codes() == a.to_codes()).all()
@@ -230,7 +230,7 @@ def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, la
 def test_a_sample_of_solomon_coder(data: Path) -> None:
     path = data / "formats/solomon/Together_1.csv"
     assert detect(path).name == "solomon"
-    light, location, behaviour = read_quietly(path)
+    light, location, behaviour = read_recordings(path, warn=False)
     assert [r.id for r in (light, location, behaviour)] == ["Together_1/Light", "Together_1/Location", "Together_1/Behaviour"]
     a = behaviour.annotation()
     assert (a.rate, a.n_frames, len(a), len(a.ethogram)) == (25.0, 19350, 234, 10)
@@ -242,7 +242,7 @@ def test_a_sample_of_solomon_coder(data: Path) -> None:
 
 @pytest.mark.data
 def test_the_sample_survives_writing(data: Path, tmp_path: Path) -> None:
-    before = read_quietly(data / "formats/solomon/Together_1.csv")
+    before = read_recordings(data / "formats/solomon/Together_1.csv", warn=False)
     assert write_recordings(before, tmp_path / "Together_1.csv", "solomon") == []
-    for a, b in zip(before, read_quietly(tmp_path / "Together_1.csv"), strict=True):
+    for a, b in zip(before, read_recordings(tmp_path / "Together_1.csv", warn=False), strict=True):
         assert (a.id, a.annotation()) == (b.id, b.annotation())

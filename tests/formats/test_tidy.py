@@ -14,7 +14,7 @@ from ethobench import Annotation, Behavior, Ethogram, Observed, Recording, read_
 from ethobench.core import Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
-from ethobench.formats import detect, read_quietly, write_recordings
+from ethobench.formats import detect, read_recordings, write_recordings
 
 names = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=8).filter(
     lambda t: t.strip() == t and not t.startswith("#")
@@ -66,13 +66,13 @@ def test_several_recordings_and_annotators(tmp_path, suffix):
     ]
     path = tmp_path / f"x{suffix}"
     write_recordings(recordings, path)
-    read = {r.id: r for r in read_quietly(path)}
+    read = {r.id: r for r in read_recordings(path, warn=False)}
     assert read["r1"].individual == "m1"
     assert {**read["r1"].annotations} == {"ann": a, "ben": a.shift(2)}
     assert len(read["r2"].annotation()) == 0
-    assert [r.id for r in read_quietly(path, entry="r2")] == ["r2"]
+    assert [r.id for r in read_recordings(path, entry="r2", warn=False)] == ["r2"]
     with pytest.raises(NotFoundError, match="there are: r1, r2"):
-        read_quietly(path, entry="r3")
+        read_recordings(path, entry="r3", warn=False)
     with pytest.raises(EthobenchError, match="name one with entry=: r1, r2"):
         read_annotation(path)
 
@@ -94,7 +94,7 @@ def test_repairs_are_noted(tmp_path):
         "recording,behavior,start,stop,mood\nr,rest,5,3,good\nr,run,,9,bad\nr,run,10,25,bad\n",
         encoding="utf-8",
     )
-    (recording,) = read_quietly(path)
+    (recording,) = read_recordings(path, warn=False)
     told = " | ".join(map(str, recording.notes))
     assert "row 6: 'rest' stops before it starts; read as zero-length" in told
     assert "row 7: 'run' has no start or stop time; dropped" in told
@@ -120,7 +120,7 @@ def test_damage_is_named(tmp_path, text, message):
     path = tmp_path / "x.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FormatError, match=message):
-        read_quietly(path)
+        read_recordings(path, warn=False)
 
 
 def test_a_damaged_parquet_is_named(tmp_path):
@@ -128,7 +128,7 @@ def test_a_damaged_parquet_is_named(tmp_path):
     write_annotation(Annotation.from_bouts([1], [5], ["x"], ["x"], 10, 50), path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(FormatError, match="not a sound tidy Parquet"):
-        read_quietly(path, "tidy_parquet")
+        read_recordings(path, "tidy_parquet", warn=False)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ethobench.core.errors import FormatError
-from ethobench.formats.wide_tables import first_rows, read_wide
+from ethobench.formats.arrow_tables import first_rows, read_wide
 
 
 def put(path: Path, text: str, encoding: str = "utf-8") -> Path:

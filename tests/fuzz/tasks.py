@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
-from ethobench.formats import detect, formats, read_quietly
+from ethobench.formats import detect, formats, read_recordings
 
 TOKEN = "fuzz"  # noqa: S105
 OURS = "http://127.0.0.1:1"
@@ -42,7 +42,7 @@ def sniff(path: str) -> str:
 def read(path: str, format: str | None = None) -> str:
     """Read a file with all that is loaded only when it is used; errors must name the file, in one line."""
     try:
-        recordings = read_quietly(path, format)
+        recordings = read_recordings(path, format, warn=False)
         for recording in recordings:
             for signals in (recording.signals, recording.features):
                 if signals is not None:

@@ -26,7 +26,7 @@ def test_two_subjects_that_do_the_same_at_once_are_counted_once():
 
 def test_a_behavior_that_nobody_observed_does_not_empty_joint_figures():
     names = ["a", "b", "c"]
-    t = of([0], [4], ["b"], names, 1, 4, observed=Observed(iv.whole(4), {Track("c"): iv.empty()}))
+    t = of([0], [4], ["b"], names, 1, 4, observed=Observed(iv.full(4), {Track("c"): iv.empty()}))
     p = Annotation.from_frames([1, 1, 2, 2], names, 1)
     assert eb.score(p, t, suite="bebe").overall["f1"] < 1
     assert eb.score(p, t).overall["accuracy"] == 0.5
@@ -52,7 +52,7 @@ def test_medians_of_large_errors_are_medians():
 
 
 def test_observation_of_one_subject_counts_everywhere():
-    o = Observed(iv.whole(10), {Track(None, "m1"): iv.intervals([0], [5])})
+    o = Observed(iv.full(10), {Track(None, "m1"): iv.intervals([0], [5])})
     t = of([0, 2], [3, 4], ["A", "A"], ["A", "B"], 10, 10, subject=["m1", "m2"], observed=o)
     assert t.to_codes(subject="m1")[5:].tolist() == [-1] * 5
     assert t.to_codes(subject="m2")[5:].tolist() == [2] * 5
@@ -66,8 +66,8 @@ def test_overlay_and_concatenate_keep_what_was_observed():
     first = of([0], [5], ["A"], ["A"], 10, 10, observed=iv.intervals([0], [5]))
     second = of([6], [9], ["A"], ["A"], 10, 10, observed=iv.intervals([5], [10]))
     assert first.overlay(second).observed.of("A").stop.tolist() == [10]
-    a = Observed(iv.whole(10), {Track("A"): iv.empty()})
-    b = Observed(iv.whole(10), {Track("A", "m1"): iv.intervals([0], [5])})
+    a = Observed(iv.full(10), {Track("A"): iv.empty()})
+    b = Observed(iv.full(10), {Track("A", "m1"): iv.intervals([0], [5])})
     assert a.join(b, 10).of("A", "m1").start.tolist() == [10]
 
 
@@ -85,7 +85,7 @@ def test_consensus_keeps_points_and_partial_observation():
     agreed = eb.consensus({"x": a, "y": b})
     assert agreed.spans("bite").start.tolist() == [11]
     assert agreed.spans("a").start.tolist() == [22]
-    hidden = Observed(iv.whole(100), {Track("b"): iv.empty()})
+    hidden = Observed(iv.full(100), {Track("b"): iv.empty()})
     partly = eb.consensus({"x": a.with_observed(hidden), "y": b.with_observed(hidden)})
     assert iv.total(partly.observed.of("a")) == 100
     assert iv.total(partly.observed.of("b")) == 0

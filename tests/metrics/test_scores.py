@@ -174,7 +174,7 @@ def test_empty_sides_and_nothing_observed():
     assert both.absent == ["a", "b"]
     with pytest.raises(EthobenchError, match="nobody looked"):
         eb.score(truth, truth.with_observed(iv.empty()))
-    partly = truth.with_observed(Observed(iv.whole(300), {Track("b"): iv.empty()}))
+    partly = truth.with_observed(Observed(iv.full(300), {Track("b"): iv.empty()}))
     scores = eb.score(truth, partly)
     assert {*scores.behaviors} == {"a", "other"}
     assert "never looked at, so not scored: b" in " ".join(map(str, scores.notes))
@@ -235,7 +235,7 @@ def test_two_subjects_at_once_are_exclusive_each():
 
 
 def test_behaviors_looked_at_in_part_only():
-    observed = Observed(iv.whole(100), {Track("b"): iv.intervals([0], [50])})
+    observed = Observed(iv.full(100), {Track("b"): iv.intervals([0], [50])})
     truth = Annotation.from_bouts([10, 10], [20, 20], ["a", "b"], Ethogram(["a", "b"]), 10, 100, observed=observed)
     pred = Annotation.from_bouts([10, 10, 60], [20, 20, 80], ["a", "b", "b"], Ethogram(["a", "b"]), 10, 100)
     scores = eb.score(pred, truth)
@@ -275,7 +275,7 @@ def test_backgrounds_of_other_names_are_one():
 def test_truth_by_consensus_or_by_all_annotators():
     truths = {f"ann{i}": some(0).shift(i) for i in range(3)}
     data = Dataset((Recording("r", annotations=truths),), ETHOGRAM)
-    with pytest.raises(EthobenchError, match="name one: ann0, ann1, ann2"):
+    with pytest.raises(EthobenchError, match="choose one of: ann0, ann1, ann2"):
         eb.score({"r": some(0)}, data)
     assert eb.score({"r": truths["ann1"]}, data, annotator="consensus").overall["f1"] > 0.9
     every = eb.score({"r": truths["ann0"]}, data, annotator="all")

@@ -75,7 +75,7 @@ def check(text: str, duration: float = 60.0, rate: float = 10.0) -> Answer:
     assert all(count > 0 for count in answer.repairs.values())
     assert answer.failed == bool(answer.reason)
     assert not (answer.failed and len(a))
-    assert answer.failed == (len(a.observed.anywhere().start) == 0)
+    assert answer.failed == (len(a.observed.of_any().start) == 0)
     json.dumps(dict(answer.repairs))
     assert all(str(note).isprintable() for note in answer.notes)
     return answer

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethobench import Recording
-from ethobench.formats.clock_text import clock_text
+from ethobench.formats.text import format_clock
 from ethobench.mllm.annotate import assign, make_provider, read_answers
 from ethobench.mllm.ask import Asker, Patience
 from ethobench.mllm.cache import AnswerCache
@@ -47,7 +47,7 @@ def true_segments(recording: Recording) -> list[dict[str, object]]:
     for _, stop, name in segments_of(recording.annotation(), recording.annotation().ethogram):
         end = int(stop + 0.5)
         if end > at:
-            rows.append({"segment_number": len(rows) + 1, "start_time": clock_text(at), "end_time": clock_text(end), "behavior": name})
+            rows.append({"segment_number": len(rows) + 1, "start_time": format_clock(at), "end_time": format_clock(end), "behavior": name})
             at = end
     return rows
 

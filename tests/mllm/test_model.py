@@ -124,10 +124,10 @@ def test_failures_are_predictions_of_nothing_and_are_told(pairs):
         with pytest.raises(ProviderError, match="401"):
             asking(stub, temperature=1.0).fit(pairs.select(recordings=[])).predict(pairs.recordings[0])
     assert [len(p.annotation) for p in predictions] == [0, 0, 1]
-    assert [len(p.annotation.observed.anywhere().start) for p in predictions] == [0, 0, 1]
+    assert [len(p.annotation.observed.of_any().start) for p in predictions] == [0, 0, 1]
     assert np.isnan(predictions[0].probabilities).all()
     assert len(told) == 3
-    found = outcomes_in(json.loads(json.dumps(model.account)))
+    found = outcomes_in(json.loads(json.dumps(model.fit_report)))
     assert [outcome.state for outcome in found] == ["failed", "failed", "repaired"]
     assert found[2].repairs == {"fence": 1}
     assert list(model.outcomes.values()) == found
@@ -141,7 +141,7 @@ def test_windows_are_asked_one_by_one_and_joined(pairs):
         with pytest.warns(AnswerWarning, match="partial"):
             found = model.predict(pairs.recordings[0]).annotation
     assert (found.start.tolist(), found.stop.tolist(), found.behavior.tolist()) == ([0, 75], [75, 150], [0, 2])
-    assert found.observed.anywhere().stop.tolist() == [150]
+    assert found.observed.of_any().stop.tolist() == [150]
     assert found.n_frames == 200
     lengths = [len(q["contents"][0]["parts"][-1]["inlineData"]["data"]) for q in stub.questions]
     assert len(lengths) == 3

@@ -110,13 +110,13 @@ def test_answers_are_understood_and_repairs_told(name):
     answer = read(text)
     assert not answer.failed, answer.reason
     assert dict(answer.repairs) == repairs
-    assert {note.place for note in answer.notes} == {*repairs} <= {*KINDS}
+    assert {note.location for note in answer.notes} == {*repairs} <= {*KINDS}
     if meant is not None:
         assert bouts(answer.annotation) == meant
     if "truncated" in repairs:
-        assert answer.annotation.observed.anywhere().stop.tolist() == [100]
+        assert answer.annotation.observed.of_any().stop.tolist() == [100]
     else:
-        assert answer.annotation.observed.is_whole(600)
+        assert answer.annotation.observed.is_complete(600)
 
 
 def test_what_the_first_listed_keeps_is_cut_out_of_the_others():
@@ -157,14 +157,14 @@ def test_what_cannot_be_read_is_a_failure_with_a_reason(name):
     assert answer.failed
     assert reason in answer.reason
     assert len(answer.annotation) == 0
-    assert len(answer.annotation.observed.anywhere().start) == 0
+    assert len(answer.annotation.observed.of_any().start) == 0
     assert answer.annotation.n_frames == 600
 
 
 def test_a_stop_that_the_provider_tells_of_ends_what_is_observed():
     answer = read(TEXT.replace("01:00", "00:40"), truncated=True)
     assert answer.repairs == {"truncated": 1}
-    assert answer.annotation.observed.anywhere().stop.tolist() == [400]
+    assert answer.annotation.observed.of_any().stop.tolist() == [400]
 
 
 def test_negated_labels_are_never_taken_for_each_other():

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from ethobench import Dataset, Ethogram, Recording, Signals, load_model
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.mllm.model import Mllm
-from ethobench.models.card import digest_files
 from ethobench.models.network_use import ConsentError
+from ethobench.models.saving import digest_files
 from tests.mllm.drawing import plain_video
 from tests.mllm.stubs import GeminiStub, OpenAIStub, Say
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from ethobench import EthobenchError, Recording, load_dataset, load_model
-from ethobench.models.card import CARD, WORDS, digest_files
+from ethobench.models.saving import CARD, READABLE_CARD, digest_files
 
 SECONDS = 20.0  # after which a mutant counts as hanging
 NUMBERS = (b"-1", b"0", b"7", b"-2", b"99999", b"2147483647", b"-2147483648", b"99999999999999999999", b"1e999", b"nan", b"0.5", b"")
@@ -34,7 +34,7 @@ def main(root: str, mutants: str = "3", seed: str = "0") -> None:
     generator = random.Random(int(seed))  # noqa: S311
     recording = load_dataset("synthetic/tag", individuals=2, seconds=20).recordings[0]
     for folder in sorted(Path(root).iterdir()):
-        for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != WORDS):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != READABLE_CARD):
             for number in range(int(mutants)):
                 with tempfile.TemporaryDirectory() as temporary:
                     copy = Path(shutil.copytree(folder, Path(temporary) / folder.name))

@@ -12,7 +12,7 @@ from tests.clock import Clock
 
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
-from ethobench.core.deadline import Deadline, OutOfTime
+from ethobench.core.deadline import Deadline, OutOfTimeError
 from ethobench.core.errors import EthobenchError
 from ethobench.decoding import decoder
 from ethobench.decoding.decoder import Decoder
@@ -45,7 +45,7 @@ def tag() -> Dataset:
 @pytest.mark.slow
 def test_it_compares_blends_decodes_and_comes_back(tag, tmp_path):
     model = eb.create_model("auto").fit(tag.select(fold=[0, 1, 2]))
-    rows = model.account["candidates"]
+    rows = model.fit_report["candidates"]
     assert [row["candidate"] for row in rows] == ["boost", "tcn"]
     assert all({"folds", "seconds", "f1", "bout_f1", "log_loss", "weight"} <= {*row} for row in rows)
     assert [row["folds"] for row in rows] == [3, 3]
@@ -55,22 +55,22 @@ def test_it_compares_blends_decodes_and_comes_back(tag, tmp_path):
     prediction = model.predict(recording)
     assert eb.score(prediction, recording.annotation(), resamples=0).overall["f1"] > 0.8
     model.save(tmp_path / "m")
-    assert json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))["account"] == model.account
+    assert json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))["account"] == model.fit_report
     again = eb.load_model(tmp_path / "m")
     assert np.array_equal(again.predict(recording).probabilities, prediction.probabilities)
     assert again.predict(recording).annotation == prediction.annotation
-    assert again.account == model.account
+    assert again.fit_report == model.fit_report
 
 
 def test_a_network_that_adds_nothing_is_left_after_one_fold(tag, monkeypatch):
     tcn = candidates.Tcn
     monkeypatch.setattr(candidates, "Tcn", lambda seed=0, **told: tcn(seed=seed, updates=1, learning_rate=1e-9, **told))
     model = eb.create_model("auto").fit(tag)
-    trees, network = model.account["candidates"]
+    trees, network = model.fit_report["candidates"]
     assert (trees["folds"], trees["weight"], network["folds"], network["weight"]) == (3, 1.0, 1, 0.0)
     assert trees["f1"] > network["f1"]
     assert {*model.parts} == {"boost"}
-    assert model.account["notes"] == ["on the first fold the network added nothing to the trees, so it was left at that"]
+    assert model.fit_report["notes"] == ["on the first fold the network added nothing to the trees, so it was left at that"]
 
 
 def test_recordings_of_one_behavior_each(tag):
@@ -81,25 +81,25 @@ def test_recordings_of_one_behavior_each(tag):
         recordings.append(recording.copy(annotations={"x": Annotation.from_frames(codes, Ethogram(["a", "b"]), recording.rate)}))
     model = eb.create_model("auto").fit(Dataset(tuple(recordings), Ethogram(["a", "b"])))
     assert model.decoder == Decoder()
-    assert "no behavior was shown by two" in model.account["notes"][-1]
+    assert "no behavior was shown by two" in model.fit_report["notes"][-1]
     assert (model.predict(recordings[0]).annotation.to_codes() == 0).mean() > 0.9
 
 
 @pytest.mark.slow
 def test_a_short_budget_leaves_boosted_trees(tag):
     model = eb.create_model("auto", budget=0.001).fit(tag)
-    assert [row["candidate"] for row in model.account["candidates"]] == ["boost"]
-    assert model.account["candidates"][0]["folds"] == 2
-    assert model.account["notes"] == ["no network, to keep the time budget", "2 of 3 inner folds were used, to keep the time budget"]
-    assert model.account["budget"] == 0.001
+    assert [row["candidate"] for row in model.fit_report["candidates"]] == ["boost"]
+    assert model.fit_report["candidates"][0]["folds"] == 2
+    assert model.fit_report["notes"] == ["no network, to keep the time budget", "2 of 3 inner folds were used, to keep the time budget"]
+    assert model.fit_report["budget"] == 0.001
 
 
 @pytest.mark.slow
 def test_little_data_train_no_network():
     data = eb.load_dataset("synthetic/tag", individuals=3, seconds=30)
     model = eb.create_model("auto").fit(data)
-    assert model.account["notes"] == ["90 s of annotated recordings are too few to train a network on"]
-    assert [row["folds"] for row in model.account["candidates"]] == [3]
+    assert model.fit_report["notes"] == ["90 s of annotated recordings are too few to train a network on"]
+    assert [row["folds"] for row in model.fit_report["candidates"]] == [3]
 
 
 def test_the_network_is_tried_only_if_there_is_time_for_it(tag, monkeypatch):
@@ -127,7 +127,7 @@ def test_a_network_that_turns_out_too_slow_is_given_up_at_once():
     clock.now += 10  # 1 s for each update: 100 of them, 75 will do
     candidates._refuse_slow_training(deadline, start, progress)
     clock.now += 10  # 2 s for each: 50
-    with pytest.raises(OutOfTime, match="time for 50 updates"):
+    with pytest.raises(OutOfTimeError, match="time for 50 updates"):
         candidates._refuse_slow_training(deadline, start, progress)
 
 
@@ -138,8 +138,8 @@ def test_trainings_of_auto_end_by_the_deadline_of_a_command(tag):
     model.deadline = Deadline(5, clock=clock)
     clock.now += 6
     model.fit(tag)
-    assert model.account["decoded"]["tried"] == 2
-    assert [row["folds"] for row in model.account["candidates"]] == [2]
+    assert model.fit_report["decoded"]["tried"] == 2
+    assert [row["folds"] for row in model.fit_report["candidates"]] == [2]
     assert model.predict(tag.recordings[0]).n_frames == tag.recordings[0].n_frames
 
 
@@ -160,10 +160,10 @@ def test_without_a_budget_the_clock_does_not_matter(tag, tmp_path):
 def test_one_individual_or_recording_will_do():
     data = eb.load_dataset("synthetic/tag", individuals=1, seconds=60)
     alone = eb.create_model("auto").fit(data)
-    assert "one annotated recording only" in alone.account["notes"][0]
+    assert "one annotated recording only" in alone.fit_report["notes"][0]
     assert alone.predict(data.recordings[0]).n_frames == data.recordings[0].n_frames
     same = Dataset(tuple(r.copy(individual="one") for r in eb.load_dataset("synthetic/tag", individuals=2, seconds=40)), data.ethogram)
-    assert eb.create_model("auto", budget=0.001).fit(same).account["candidates"][0]["folds"] == 2
+    assert eb.create_model("auto", budget=0.001).fit(same).fit_report["candidates"][0]["folds"] == 2
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_pieces_do_not_show(tag, monkeypatch):
     model = eb.create_model("auto", budget=0.001).fit(tag)
     recording = eb.load_dataset("synthetic/tag", individuals=1, seconds=300, seed=5).recordings[0]
     whole = model.predict(recording).annotation
-    monkeypatch.setattr(base, "PIECE", 2500)
+    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 2500)
     monkeypatch.setattr(decoder, "CONTEXT", 30.0)
     pieces = model.annotate(recording)
     assert (pieces.to_codes() == whole.to_codes()).mean() > 0.995
@@ -213,7 +213,7 @@ def test_thinned_frames_choose_the_same_decoder_in_seconds(tag, monkeypatch):
     monkeypatch.setattr(candidates, "FEWEST_SECONDS", 1e9)  # no network
     model = eb.create_model("auto").fit(tag)
     assert isinstance(model.decoder, Decoder)
-    assert model.account["decoded"]["tried"] > 5
+    assert model.fit_report["decoded"]["tried"] > 5
     found = eb.score({r.id: model.predict(r) for r in tag}, tag, resamples=0).overall
     assert found["f1"] > 0.9
 
@@ -247,9 +247,9 @@ def test_recordings_that_nobody_looked_at_are_never_judged(tag):
     first, second, third = tag.recordings[:3]
     unseen = second.copy(annotations={"truth": second.annotation().with_observed(np.zeros(second.n_frames, dtype=bool))})
     one = dataclasses.replace(tag, recordings=(first, unseen), folds={})
-    assert "one annotated recording only" in eb.create_model("auto").fit(one).account["notes"][0]
+    assert "one annotated recording only" in eb.create_model("auto").fit(one).fit_report["notes"][0]
     two = dataclasses.replace(tag, recordings=(first, unseen, third), folds={})
-    assert eb.create_model("auto", budget=0.001).fit(two).account["candidates"][0]["folds"] == 2
+    assert eb.create_model("auto", budget=0.001).fit(two).fit_report["candidates"][0]["folds"] == 2
     assert eb.create_model("rf", trees=3, decode="f1").fit(two).decoder is not None
 
 
@@ -267,16 +267,16 @@ def test_what_a_fold_alone_shows_is_not_held_against_those_that_never_saw_it(tag
 
 
 def test_views_of_one_recording_stay_together():
-    from ethobench.core.folds import deal_folds, kept_together
-    from ethobench.models.styles import by_annotator
+    from ethobench.core.folds import assign_folds, default_grouping
+    from ethobench.models.adapt import split_by_annotator
 
     people = [eb.load_dataset("synthetic/tag", individuals=1, recordings=2, seconds=20).recordings for _ in range(2)]
     recordings = tuple(a.copy(annotations={"ann": a.annotation(), "ben": b.annotation()}) for a, b in zip(*people, strict=True))
-    data = by_annotator(Dataset(recordings, Ethogram(recordings[0].annotation("ann").ethogram.names)))
+    data = split_by_annotator(Dataset(recordings, Ethogram(recordings[0].annotation("ann").ethogram.names)))
     assert len(data) == 4
-    together = kept_together(data)
+    together = data.groups(default_grouping(data))
     assert len({*together.values()}) == 2
-    folds = deal_folds(data, 4, "recording")
+    folds = assign_folds(data, 4, "recording")
     assert all(folds[a] == folds[b] for a in folds for b in folds if together[a] == together[b])
 
 

@@ -44,7 +44,7 @@ def test_overlapping_behaviors_are_learnt_each_on_its_own():
     random = np.random.default_rng(0)
     both = np.repeat(random.integers(0, 2, (40, 2)), 25, axis=0).astype(bool)
     values = both + random.normal(0, 0.2, (1000, 2))
-    observed = Observed(iv.whole(1000), {Track("run"): iv.intervals([0], [600])})
+    observed = Observed(iv.full(1000), {Track("run"): iv.intervals([0], [600])})
     lies = both.copy()
     lies[600:, 1] = ~lies[600:, 1]
     found = []
@@ -64,7 +64,7 @@ def test_missing_values_do_no_harm():
     values[200:260] = np.nan
     values[600:, 1] = np.nan
     one = recording(codes, values)
-    with pytest.warns(UserWarning, match=r"6.0 s of annotations in 1 of 1 recordings are not learnt from"):
+    with pytest.warns(UserWarning, match=r"6.0 s of annotations in 1 of 1 recordings are not used for training"):
         prediction = eb.create_model("boost", **QUICK).fit(Dataset((one,), ETHOGRAM)).predict(one)
     assert np.flatnonzero(~prediction.predictable).tolist() == [*range(200, 260)]
     assert (prediction.annotation.to_codes() == codes)[prediction.predictable].mean() > 0.9
@@ -83,7 +83,7 @@ def test_pieces_do_not_show(monkeypatch):
     whole = model.predict(data.recordings[0]).annotation
     context = model.context(data.recordings[0].rate)
     assert len(data.recordings[0].signals) > 2 * context
-    monkeypatch.setattr(base, "PIECE", 1500)
+    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 1500)
     pieces = model.annotate(data.recordings[0])
     assert (pieces.to_codes() == whole.to_codes()).mean() > 0.998
 
@@ -185,7 +185,7 @@ def test_a_deadline_stops_adding_trees_and_says_so():
     model.fit(data)
     trees = model.boosters[0].num_trees() / len(model.classes[0])
     assert trees == 20
-    note = model.account["notes"][-1]
+    note = model.fit_report["notes"][-1]
     assert note.startswith("boosted trees: 20 of 40 rounds on ")
     assert eb.score({r.id: model.predict(r) for r in data}, data, resamples=0).overall["f1"] > 0.5
 
@@ -198,7 +198,7 @@ def test_rows_are_left_out_where_time_is_short_but_no_behavior_is():
     model.deadline = Deadline(1.0, clock=Clock(step=0.05))
     model.fit(Dataset((one,), ETHOGRAM))
     assert model.classes == [[0, 1]]
-    assert "to keep the time budget" in model.account["notes"][-1]
+    assert "to keep the time budget" in model.fit_report["notes"][-1]
 
 
 def test_kept_features_change_nothing(tmp_path):
@@ -220,7 +220,7 @@ def test_recordings_that_there_is_no_time_for_are_named(tmp_path):
     clock.now += 11
     with feature_cache(tmp_path):
         model.fit(data)
-    assert "learnt from 4 of 8 recordings, to keep the time budget" in model.account["notes"]
+    assert "learnt from 4 of 8 recordings, to keep the time budget" in model.fit_report["notes"]
 
 
 def test_features_of_all_recordings_are_computed_ahead(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from ethobench import create_model, load_dataset, load_model
 from ethobench.core.errors import FormatError
-from ethobench.models.card import in_words, tried_in_words
+from ethobench.models.saving import describe_fit, format_card
 
 pytestmark = pytest.mark.slow
 
@@ -40,10 +40,10 @@ def test_the_card_says_what_the_model_is_and_how_good(saved):
     assert card["digest"] in words
     assert "licence of the training data: MIT" in words
     few = {"n": 2, "unit": "individuals", "reason": "no interval below 5 individuals", "intervals": {"f1": None}, "behavior_intervals": {}}
-    withheld = in_words({**card, "evaluation": {**card["evaluation"], **few}})
+    withheld = format_card({**card, "evaluation": {**card["evaluation"], **few}})
     assert "n = 2 individuals; no interval below 5 individuals:" in withheld
     assert "| all | 0.800 | 0.500 |" in withheld
-    assert in_words({**card, "evaluation": {}}).endswith("does so unless told not to.\n")
+    assert format_card({**card, "evaluation": {}}).endswith("does so unless told not to.\n")
 
 
 def test_files_that_were_changed_are_refused(saved, tmp_path):
@@ -64,8 +64,8 @@ def test_a_card_tells_what_was_tried():
         "decoded": {"f1": 0.91, "bout_f1": 0.8, "tried": 20},
         "notes": ["no time was left for a network"],
     }
-    told = "\n".join(tried_in_words(account))
+    told = "\n".join(describe_fit(account))
     assert "tried boost, 3 times in 12 s; on individuals it had not seen: f1 0.900, log_loss 0.100 (weight 0.5)" in told
     assert "decoded by the best of 20 ways: f1 0.910, bout_f1 0.800" in told
     assert "note: no time was left" in told
-    assert tried_in_words({}) == []
+    assert describe_fit({}) == []

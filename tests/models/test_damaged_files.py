@@ -18,8 +18,8 @@ from tests.models.test_every_model import SMALL
 import ethobench as eb
 from ethobench.core.errors import FormatError
 from ethobench.models import models
-from ethobench.models.card import CARD, WORDS
 from ethobench.models.lightgbm_text import check_lightgbm_text
+from ethobench.models.saving import CARD, READABLE_CARD
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 MUTANTS = 1  # of each file
@@ -45,7 +45,7 @@ def copy_of(folder: Path, tmp_path: Path) -> Path:
 def test_the_digest_is_checked_before_any_file_is_parsed(name, saved, tmp_path, monkeypatch):
     folder = copy_of(saved / name, tmp_path)
     monkeypatch.setattr(models[name], "_load", lambda *_: pytest.fail("a file was parsed before its digest was checked"))
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (CARD, WORDS)):
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (CARD, READABLE_CARD)):
         content = path.read_bytes()
         path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
         with pytest.raises(FormatError, match="not the ones that were saved: this one was changed") as refusal:

@@ -14,7 +14,7 @@ from ethobench.benchmarks.folds import fold_plan
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.decoding.decoder import Decoder
 from ethobench.models import Model
-from ethobench.models.out_of_fold import out_of_fold
+from ethobench.models.cross_validation import predict_out_of_fold
 from ethobench.runs import Engine, Store
 
 SMALL = {"trees": 5, "seconds": 0.5}
@@ -39,8 +39,8 @@ def test_a_decoded_model_has_better_bouts(data, model):
     truth = test.annotation()
     figures = [score(p.annotation, truth, resamples=0).overall["bout_f1"] for p in (before, after)]
     assert figures[1] > figures[0] + 0.05
-    assert model.account["decoding"][0]["config"]["smoothing"] == "none"
-    assert sum(trial["chosen"] for trial in model.account["decoding"]) == 1
+    assert model.fit_report["decoding"][0]["config"]["smoothing"] == "none"
+    assert sum(trial["chosen"] for trial in model.fit_report["decoding"]) == 1
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_the_decoder_is_saved_with_the_model(data, model, tmp_path):
     assert again.decode == "bout_f1"
     assert again.decoder == model.decoder
     assert again.predict(data.recordings[4]).annotation == model.predict(data.recordings[4]).annotation
-    assert again.account == model.account
+    assert again.fit_report == model.fit_report
 
 
 class Spy(Model):
@@ -62,7 +62,7 @@ class Spy(Model):
     def _fit(self, data, truths):
         self.learnt = {r.id for r in data}
 
-    def _predict(self, recording):
+    def _predict(self, recording, baseline):
         from ethobench.core import Prediction
 
         Spy.seen.append((self.learnt, recording.id))
@@ -74,7 +74,7 @@ def test_nobody_is_predicted_by_who_learnt_from_them(data):
     spy = Spy()
     truths = {r.id: r.annotation() for r in data}
     spy.ethogram = data.ethogram
-    found = out_of_fold(spy, data, truths, 3)
+    found = predict_out_of_fold(spy, data, truths, 3)
     assert list(found) == [r.id for r in data]
     groups = data.groups()
     for learnt, predicted in Spy.seen:
@@ -97,7 +97,7 @@ def test_one_recording_leaves_nothing_to_choose_by(data):
 def test_recordings_of_one_individual_are_compared_with_each_other(data):
     same = dataclasses.replace(data, recordings=tuple(r.copy(individual="m1") for r in data.recordings[:3]))
     model = create_model("rf", decode="f1", **SMALL).fit(same)
-    assert sum(trial["chosen"] for trial in model.account["decoding"]) == 1
+    assert sum(trial["chosen"] for trial in model.fit_report["decoding"]) == 1
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_a_long_recording_is_decoded_piece_by_piece_as_if_it_were_whole(monkeypa
     model = create_model("rf", decode="balanced", **SMALL).fit(data)
     long = load_dataset("synthetic/tag", individuals=1, seconds=1200.0, seed=5).recordings[0]
     whole = model.annotate(long).to_codes()
-    monkeypatch.setattr("ethobench.models.base.PIECE", 4000)
+    monkeypatch.setattr("ethobench.models.base.MAX_PIECE_FRAMES", 4000)
     pieces = model.annotate(long).to_codes()
     assert model.decoder.transition_models or model.decoder.smoothing != "none"
     assert (pieces == whole).mean() > 0.999
@@ -148,5 +148,5 @@ def test_events_without_a_duration_are_said_not_to_be_learnt(data):
     columns = (np.append(told.start, 30), np.append(told.stop, 30), np.append(told.behavior, len(ethogram) - 1))
     bitten = Annotation.from_bouts(*columns, ethogram, told.rate, told.n_frames)
     study = dataclasses.replace(data, recordings=(first.copy(annotations={"truth": bitten}),), ethogram=ethogram)
-    with pytest.warns(UserWarning, match="not learnt, and not predicted: bite"):
+    with pytest.warns(UserWarning, match="are not predicted: bite"):
         create_model("rf", **SMALL).fit(study)

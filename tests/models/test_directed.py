@@ -12,7 +12,7 @@ from ethobench import Annotation, Dataset, Ethogram, Observed, Poses, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.core.observed import Track
-from ethobench.models.directed import Directions
+from ethobench.models.directed import DirectedExamples
 
 pytestmark = pytest.mark.slow
 
@@ -51,8 +51,8 @@ def rats() -> Dataset:
 
 def test_every_ordered_pair_is_an_example(rats):
     truths = {r.id: r.annotation() for r in rats}
-    directions = Directions.of(rats, truths)
-    assert directions == Directions(("sniff",))
+    directions = DirectedExamples.of(rats, truths)
+    assert directions == DirectedExamples(("sniff",))
     expanded, told = directions.expand(rats, truths)
     assert len(expanded) == 5 * 6
     view = expanded["r0|bea>cleo"]
@@ -72,27 +72,27 @@ def test_without_targets_every_subject_is_an_example():
     truth = lone.annotation()
     only = truth.take(np.isin(truth.behavior, [ETHOGRAM.code("groom")]))
     data = Dataset((lone.copy(annotations={"me": only}),), ETHOGRAM)
-    directions = Directions.of(data, {lone.id: only})
-    assert directions == Directions(())
+    directions = DirectedExamples.of(data, {lone.id: only})
+    assert directions == DirectedExamples(())
     assert [r.id for r in directions.expand(data, {lone.id: only})[0]] == ["r1|ada", "r1|bea", "r1|cleo"]
 
 
 def test_bouts_without_names_or_of_strangers_stay_undirected(rats):
     truths = {r.id: r.annotation() for r in rats}
-    assert Directions.of(rats, {name: t.without_subjects() for name, t in truths.items()}) is None
+    assert DirectedExamples.of(rats, {name: t.without_subjects() for name, t in truths.items()}) is None
     stranger = Annotation.from_bouts([0], [9], ["groom"], ETHOGRAM, RATE, 600, subject=["dora"])
     with pytest.warns(UserWarning, match="bouts of 'r0' name dora, whom its poses lack"):
-        assert Directions.of(rats, {**truths, "r0": stranger}) is None
+        assert DirectedExamples.of(rats, {**truths, "r0": stranger}) is None
     aimed = Annotation.from_bouts([0], [9], ["sniff"], ETHOGRAM, RATE, 600, subject=["ada"], target=["dora"])
     with pytest.warns(UserWarning, match="who did what is not learnt"):
-        assert Directions.of(rats, {**truths, "r0": aimed}) is None
+        assert DirectedExamples.of(rats, {**truths, "r0": aimed}) is None
 
 
 def test_what_was_not_looked_for_in_a_pair_is_not_taught(rats):
     truth = rats["r0"].annotation()
-    looked = Observed(iv.whole(600), {Track("sniff", "ada", "bea"): iv.Intervals(np.array([0]), np.array([100]))})
+    looked = Observed(iv.full(600), {Track("sniff", "ada", "bea"): iv.Intervals(np.array([0]), np.array([100]))})
     truths = {r.id: r.annotation() for r in rats} | {"r0": truth.with_observed(looked)}
-    _, told = Directions(("sniff",)).expand(rats, truths)
+    _, told = DirectedExamples(("sniff",)).expand(rats, truths)
     assert iv.total(told["r0|ada>bea"].observed.of("sniff")) == 100
     assert iv.total(told["r0|ada>cleo"].observed.of("sniff")) == 600
 

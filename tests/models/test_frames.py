@@ -10,7 +10,7 @@ import pytest
 
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals, create_model, load_dataset
 from ethobench.models import base, frames
-from ethobench.models.pieces import seamless
+from ethobench.models.base import join_pieces
 
 ETHOGRAM = Ethogram(["rest", "run"])
 
@@ -29,7 +29,7 @@ def test_blocks_do_not_show(monkeypatch):
     parts = model.predict(data.recordings[0])
     assert np.allclose(parts.probabilities, whole.probabilities, atol=0.21)
     assert (parts.annotation.to_codes() == whole.annotation.to_codes()).mean() > 0.999
-    monkeypatch.setattr(base, "PIECE", 900)
+    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 900)
     assert (model.annotate(data.recordings[0]).to_codes() == whole.annotation.to_codes()).mean() > 0.999
 
 
@@ -52,7 +52,7 @@ def test_missing_values_do_no_harm(name):
     values[200:260] = np.nan
     values[600:, 1] = np.nan
     one = recording(codes, values)
-    with pytest.warns(UserWarning, match=r"s of annotations in 1 of 1 recordings are not learnt from"):
+    with pytest.warns(UserWarning, match=r"s of annotations in 1 of 1 recordings are not used for training"):
         prediction = create_model(name, seconds=0.5, cutoff=0.0).fit(Dataset((one,), ETHOGRAM)).predict(one)
     assert np.flatnonzero(~prediction.predictable).tolist() == [*range(200, 260)]
     assert (prediction.annotation.to_codes() == codes)[prediction.predictable].mean() > 0.85
@@ -99,7 +99,7 @@ def test_pieces_of_an_annotation_become_one_again(seed):
     for whole in wholes:
         cuts = np.unique([0, *random.integers(1, whole.n_frames, 5), whole.n_frames]).tolist()
         parts = [whole.crop(start, stop) for start, stop in itertools.pairwise(cuts)]
-        assert seamless(parts) == dataclasses.replace(whole, order=np.arange(len(whole)))
+        assert join_pieces(parts) == dataclasses.replace(whole, order=np.arange(len(whole)))
 
 
 @pytest.mark.parametrize("name", ["rf", "dt", "svm", "kmeans", "wavelet_dt"])
@@ -127,5 +127,5 @@ def test_pieces_of_poses_are_told_relative_to_the_whole(monkeypatch):
     data = load_dataset("synthetic/pose", individuals=2, seconds=60)
     model = create_model("rf", trees=5, seconds=0.5).fit(data)
     whole = model.predict(data.recordings[0]).annotation.to_codes()
-    monkeypatch.setattr(base, "PIECE", 300)
+    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 300)
     assert (model.annotate(data.recordings[0]).to_codes() == whole).mean() > 0.995

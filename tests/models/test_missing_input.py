@@ -12,7 +12,7 @@ import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Poses, Recording, Signals
 from ethobench.core import intervals as iv
 from ethobench.models import models
-from ethobench.models.missing_input import RequiredInput, input_present
+from ethobench.models.input_checks import RequiredInput, input_present
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Liblinear failed to converge"),
@@ -38,7 +38,7 @@ def blanked(recording: Recording, frames: slice, animals: slice = slice(None)) -
 
 
 def observed(annotation: Annotation) -> np.ndarray:
-    return iv.to_mask(annotation.observed.anywhere(), annotation.n_frames)
+    return iv.to_mask(annotation.observed.of_any(), annotation.n_frames)
 
 
 @pytest.fixture(scope="module", params=["tag", "pose"])
@@ -90,7 +90,7 @@ def test_budgets_and_scores_leave_the_gap_out(data):
     n_frames = recording.n_frames
     assert scores.coverage == pytest.approx((n_frames - 300) / n_frames)
     intact = model.predict(recording).annotation
-    cut = intact.hide(iv.intervals([GAP.start], [GAP.stop]))
+    cut = intact.mark_unobserved(iv.intervals([GAP.start], [GAP.stop]))
     for behavior in data.ethogram.names:
         seconds = [iv.total(iv.union(a.spans(behavior))) / recording.rate for a in (cut, prediction.annotation)]
         assert seconds[1] == pytest.approx(seconds[0], abs=2.0)  # frames beside the gap may change
@@ -118,7 +118,7 @@ def test_labels_without_input_are_not_learnt_from():
     for labels in (codes, np.where((np.arange(400) >= 200) & (np.arange(400) < 300), 1 - codes, codes)):
         truth = Annotation.from_frames(labels, ethogram, 10)
         recording = Recording("r", signals=Signals(values, ("AccX", "AccY", "AccZ"), 10), annotations={"me": truth})
-        with pytest.warns(UserWarning, match=r"10.0 s of annotations in 1 of 1 recordings are not learnt from"):
+        with pytest.warns(UserWarning, match=r"10.0 s of annotations in 1 of 1 recordings are not used for training"):
             predictions.append(eb.create_model("rf", trees=5).fit(Dataset((recording,), ethogram)).predict(recording))
     assert np.array_equal(predictions[0].probabilities, predictions[1].probabilities, equal_nan=True)
 
@@ -144,7 +144,7 @@ def test_directed_predictions_leave_out_only_the_pairs_of_the_missing_animal():
     prediction = model.predict(recording)
     for actors, part in prediction.by_actors.items():
         assert part.predictable[GAP].any() == (names[2] not in actors)
-    behavior = model.directions.towards[0]
+    behavior = model.directed.targeted[0]
     seen = prediction.annotation.observed
     assert iv.total(seen.of(behavior, names[0], names[1])) == recording.n_frames
     assert iv.total(seen.of(behavior, names[0], names[2])) == recording.n_frames - 300
@@ -182,6 +182,6 @@ def test_rare_combinations_do_not_count_as_learnt():
     present[:5, 0] = False
     present[500:600, 1] = False
     present[700:900] = False
-    required = RequiredInput.learn([(present, np.ones(1000, dtype=bool))])
+    required = RequiredInput.fit([(present, np.ones(1000, dtype=bool))])
     assert required.combinations == ((True, False),)
     assert required.met(np.array([[True, True], [True, False], [False, True], [False, False]])).tolist() == [True, True, False, False]

@@ -153,7 +153,7 @@ def test_overlapping_behaviors_are_learnt_each_on_its_own():
     generator = np.random.default_rng(0)
     onehot = np.stack([np.repeat(generator.integers(0, 2, 60), 20) for _ in range(2)], axis=1)
     signals = Signals(onehot + generator.normal(0, 0.2, onehot.shape), ("a", "b"), 10.0)
-    observed = Observed(iv.whole(1200), {Track("call"): iv.intervals([0], [600])})
+    observed = Observed(iv.full(1200), {Track("call"): iv.intervals([0], [600])})
     truth = Annotation.from_frames(onehot, ethogram, 10.0)
     lies = onehot.copy()
     lies[600:, 1] = 1 - lies[600:, 1]
@@ -195,7 +195,7 @@ def test_missing_values_are_masked_filled_and_told():
     holes[200:230, 1], holes[400:450] = np.nan, np.nan
     broken = recording.copy(signals=replace(recording.signals, values=holes))
     with (
-        pytest.warns(UserWarning, match="5.0 s of annotations in 1 of 1 recordings are not learnt from"),
+        pytest.warns(UserWarning, match="5.0 s of annotations in 1 of 1 recordings are not used for training"),
         pytest.warns(UserWarning, match="30 annotated frames of 850 lack some channel"),
     ):
         model = eb.create_model("cnn", epochs=4, window=50, dilation=1).fit(dataset_of(broken))
@@ -239,7 +239,7 @@ def test_early_stopping_holds_out_individuals(tag):
     model = eb.create_model("cnn", epochs=30, window=100, patience=1, learning_rate=0.05).fit(tag)
     assert len(model.history.validation) == len(model.history.losses)
     assert model.history.best_epoch == int(np.argmin(model.history.validation))
-    with pytest.raises(EthobenchError, match="one recording only"):
+    with pytest.raises(EthobenchError, match="only one recording"):
         eb.create_model("cnn", epochs=2, window=100, patience=1).fit(tag.select(individual="animal01"))
 
 

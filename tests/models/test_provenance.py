@@ -11,7 +11,7 @@ import pytest
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import FormatError
-from ethobench.formats import formats, read_quietly
+from ethobench.formats import formats, read_recordings
 from ethobench.models import provenance
 from ethobench.models.provenance import TrainingData, TrainingMatch, hash_annotation, hash_signals
 
@@ -35,7 +35,7 @@ def recording(name: str = "r1", individual: str = "m1", seed: int = 0, shift: in
 
 @pytest.fixture
 def training() -> TrainingData:
-    return TrainingData.of(Dataset((recording("r1", "m1"), recording("r2", "m2", seed=1, shift=3)), ETHOGRAM))
+    return TrainingData.from_dataset(Dataset((recording("r1", "m1"), recording("r2", "m2", seed=1, shift=3)), ETHOGRAM))
 
 
 def test_the_layout_of_an_array_does_not_change_the_hash(monkeypatch, tmp_path):
@@ -77,11 +77,11 @@ def test_no_format_changes_the_hash(name, tmp_path):
         data = dataclasses.replace(data, values=np.round(data.values * 64) / 64)
     path = tmp_path / f"file{formats[name].suffixes[0]}"
     eb.write_recordings([original.copy(signals=data)], path, name)
-    (restored,) = read_quietly(path, name, rate=original.rate)
+    (restored,) = read_recordings(path, name, rate=original.rate, warn=False)
     if name == "nwb":  # poses are read from NWB, not written
         assert restored.signals is None
         return
-    training = TrainingData.of(Dataset((original.copy(signals=data, annotations={}),), original.annotation().ethogram))
+    training = TrainingData.from_dataset(Dataset((original.copy(signals=data, annotations={}),), original.annotation().ethogram))
     assert training.match(restored.copy(id="renamed", annotations={})) == TrainingMatch("recording", original.id, "signals")
 
 
@@ -114,7 +114,7 @@ def test_a_renamed_copy_is_recognised_and_a_namesake_is_not(training):
 
 def test_another_recording_of_a_training_individual_is_told_apart(training):
     match = training.match(recording("r3", "m0;m2", seed=9, shift=7))
-    assert (match.level, match.training_id, match.seen) == ("individual", "r2", False)
+    assert (match.level, match.training_id, match.is_training_recording) == ("individual", "r2", False)
     assert "individual seen in training" in match.describe("r3")
 
 
@@ -128,7 +128,7 @@ def test_without_signals_annotations_and_names_decide(training):
 
 def test_channels_that_never_vary_identify_nothing():
     constant = Signals(np.column_stack([np.zeros(50), np.full(50, np.nan)]), ("AccX", "AccY"), 10)
-    training = TrainingData.of(Dataset((Recording("r1", signals=constant),), ETHOGRAM))
+    training = TrainingData.from_dataset(Dataset((Recording("r1", signals=constant),), ETHOGRAM))
     assert training.recordings[0].signals == {}
     assert training.match(Recording("r2", signals=constant)).level == "new"
 

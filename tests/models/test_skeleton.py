@@ -54,14 +54,14 @@ def test_another_number_of_animals_is_refused(data, model):
 
 
 def test_points_that_were_not_found_are_not_mixed_into_their_neighbours():
-    from ethobench.models.clock import at_rate
+    from ethobench.models.adapt import resample_recording
 
     positions = np.full((60, 1, 1, 2), 300.0)
     positions += np.random.default_rng(0).normal(0, 1, positions.shape)
     positions[20:30] = 0.0
     recording = Recording("r", signals=Poses(positions, np.full((60, 1, 1), np.nan), ("a",), ("nose",), 30.0), rate=30.0)
     with pytest.warns(UserWarning, match="resampled"):
-        moved = at_rate(recording, 20.0).signals.positions
+        moved = resample_recording(recording, 20.0).signals.positions
     known = moved[np.isfinite(moved)]
     assert known.min() > 290
     assert np.isnan(moved).any()

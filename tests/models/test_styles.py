@@ -9,7 +9,7 @@ import ethobench as eb
 from ethobench import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets.annotators import Annotator
-from ethobench.models.styles import by_annotator
+from ethobench.models.adapt import split_by_annotator
 
 pytestmark = pytest.mark.slow
 
@@ -23,13 +23,13 @@ def watched() -> Dataset:
 
 
 def test_every_annotator_is_an_example(watched):
-    each = by_annotator(watched)
+    each = split_by_annotator(watched)
     assert [r.id for r in each][:2] == ["animal01|eager", "animal01|late"]
     assert [list(r.annotations) for r in each][:2] == [["eager"], ["late"]]
     assert each.recordings[1].metadata["annotator"] == "late"
     assert each.recordings[1].individual == "animal01"
     with pytest.raises(NotFoundError, match="no recording has an annotation"):
-        by_annotator(Dataset(tuple(r.copy(annotations={}) for r in watched), watched.ethogram))
+        split_by_annotator(Dataset(tuple(r.copy(annotations={}) for r in watched), watched.ethogram))
 
 
 def test_any_model_learns_from_all_of_them(watched):

@@ -125,7 +125,7 @@ def test_pieces_of_an_annotation_do_not_show(monkeypatch):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=120)
     model = eb.create_model("tcn", **QUICK).fit(data)
     whole = model.predict(data.recordings[0]).annotation
-    monkeypatch.setattr(base, "PIECE", 700)
+    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 700)
     pieces = model.annotate(data.recordings[0])
     assert len(data.recordings[0].signals) > 2 * model.context(25.0)
     assert (pieces.to_codes() == whole.to_codes()).mean() > 0.999
@@ -151,7 +151,7 @@ def test_missing_values_do_no_harm():
     values[200:260] = np.nan
     values[600:, 1] = np.nan
     one = Recording("r", signals=Signals(values, ("a", "b"), 10.0), annotations={"me": Annotation.from_frames(codes, ethogram, 10.0)})
-    with pytest.warns(UserWarning, match=r"6.0 s of annotations in 1 of 1 recordings are not learnt from"):
+    with pytest.warns(UserWarning, match=r"6.0 s of annotations in 1 of 1 recordings are not used for training"):
         prediction = eb.create_model("tcn", **{**QUICK, "updates": 75}).fit(Dataset((one,), ethogram)).predict(one)
     assert np.flatnonzero(~prediction.predictable).tolist() == [*range(200, 260)]
     assert (prediction.annotation.to_codes() == codes)[300:].mean() > 0.85

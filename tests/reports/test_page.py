@@ -106,7 +106,7 @@ def test_a_page_that_is_there_is_left_alone_unless_told(tmp_path, scores):
     report = summarize_scores({"model": scores})
     write_report(path, report)
     before = path.read_bytes()
-    with pytest.raises(EthobenchError, match="exists and is left alone"):
+    with pytest.raises(EthobenchError, match="already exists"):
         write_report(path, {**report, "title": "new"})
     assert path.read_bytes() == before
     write_report(path, {**report, "title": "new"}, overwrite=True)

@@ -186,7 +186,7 @@ def test_the_command_writes_a_page_and_leaves_one_that_is_there_alone(run, store
     assert "<h1>First &lt;run&gt;</h1>" in page.read_text(encoding="utf-8")
     again = run(store.root, "--out", page)
     assert isinstance(again.exception, EthobenchError)
-    assert "left alone" in str(again.exception)
+    assert "already exists" in str(again.exception)
     assert run(store.root, "--out", page, "--overwrite", "--recordings", 0).exit_code == 0
     assert "ethograms and kinds of errors are left out" in page.read_text(encoding="utf-8")
 

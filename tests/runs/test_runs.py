@@ -11,7 +11,7 @@ import pytest
 from ethobench import load_dataset
 from ethobench.benchmarks import fold_plan, results_table
 from ethobench.core.errors import EthobenchError
-from ethobench.core.progress import listening, report
+from ethobench.core.progress import progress_listener, report_progress
 from ethobench.runs import Engine, GridSearch, How, Job, RunControl, StopRun, Store, StoreError
 from ethobench.runs.claims import Claims
 from ethobench.runs.perform import DONE, FAILED, ProgressFile, perform
@@ -226,10 +226,10 @@ def test_a_control_ends_a_run_and_keeps_what_is_done(tmp_path):
 def test_workers_keep_their_latest_report_in_a_file(tmp_path):
     store, key = Store(tmp_path / "s"), some_job().key
     assert store.progress(key) is None
-    with listening(ProgressFile(store.progress_file(key), every=0.0)):
-        report("boosted trees", 0.25)
+    with progress_listener(ProgressFile(store.progress_file(key), every=0.0)):
+        report_progress("boosted trees", 0.25)
         assert store.progress(key) == ("boosted trees", 0.25)
-        report("scoring", 0.5)
+        report_progress("scoring", 0.5)
     assert store.progress(key) == ("scoring", 0.5)
     store.progress_file(key).write_text("{", encoding="utf-8")  # killed while it wrote
     assert store.progress(key) is None

@@ -118,7 +118,7 @@ def test_the_same_seed_gives_the_same(mice, tmp_path):
 
 def test_what_cannot_be_is_refused(mice, learnt, tmp_path):
     out, _ = learnt
-    with pytest.raises(EthobenchError, match="left alone"):
+    with pytest.raises(EthobenchError, match="already exists"):
         pretrain_poses(mice, out)
     with pytest.raises(EthobenchError, match="tasks are some of masked, arrow, attributes, not guess"):
         pretrain_poses(mice, tmp_path / "x", tasks=["guess"])

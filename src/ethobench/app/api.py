@@ -102,7 +102,7 @@ class Api:
         entry, frame, forward = self._entry(request), _whole(request, "frame"), request.query_params.get("forward") != "0"
         if "border" in request.query_params:
             annotation = entry.track(request.query_params["border"]).annotation
-            borders = iv.cuts(annotation.start, annotation.stop) if len(annotation) else np.zeros(0, dtype=np.int64)
+            borders = iv.boundaries(annotation.start, annotation.stop) if len(annotation) else np.zeros(0, dtype=np.int64)
             found = next_span(iv.Intervals(borders, borders), frame, forward=forward)
         else:
             found = next_span(entry.differences(request.query_params.getlist("among")), frame, forward=forward)

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.core.file_names import file_stem, fold
 from ethobench.core.files import atomic_path, remove_stale_temporaries, write_text
+from ethobench.core.names import file_stem, normalize_file_name
 from ethobench.datasets.manifest import MANIFEST
-from ethobench.formats import read_quietly, write_recordings
+from ethobench.formats import read_recordings, write_recordings
 from ethobench.formats.tables import read_table, write_table
 from ethobench.runs.claims import LEASE, Claims, StoreError
 
@@ -93,7 +93,7 @@ class Corrections:
         if not _is_inside(path, self.folder):
             return None
         stamp = _stamp(path)
-        for recording in read_quietly(path):
+        for recording in read_recordings(path, warn=False):
             if recording.id == key[0] and key[1] in recording.annotations:
                 self._saved[key] = _Saved(path, stamp)
                 return recording.annotations[key[1]]
@@ -203,10 +203,10 @@ class Corrections:
     def _free_name(self, recording: str, annotator: str, annotation: Annotation) -> Path:
         suffix = ".csv" if len(annotation) <= CSV_BOUTS else ".parquet"
         base = f"{file_stem(recording)}.{file_stem(annotator)}"
-        used = {fold(path.name) for path in self.folder.iterdir()} if self.folder.is_dir() else set()
-        used.add(fold(self.manifest.name))
+        used = {normalize_file_name(path.name) for path in self.folder.iterdir()} if self.folder.is_dir() else set()
+        used.add(normalize_file_name(self.manifest.name))
         names = (f"{base}{'' if number == 1 else f'_{number}'}{suffix}" for number in range(1, len(used) + 2))
-        return self.folder / next(name for name in names if fold(name) not in used)
+        return self.folder / next(name for name in names if normalize_file_name(name) not in used)
 
 
 def _take(claims: Claims) -> bool:

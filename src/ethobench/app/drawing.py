@@ -7,7 +7,7 @@ from typing import Any
 
 from ethobench.app.entries import Entry, Track
 from ethobench.app.tiles import ProbabilityTiles, TrackTiles, share_tile, tile_edges
-from ethobench.core.errors import NotFoundError
+from ethobench.core.errors import EthobenchError, NotFoundError
 
 KEPT = 64
 
@@ -39,6 +39,8 @@ class Drawing:
             subject = None
             if kind == "track" and len(places) > 1:
                 subject = "" if places[1] == "-1" else self.entry.subjects[_number(places[1])]
+        except EthobenchError:
+            raise
         except (IndexError, ValueError):
             raise NotFoundError(f"recording {self.entry.recording.id!r} has no lane {lane!r}") from None
         tiles = self._tiles(kind, track, subject)

@@ -138,7 +138,7 @@ def add_observed(annotation: Annotation, frames: Intervals, subject: str | None 
     Intervals(start=array([ 0, 20]), stop=array([10, 60]))
     """
     frames = iv.union(iv.clip(frames, 0, annotation.n_frames))
-    if all(iv.shared(frames, where) == iv.total(frames) for where in _observed_sets(annotation, subject)):
+    if all(iv.overlap(frames, where) == iv.total(frames) for where in _observed_sets(annotation, subject)):
         return annotation
     return _change_observed(annotation, lambda observed: iv.union_all([observed, frames]), subject)
 
@@ -148,7 +148,7 @@ def remove_observed(annotation: Annotation, frames: Intervals, subject: str | No
     chosen = np.ones(len(annotation), dtype=bool) if subject is None else annotation.subject == _place(annotation, subject)
     start, stop = annotation.start[chosen], np.maximum(annotation.stop, annotation.start + 1)[chosen]
     removed = iv.difference(iv.union(frames), iv.union(iv.Intervals(start, stop)))
-    if not any(iv.shared(removed, where) for where in _observed_sets(annotation, subject)):
+    if not any(iv.overlap(removed, where) for where in _observed_sets(annotation, subject)):
         return annotation
     return _change_observed(annotation, lambda observed: iv.difference(observed, removed), subject)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ethobench.app.project import Project
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError
-from ethobench.core.file_names import file_stem
+from ethobench.core.names import file_stem
 from ethobench.formats import formats, write_recordings
 
 

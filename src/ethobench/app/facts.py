@@ -101,8 +101,8 @@ def observed_facts(entry: Entry, annotation: Annotation) -> dict[str, Any]:
     observed, names = annotation.observed, annotation.ethogram.names
     named = entry.subjects if any(track.subject is not None for track in observed.tracks) else ()
     return {
-        **_spans_facts(observed.everywhere(names), entry.n_frames),
-        "subjects": {name: _spans_facts(observed.everywhere(names, name), entry.n_frames) for name in named},
+        **_spans_facts(observed.of_all(names), entry.n_frames),
+        "subjects": {name: _spans_facts(observed.of_all(names, name), entry.n_frames) for name in named},
     }
 
 
@@ -115,7 +115,7 @@ def _spans_facts(spans: Intervals, n_frames: int) -> dict[str, Any]:
 def _most_observed(entry: Entry) -> float | None:
     """Return the share of a recording that its most complete correction covers; None without corrections."""
     annotations = [history.annotation for history in entry.corrections.values()]
-    shares = [iv.total(a.observed.everywhere(a.ethogram.names)) / max(entry.n_frames, 1) for a in annotations]
+    shares = [iv.total(a.observed.of_all(a.ethogram.names)) / max(entry.n_frames, 1) for a in annotations]
     return max(shares, default=None)
 
 
@@ -139,7 +139,7 @@ def moment_facts(entry: Entry, frame: int) -> dict[str, list[dict[str, Any]] | N
         places = np.flatnonzero(
             (a.start <= frame) & (a.stop > frame) & (a.behavior != (-1 if a.ethogram.background is None else a.ethogram.background))
         )
-        seen = iv.covered_before(a.observed.anywhere(), [frame, frame + 1])
+        seen = iv.covered_before(a.observed.of_any(), [frame, frame + 1])
         said = [
             {"start": int(a.start[i]), "stop": int(a.stop[i]), "behavior": int(a.behavior[i]), "subject": who}
             for i, who in zip(places, a.names(a.subject[places]), strict=True)

@@ -15,7 +15,7 @@ from ethobench.app.entries import Entry
 from ethobench.app.project import Project
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
-from ethobench.core.file_names import file_stem
+from ethobench.core.names import file_stem
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
 from ethobench.datasets.collate import collate_quietly

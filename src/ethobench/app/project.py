@@ -170,7 +170,7 @@ class Project:
                 if history.revision or history.watches:
                     a = history.annotation
                     named = entry.subjects if any(track.subject is not None for track in a.observed.tracks) else (None,)
-                    observed = [(who, iv.total(a.observed.everywhere(a.ethogram.names, who)) / entry.n_frames) for who in named]
+                    observed = [(who, iv.total(a.observed.of_all(a.ethogram.names, who)) / entry.n_frames) for who in named]
                     shares = ", ".join(f"{f'{who} ' if who else ''}{int(share * 1000) / 10:g} %" for who, share in observed)
                     lines.append(f"{entry.recording.id}, {name}: bouts: {len(a)}, observed: {shares}")
         return lines

@@ -132,9 +132,9 @@ def _profile(known: Evidence, edges: NDArray[np.int64]) -> Floats:
 
 def corrected_frames(correction: Annotation, others: Sequence[Annotation]) -> Intervals:
     """Return the frames in which a person did something: what they looked at or, where that is all, where they differ from all."""
-    if not correction.observed.is_whole(correction.n_frames):
-        return correction.observed.anywhere()
-    changed = iv.whole(correction.n_frames) if others else iv.empty()
+    if not correction.observed.is_complete(correction.n_frames):
+        return correction.observed.of_any()
+    changed = iv.full(correction.n_frames) if others else iv.empty()
     for other in others:
         changed = iv.intersection(changed, disagreement([correction, other]))
     return changed

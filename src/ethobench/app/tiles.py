@@ -80,7 +80,7 @@ class TrackTiles:
 
     @cached_property
     def _hidden(self) -> Intervals:
-        seen = self.whole.observed.everywhere(self.whole.ethogram.names, self.subject)
+        seen = self.whole.observed.of_all(self.whole.ethogram.names, self.subject)
         return iv.complement(seen, self.whole.n_frames)
 
     @cached_property

@@ -13,7 +13,7 @@ from ethobench.app.summaries import Summary
 from ethobench.app.tiles import TraceTiles
 from ethobench.core import Poses, Signals
 from ethobench.core.recording import Data
-from ethobench.features.channels import axis_triples
+from ethobench.features.filters import axis_triples
 
 SAMPLED = 20_000
 LANES = 24

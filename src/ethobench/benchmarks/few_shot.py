@@ -16,7 +16,7 @@ from ethobench.benchmarks.results import UNDECODED, Row, results_table
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
-from ethobench.models import truth_of
+from ethobench.models import reference_annotation
 from ethobench.runs import Job, Plan, Store
 
 COUNTS = (1, 2, 4, 8, 16)
@@ -165,7 +165,7 @@ def _showing(data: Dataset, behavior: str, annotator: str | None) -> list[str]:
     """List the recordings that show a behavior."""
     found = []
     for recording in data:
-        truth = truth_of(recording, annotator)
+        truth = reference_annotation(recording, annotator)
         if behavior in truth.ethogram.names and bool((truth.behavior == truth.ethogram.code(behavior)).any()):
             found.append(recording.id)
     return found

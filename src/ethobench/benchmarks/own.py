@@ -15,7 +15,7 @@ from ethobench.benchmarks.folds import fold_plan
 from ethobench.benchmarks.results import final_jobs
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError, ReadWarning
-from ethobench.core.folds import deal_folds
+from ethobench.core.folds import assign_folds
 from ethobench.datasets import load_dataset
 from ethobench.metrics import Scores
 from ethobench.models import ALL, CONSENSUS, Model
@@ -42,7 +42,7 @@ def with_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> Datas
             way_out = "put its recordings into one fold, or compare recordings of the same individual with --split recording"
             raise EthobenchError(f"the folds split individual {split[0]!r}: {way_out}")
         return data
-    return replace(data, folds=deal_folds(data, n_folds, by))
+    return replace(data, folds=assign_folds(data, n_folds, by))
 
 
 def annotated(data: Dataset, annotator: str | None = None) -> Dataset:

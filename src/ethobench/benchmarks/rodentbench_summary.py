@@ -14,9 +14,10 @@ from ethobench.benchmarks.results import final_jobs
 from ethobench.benchmarks.rodentbench import NAME
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError
+from ethobench.core.files import check_new_path
 from ethobench.datasets import load_dataset
 from ethobench.datasets.rodentbench import label_shares
-from ethobench.formats import read_quietly
+from ethobench.formats import read_recordings
 from ethobench.metrics import Scores, ceiling, score
 from ethobench.metrics.suites.rodentbench import entropy_weighted_mcc
 from ethobench.mllm.outcome import FAILED, Outcome, count_repairs, outcomes_in
@@ -122,8 +123,7 @@ def draw_label_shares(datasets: Sequence[Dataset], path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    if path.exists():
-        raise EthobenchError(f"{path} exists and is left alone; choose another name")
+    check_new_path(path)
     figure = Figure(figsize=(7, 0.6 * len(datasets) + 0.8), layout="constrained")
     axes = figure.add_subplot()
     for row, data in enumerate(datasets):
@@ -147,7 +147,7 @@ def _groups(store: Store) -> dict[tuple[str, str], _Group]:
             continue
         group = groups.setdefault((job["dataset"], job["setting"]), _Group(job["options"], job["annotator"]))
         draw = group.draws.setdefault(job["seed"], {})
-        for recording in read_quietly(folder / "predictions.parquet", "tidy_parquet"):
+        for recording in read_recordings(folder / "predictions.parquet", "tidy_parquet", warn=False):
             draw[recording.id] = recording.annotation()
         account = folder / "account.json"
         group.outcomes += outcomes_in(json.loads(account.read_text(encoding="utf-8"))) if account.exists() else []

@@ -77,7 +77,7 @@ def make_schedule(deadline: Deadline, n_folds: int, workers: int, *, start_up: f
     [0, 2, 4, 5]
     """
     now = deadline.clock()
-    left = _without_saving(deadline).left
+    left = _without_saving(deadline).remaining
     smallest = max(SMALLEST_TRAINING, SMALLEST_PREPARATION * preparation)
     overhead = start_up + min(preparation / workers, MOST_PREPARATION * left)
     if n_folds < 1:
@@ -112,7 +112,7 @@ def warn_of_final(deadline: Deadline, seconds: float) -> str:
     >>> warn_of_final(Deadline(60, clock=lambda: 0.0), 90)
     'the final training takes about 1 min 30 s, but 55 s of the budget are left; it is finished all the same'
     """
-    left = _without_saving(deadline).left
+    left = _without_saving(deadline).remaining
     if left >= max(seconds, SMALLEST_TRAINING):
         return ""
     takes = f"takes about {format_seconds(seconds)}" if seconds else "takes some seconds at least"
@@ -182,7 +182,7 @@ def limit_cross_validation(
     """
     if not deadline.is_limited:
         return CrossValidation(list(jobs), len(jobs))
-    if not model.keeps_deadline:
+    if not model.supports_deadline:
         return CrossValidation(list(jobs), len(jobs), WholeTrainings(deadline, more=len(jobs) / max(len(jobs) - 1, 1)))
     start_up = SEVERAL_AT_ONCE * deadline.elapsed  # as this process did, workers import and read the data
     limited = [replace(job, budget=deadline.end - deadline.start) for job in jobs]
@@ -245,7 +245,7 @@ class WholeTrainings(RunControl):
 
     def admits(self, job: Job, outcome: Outcome) -> bool:
         """Return whether there is time for one more training and the final one."""
-        fits = (1 + self.more) * self.longest <= _without_saving(self.deadline).left
+        fits = (1 + self.more) * self.longest <= _without_saving(self.deadline).remaining
         if fits:
             self._started[job.key] = self.deadline.clock()
         return fits
@@ -257,7 +257,7 @@ class WholeTrainings(RunControl):
         for key in [key for key in self._started if key not in running]:
             self.longest = max(self.longest, now - self._started.pop(key))
         needed = max([self.longest, *(now - self._started[key] for key in running if key in self._started)]) * self.more
-        if running and needed > _without_saving(self.deadline).left:
+        if running and needed > _without_saving(self.deadline).remaining:
             self.longest = needed / self.more
             raise StopRun
 
@@ -299,7 +299,7 @@ def describe_plan(model: Model, folds: int, n_folds: int, workers: int, deadline
     if not deadline.is_limited:
         return f"{line}; estimating the time while it runs"
     budget = format_seconds(deadline.end - deadline.start)
-    if model.keeps_deadline:
+    if model.supports_deadline:
         return f"{line}, about {budget} (budget {budget})"
     return (
         f"{line} (budget {budget}; a training of {model.name} cannot be shortened: folds are left out if they take too long, "

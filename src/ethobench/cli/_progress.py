@@ -109,7 +109,9 @@ class TrainingProgress:
         """Return the state in one line: time passed, phase, what is being computed, time left."""
         passed = format_seconds(self.deadline.elapsed)
         if self.deadline.is_limited:
-            left = f"{format_seconds(self.deadline.left)} of the budget left" if self.deadline.left > 0 else "the budget is used up"
+            left = (
+                f"{format_seconds(self.deadline.remaining)} of the budget left" if self.deadline.remaining > 0 else "the budget is used up"
+            )
         else:
             left = "estimating the time left" if self.left is None else f"about {format_seconds(self.left)} left"
         return make_visible(" | ".join(part for part in (passed, self.phase, self.detail, left) if part))

@@ -173,12 +173,12 @@ def _assignments(
 def _given(folder: Path, video: Path, rate: float, task: Any) -> Annotation | None:
     """Read what a person annotated of a video's beginning: it reaches to the end of the last bout."""
     from ethobench.core.errors import EthobenchError
-    from ethobench.formats import read_at
+    from ethobench.formats import read_at_rate
 
     files = sorted(path for path in folder.glob(f"{video.stem}.*") if path != video and path.is_file())
     if not files:
         return None
-    recordings = [r for r in read_at(files[0], rate) if r.annotations]
+    recordings = [r for r in read_at_rate(files[0], rate) if r.annotations]
     if len(recordings) != 1:
         raise EthobenchError(f"{files[0]}: one annotation of {video.name} is expected here, not {len(recordings)}")
     return recordings[0].annotation().with_ethogram(task.ethogram)

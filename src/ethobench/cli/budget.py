@@ -36,6 +36,7 @@ def run(
     """
     from ethobench.cli._options import parse_renames
     from ethobench.cli._output import drop_empty_rows, print_never_annotated, print_note
+    from ethobench.core.files import check_new_path
     from ethobench.datasets.collate import is_dataset
     from ethobench.metrics.bootstrap import too_few
 
@@ -51,8 +52,7 @@ def run(
     if not rows:
         raise EthobenchError(f"{', '.join(map(str, paths))}: no behavior is annotated here, so there is no time budget")
     if csv is not None:
-        if csv.exists():
-            raise EthobenchError(f"{csv} exists and is left alone; choose another name")
+        check_new_path(csv)
         from ethobench.formats.tables import write_table
 
         write_table(csv, list(rows[0]) if rows else list(COLUMNS), [list(row.values()) for row in rows])
@@ -156,7 +156,7 @@ def _read_confusion(path: Path) -> tuple[list[str], Any]:
     import numpy as np
 
     from ethobench.core.errors import FormatError
-    from ethobench.formats.text import read_json
+    from ethobench.core.files import read_json
 
     facts = read_json(path)
     confusion = facts.get("confusion") if isinstance(facts, dict) else None

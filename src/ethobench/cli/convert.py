@@ -41,13 +41,13 @@ def run(
     """
     from ethobench.cli._options import parse_options, parse_renames
     from ethobench.core.errors import EthobenchError
-    from ethobench.core.file_names import file_stems
+    from ethobench.core.names import file_stems
     from ethobench.datasets.collate import rename_behaviors
-    from ethobench.formats import detect, formats, read_at, write_recordings
+    from ethobench.formats import detect, formats, read_at_rate, write_recordings
     from ethobench.formats.io import format_for
 
     reader = formats[format] if format else detect(source)
-    recordings = [r for r in read_at(source, rate, reader.name, entry=entry, **parse_options(option or [])) if r.annotations]
+    recordings = [r for r in read_at_rate(source, rate, reader.name, entry=entry, **parse_options(option or [])) if r.annotations]
     if not recordings:
         raise EthobenchError(f"{source} holds no annotation to convert")
     recordings = rename_behaviors(recordings, parse_renames(rename))
@@ -75,7 +75,7 @@ def run(
 
 def _one_by_one(recording: Recording, together: bool) -> list[tuple[str, Recording]]:
     """Part a recording into one for each annotator, where a file cannot hold several."""
-    from ethobench.core.file_names import file_stems
+    from ethobench.core.names import file_stems
 
     if together or len(recording.annotations) == 1:
         return [("", recording)]

@@ -92,7 +92,7 @@ def summarize(data: Dataset) -> dict[str, Any]:
     length: dict[str, float] = {}
     for recording in data:
         for annotator, a in recording.annotations.items():
-            seen[annotator] = seen.get(annotator, 0) + iv.total(a.observed.anywhere()) / a.rate
+            seen[annotator] = seen.get(annotator, 0) + iv.total(a.observed.of_any()) / a.rate
             length[annotator] = length.get(annotator, 0) + a.duration
             times = seconds.setdefault(annotator, dict.fromkeys(data.ethogram.names, 0.0))
             for code, behavior in enumerate(a.ethogram):

@@ -50,12 +50,12 @@ def run(
 
 def describe_file(path: Path, format: str | None = None, entry: str | None = None, rate: float | None = None) -> dict[str, Any]:
     """Read a file and tell what is in it."""
-    from ethobench.formats import detect, formats, read_at
+    from ethobench.formats import detect, formats, read_at_rate
 
     if format is None and path.suffix.lower() == ".csv" and _is_manifest(path):
         return _describe_manifest(path)
     reader = formats[format] if format else detect(path)
-    recordings = read_at(path, rate, reader.name, entry=entry)
+    recordings = read_at_rate(path, rate, reader.name, entry=entry)
     return {
         "file": str(path),
         "format": reader.name,
@@ -93,7 +93,7 @@ def _describe_manifest(path: Path) -> dict[str, Any]:
 
 def describe_recording(recording: Recording) -> dict[str, Any]:
     """Tell what is known of a recording."""
-    from ethobench.features.pose import swaps_of
+    from ethobench.features.identity_swaps import identity_swap_notes
 
     length, rate = recording.n_frames, recording.rate
     return {
@@ -104,7 +104,7 @@ def describe_recording(recording: Recording) -> dict[str, Any]:
         "seconds": None if length is None or not rate else length / rate,
         "signals": None if recording.signals is None else repr(recording.signals),
         "annotators": {name: describe_annotation(a) for name, a in recording.annotations.items()},
-        "notes": [str(note) for note in (*recording.notes, *swaps_of(recording))],
+        "notes": [str(note) for note in (*recording.notes, *identity_swap_notes(recording))],
     }
 
 
@@ -122,7 +122,7 @@ def describe_annotation(a: Annotation) -> dict[str, Any]:
         "background": a.ethogram.background_name,
         "exclusive": a.is_exclusive,
         "subjects": list(a.subjects),
-        "unobserved_seconds": (a.n_frames - iv.total(a.observed.anywhere())) / a.rate,
+        "unobserved_seconds": (a.n_frames - iv.total(a.observed.of_any())) / a.rate,
     }
 
 

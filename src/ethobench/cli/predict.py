@@ -52,8 +52,9 @@ def run(
     from ethobench.cli._output import NoteCollector, print_note
     from ethobench.core import Prediction
     from ethobench.core.errors import EthobenchError
-    from ethobench.core.file_names import file_stems
-    from ethobench.features.pose import swaps_of
+    from ethobench.core.files import check_new_path
+    from ethobench.core.names import file_stems
+    from ethobench.features.identity_swaps import identity_swap_notes
     from ethobench.formats import formats, write_recordings
     from ethobench.models import load_model
     from ethobench.models.audit import log_prediction, write_log
@@ -67,8 +68,8 @@ def run(
     sources = [found for source in inputs for found in _sources(source, rate)]
     names = file_stems(found.name for found in sources)
     paths = [out / f"{name}{writer.suffixes[0]}" for name in names]
-    if (there := [path for path in paths if path.exists()]) and not overwrite:
-        raise EthobenchError(f"{there[0]} exists and is left alone; choose another folder, or give --overwrite")
+    for path in paths:
+        check_new_path(path, overwrite=overwrite)
     announce_network(str(model), trained, len(sources))
     out.mkdir(parents=True, exist_ok=True)
     use_out_of_fold = not in_sample and not style and unknown is None
@@ -82,7 +83,7 @@ def run(
             predicted, origin = predict_or_held_out(trained, found, predict, use_out_of_fold=use_out_of_fold)
             annotation = predicted.annotation if isinstance(predicted, Prediction) else predicted
             origins[found.id] = origin
-            notes.add((*recording.notes, *swaps_of(found)), path)
+            notes.add((*recording.notes, *identity_swap_notes(found)), path)
             made = recording.copy(annotations={trained.name: annotation}, signals=None, features=None)
             notes.add(write_recordings([made], path, writer.name, overwrite=overwrite), path)
             logged.append(log_prediction(path, found.id, model, origin))
@@ -94,7 +95,7 @@ def run(
     notes.print()
     for message in describe_origins(str(model), origins):
         secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
-    if (style or unknown is not None) and trained.out_of_fold and any(origin.match.seen for origin in origins.values()):
+    if (style or unknown is not None) and trained.out_of_fold and any(origin.match.is_training_recording for origin in origins.values()):
         print_note("--style and --unknown change the final model's predictions, so the out-of-fold ones are not used")
 
 
@@ -102,7 +103,7 @@ def _unobserved(annotation: Annotation) -> str:
     """Say how much of a recording is unobserved in a prediction, if anything is."""
     from ethobench.core import intervals as iv
 
-    frames = annotation.n_frames - iv.total(annotation.observed.anywhere())
+    frames = annotation.n_frames - iv.total(annotation.observed.of_any())
     if not frames:
         return ""
     return f"; {frames / annotation.rate:.1f} s ({frames / annotation.n_frames:.1%}) not predicted and left unobserved"
@@ -162,16 +163,16 @@ def _sources(source: str, rate: float | None) -> list[_Source]:
 
 def _in_file(path: Path, rate: float | None, *, alone: bool) -> list[_Source]:
     """Find the recordings with signals of a file; one of many is read again when its turn comes."""
-    from ethobench.formats import read_at
+    from ethobench.formats import read_at_rate
 
-    seen = [recording for recording in read_at(path, rate) if recording.signals is not None]
+    seen = [recording for recording in read_at_rate(path, rate) if recording.signals is not None]
     return [_Source(r.id, partial(_same, r) if alone else partial(_again, path, rate, r.id)) for r in seen]
 
 
 def _again(path: Path, rate: float | None, name: str) -> Recording:
-    from ethobench.formats import read_at
+    from ethobench.formats import read_at_rate
 
-    return next(r for r in read_at(path, rate) if r.id == name)
+    return next(r for r in read_at_rate(path, rate) if r.id == name)
 
 
 def _same(recording: Recording) -> Recording:

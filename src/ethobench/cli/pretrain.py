@@ -28,13 +28,12 @@ def run(
     Example: [bold]ethobench pretrain my_tags/ --out models/encoder[/bold]
     """
     from ethobench.core import Poses
-    from ethobench.core.errors import EthobenchError
+    from ethobench.core.files import check_new_path
     from ethobench.datasets import load_dataset
     from ethobench.training.pretrain import pretrain
     from ethobench.training.pretrain_poses import pretrain_poses
 
-    if out.exists():
-        raise EthobenchError(f"{out} exists and is left alone; choose another name")
+    check_new_path(out)
     data, model = load_dataset(dataset), "harnet"
     if any(isinstance(recording.signals, Poses) for recording in data.recordings[:1]):
         model = "conv1d"

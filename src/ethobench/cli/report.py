@@ -24,11 +24,10 @@ def run(
     Example: [bold]ethobench report runs/first --out first.html[/bold]
     """
     from ethobench.cli._options import open_store
-    from ethobench.core.errors import EthobenchError
+    from ethobench.core.files import check_new_path
     from ethobench.reports import datasets_at_hand, summarize_store, write_report
 
-    if out.exists() and not overwrite:
-        raise EthobenchError(f"{out} exists and is left alone; choose another name, or give --overwrite")
+    check_new_path(out, overwrite=overwrite)
     found = open_store(store)
     data = datasets_at_hand(found) if recordings else {}
     report = summarize_store(found, datasets=data, title=title, recordings=recordings)

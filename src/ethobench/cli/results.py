@@ -156,11 +156,10 @@ def _other_table(store: Store, table: str, metrics: Sequence[str], against: str)
 
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    from ethobench.core.errors import EthobenchError
+    from ethobench.core.files import check_new_path
     from ethobench.formats.tables import write_table
 
-    if path.exists():
-        raise EthobenchError(f"{path} exists and is left alone; choose another name")
+    check_new_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_table(path, columns, [["" if row.get(c) is None else row[c] for c in columns] for row in rows])
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ethobench.cli._output import echo, secho
-from ethobench.core.cores import usable_cores
+from ethobench.core.processes import usable_cores
 
 if TYPE_CHECKING:
     from ethobench.runs import Outcome, Plan, Search, Store

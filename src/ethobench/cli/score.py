@@ -57,7 +57,7 @@ def run(
     """
     from ethobench.cli._options import parse_renames
     from ethobench.cli._output import print_note
-    from ethobench.core.errors import EthobenchError
+    from ethobench.core.files import check_new_path
     from ethobench.datasets.collate import is_dataset
     from ethobench.models.audit import audit_scores, read_log
 
@@ -67,8 +67,8 @@ def run(
     options: dict[str, Any] = {"suite": suite, "tracks": "merge" if merge else "auto"}
     if behaviors:
         options["behaviors"] = "all" if behaviors == "all" else [name.strip() for name in behaviors.split(",")]
-    if report is not None and report.exists():
-        raise EthobenchError(f"{report} exists and is left alone; choose another name")
+    if report is not None:
+        check_new_path(report)
     data = None
     if is_dataset(truth):
         data, scores = _score_dataset(pred, truth, rate, annotator, names, options)
@@ -76,8 +76,7 @@ def run(
         scores = _score_files(pred, truth, rate, annotator, names, options)
     audit = audit_scores(scores, model=model_card, log=read_log(pred), data=data)
     if csv is not None:
-        if csv.exists():
-            raise EthobenchError(f"{csv} exists and is left alone; choose another name")
+        check_new_path(csv)
         csv.parent.mkdir(parents=True, exist_ok=True)
         scores.table().to_csv(csv, index=False)
     if report is not None:
@@ -103,7 +102,7 @@ def _score_dataset(
     from ethobench.datasets import load_dataset
     from ethobench.datasets.collate import equalize_lengths
     from ethobench.metrics import score
-    from ethobench.models import truth_of
+    from ethobench.models import reference_annotation
 
     data = load_dataset(truth, rename=rename, check_rename=False)
     matched = _matched(pred, data, rate, rename, check_rename=False)
@@ -116,7 +115,7 @@ def _score_dataset(
     for name, pair in matched.pairs.items():
         guesses[name] = _only(pair.predictions, name, scored=True)
         if annotator not in ("all", "consensus"):
-            reference = truth_of(data[name], annotator)
+            reference = reference_annotation(data[name], annotator)
             if reference.rate == guesses[name].rate and reference.n_frames > guesses[name].n_frames:
                 both = {"the prediction": guesses[name], "the truth": reference}
                 equal, more = equalize_lengths(both, name, stated=_stated(pair), any_difference=False)

@@ -11,8 +11,8 @@ import typer
 
 from ethobench.cli._options import RenameOption
 from ethobench.cli._output import echo, secho
-from ethobench.core.cores import idle_cores, usable_cores
 from ethobench.core.deadline import Deadline, format_seconds, seconds_since_start
+from ethobench.core.processes import idle_cores, usable_cores
 
 if TYPE_CHECKING:
     from ethobench.benchmarks.own import CrossValidation
@@ -68,9 +68,9 @@ def run(
     from ethobench.benchmarks.time_budget import describe_plan, warn_of_final
     from ethobench.cli._options import parse_renames
     from ethobench.cli._progress import TrainingProgress
-    from ethobench.core.errors import EthobenchError
+    from ethobench.core.files import check_new_path
     from ethobench.datasets import load_dataset
-    from ethobench.models.card import tried_in_words
+    from ethobench.models.saving import describe_fit
 
     if learning_curve and not evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
@@ -79,8 +79,7 @@ def run(
             "a learning curve has no time budget; leave out one of --learning-curve and --budget", param_hint="--budget"
         )
     deadline = Deadline(_seconds(budget) if budget else None, elapsed=seconds_since_start())
-    if out.exists():
-        raise EthobenchError(f"{out} exists and is left alone; choose another name")
+    check_new_path(out)
     fresh, params = _create(model, param or [], decode, init, seed)
     options: dict[str, Any] = {} if corrections is None else {"corrections": str(corrections.resolve())}
     if rename:
@@ -104,7 +103,7 @@ def run(
         raise typer.Exit(130) from None
     if evaluate and not fresh.evaluation:
         fresh.note("there was no time for cross-validation: how good the model is on new individuals is not known")
-    for line in tried_in_words(fresh.account):
+    for line in describe_fit(fresh.fit_report):
         echo(line, err=True)
     _keep_out_of_fold(fresh, cross_validation)
     fresh.save(out)
@@ -134,7 +133,7 @@ def _create(name: str, param: list[str], decode: str, init: Path | None, seed: i
 def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, progress: TrainingProgress) -> None:
     """Train on all recordings, with the time that is left."""
     from ethobench.benchmarks.time_budget import final_deadline
-    from ethobench.core.progress import listening
+    from ethobench.core.progress import progress_listener
     from ethobench.runs.workers import limit_threads
 
     progress.start_phase("final training")
@@ -142,7 +141,7 @@ def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, p
     if progress.deadline.is_limited:
         model.deadline = final_deadline(progress.deadline)
         limit_threads(min(workers, idle_cores()))
-    with listening(progress.show_training):
+    with progress_listener(progress.show_training):
         model.fit(data, annotator=annotator)
 
 
@@ -197,9 +196,9 @@ def _shape_of(init: Path, model: str) -> dict[str, Any]:
     """Return the hyper-parameters that a network must have in common with the one it begins with, where there are such."""
     import dataclasses
 
-    from ethobench.formats.text import read_json
+    from ethobench.core.files import read_json
     from ethobench.models import models
-    from ethobench.models.card import CARD
+    from ethobench.models.saving import CARD
     from ethobench.models.trajectory_params import SHAPE
     from ethobench.training.encoder_files import CARD as ENCODER
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ethobench.core import intervals as iv
-from ethobench.core.bouts import Bouts
-from ethobench.core.columns import (
-    NOBODY,
+from ethobench.core.bouts import (
+    NO_SUBJECT,
+    Bouts,
     as_frames,
     as_observed,
     behavior_codes,
@@ -226,7 +226,7 @@ class Annotation(Bouts):
         for code in np.unique(self.behavior[chosen]):
             frames[:, code] = iv.to_mask(self._spans(chosen & (self.behavior == code)), self.n_frames)
         if self.ethogram.background is not None:
-            seen = iv.to_mask(self.observed.everywhere(self.ethogram.names, subject or None), self.n_frames)
+            seen = iv.to_mask(self.observed.of_all(self.ethogram.names, subject or None), self.n_frames)
             frames[:, self.ethogram.background] |= seen & ~frames.any(axis=1)
         return frames
 
@@ -239,7 +239,7 @@ class Annotation(Bouts):
         chosen = self._chosen(subject, target) & (self.stop > self.start)
         nothing = len(self.ethogram) if self.ethogram.background is None else self.ethogram.background
         codes = np.full(self.n_frames, UNOBSERVED, dtype=np.int64)
-        codes[iv.to_mask(self.observed.everywhere(self.ethogram.names, subject or None), self.n_frames)] = nothing
+        codes[iv.to_mask(self.observed.of_all(self.ethogram.names, subject or None), self.n_frames)] = nothing
         covered = np.zeros(self.n_frames, dtype=bool)
         for code in np.unique(self.behavior[chosen]):
             mask = iv.to_mask(self._spans(chosen & (self.behavior == code)), self.n_frames)
@@ -308,7 +308,7 @@ class Annotation(Bouts):
                     for who in own or [None]:
                         key = Track(behavior.name, who)
                         tracks[key] = iv.union_all([tracks.get(key, iv.empty()), part.observed.of(behavior.name, who)])
-            observed = Observed(iv.union_all([self.observed.anywhere(), other.observed.anywhere()]), tracks)
+            observed = Observed(iv.union_all([self.observed.of_any(), other.observed.of_any()]), tracks)
         return replace(joined, observed=observed)
 
     def restrict(self, behaviors: Iterable[str]) -> Annotation:
@@ -323,7 +323,7 @@ class Annotation(Bouts):
         observed = self.observed.rename(names, self.ethogram.names)
         return replace(self._recode(self.ethogram.rename(names), names), observed=observed)
 
-    def rename_known(self, names: Mapping[str, str]) -> Annotation:
+    def rename_existing(self, names: Mapping[str, str]) -> Annotation:
         """Rename behaviors, ignoring old names that the ethogram does not have."""
         return self.rename({old: new for old, new in names.items() if old in self.ethogram})
 
@@ -339,13 +339,13 @@ class Annotation(Bouts):
         """Replace what was observed."""
         return replace(self, observed=as_observed(observed, self.n_frames))
 
-    def hide(self, frames: Intervals | BoolArray) -> Annotation:
+    def mark_unobserved(self, frames: Intervals | BoolArray) -> Annotation:
         """Mark frames as unobserved, given as intervals or as a mask (n_frames,); bouts are cut there.
 
         Examples
         --------
         >>> a = Annotation.from_bouts([0], [10], ["rest"], ["rest"], rate=1, n_frames=10)
-        >>> hidden = a.hide(iv.intervals([4], [6]))
+        >>> hidden = a.mark_unobserved(iv.intervals([4], [6]))
         >>> hidden.start.tolist(), hidden.stop.tolist(), hidden.observed
         ([0, 6], [4, 10], Observed(8 frames in 2 intervals))
         """
@@ -376,7 +376,7 @@ class Annotation(Bouts):
         ethogram = self.ethogram.join(other.ethogram)
         names = tuple(dict.fromkeys([*self.subjects, *other.subjects]))
         a, b = self._recode(ethogram, {}), other._recode(ethogram, {})
-        place = np.array([*(names.index(s) for s in b.subjects), NOBODY], dtype=np.int64)
+        place = np.array([*(names.index(s) for s in b.subjects), NO_SUBJECT], dtype=np.int64)
         mine, theirs = a._columns(), b._columns()
         theirs.update(start=b.start + at, stop=b.stop + at, subject=place[b.subject], target=place[b.target])
         theirs["order"] = b.order + (int(a.order.max()) + 1 if len(a) else 0)

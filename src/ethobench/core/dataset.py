@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.core.ethogram import Ethogram
 from ethobench.core.recording import Recording
 from ethobench.core.signals import Keypoint
 
-Key = TypeVar("Key", int, str)
+GROUPINGS = ("individual", "recording")
+"""Units that are never split between training and test."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,11 @@ class Dataset:
             raise NotFoundError(f"no recording {recording_id!r} in {self.name or 'the dataset'} ({len(self)} recordings: {some}, ...)")
         return by_id[recording_id]
 
+    def __contains__(self, item: object) -> bool:
+        """Whether a recording, or one with this id, is in the dataset."""
+        by_id: dict[str, Recording] = self._by_id  # type: ignore[attr-defined]
+        return item in by_id if isinstance(item, str) else item in self.recordings
+
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}, {len(self)} recordings of {len(self.individuals)} individuals, {self.n_frames} frames)"
 
@@ -83,19 +89,28 @@ class Dataset:
         """Frames of all recordings together."""
         return sum(r.n_frames or 0 for r in self.recordings)
 
-    def groups(self) -> dict[str, str]:
-        """Map recording ids to groups that share no animal; a group has the name of its first individual."""
-        owner: dict[str, str] = {}
+    def groups(self, by: str = "individual") -> dict[str, str]:
+        """Map recording ids to the groups that must not be split between training and test.
+
+        Parameters
+        ----------
+        by : {"individual", "recording"}
+            With "individual", recordings that share an animal are one group, named after its first individual. With "recording", views
+            of one recording (see `Recording.source_id`) are one group.
+        """
+        if by == "recording":
+            return {r.id: r.source_id for r in self.recordings}
+        parent: dict[str, str] = {}  # of each animal, in a union-find forest
 
         def root(animal: str) -> str:
-            while owner.setdefault(animal, animal) != animal:
-                animal = owner[animal]
+            while parent.setdefault(animal, animal) != animal:
+                animal = parent[animal]
             return animal
 
         for recording in self.recordings:
             first, *rest = sorted(recording.animals)
             for animal in rest:
-                owner[root(animal)] = root(first)
+                parent[root(animal)] = root(first)
         names: dict[str, str] = {}
         return {r.id: names.setdefault(root(min(r.animals)), r.individual) for r in self.recordings}
 
@@ -107,7 +122,7 @@ class Dataset:
         names : mapping of str to str
             Old names to new names; old names that neither the ethogram nor an annotation has are ignored.
         """
-        recordings = tuple(r.copy(annotations={who: a.rename_known(names) for who, a in r.annotations.items()}) for r in self.recordings)
+        recordings = tuple(r.copy(annotations={who: a.rename_existing(names) for who, a in r.annotations.items()}) for r in self.recordings)
         ethogram = self.ethogram.rename({old: new for old, new in names.items() if old in self.ethogram})
         return replace(self, recordings=recordings, ethogram=ethogram)
 

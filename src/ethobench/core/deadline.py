@@ -15,7 +15,7 @@ Clock = Callable[[], float]
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class OutOfTime(EthobenchError):  # noqa: N818
+class OutOfTimeError(EthobenchError):
     """There is not enough time left for a piece of work."""
 
 
@@ -41,9 +41,9 @@ class Deadline:
     >>> now = 100.0
     >>> deadline = Deadline(60, clock=lambda: now)
     >>> now = 120.0
-    >>> deadline.elapsed, deadline.left, deadline.share(0.5).left
+    >>> deadline.elapsed, deadline.remaining, deadline.share(0.5).remaining
     (20.0, 40.0, 20.0)
-    >>> Deadline().left
+    >>> Deadline().remaining
     inf
     """
 
@@ -53,7 +53,7 @@ class Deadline:
         self.end = math.inf if seconds is None else self.start + seconds
 
     def __repr__(self) -> str:
-        return f"Deadline({format_seconds(self.left)} left)" if self.is_limited else "Deadline()"
+        return f"Deadline({format_seconds(self.remaining)} left)" if self.is_limited else "Deadline()"
 
     @property
     def is_limited(self) -> bool:
@@ -66,21 +66,21 @@ class Deadline:
         return self.clock() - self.start
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Seconds until it comes; negative once it has passed."""
         return self.end - self.clock()
 
     @property
-    def is_over(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether it has passed."""
-        return self.left <= 0
+        return self.remaining <= 0
 
     @property
-    def used(self) -> float:
+    def fraction_elapsed(self) -> float:
         """The part of the time, from 0 to 1, that has passed; 0 without a limit."""
         return min(1.0, self.elapsed / max(self.end - self.start, 1e-9)) if self.is_limited else 0.0
 
-    def at(self, end: float) -> Deadline:
+    def until(self, end: float) -> Deadline:
         """Return a deadline from now until a time on the same clock, or until this one if that is earlier."""
         deadline = Deadline(clock=self.clock)
         deadline.end = min(end, self.end)
@@ -89,11 +89,11 @@ class Deadline:
     def share(self, fraction: float) -> Deadline:
         """Return a deadline from now until a fraction of the time left has passed."""
         now = self.clock()
-        return self.at(now + fraction * max(self.end - now, 0.0) if self.is_limited else math.inf)
+        return self.until(now + fraction * max(self.end - now, 0.0) if self.is_limited else math.inf)
 
     def before(self, seconds: float) -> Deadline:
         """Return a deadline from now until some seconds before this one."""
-        return self.at(self.end - seconds)
+        return self.until(self.end - seconds)
 
 
 def seconds_since_start() -> float:

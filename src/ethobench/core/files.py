@@ -1,13 +1,14 @@
-"""Writing files that appear whole or not at all.
+"""Files and folders: atomic writing, JSON, the check for existing paths, and the check of folders from elsewhere.
 
-A file is written under a temporary name in the folder where it belongs, flushed to the disk, and renamed; the rename is flushed too.
-After a crash or a power cut there is the old file or the new one, never a mixture or an empty one. The name of a temporary file tells
-which process writes it. Those that a killed process left behind are removed when another process first writes to the same folder.
+An atomic write goes to a temporary name in the target folder, is flushed to disk and renamed; the rename is flushed too. After a crash or
+a power cut there is the old file or the new one, never a mixture or an empty one. The name of a temporary file identifies the process that
+writes it. Files of killed processes are removed when another process first writes to the same folder.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -18,23 +19,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, FormatError, PathExistsError
 from ethobench.core.processes import is_alive, machine_digest, start_time
 
 TEMPORARY_PREFIX = ".ethobench-tmp-"
 STALE_SECONDS = 24 * 3600.0
 """Age beyond which no process of another machine is still writing a temporary file."""
 
-_LONGEST_SUFFIX = 16
+MAX_JSON_BYTES = 1 << 28
+
+_MAX_SUFFIX_BYTES = 16
 _TEMPORARY = re.compile(
     re.escape(TEMPORARY_PREFIX) + r"((?P<machine>[0-9a-f]{8})-(?P<pid>[0-9]{1,10})-(?P<started>[0-9]{0,20})-)?[0-9a-f]{16}(\..*)?"
 )
 _cleaned_folders: set[Path] = set()
 
 
-class FileExists(EthobenchError, FileExistsError):  # noqa: N818
-    """A file that would have to be overwritten."""
+def check_new_path(path: str | Path, *, overwrite: bool | None = None) -> None:
+    """Raise a `PathExistsError` if a file, folder or link of this name exists and must not be replaced.
+
+    Parameters
+    ----------
+    path : str or Path
+    overwrite : bool, optional
+        Whether it may be replaced. None (the default) where no such option exists, so the message does not suggest it.
+
+    Examples
+    --------
+    >>> check_new_path(folder / "new.csv")
+    >>> check_new_path(folder, overwrite=False)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ethobench.core.errors.PathExistsError: ... already exists (use --overwrite to replace it)
+    """
+    if not overwrite and os.path.lexists(path):
+        raise PathExistsError(f"{path} already exists ({'choose another path' if overwrite is None else 'use --overwrite to replace it'})")
 
 
 @contextmanager
@@ -58,7 +78,7 @@ def atomic_path(path: str | Path, *, overwrite: bool = False, durable: bool = Tr
 
     Raises
     ------
-    FileExists
+    PathExistsError
         If there is such a file and `overwrite` is False.
 
     Examples
@@ -69,11 +89,10 @@ def atomic_path(path: str | Path, *, overwrite: bool = False, durable: bool = Tr
     'day 1: calm'
     """
     path = Path(path)
-    if not overwrite:
-        _refuse_existing(path)
+    check_new_path(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     _clean_once(path.parent)
-    temporary = path.parent / temporary_name(path.suffix if len(path.suffix.encode()) <= _LONGEST_SUFFIX else "")
+    temporary = path.parent / temporary_name(path.suffix if len(path.suffix.encode()) <= _MAX_SUFFIX_BYTES else "")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     handle = os.open(temporary, flags, 0o666)
     try:
@@ -104,6 +123,67 @@ def write_bytes(path: str | Path, content: bytes, *, overwrite: bool = False, du
 def write_text(path: str | Path, text: str, *, overwrite: bool = False, durable: bool = True) -> None:
     """Write a UTF-8 text file that appears whole or not at all; see `atomic_path`."""
     write_bytes(path, text.encode(), overwrite=overwrite, durable=durable)
+
+
+def read_json(path: str | Path, *, max_bytes: int = MAX_JSON_BYTES) -> Any:
+    """Read a JSON file that Ethobench wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+    max_bytes : int
+        Larger files are refused before they are parsed.
+
+    Raises
+    ------
+    FormatError
+        If the file is too large or nested too deeply, is not UTF-8 or not JSON, or has a duplicate key.
+
+    Examples
+    --------
+    >>> write_json(folder / "settings.json", {"rate": 30})
+    >>> read_json(folder / "settings.json")
+    {'rate': 30}
+    """
+    path = Path(path)
+    if (size := path.stat().st_size) > max_bytes:
+        raise FormatError(path, f"the file has {size} bytes, more than the limit of {max_bytes} for JSON")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"the text is not valid UTF-8 (byte {error.start})") from None
+    return parse_json(path, text)
+
+
+def parse_json(path: Path, text: str) -> Any:
+    """Parse the text of a JSON file; errors name the file, the line and the column."""
+    try:
+        return json.loads(text, object_pairs_hook=_object_without_duplicates)
+    except json.JSONDecodeError as error:
+        cut = "; it seems cut off" if error.pos >= len(text.rstrip()) - 1 else ""
+        raise FormatError(path, f"not valid JSON ({error.msg}{cut})", f"line {error.lineno}, column {error.colno}") from None
+    except _DuplicateKeyError as error:
+        raise FormatError(path, f"duplicate key {str(error)!r} in a JSON object") from None
+    except RecursionError:
+        raise FormatError(path, "the JSON is nested too deeply") from None
+
+
+class _DuplicateKeyError(ValueError):
+    """A JSON object with a duplicate key."""
+
+
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a JSON object; refuse duplicate keys, since one of the values would be lost."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _DuplicateKeyError(next(key for i, key in enumerate(keys) if key in keys[:i]))
+    return content
+
+
+def write_json(path: str | Path, content: Any, *, indent: int | None = 1, overwrite: bool = False, durable: bool = True) -> None:
+    """Write a JSON file atomically, as UTF-8; see `atomic_path`."""
+    write_text(path, json.dumps(content, indent=indent, ensure_ascii=False), overwrite=overwrite, durable=durable)
 
 
 def temporary_name(suffix: str = "") -> str:
@@ -141,14 +221,14 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
     Raises
     ------
-    FileExists
+    PathExistsError
         If there is such a file or folder, before or after the block.
     """
-    _refuse_existing(path)
+    check_new_path(path)
     with temporary_folder(path.parent) as temporary:
         yield temporary
         sync_tree(temporary)
-        _refuse_existing(path)
+        check_new_path(path)
         temporary.replace(path)
         sync_folder(path.parent)
 
@@ -234,13 +314,56 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
     try:
         path.hardlink_to(temporary)
     except FileExistsError:
-        _refuse_existing(path)
+        check_new_path(path, overwrite=False)
         raise
     except OSError:  # a file system without hard links
-        _refuse_existing(path)
+        check_new_path(path, overwrite=False)
         temporary.replace(path)
 
 
-def _refuse_existing(path: Path) -> None:
-    if os.path.lexists(path):
-        raise FileExists(f"{path} already exists; choose another name, or allow overwriting")
+def check_self_contained(path: str | Path) -> None:
+    """Refuse a folder with links that lead out of it, with anything but files and folders, or with unsafe names.
+
+    A downloaded folder must not decide which of the user's files are read. Links to files within the folder are accepted; `path`
+    itself may be a link, since the user named it.
+
+    Parameters
+    ----------
+    path : path
+        The folder; all folders below it are checked as well.
+
+    Raises
+    ------
+    FormatError
+        Names the first offending file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "example0.mp4").symlink_to("/etc/hostname")
+    >>> check_self_contained(folder)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ethobench.core.errors.FormatError: ...example0.mp4: refused: this link leads out of the folder
+    """
+    root = Path(path).resolve()
+    for folder, folder_names, file_names in os.walk(root, followlinks=False):
+        for name in sorted([*folder_names, *file_names]):
+            _check_entry(Path(folder) / name, root)
+
+
+def _check_entry(path: Path, root: Path) -> None:
+    if "\\" in path.name or not path.name.isprintable():
+        raise FormatError(path.parent, f"refused: the name {path.name!r} has a separator or a character that cannot be printed")
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        try:
+            target = path.resolve(strict=True)
+        except (OSError, RuntimeError):  # it leads nowhere, or to itself
+            raise FormatError(path, "refused: this link leads to no file") from None
+        if not target.is_relative_to(root):
+            raise FormatError(path, "refused: this link leads out of the folder")
+        if not target.is_file():
+            raise FormatError(path, "refused: this is a link to a folder")
+    elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise FormatError(path, "refused: this is neither a file nor a folder")

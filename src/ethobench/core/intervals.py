@@ -39,7 +39,7 @@ def intervals(start: ArrayLike, stop: ArrayLike) -> Intervals:
     return Intervals(np.asarray(start, dtype=np.int64), np.asarray(stop, dtype=np.int64))
 
 
-def whole(n_frames: int) -> Intervals:
+def full(n_frames: int) -> Intervals:
     """Return the set that covers frames 0 to `n_frames`."""
     return intervals([0], [n_frames]) if n_frames > 0 else empty()
 
@@ -167,7 +167,7 @@ def overlap_with(a: Intervals, b: Intervals) -> IntArray:
     return covered_before(b, a.stop) - covered_before(b, a.start)
 
 
-def shared(a: Intervals, b: Intervals) -> int:
+def overlap(a: Intervals, b: Intervals) -> int:
     """Count the frames covered by both disjoint sets."""
     small, large = (a, b) if a.start.size <= b.start.size else (b, a)
     return int(overlap_with(small, large).sum())
@@ -192,7 +192,7 @@ def overlapping_pairs(a: Intervals, b: Intervals) -> tuple[IntArray, IntArray]:
     return i[order], j[order]
 
 
-def cuts(*frames: IntArray) -> IntArray:
+def boundaries(*frames: IntArray) -> IntArray:
     """Return the different frame numbers in all of the arrays, sorted."""
     ordered = np.sort(np.concatenate(frames))
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered

@@ -36,9 +36,9 @@ class Observed:
         self.tracks = {Track(*track): iv.union(where) for track, where in (tracks or {}).items()}
 
     @classmethod
-    def whole(cls, n_frames: int) -> Observed:
+    def full(cls, n_frames: int) -> Observed:
         """Everything was looked at."""
-        return cls(iv.whole(n_frames))
+        return cls(iv.full(n_frames))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Observed):
@@ -71,16 +71,16 @@ class Observed:
                 return _intersection_all([self.of(behavior, who, whom) for who, whom in sorted(own, key=str)])
         return self.frames
 
-    def everywhere(self, behaviors: Iterable[str], subject: str | None = None) -> Intervals:
+    def of_all(self, behaviors: Iterable[str], subject: str | None = None) -> Intervals:
         """Return the frames in which every one of these behaviors (of one subject) was looked at."""
         sets = [self.of(b, subject) for b in behaviors] if self.tracks else []
         return _intersection_all(sets) if sets else self.frames
 
-    def anywhere(self) -> Intervals:
+    def of_any(self) -> Intervals:
         """Return the frames in which anything was looked at."""
         return iv.union_all([self.frames, *self.tracks.values()])
 
-    def is_whole(self, n_frames: int) -> bool:
+    def is_complete(self, n_frames: int) -> bool:
         """Tell whether every track was looked at from beginning to end."""
         return all(iv.total(where) == n_frames for where in (self.frames, *self.tracks.values()))
 

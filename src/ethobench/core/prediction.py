@@ -73,7 +73,7 @@ class Prediction:
         self._stated_exclusive = None if exclusive is None else bool(exclusive)
         self._annotation = annotation
         if annotation is not None and not self.predictable.all():
-            self._annotation = annotation.hide(iv.from_mask(~self.predictable))
+            self._annotation = annotation.mark_unobserved(iv.from_mask(~self.predictable))
 
     def __repr__(self) -> str:
         return f"Prediction({len(self.probabilities)} frames at {self.rate:g} Hz; {', '.join(self.ethogram.names)})"

@@ -27,15 +27,15 @@ _scope: ContextVar[_Scope] = ContextVar("progress", default=_NOBODY)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def progress_listener(listener: Listener) -> Iterator[None]:
     """Let a listener receive what is reported inside.
 
     Examples
     --------
-    >>> with listening(lambda stage, fraction: print(stage, fraction)):
-    ...     report("features", 0.5)
-    ...     with part_of_progress(0.5, 1.0, "fold 1"):
-    ...         report("boosted trees", 0.5)
+    >>> with progress_listener(lambda stage, fraction: print(stage, fraction)):
+    ...     report_progress("features", 0.5)
+    ...     with progress_range(0.5, 1.0, "fold 1"):
+    ...         report_progress("boosted trees", 0.5)
     features 0.5
     fold 1: boosted trees 0.75
     """
@@ -47,7 +47,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def part_of_progress(start: float, stop: float, stage: str = "") -> Iterator[None]:
+def progress_range(start: float, stop: float, stage: str = "") -> Iterator[None]:
     """Scale what is reported inside to a part of the whole.
 
     Parameters
@@ -67,7 +67,7 @@ def part_of_progress(start: float, stop: float, stage: str = "") -> Iterator[Non
         _scope.reset(token)
 
 
-def report(stage: str, fraction: float) -> None:
+def report_progress(stage: str, fraction: float) -> None:
     """Report how much of the enclosing part is done.
 
     Parameters

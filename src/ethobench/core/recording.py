@@ -1,4 +1,4 @@
-"""One recording: who, when, what was measured, and what annotators say of it."""
+"""One recording: metadata, signals or poses, and the annotations of each annotator; conversion from and to `movement`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from ethobench.core.annotation import Annotation
-from ethobench.core.errors import EthobenchError, Note, NotFoundError
+from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
 from ethobench.core.signals import Poses, Signals
 
 if TYPE_CHECKING:
@@ -18,9 +20,15 @@ if TYPE_CHECKING:
 Data: TypeAlias = Signals | Poses
 DEFAULT_ANNOTATOR = "annotator"
 
+MOVEMENT_DIMENSIONS = ("time", "space", "keypoints", "individuals")
+"""Dimensions of the positions in a poses dataset of `movement`. Its other variable is ``confidence``, without ``space``."""
+
+MAX_EXCESS = 0.01
+"""Maximum excess length of labels, relative to the signals. More suggests another recording or another frame rate."""
+
 
 class ClockOrigin(StrEnum):
-    """Where the frame rate of a recording comes from.
+    """Origin of a recording's frame rate.
 
     Attributes
     ----------
@@ -29,7 +37,7 @@ class ClockOrigin(StrEnum):
     ASSUMED
         The file does not state it; the reader assumed one (30 Hz for frame numbers, 1000 Hz for times in seconds).
     GIVEN
-        The user gave it (``rate=``, ``--rate``, column ``rate`` of a manifest).
+        The user set it (``rate=``, ``--rate``, column ``rate`` of a manifest).
     """
 
     STATED = "stated"
@@ -38,33 +46,45 @@ class ClockOrigin(StrEnum):
 
 
 class Recording:
-    """A stretch of data of one individual (or pair, or cage).
+    """A continuous recording of one individual (or pair, or cage).
 
     Parameters
     ----------
     id : str
+        Unique within a dataset.
     individual : str
-        What must never be split between training and test: animal, pair or cage. ``"a;b"`` names several animals.
+        The unit that is never split between training and test: animal, pair or cage. ``"a;b"`` names several animals.
     rate : float, optional
         Frames per second.
     n_frames : int, optional
-        Length; taken from the signals or the annotations where not given.
+        Length in frames. Inferred from the signals or the annotations if omitted.
     subjects : tuple of str
         The animals that annotations may name.
     signals : Signals, Poses or a function that loads them, optional
-        Loaded when first used.
+        Loaded on first access.
     features : Signals or a function that loads them, optional
-        Features that came with the data, beside the signals.
+        Per-frame features that came with the data, in addition to the signals.
     annotations : mapping of str to Annotation
         By annotator name.
     video : Path, optional
     start_time : datetime, optional
     metadata : mapping
-        Anything else that the file tells.
+        All other information from the file.
     notes : tuple of Note
         What the reader repaired, dropped or could not match.
     clock_origin : ClockOrigin
-        Whether `rate` is stated by the file, assumed by the reader or given by the user. Without meaning where `rate` is None.
+        Whether `rate` is stated by the file, assumed by the reader or set by the user. Meaningless if `rate` is None.
+    source_id : str
+        Id of the recording that this is a view of, such as the view of one annotator or one subject. The recording's `id` if omitted.
+
+    Examples
+    --------
+    >>> labels = Annotation.from_frames([0, 0, 1, 1], ["rest", "walk"], rate=2)
+    >>> recording = Recording("day1", individual="mouse3", annotations={"ann": labels})
+    >>> recording
+    Recording('day1', 4 frames at 2 Hz, annotators: ann)
+    >>> recording.annotation("ann").duration
+    2.0
     """
 
     def __init__(
@@ -82,6 +102,7 @@ class Recording:
         metadata: Mapping[str, Any] | None = None,
         notes: tuple[Note, ...] = (),
         clock_origin: ClockOrigin = ClockOrigin.STATED,
+        source_id: str = "",
     ) -> None:
         self.id = id
         self.individual = individual or id
@@ -92,16 +113,17 @@ class Recording:
         self.metadata: Mapping[str, Any] = dict(metadata or {})
         self.notes = notes
         self.clock_origin = clock_origin
+        self.source_id = source_id or id
         self._signals, self._features = signals, features
-        for known in (*self.annotations.values(), signals):
-            if isinstance(known, (Annotation, Signals, Poses)):
-                self.rate = known.rate if self.rate is None else self.rate
-                length = known.n_frames if isinstance(known, Annotation) else len(known)
+        for source in (*self.annotations.values(), signals):
+            if isinstance(source, (Annotation, Signals, Poses)):
+                self.rate = source.rate if self.rate is None else self.rate
+                length = source.n_frames if isinstance(source, Annotation) else len(source)
                 self.n_frames = length if self.n_frames is None else self.n_frames
 
     @property
     def signals(self) -> Data | None:
-        """What was measured; loaded when first asked for."""
+        """Signals or poses; loaded on first access."""
         if callable(self._signals):
             self._signals = self._signals()
         return self._signals
@@ -113,7 +135,7 @@ class Recording:
 
     @property
     def features(self) -> Signals | None:
-        """Features that came with the data; loaded when first asked for."""
+        """Per-frame features that came with the data; loaded on first access."""
         if callable(self._features):
             self._features = self._features()
         return self._features
@@ -125,52 +147,166 @@ class Recording:
 
     @property
     def animals(self) -> frozenset[str]:
-        """The animals that `individual` names."""
-        return frozenset(part.strip() for part in self.individual.split(";") if part.strip()) or frozenset([self.individual])
+        """The animals named by `individual`."""
+        names = (name.strip() for name in self.individual.split(";"))
+        return frozenset(name for name in names if name) or frozenset([self.individual])
 
     def annotation(self, annotator: str | None = None) -> Annotation:
-        """Return what one annotator says.
+        """Return the annotation of one annotator.
 
         Parameters
         ----------
         annotator : str, optional
-            May be left out where there is only one. Of several names, separated by commas, the first who annotated this recording.
+            May be omitted if there is only one. Of several names, separated by commas, the first who annotated this recording.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no annotation, or none by this annotator.
         """
         if not self.annotations:
             raise NotFoundError(f"recording {self.id!r} has no annotation")
         if annotator is None:
             if len(self.annotations) > 1:
-                raise EthobenchError(f"recording {self.id!r} has several annotators, so name one: {', '.join(self.annotations)}")
+                raise EthobenchError(f"recording {self.id!r} has several annotators; choose one of: {', '.join(self.annotations)}")
             return next(iter(self.annotations.values()))
         if annotator not in self.annotations:
             for name in annotator.split(","):
                 if name.strip() in self.annotations:
                     return self.annotations[name.strip()]
-            raise NotFoundError(f"recording {self.id!r} has no annotator {annotator!r}; there are: {', '.join(self.annotations)}")
+            raise NotFoundError(f"recording {self.id!r} has no annotator {annotator!r}; available: {', '.join(self.annotations)}")
         return self.annotations[annotator]
 
     def copy(self, **changes: Any) -> Recording:
-        """Return a copy with some fields changed; signals that are not loaded yet stay so."""
-        own = {name.lstrip("_"): value for name, value in vars(self).items()}
-        return Recording(**{**own, **changes})
+        """Return a copy with changed fields; signals that are not loaded yet are not loaded."""
+        fields = {name.lstrip("_"): value for name, value in vars(self).items()}
+        if self.source_id == self.id:
+            fields["source_id"] = ""  # a copy with another id is a recording of its own
+        return Recording(**{**fields, **changes})
 
     def to_movement(self) -> xarray.Dataset:
-        """Return the poses as a dataset that `movement` takes; time is in seconds where the rate is known, else in frames."""
-        from ethobench.core.movement import to_movement
+        """Convert the poses to a dataset of `movement`.
 
-        return to_movement(self)
+        Returns
+        -------
+        xarray.Dataset
+            Variables ``position`` (time, space, keypoints, individuals) and ``confidence`` (time, keypoints, individuals). Time is in
+            seconds if the rate is known, else in frames.
+
+        Raises
+        ------
+        EthobenchError
+            If the recording has no poses, or xarray is not installed.
+        """
+        poses = self.signals
+        if not isinstance(poses, Poses):
+            raise EthobenchError(f"recording {self.id!r} has no poses to convert to movement")
+        try:
+            import xarray
+        except ImportError:
+            raise EthobenchError("converting poses to movement needs xarray: pip install ethobench[movement]") from None
+        n_frames = len(poses)
+        rate = poses.rate or self.rate
+        attributes: dict[str, Any] = {
+            "source_software": str(self.metadata.get("source_software", "ethobench")),
+            "ds_type": "poses",
+            **({"fps": float(rate)} if rate else {}),
+            "time_unit": "seconds" if rate else "frames",
+            "recording": self.id,
+        }
+        time, _, *others = MOVEMENT_DIMENSIONS
+        return xarray.Dataset(
+            data_vars={
+                "position": (MOVEMENT_DIMENSIONS, np.ascontiguousarray(poses.positions.transpose(0, 3, 2, 1))),
+                "confidence": ((time, *others), np.ascontiguousarray(poses.confidence.transpose(0, 2, 1))),
+            },
+            coords={
+                "time": np.arange(n_frames) / rate if rate else np.arange(n_frames),
+                "space": list("xyz")[: poses.positions.shape[3]],
+                "keypoints": list(poses.keypoints),
+                "individuals": list(poses.individuals),
+            },
+            attrs=attributes,
+        )
 
     @classmethod
     def from_movement(cls, dataset: xarray.Dataset, id: str) -> Recording:
-        """Make a recording from a poses dataset of `movement`.
+        """Create a recording from a poses dataset of `movement`.
 
         Parameters
         ----------
         dataset : xarray.Dataset
-            With the variable ``position``, and ``confidence`` where there is one; dimensions in any order.
+            With the variable ``position``, optionally ``confidence``; dimensions in any order.
         id : str
-            What to call the recording.
-        """
-        from ethobench.core.movement import from_movement
+            Id of the recording.
 
-        return from_movement(dataset, id)
+        Raises
+        ------
+        MismatchError
+            If the dataset does not have the variables and dimensions of poses.
+        """
+        if "position" not in getattr(dataset, "data_vars", {}):
+            raise MismatchError("not a poses dataset of movement: it has no variable 'position'")
+        position = dataset["position"]
+        dimensions = tuple(map(str, position.dims))
+        if sorted(dimensions) != sorted(MOVEMENT_DIMENSIONS):
+            expected = ", ".join(MOVEMENT_DIMENSIONS)
+            raise MismatchError(f"a poses dataset has the dimensions {expected}, this one has: {', '.join(dimensions)}")
+        axes = [str(axis) for axis in position["space"].values] if "space" in position.coords else list("xyz")[: position.sizes["space"]]
+        if axes not in (["x", "y"], ["x", "y", "z"]):
+            raise MismatchError(f"positions must have the axes x, y or x, y, z, got {', '.join(axes)}")
+        positions = np.ascontiguousarray(position.transpose("time", "individuals", "keypoints", "space").values, dtype=np.float64)
+        confidence = np.full(positions.shape[:3], np.nan)
+        if "confidence" in dataset.data_vars:
+            confidence = np.ascontiguousarray(dataset["confidence"].transpose("time", "individuals", "keypoints").values, dtype=np.float64)
+        individuals, keypoints = _coordinate_names(position, "individuals"), _coordinate_names(position, "keypoints")
+        rate = dataset.attrs.get("fps")
+        poses = Poses(positions, confidence, individuals, keypoints, float(rate) if rate else None)
+        metadata = {"source_software": str(dataset.attrs["source_software"])} if dataset.attrs.get("source_software") else {}
+        return cls(id, subjects=individuals if len(individuals) > 1 else (), signals=poses, metadata=metadata)
+
+
+def match_length(annotation: Annotation, n_frames: int) -> tuple[Annotation, str]:
+    """Crop labels that end slightly after the signals; extend shorter labels with unobserved frames.
+
+    Parameters
+    ----------
+    annotation : Annotation
+    n_frames : int
+        Length of the signals.
+
+    Returns
+    -------
+    annotation : Annotation
+        With `n_frames` frames.
+    change : str
+        What was changed; empty if nothing.
+
+    Raises
+    ------
+    MismatchError
+        If the labels are more than 1 % (and more than one frame) longer than the signals.
+
+    Examples
+    --------
+    >>> labels = Annotation.from_frames([0] * 1005, ["rest"], rate=10)
+    >>> match_length(labels, 1000)[1]
+    'labels end 5 frames after the signals; cropped'
+    """
+    excess = annotation.n_frames - n_frames
+    if excess > max(1, MAX_EXCESS * n_frames):
+        raise MismatchError(
+            f"labels for {annotation.n_frames} frames, but signals for {n_frames}: are they from another recording, or at another rate?"
+        )
+    if excess > 0:
+        return annotation.crop(0, n_frames), f"labels end {excess} frames after the signals; cropped"
+    if excess < 0:
+        return annotation.extend(n_frames), f"labels end {-excess} frames before the signals; the remaining frames are unobserved"
+    return annotation, ""
+
+
+def _coordinate_names(position: Any, dimension: str) -> tuple[str, ...]:
+    """Return the names along a dimension; numbered names if it has no coordinates."""
+    if dimension in position.coords:
+        return tuple(str(name) for name in position[dimension].values)
+    return tuple(f"{dimension.removesuffix('s')}{i}" for i in range(position.sizes[dimension]))

@@ -7,10 +7,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ethobench.core import Dataset, Recording
-from ethobench.core.errors import MissingDataError
+from ethobench.core.errors import EthobenchError, MissingDataError
 from ethobench.datasets.base import Family, register_dataset
 from ethobench.datasets.fetch import RemoteFile, data_folder, download, unpack
-from ethobench.formats import read_quietly
+from ethobench.formats import read_recordings
 
 # No digest is pinned: GitHub generates this archive and does not state one. The files are checked when they are read.
 ARCHIVE = RemoteFile(url="https://github.com/BelloneLab/BANOS/archive/refs/tags/v0.2.3.zip", name="BANOS-0.2.3.zip")
@@ -39,6 +39,8 @@ class Banos(Family):
         folder.mkdir(parents=True, exist_ok=True)
         try:
             archive = download(ARCHIVE, folder)
+        except EthobenchError:
+            raise
         except (OSError, ValueError) as error:
             told = f"the BANOS recordings could not be fetched ({type(error).__name__})"
             raise MissingDataError(f"{told}; put the Recording_* folders of {ARCHIVE.url} into {folder}") from None
@@ -55,7 +57,7 @@ class Banos(Family):
         for folder in sorted(self.folder(variant).glob("Recording_*"), key=_number):
             annotations = {}
             for file in sorted(folder.glob("humanAnnotation_*.csv"), key=_number):
-                annotations[f"human{_number(file)}"] = read_quietly(file, "onehot", rate=RATE)[0].annotation()
+                annotations[f"human{_number(file)}"] = read_recordings(file, "onehot", rate=RATE, warn=False)[0].annotation()
             recordings.append(Recording(folder.name, annotations=annotations))
         return Dataset(
             recordings=tuple(recordings),

@@ -11,7 +11,7 @@ from ethobench.core import ClockOrigin, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import MissingDataError
 from ethobench.datasets.base import Family, register_dataset
 from ethobench.datasets.fetch import data_folder, fetch_from_record
-from ethobench.formats import read_quietly
+from ethobench.formats import read_recordings
 from ethobench.formats.parse_cache import cache_folder, content_hash
 
 RECORD = "https://data.caltech.edu/api/records/s0vdx-0k302"
@@ -55,7 +55,7 @@ class Calms21(Family):
         found: dict[str, Recording] = {}
         for path in sorted(self.folder(variant).rglob(f"{FEATURES}{variant}*{split}*.json")):
             digest.update(content_hash(path, cache_folder() / "arrays").encode())
-            found |= {recording.id: recording for recording in read_quietly(path, "calms21")}
+            found |= {recording.id: recording for recording in read_recordings(path, "calms21", warn=False)}
         return found
 
     def fetch(self, variant: str) -> None:
@@ -81,7 +81,7 @@ class Calms21(Family):
             digest.update(content_hash(path, cache_folder() / "arrays").encode())
             split = next((s for s in SPLITS if s in path.name), "unlabeled")
             given = self._features(variant, split, digest)
-            for recording in read_quietly(path, "calms21"):
+            for recording in read_recordings(path, "calms21", warn=False):
                 recording.clock_origin = ClockOrigin.STATED  # by the publication
                 more = given.get(recording.id)
                 recordings.append(recording if more is None else recording.copy(features=partial(_features_of, more)))

@@ -257,7 +257,7 @@ def rename_behaviors(recordings: Iterable[Recording], names: Mapping[str, str]) 
 
 
 def _renamed(annotations: Mapping[str, Annotation], names: Mapping[str, str]) -> dict[str, Annotation]:
-    return {annotator: a.rename_known(names) for annotator, a in annotations.items()}
+    return {annotator: a.rename_existing(names) for annotator, a in annotations.items()}
 
 
 def equalize_lengths(
@@ -296,7 +296,7 @@ def equalize_lengths(
         missing = length - a.n_frames
         result[annotator] = a
         if missing and annotator not in stated and ends_with_last_bout(a):
-            result[annotator] = a.extend(length).with_observed(Observed.whole(length))
+            result[annotator] = a.extend(length).with_observed(Observed.full(length))
             notes.append(Note(f"{annotator} ends with its last bout; taken to be as long as the recording ({length} frames)", recording))
         elif missing and (any_difference or missing <= max(LENGTH_TOLERANCE * length, a.rate)):
             result[annotator] = a.extend(length)

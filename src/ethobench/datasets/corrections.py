@@ -11,7 +11,7 @@ from pathlib import Path
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
 from ethobench.datasets.manifest import MANIFEST
-from ethobench.formats import read_quietly
+from ethobench.formats import read_recordings
 from ethobench.formats.tables import read_table
 
 
@@ -38,14 +38,14 @@ def with_corrections(data: Dataset, folder: Path, rename: Mapping[str, str]) -> 
     found: dict[str, dict[str, Annotation]] = {}
     unusable: list[Exception] = []
     table = read_table(manifest)
-    for cells, line in zip(table.rows, table.places, strict=True):
+    for cells, line in zip(table.rows, table.row_numbers, strict=True):
         row = dict(zip(table.header, cells, strict=True))
         name, annotator, path = row.get("recording", ""), row.get("annotator", ""), folder / row.get("annotations", "")
         try:
             if annotator in found.get(name, {}):
                 raise FormatError(manifest, f"{annotator!r} of {name!r} is listed more than once", f"row {line}")
             annotation = _read_correction(data, manifest, path, name, annotator, f"row {line}")
-            found.setdefault(name, {})[annotator] = annotation.rename_known(rename).with_ethogram(data.ethogram)
+            found.setdefault(name, {})[annotator] = annotation.rename_existing(rename).with_ethogram(data.ethogram)
             digest.update(f"{name}\0{annotator}\0".encode() + path.read_bytes())
         except (EthobenchError, OSError) as error:
             unusable.append(error)
@@ -61,7 +61,7 @@ def _read_correction(data: Dataset, manifest: Path, path: Path, name: str, annot
     folder = manifest.parent
     if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
         raise FormatError(manifest, f"{path.name!r} is no file in {folder}", place)
-    annotation = {r.id: r.annotations.get(annotator) for r in read_quietly(path)}.get(name)
+    annotation = {r.id: r.annotations.get(annotator) for r in read_recordings(path, warn=False)}.get(name)
     if annotation is None or not any(recording.id == name for recording in data):
         raise FormatError(manifest, f"there is no annotation of {name!r} by {annotator!r} to add to {data.name}", place)
     return annotation

@@ -97,6 +97,8 @@ def fetch_from_record(api: str, pattern: str, target: Path, accept: Callable[[st
         with temporary_folder(target.parent) as scratch:
             archive = download(chosen, scratch, pinned)
             unpack(archive, target, accept)
+    except EthobenchError:
+        raise
     except (OSError, ValueError, ValidationError) as error:
         reason = getattr(error, "reason", None) or error
         name = pattern.split("|", maxsplit=1)[0]

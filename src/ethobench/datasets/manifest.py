@@ -13,14 +13,13 @@ from pathlib import Path
 from ethobench.core import Annotation, Behavior, ClockOrigin, Dataset, Ethogram, Keypoint, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, ReadWarning
 from ethobench.core.ethogram import check_renames
-from ethobench.core.lengths import fit_length
-from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.core.recording import DEFAULT_ANNOTATOR, match_length
 from ethobench.datasets.signals import open_signals, stated_rate
 from ethobench.datasets.video_clock import VideoClock, fit_to_video, read_video_clock
-from ethobench.formats import detect, read_at
-from ethobench.formats.numbers import parse_number
+from ethobench.formats import detect, read_at_rate
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.formats.tables import Table, read_table
+from ethobench.formats.text import parse_number
 
 MANIFEST = "recordings.csv"
 ETHOGRAM = "ethogram.csv"
@@ -124,7 +123,7 @@ def _read_rows(path: Path, problems: _Problems) -> list[_Row]:
     if "recording" not in table:
         raise FormatError(path, f"no column 'recording'; a manifest has: {', '.join(COLUMNS)}", "header")
     rows = []
-    for cells, line in zip(table.rows, table.places, strict=True):
+    for cells, line in zip(table.rows, table.row_numbers, strict=True):
         row = _Row(f"row {line}", path.parent, {k: v.strip() for k, v in zip(table.header, cells, strict=True)})
         _check(row, problems)
         rows.append(row)
@@ -271,9 +270,9 @@ def _annotation(
 ) -> tuple[str, Annotation, ClockOrigin, list[Note]]:
     """Read one row's annotation and fit it to the length of the signals, or of the video where there are no signals."""
     reader = detect(path)
-    found = [r for r in read_at(path, rate, reader.name, entry=row["channel"] or None) if r.annotations]
+    found = [r for r in read_at_rate(path, rate, reader.name, entry=row["channel"] or None) if r.annotations]
     if rate is None and clock is not None and any(r.clock_origin is ClockOrigin.ASSUMED for r in found):
-        found = [r for r in read_at(path, clock.rate, reader.name, entry=row["channel"] or None) if r.annotations]
+        found = [r for r in read_at_rate(path, clock.rate, reader.name, entry=row["channel"] or None) if r.annotations]
         found = [r.copy(clock_origin=ClockOrigin.STATED) for r in found]  # by the video
     if len(found) > 1:
         found = [r for r in found if r.id == row["recording"]] or found
@@ -285,12 +284,12 @@ def _annotation(
     inside = found[0].annotations
     annotator = row["annotator"] or (next(iter(inside)) if len(inside) == 1 else "")
     annotation = inside[annotator] if annotator in inside else found[0].annotation()
-    notes = [Note(note.message, f"{row['annotations']}{', ' + note.place if note.place else ''}") for note in found[0].notes]
+    notes = [Note(note.message, f"{row['annotations']}{', ' + note.location if note.location else ''}") for note in found[0].notes]
     if rate is not None and annotation.rate != rate:
         raise FormatError(path, f"its clock runs at {annotation.rate:g} Hz, the manifest says {rate:g} Hz")
     if length is not None:
         try:
-            annotation, told = fit_length(annotation, length)
+            annotation, told = match_length(annotation, length)
         except MismatchError as error:
             raise FormatError(path, str(error)) from None
         notes += [Note(told, row["annotations"])] if told else []
@@ -321,7 +320,7 @@ def _rename(recordings: Iterable[Recording], aliases: Mapping[str, str], rename:
     for recording in recordings:
         used = {name for a in recording.annotations.values() for name in a.ethogram.names if name in aliases}
         notes = [Note(f"{alias!r} is read as {aliases[alias]!r} ({ETHOGRAM}, column alias)") for alias in sorted(used)]
-        annotations = {who: a.rename_known(aliases).rename_known(rename) for who, a in recording.annotations.items()}
+        annotations = {who: a.rename_existing(aliases).rename_existing(rename) for who, a in recording.annotations.items()}
         changed.append(recording.copy(annotations=annotations, notes=(*recording.notes, *notes)))
     return changed
 
@@ -339,7 +338,7 @@ def _read_ethogram(path: Path, channels: set[str]) -> tuple[Ethogram | None, dic
     behaviors: dict[str, Behavior] = {}
     aliases: dict[str, str] = {}
     background = None
-    for cells, line in zip(table.rows, table.places, strict=True):
+    for cells, line in zip(table.rows, table.row_numbers, strict=True):
         row = dict(zip(table.header, (c.strip() for c in cells), strict=True))
         if row.get("channel") and row["channel"] not in channels:
             continue

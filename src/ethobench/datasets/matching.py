@@ -16,7 +16,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.video import VIDEO_SUFFIXES, probe
 from ethobench.datasets.manifest import MANIFEST
-from ethobench.formats import detect, read_at
+from ethobench.formats import detect, read_at_rate
 from ethobench.formats.bebe import METADATA as BEBE_METADATA
 
 LONG_SUFFIXES = (".bebe.csv", ".calms21.json")
@@ -27,7 +27,7 @@ _Clock: TypeAlias = tuple[float, ClockOrigin, Path]
 
 def ends_with_last_bout(a: Annotation) -> bool:
     """Whether the length of an annotation may only be that of its last bout: it was observed throughout, and a bout ends it."""
-    return len(a) > 0 and int(a.stop.max()) == a.n_frames and a.observed.is_whole(a.n_frames)
+    return len(a) > 0 and int(a.stop.max()) == a.n_frames and a.observed.is_complete(a.n_frames)
 
 
 def recording_name(path: Path) -> str:
@@ -88,7 +88,7 @@ class Item:
     def notes(self) -> list[Note]:
         """The notes of the reader, with the file they are about."""
         notes = () if self.recording is None else self.recording.notes
-        return [Note(note.message, f"{self.path}{', ' + note.place if note.place else ''}") for note in notes]
+        return [Note(note.message, f"{self.path}{', ' + note.location if note.location else ''}") for note in notes]
 
     @property
     def has_signals(self) -> bool:
@@ -124,7 +124,7 @@ class Item:
 
     def read_again(self, rate: float, origin: ClockOrigin) -> None:
         """Read the recording on the clock of another file."""
-        self.recording = read_at(self.path, rate)[self.index]
+        self.recording = read_at_rate(self.path, rate)[self.index]
         self.recording.clock_origin = origin
 
     def __str__(self) -> str:
@@ -205,7 +205,7 @@ class Matcher:
             reader = detect(file)
             if annotations_only and "annotations" not in reader.contents:
                 continue
-            recordings = read_at(file, self.rate, reader.name)
+            recordings = read_at_rate(file, self.rate, reader.name)
             inside = reader.several or len(recordings) > 1
             for index, recording in enumerate(recordings):
                 if recording.annotations or not annotations_only:

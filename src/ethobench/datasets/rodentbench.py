@@ -15,7 +15,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets.base import Family, register_dataset
 from ethobench.datasets.fetch import data_folder
 from ethobench.datasets.manifest import MANIFEST, load_manifest
-from ethobench.formats import read_at
+from ethobench.formats import read_at_rate
 from ethobench.formats.parse_cache import cache_folder, content_hash
 
 SHORT_SECONDS = 599.0
@@ -111,11 +111,11 @@ def label_shares(data: Dataset) -> dict[str, float]:
     for recording in data:
         for annotation in recording.annotations.values():
             fitted = annotation.with_ethogram(data.ethogram)
-            seen = fitted.observed.anywhere()
+            seen = fitted.observed.of_any()
             free = iv.total(seen) / fitted.rate
             for name in frames:
                 if name != data.ethogram.background_name:
-                    held = iv.shared(iv.union(fitted.spans(name)), seen) / fitted.rate
+                    held = iv.overlap(iv.union(fitted.spans(name)), seen) / fitted.rate
                     frames[name] += held
                     free -= held
             if data.ethogram.background_name is not None:
@@ -145,7 +145,7 @@ def _of_folders(folder: Path, source: Source, ethogram: Ethogram) -> tuple[tuple
     found: dict[str, dict[str, Annotation]] = {}
     for annotator, path in _annotation_files(folder):
         digest.update(f"{annotator}/{path.stem}/{content_hash(path, memory)}".encode())
-        annotated = [r for r in read_at(path, source.rate) if r.annotations]
+        annotated = [r for r in read_at_rate(path, source.rate) if r.annotations]
         if len(annotated) != 1:
             raise FormatError(path, f"one annotation of the video {path.stem!r} is expected here, not {len(annotated)}")
         found.setdefault(path.stem, {})[annotator] = _fitted(annotated[0].annotation(), source, ethogram, str(path))

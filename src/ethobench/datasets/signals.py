@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ethobench.core import Poses, Signals
 from ethobench.core.errors import FormatError, Note, ReadWarning
 from ethobench.core.recording import Data
-from ethobench.formats import read_at
+from ethobench.formats import read_at_rate
 from ethobench.formats.parse_cache import cached_arrays
 
 PARSER = "signals-2"
@@ -48,7 +48,7 @@ def stated_rate(path: Path, recording: str) -> float | None:
 def _parse(path: Path, recording: str, rate: float | None) -> dict[str, NDArray[Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReadWarning)  # the notes say the same
-        found = [(r, r.signals) for r in read_at(path, rate) if r.signals is not None]
+        found = [(r, r.signals) for r in read_at_rate(path, rate) if r.signals is not None]
     if not found:
         raise FormatError(path, "holds neither poses nor signals")
     if len(found) > 1:

@@ -1,6 +1,6 @@
 """The clock of a recording's video: frame rate and length where no other file states them.
 
-Clocks are cached for each state of the video file (`remembered`), so that a manifest of hundreds of videos is slow to load once only.
+Clocks are cached for each state of the video file (`cached_text`), so that a manifest of hundreds of videos is slow to load once only.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 from ethobench.core import Annotation, Observed, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.core.lengths import MOST_LONGER
+from ethobench.core.recording import MAX_EXCESS
 from ethobench.core.video import probe
-from ethobench.formats.parse_cache import cache_folder, remembered
+from ethobench.formats.parse_cache import cache_folder, cached_text
 
 SAME_RATE = 1e-4  # relative difference below which two frame rates are the same: 29.97 and 30000/1001
 
@@ -46,7 +46,7 @@ class VideoClock:
 
     def is_as_long_as(self, n_frames: int | None) -> bool:
         """Whether the video has so many frames, give or take 1 %."""
-        return n_frames is not None and abs(self.n_frames - n_frames) <= max(1, MOST_LONGER * n_frames)
+        return n_frames is not None and abs(self.n_frames - n_frames) <= max(1, MAX_EXCESS * n_frames)
 
     def note_on_rate(self, rate: float) -> list[Note]:
         """Return a note where a recording counts frames at another rate than the video has."""
@@ -75,7 +75,7 @@ def _cached_clock(path: Path) -> tuple[float, int, float]:
     """Return rate, length in frames and duration of a video file, from the cache where they have been read before."""
     if not path.is_file():
         raise FormatError(path, "there is no such video file")
-    text = remembered(path, cache_folder() / "videos", lambda: _probe_clock(path))
+    text = cached_text(path, cache_folder() / "videos", lambda: _probe_clock(path))
     rate, n_frames, duration = json.loads(text)
     return float(rate), int(n_frames), float(duration)
 
@@ -127,7 +127,7 @@ def fit_to_video(annotation: Annotation, clock: VideoClock, name: str) -> tuple[
     """
     length, end = clock.frames_at(annotation.rate), annotation.n_frames
     if end > length:
-        if end - length <= max(1, MOST_LONGER * length):
+        if end - length <= max(1, MAX_EXCESS * length):
             return annotation.crop(0, length), [Note(f"labels end {end - length} frames after the video; cut", name)]
         return annotation, [Note(f"labels go on to {end / annotation.rate:g} s, but the video ends at {clock.duration:g} s", name)]
     if end == length:
@@ -135,9 +135,9 @@ def fit_to_video(annotation: Annotation, clock: VideoClock, name: str) -> tuple[
     labelled = iv.total(iv.union(iv.Intervals(annotation.start, annotation.stop)))
     ends_with_bout = len(annotation) > 0 and int(annotation.stop.max()) == end and labelled < end
     longer = annotation.extend(length)
-    if ends_with_bout and annotation.observed.is_whole(end):
+    if ends_with_bout and annotation.observed.is_complete(end):
         message = f"ends with its last bout at {end / annotation.rate:g} s; taken as observed to the end of the video"
-        return longer.with_observed(Observed.whole(length)), [Note(f"{message} at {clock.duration:g} s", name)]
+        return longer.with_observed(Observed.full(length)), [Note(f"{message} at {clock.duration:g} s", name)]
     return longer, [Note(f"labels end {length - end} frames before the video; the rest is unobserved", name)]
 
 

@@ -62,6 +62,8 @@ class Blend:
         try:
             weights = {str(name): float(weight) for name, weight in plain["weights"].items()}
             return cls(weights, {str(name): Calibration.from_dict(own) for name, own in plain["calibrations"].items()})
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise EthobenchError(f"this is no blend: {error}") from None
 

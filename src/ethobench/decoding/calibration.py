@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.annotation import UNOBSERVED
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.core.folds import deal_folds
+from ethobench.core.folds import assign_folds
 from ethobench.core.targets import exclusive_targets, overlapping_targets
 
 Array = NDArray[np.float64]
@@ -123,7 +123,7 @@ def cross_calibrate(
     groups = groups or {}
     recordings = tuple(Recording(n, groups.get(n, n), annotations={"truth": truths[n]}) for n in predictions)
     data = Dataset(recordings, next(iter(predictions.values())).ethogram)
-    dealt = deal_folds(data, n_folds) if len({*data.groups().values()}) > 1 else {}
+    dealt = assign_folds(data, n_folds) if len({*data.groups().values()}) > 1 else {}
     result = {}
     for fold in sorted({*dealt.values()}) or [0]:
         others = [n for n in predictions if not dealt or dealt[n] != fold]

@@ -104,6 +104,8 @@ class Decoder:
                 values[name] = {str(key): float(value) for key, value in plain.get(name, {}).items()}
             for name, kind in (("transition_models", TransitionModel), ("segment_scorers", SegmentScorer)):
                 values[name] = {str(key): kind.from_dict(part) for key, part in plain.get(name, {}).items()}
+        except EthobenchError:
+            raise
         except (TypeError, ValueError, AttributeError) as error:
             raise EthobenchError(f"this is no decoder: {error}") from None
         return cls(**values)

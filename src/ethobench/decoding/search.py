@@ -13,8 +13,8 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
-from ethobench.core.folds import deal_folds
-from ethobench.core.progress import report
+from ethobench.core.folds import assign_folds
+from ethobench.core.progress import report_progress
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.training_data import DecoderTrainingData
 from ethobench.metrics import Scores, score, suites
@@ -175,7 +175,7 @@ def fit_decoder(
     segments = (
         [DecoderConfig(min_score=min_score, frame_reward=frame_reward) for min_score, frame_reward in SEGMENT_REWARDS] if sequences else []
     )
-    if limit.is_limited and limit.left > SEGMENT_COST * search.slowest:
+    if limit.is_limited and limit.remaining > SEGMENT_COST * search.slowest:
         search.climb(segments)
     for smoothing in ("mean", "median"):
         search.climb([replace(simple, smoothing=smoothing, window=window) for window in WINDOWS])
@@ -229,12 +229,12 @@ class _Search:
         """Try configs in their order until one is clearly worse than the best of them so far."""
         top = -np.inf
         for config in configs:
-            if len(self.trials) >= FEWEST_TRIALS and self.limit.left < self.slowest:
+            if len(self.trials) >= FEWEST_TRIALS and self.limit.remaining < self.slowest:
                 return
             start = self.limit.clock()
             self.trials.append(self._try(config))
             self.slowest = max(self.slowest, self.limit.clock() - start)
-            report("decoding", max(self.limit.used, len(self.trials) / MOST_TRIALS))
+            report_progress("decoding", max(self.limit.fraction_elapsed, len(self.trials) / MOST_TRIALS))
             if self.trials[-1].value < top - WORSE:
                 return
             top = max(top, self.trials[-1].value)
@@ -281,7 +281,7 @@ def _folds(everything: DecoderTrainingData, groups: Mapping[str, str], n_folds: 
     data = Dataset(tuple(recordings), everything.ethogram)
     if n_folds < 2 or len({*data.groups().values()}) < 2:
         return [(everything, names)]
-    dealt = deal_folds(data, n_folds)
+    dealt = assign_folds(data, n_folds)
     folds = []
     for fold in sorted({*dealt.values()}):
         kept = [name for name in names if dealt[name] != fold]

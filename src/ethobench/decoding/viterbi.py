@@ -260,7 +260,7 @@ def frame_codes(truth: Annotation) -> Codes:
     nothing = len(truth.ethogram) if truth.ethogram.background is None else truth.ethogram.background
     frames = truth.to_frames()
     codes = np.where(frames.any(axis=1), frames.argmax(axis=1), nothing)
-    seen = iv.to_mask(truth.observed.everywhere(truth.ethogram.names), truth.n_frames)
+    seen = iv.to_mask(truth.observed.of_all(truth.ethogram.names), truth.n_frames)
     return np.asarray(np.where(seen, codes, -1))
 
 

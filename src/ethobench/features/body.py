@@ -7,14 +7,15 @@ and what lies ahead of an animal or beside it are the two parts of one product.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core.signals import Keypoint
-from ethobench.features.gaps import Array, mean_known
-from ethobench.features.pose_roles import roles_of
+from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
+from ethobench.core.signals import Keypoint, Poses
+from ethobench.features.keypoints import assign_roles
+from ethobench.features.missing_data import MIN_CONFIDENCE, SAMPLE, Array, nan_mean, valid_positions, zeros_are_missing
 
 Places = NDArray[np.complex128]
 EARS, HIPS = ("left_ear", "right_ear"), ("left_hip", "right_hip")
@@ -50,10 +51,10 @@ class Skeleton:
     tail: Chain
 
     @classmethod
-    def of(cls, names: Sequence[str], keypoints: Mapping[str, Keypoint] | None = None) -> Skeleton:
+    def from_names(cls, names: Sequence[str], keypoints: Mapping[str, Keypoint] | None = None) -> Skeleton:
         """Make a skeleton from the names of keypoints and, where they are stated, their roles."""
         place = {name: i for i, name in enumerate(names)}
-        roles = {role: place[name] for name, role in roles_of(names, keypoints).items()}
+        roles = {role: place[name] for name, role in assign_roles(names, keypoints).items()}
         body = tuple(i for role, i in roles.items() if role not in TAIL)
         front, rear, shoulder, middle = (_chain(roles, groups) for groups in (FRONT, REAR, SHOULDER, (("center",),)))
         others = tuple((i,) for i in range(len(names)) if i not in roles.values())
@@ -126,12 +127,12 @@ class Bodies:
     def bend(self, animal: int) -> Array:
         """Return the angle, with its sign, of the part before the hinge to that behind it; the centre stands in for nothing here."""
         own = self.points[animal : animal + 1]
-        front, hinge, rear = (first_seen(own, chain)[0] for chain in (self.skeleton.front, self.skeleton.hinge, self.skeleton.rear))
+        front, hinge, rear = (first_tracked(own, chain)[0] for chain in (self.skeleton.front, self.skeleton.hinge, self.skeleton.rear))
         product = (front - hinge) * (hinge - rear).conj()
         return np.asarray(np.where(product == 0, np.nan, np.angle(product)))
 
 
-def place_bodies(positions: Array, skeleton: Skeleton) -> Bodies:
+def locate_bodies(positions: Array, skeleton: Skeleton) -> Bodies:
     """Find the parts of all bodies.
 
     Parameters
@@ -142,19 +143,19 @@ def place_bodies(positions: Array, skeleton: Skeleton) -> Bodies:
     """
     plane = np.ascontiguousarray(positions[..., :2].transpose(1, 2, 0, 3))
     points: Places = plane.view(np.complex128)[..., 0]
-    middle = first_seen(points, skeleton.middle)
-    center = np.where(np.isnan(middle), mean_known(points[:, list(skeleton.body)], axis=1), middle) if np.isnan(middle).any() else middle
-    front, rear, shoulder = (first_seen(points, chain) for chain in (skeleton.front, skeleton.rear, skeleton.shoulder))
+    middle = first_tracked(points, skeleton.middle)
+    center = np.where(np.isnan(middle), nan_mean(points[:, list(skeleton.body)], axis=1), middle) if np.isnan(middle).any() else middle
+    front, rear, shoulder = (first_tracked(points, chain) for chain in (skeleton.front, skeleton.rear, skeleton.shoulder))
     axis = np.where(np.isnan(shoulder), center, shoulder) - rear
     if np.isnan(axis).any():  # the rear is not seen: from the middle, or else along the head alone
         axis = np.where(np.isnan(axis), shoulder - middle, axis)
-        axis = np.where(np.isnan(axis), front - first_seen(points, skeleton.front[::-1]), axis)
+        axis = np.where(np.isnan(axis), front - first_tracked(points, skeleton.front[::-1]), axis)
     axis = np.where(axis == 0, np.nan, axis)
     front, rear = (np.where(np.isnan(end), center, end) for end in (front, rear))
     return Bodies(skeleton, points, center, front, rear, axis)
 
 
-def first_seen(points: NDArray[np.complex128], chain: Chain) -> Places:
+def first_tracked(points: NDArray[np.complex128], chain: Chain) -> Places:
     """Return, frame by frame, the middle of the first group of keypoints of which any is seen."""
     found: Places = np.full((len(points), points.shape[2]), np.nan, dtype=np.complex128)
     for group in chain:
@@ -166,9 +167,176 @@ def first_seen(points: NDArray[np.complex128], chain: Chain) -> Places:
 
 
 def _middle(points: Places, group: tuple[int, ...]) -> Places:
-    return points[:, group[0]] if len(group) == 1 else np.asarray(mean_known(points[:, list(group)], axis=1))
+    return points[:, group[0]] if len(group) == 1 else np.asarray(nan_mean(points[:, list(group)], axis=1))
 
 
 def _chain(roles: Mapping[str, int], groups: Sequence[tuple[str, ...]]) -> Chain:
     there = (tuple(roles[role] for role in group if role in roles) for group in groups)
     return tuple(group for group in there if group)
+
+
+BODIES_ACROSS = 10.0  # how many body lengths an arena has where no body length is known
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What stays the same throughout a recording.
+
+    Attributes
+    ----------
+    body_length : float
+        The median length of the animals' bodies, in the tracker's units.
+    low, high : tuple of float
+        Corners of the arena, x and y; NaN where nothing was tracked.
+    zeros_missing : bool
+        Whether keypoints at exactly (0, 0) were not found.
+    notes : tuple of Note
+        What was estimated.
+    """
+
+    body_length: float
+    low: tuple[float, float]
+    high: tuple[float, float]
+    zeros_missing: bool
+    notes: tuple[Note, ...] = ()
+
+
+def estimate_scene(
+    poses: Poses,
+    *,
+    keypoints: Mapping[str, Keypoint] | None = None,
+    arena: Sequence[float] | None = None,
+    min_confidence: float = MIN_CONFIDENCE,
+) -> Scene:
+    """Measure a recording, so that slices of it can be treated alike.
+
+    Parameters
+    ----------
+    poses : Poses
+    keypoints : mapping of name to Keypoint, optional
+        Stated roles; guessed from the names unless given.
+    arena : (width, height) or (left, top, right, bottom), optional
+        In the tracker's units; estimated from where the animals were unless given.
+    min_confidence : float
+        Keypoints below it are not used.
+    """
+    notes = []
+    zeros_missing = zeros_are_missing(poses.positions)
+    every = max(1, len(poses) // SAMPLE)
+    sample = Poses(poses.positions[::every], poses.confidence[::every], poses.individuals, poses.keypoints, poses.rate)
+    positions = valid_positions(sample, min_confidence, zeros_missing)
+    skeleton = Skeleton.from_names(poses.keypoints, keypoints)
+    points = positions[..., :2].reshape(-1, 2)
+    points = points[~np.isnan(points).any(axis=1)]
+    if arena is None:
+        low, high = np.percentile(points, [0.1, 99.9], axis=0) if len(points) else np.full((2, 2), np.nan)
+        notes.append(Note("the walls were estimated from where the animals were"))
+    else:
+        low, high = _corners(arena)
+    lengths = locate_bodies(positions, skeleton).lengths()
+    lengths = lengths[lengths > 0]
+    unit = float(np.median(lengths)) if len(lengths) else float(np.max(high - low)) / BODIES_ACROSS
+    if not len(lengths):
+        notes.append(Note("no body length is known, so lengths are in tenths of the arena"))
+    if not np.isfinite(unit) or unit <= 0:
+        unit = 1.0
+        notes.append(Note("nothing was tracked" if not len(points) else "the animals have no size and never moved"))
+    if zeros_missing and (zeros := (sample.positions[..., :2] == 0).all(axis=3).mean() if len(sample) else 0.0) > 0:
+        notes.append(Note(f"{zeros:.1%} of the keypoints lie at exactly (0, 0), far from all others, and count as missing"))
+    if not skeleton.roles:
+        notes.append(
+            Note(f"no keypoint name tells its role, so {skeleton.first!r} is taken for the front and {skeleton.last!r} for the rear")
+        )
+    return Scene(unit, (float(low[0]), float(low[1])), (float(high[0]), float(high[1])), zeros_missing, tuple(notes))
+
+
+def _corners(arena: Sequence[float]) -> tuple[Array, Array]:
+    sides = np.asarray(arena, dtype=np.float64)
+    if sides.shape == (2,):
+        sides = np.concatenate([[0.0, 0.0], sides])
+    if sides.shape != (4,) or not np.isfinite(sides).all() or (sides[2:] <= sides[:2]).any():
+        raise EthobenchError(f"an arena is (width, height) or (left, top, right, bottom), not {tuple(arena)}")
+    return sides[:2], sides[2:]
+
+
+def normalized_coordinates(poses: Poses, width: float, height: float) -> tuple[Array, tuple[str, ...]]:
+    """Return coordinates as shares of the image's size, as the MABe 2021 baselines take them.
+
+    Nothing is centred or turned; missing keypoints stay NaN.
+
+    Parameters
+    ----------
+    poses : Poses
+    width, height : float
+        Of the image, in the tracker's units.
+
+    Returns
+    -------
+    coordinates : array (n_frames, n_individuals * n_keypoints * 2)
+        By individual, then keypoint, then x and y.
+    names : tuple of str
+    """
+    if not (width > 0 and height > 0):
+        raise EthobenchError(f"an image has a width and a height above 0, not {width!r} and {height!r}")
+    if poses.positions.shape[3] != 2:
+        raise MismatchError("only poses with two coordinates lie in an image; these have three")
+    values = np.asarray(poses.positions, dtype=np.float64) / np.array([width, height])
+    return values.reshape(len(poses), -1), poses.to_signals().channels
+
+
+def to_egocentric(poses: Poses, reference: str | None = None, *, keypoints: Mapping[str, Keypoint] | None = None) -> Poses:
+    """Move and turn each frame so that an animal's centre is at the origin and its body points along x.
+
+    The body points from the base of the tail to the neck, or along what stands in for them. Frames in which its centre or
+    direction is unknown become NaN. A third coordinate stays as it is.
+
+    Parameters
+    ----------
+    poses : Poses
+        With gaps bridged, best of all.
+    reference : str, optional
+        The animal in whose frame all are seen; each in its own unless given.
+    keypoints : mapping of name to Keypoint, optional
+        Stated roles; guessed from the names unless given.
+    """
+    if reference is not None and reference not in poses.individuals:
+        raise NotFoundError(f"no animal {reference!r}; there are: {', '.join(poses.individuals)}")
+    positions = np.array(poses.positions, dtype=np.float64)
+    bodies = locate_bodies(positions, Skeleton.from_names(poses.keypoints, keypoints))
+    center, axis = bodies.center, bodies.axis
+    if reference is not None:
+        place = poses.individuals.index(reference)
+        center, axis = center[place : place + 1], axis[place : place + 1]
+    with np.errstate(invalid="ignore", divide="ignore"):  # an animal that is missing has no direction
+        turned = (bodies.points - center[:, None]) * (axis.conj() / np.abs(axis))[:, None]
+    positions[..., 0], positions[..., 1] = turned.real.transpose(2, 0, 1), turned.imag.transpose(2, 0, 1)
+    return replace(poses, positions=positions)
+
+
+def with_subject_first(poses: Poses, subject: str, target: str | None = None) -> Poses:
+    """Put one animal first and, where it acts towards another, that one second; the others follow in their order.
+
+    Models of directed behavior see one example for each subject, or for each ordered pair.
+
+    Parameters
+    ----------
+    poses : Poses
+    subject : str
+    target : str, optional
+
+    Examples
+    --------
+    >>> from ethobench import load_dataset
+    >>> poses = load_dataset("synthetic/pose", individuals=1, seconds=1).recordings[0].signals
+    >>> with_subject_first(poses, "intruder").individuals
+    ('intruder', 'resident')
+    """
+    first = [subject] if target is None else [subject, target]
+    for name in first:
+        if name not in poses.individuals:
+            raise NotFoundError(f"no animal {name!r}; there are: {', '.join(poses.individuals)}")
+    if subject == target:
+        raise EthobenchError(f"subject and target are two animals, not {subject!r} twice")
+    names = (*first, *(name for name in poses.individuals if name not in first))
+    places = [poses.individuals.index(name) for name in names]
+    return replace(poses, positions=poses.positions[:, places], confidence=poses.confidence[:, places], individuals=names)

@@ -71,8 +71,8 @@ def cached(kind: str, data: Data, settings: Any, compute: Callable[[], Value]) -
     return value
 
 
-def keep(kind: str, data: Data, settings: Any, compute: Callable[[], Any]) -> None:
-    """Compute and keep something, unless that was done before; as `cached`, but nothing is read."""
+def precompute(kind: str, data: Data, settings: Any, compute: Callable[[], Any]) -> None:
+    """Compute and precompute something, unless that was done before; as `cached`, but nothing is read."""
     folder = _folder.get()
     if folder is not None and not (folder / f"{kind}-{_digest(data, settings)}").exists():
         cached(kind, data, settings, compute)

@@ -6,6 +6,7 @@ Samples that are missing (NaN or infinite) are bridged by straight lines while a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -13,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ethobench.core.errors import EthobenchError
-from ethobench.features.channels import axis_triples
 
 Array = NDArray[np.float64]
 LOW, HIGH = "low", "high"
@@ -99,7 +99,7 @@ def high_pass(values: Array, rate: float, cutoff: float) -> Array:
     if not values.size:
         return np.zeros_like(values)
     taps = firwin(order + 1, cutoff, window="hamming", pass_zero=False, fs=rate)
-    bridged, missing = bridge(values)
+    bridged, missing = interpolate_missing(values)
     padded = bridged[_mirrored(n, order // 2, order // 2)].T
     padded[:, 0] = 0.0  # BEBE mirrors one frame less in front, so its first frame lacks the filter's last tap
     fast = np.ascontiguousarray(oaconvolve(padded, taps[None], mode="valid", axes=1).T)
@@ -134,7 +134,7 @@ def resample(values: ArrayLike, rate_from: float, rate_to: float) -> Array:
     ratio = Fraction(rate_to / rate_from).limit_denominator(FINEST_RATIO)
     if not ratio:
         raise EthobenchError(f"{rate_from:g} Hz cannot be resampled to {rate_to:g} Hz: they are more than {FINEST_RATIO}-fold apart")
-    bridged, missing = bridge(signals)
+    bridged, missing = interpolate_missing(signals)
     places = np.arange(length) * (rate_from / rate_to)
     first, slope = bridged[0], (bridged[-1] - bridged[0]) / max(len(bridged) - 1, 1)
     around_line = bridged - (first + slope * np.arange(len(bridged))[:, None])  # 0 at both ends, as the filter sees what lies beyond
@@ -166,7 +166,7 @@ def zscore(values: ArrayLike) -> Array:
     return np.asarray(centred / (np.sqrt(_mean(centred**2)) + SMALL))
 
 
-def bridge(values: Array) -> tuple[Array, NDArray[np.bool_]]:
+def interpolate_missing(values: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Fill missing samples on a straight line between their neighbours (0 where a channel has none), and tell which they were."""
     missing = ~np.isfinite(values)
     if not missing.any():
@@ -189,3 +189,13 @@ def _mean(values: Array) -> Array:
     known = np.isfinite(values)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0))
+
+
+def axis_triples(channels: tuple[str, ...]) -> dict[str, list[int]]:
+    """Find channels that differ only in an X, Y or Z: ``AccX, AccY, AccZ`` or ``AccX_Back, AccY_Back, AccZ_Back``."""
+    found: dict[str, dict[str, int]] = {}
+    for place, name in enumerate(channels):
+        match = re.fullmatch(r"(.*?)([XYZxyz])(_.*)?", name)
+        if match:
+            found.setdefault(match.group(1) + (match.group(3) or ""), {})[match.group(2).upper()] = place
+    return {name: [axes[a] for a in "XYZ"] for name, axes in found.items() if len(axes) == 3}

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from ethobench.core import Poses, Signals
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
-from ethobench.features.pose import Scene, context_frames, pose_features, scene_of
-from ethobench.features.scales import correlation_columns, own_columns, scale_columns, window_lengths
-from ethobench.features.spectra import spectral_columns
-from ethobench.features.tag_signals import Frame, change_frames, find_frames, posture_frames, tag_signals, triple_rows
+from ethobench.features.biologging import TagOrientation, axis_rows, change_frames, estimate_orientations, posture_frames, tag_signals
+from ethobench.features.body import Scene, estimate_scene
+from ethobench.features.pose import pose_context, pose_features
+from ethobench.features.spectral import spectral_features
+from ethobench.features.windows import axis_correlations, standardize, window_lengths, window_statistics
 
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]
@@ -38,31 +39,31 @@ class Baseline:
 
     Attributes
     ----------
-    frames : mapping of str to Frame
+    orientations : mapping of str to TagOrientation
         Of the accelerometers of a tag.
     scene : Scene, optional
         Of poses.
     names : tuple of str
         The signals.
-    middle, spread : tuple of float
+    median, half_range : tuple of float
         The median of each signal, and half the distance between its 10th and 90th percentiles.
     low, high : tuple of float
         Their 1st and 99th percentiles; NaN for one that is missing throughout.
     """
 
-    frames: Mapping[str, Frame]
+    orientations: Mapping[str, TagOrientation]
     scene: Scene | None
     names: tuple[str, ...] = ()
-    middle: tuple[float, ...] = ()
-    spread: tuple[float, ...] = ()
+    median: tuple[float, ...] = ()
+    half_range: tuple[float, ...] = ()
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
 
 
-def baseline_of(data: Data, rate: float, *, keypoints: Mapping[str, Keypoint] | None = None) -> Baseline:
+def compute_baseline(data: Data, rate: float, *, keypoints: Mapping[str, Keypoint] | None = None) -> Baseline:
     """Measure what is usual in a recording, from pieces all over it."""
-    frames = find_frames(data) if isinstance(data, Signals) else {}
-    scene = scene_of(data, keypoints=keypoints) if isinstance(data, Poses) else None
+    frames = estimate_orientations(data) if isinstance(data, Signals) else {}
+    scene = estimate_scene(data, keypoints=keypoints) if isinstance(data, Poses) else None
     rough = Baseline(frames, scene)
     margin = signal_context(rate)
     count = min(PIECES, -(-len(data) // PIECE))
@@ -84,20 +85,20 @@ def base_signals(
 ) -> tuple[Array, tuple[str, ...]]:
     """Return the signals of a stretch, as rows; those at its ends know one side only."""
     if isinstance(data, Signals):
-        return tag_signals(data, rate, dict(baseline.frames))
-    pooled = interchangeable(data.individuals)
+        return tag_signals(data, rate, dict(baseline.orientations))
+    pooled = are_interchangeable(data.individuals)
     values, names = pose_features(data, rate, scene=baseline.scene, keypoints=keypoints, points=False, pooled=pooled)
     return np.ascontiguousarray(values.T, dtype=np.float64), names
 
 
-def interchangeable(individuals: Sequence[str]) -> bool:
+def are_interchangeable(individuals: Sequence[str]) -> bool:
     """Tell by their names whether it means nothing which animal is which: they differ in a number or letter at the end only.
 
     Then trackers give identities at will, and change them.
 
     Examples
     --------
-    >>> interchangeable(["mouse1", "mouse2"]), interchangeable(["resident", "intruder"])
+    >>> are_interchangeable(["mouse1", "mouse2"]), are_interchangeable(["resident", "intruder"])
     (True, False)
     """
     stems = {re.sub(r"([\W_]+[A-Za-z]|[\W_]*\d+)$", "", name) for name in individuals}
@@ -143,7 +144,7 @@ def multiscale_features(
     >>> features.shape == (recording.n_frames // 5, len(names)), names[3], names[-1]
     (True, 'Acc|norm', 'Gyr|along/center/8.04s')
     """
-    baseline = baseline or baseline_of(data, rate, keypoints=keypoints)
+    baseline = baseline or compute_baseline(data, rate, keypoints=keypoints)
     margin = multiscale_context(rate)
     size = max(BLOCK, 2 * margin) // every * every + every
     wanted = np.arange(-(-len(data) // every)) if rows is None else rows
@@ -163,7 +164,7 @@ def multiscale_features(
 
 def signal_context(rate: float) -> int:
     """Return how many frames to both sides a frame's signals depend on at most."""
-    return max(posture_frames(rate) // 2 + change_frames(rate) + 1, context_frames(rate))
+    return max(posture_frames(rate) // 2 + change_frames(rate) + 1, pose_context(rate))
 
 
 def multiscale_context(rate: float) -> int:
@@ -178,26 +179,26 @@ def _block(
     signals, names = base_signals(data, rate, baseline, keypoints)
     columns, labels = list(_thin(signals, kept)), list(names)
     tag = isinstance(data, Signals)
-    triples = triple_rows(names, data.channels) if isinstance(data, Signals) else {}
+    triples = axis_rows(names, data.channels) if isinstance(data, Signals) else {}
     lengths = window_lengths(rate, SCALES)
     for scale, length in enumerate(lengths):
         seconds = f"{length / rate:.3g}s"
         more = tag and scale in MIDDLE
-        for statistic, found in scale_columns(signals, length, kept, shape=more):
+        for statistic, found in window_statistics(signals, length, kept, shape=more):
             columns += list(found)
             labels += [f"{name}/{statistic}/{seconds}" for name in names]
             if statistic == "mean" and more:
-                columns += list(own_columns(found, baseline.middle, baseline.spread))
+                columns += list(standardize(found, baseline.median, baseline.half_range))
                 labels += [f"{name}/own/{seconds}" for name in names]
         for sensor, places in triples.items() if more else ():
-            for pair, found in correlation_columns(signals[places], length, kept):
+            for pair, found in axis_correlations(signals[places], length, kept):
                 columns.append(found)
                 labels.append(f"{sensor}/{pair}/{seconds}")
     if tag:
         groups = [(sensor, signals[places]) for sensor, places in triples.items()]
         groups += [(name, signals[[row]]) for row, name in enumerate(names) if name.endswith(("|norm", "|along"))]
         frames = np.arange(signals.shape[1])[kept]
-        found_columns, found_labels = spectral_columns(groups, rate, frames, [lengths[scale] for scale in MIDDLE])
+        found_columns, found_labels = spectral_features(groups, rate, frames, [lengths[scale] for scale in MIDDLE])
         columns += found_columns
         labels += found_labels
     return np.stack(columns), tuple(labels)

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.features.channels import axis_triples
-from ethobench.features.filters import bridge, check_cutoff, filter_order, high_pass, is_accelerometer
-from ethobench.features.moments import BASICS, TINY, window_moments
+from ethobench.features.filters import axis_triples, check_cutoff, filter_order, high_pass, interpolate_missing, is_accelerometer
+from ethobench.features.windows import BASICS, TINY, window_moments
 
 Array = NDArray[np.float64]
 Places = tuple[int, ...]
@@ -88,7 +87,7 @@ def nathan_features(
     computed, order = sensors.features(), sensors.published_order()
     features = np.empty((len(signals), len(order)), dtype=dtype)
     if len(signals):
-        bridged, missing = bridge(signals)
+        bridged, missing = interpolate_missing(signals)
         acceleration = [bridged[:, places] for places in sensors.accelerometers.values()]
         lengths = [np.sqrt((axes**2).sum(axis=1)) for axes in acceleration]
         moving = acceleration if dynamic_only else [high_pass(axes, rate, cutoff) for axes in acceleration]

@@ -7,7 +7,7 @@ A value is NaN only where nothing is known. Of three coordinates, the first two 
 
 What it costs: beside the result (float32; for two animals with seven keypoints 103 columns, 412 bytes a frame, or 793 columns, 3 kB
 with the windows of `windowed_pose_features`) only blocks of some thousand frames are in memory, about 30 MB for such animals. For long
-recordings go through `pose_feature_blocks`, or take slices with `context_frames` more to both sides and the `scene_of` the whole.
+recordings go through `pose_feature_blocks`, or take slices with `pose_context` more to both sides and the `estimate_scene` the whole.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ from numpy.typing import NDArray
 
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.core.signals import Keypoint, Poses
-from ethobench.features.attributes import ProgrammedAttributes, programmed_attributes
-from ethobench.features.body import Skeleton
-from ethobench.features.gaps import MIN_CONFIDENCE, MOST_SECONDS, Array, bridge, fill_gaps, gap_frames, known_positions, rate_of
-from ethobench.features.keypoint_map import KeypointMap, match_keypoints
-from ethobench.features.pose_columns import (
+from ethobench.features.body import Scene, Skeleton, estimate_scene
+from ethobench.features.kinematics import (
     Column,
     Motion,
     animal_columns,
@@ -36,36 +33,16 @@ from ethobench.features.pose_columns import (
     point_columns,
     step_frames,
 )
-from ethobench.features.pose_roles import ROLES, guess_mirrors, guess_roles, roles_of
-from ethobench.features.scene import Scene, scene_of
-from ethobench.features.swaps import Swap, find_swaps, swap_notes, swaps_of
-from ethobench.features.viewpoints import as_seen_by, egocentric, normalized_coordinates
+from ethobench.features.missing_data import (
+    MAX_GAP_SECONDS,
+    MIN_CONFIDENCE,
+    Array,
+    interpolate_gaps,
+    max_gap_frames,
+    resolve_rate,
+    valid_positions,
+)
 from ethobench.features.windows import window_features, window_frames
-
-__all__ = [
-    "ROLES",
-    "KeypointMap",
-    "ProgrammedAttributes",
-    "Scene",
-    "Swap",
-    "as_seen_by",
-    "bridge",
-    "context_frames",
-    "egocentric",
-    "find_swaps",
-    "guess_mirrors",
-    "guess_roles",
-    "match_keypoints",
-    "normalized_coordinates",
-    "pose_feature_blocks",
-    "pose_features",
-    "programmed_attributes",
-    "roles_of",
-    "scene_of",
-    "swap_notes",
-    "swaps_of",
-    "windowed_pose_features",
-]
 
 BLOCK = 1 << 13  # frames; their columns fit the caches
 SECONDS = (0.5, 2.0, 6.0)
@@ -85,15 +62,15 @@ class PoseOptions(TypedDict, total=False):
     order : sequence of str or int
         Which animals, in which order; all unless given.
     scene : Scene
-        Measured on the whole recording (`scene_of`), where the poses are a slice of it.
+        Measured on the whole recording (`estimate_scene`), where the poses are a slice of it.
     scaled : bool
         Divide lengths by the animals' median body length; on unless told.
     pooled : bool
         The least and the most over all animals and pairs in place of each one's own value, where identities mean nothing.
     points : bool
         Add where each keypoint is and how fast it moves; on unless told.
-    most_seconds, min_confidence : float
-        As for `bridge`.
+    max_gap_seconds, min_confidence : float
+        As for `interpolate_poses`.
     """
 
     keypoints: Mapping[str, Keypoint] | None
@@ -103,7 +80,7 @@ class PoseOptions(TypedDict, total=False):
     scaled: bool
     pooled: bool
     points: bool
-    most_seconds: float
+    max_gap_seconds: float
     min_confidence: float
 
 
@@ -118,7 +95,7 @@ class _Settings:
     scaled: bool = True
     pooled: bool = False
     points: bool = True
-    most_seconds: float = MOST_SECONDS
+    max_gap_seconds: float = MAX_GAP_SECONDS
     min_confidence: float = MIN_CONFIDENCE
 
 
@@ -131,7 +108,7 @@ def pose_features(poses: Poses, rate: float | None = None, **options: Unpack[Pos
     rate : float, optional
         Frames per second, where the poses do not tell.
     **options
-        See `PoseOptions`: keypoints, arena, order, scene, scaled, pooled, points, most_seconds, min_confidence.
+        See `PoseOptions`: keypoints, arena, order, scene, scaled, pooled, points, max_gap_seconds, min_confidence.
 
     Returns
     -------
@@ -198,10 +175,10 @@ def pose_feature_blocks(
     features : array of float32
     names : tuple of str
     """
-    rate, told = rate_of(poses, rate), _Settings(**options)
-    scene = told.scene or scene_of(poses, keypoints=told.keypoints, arena=told.arena, min_confidence=told.min_confidence)
+    rate, told = resolve_rate(poses, rate), _Settings(**options)
+    scene = told.scene or estimate_scene(poses, keypoints=told.keypoints, arena=told.arena, min_confidence=told.min_confidence)
     animals = _places(poses, told.order)
-    margin = context_frames(rate, seconds, most_seconds=told.most_seconds)
+    margin = pose_context(rate, seconds, max_gap_seconds=told.max_gap_seconds)
     for start in range(0, max(len(poses), 1), frames):
         stop = min(start + frames, len(poses))
         first, last = max(start - margin, 0), min(stop + margin, len(poses))
@@ -211,16 +188,18 @@ def pose_feature_blocks(
         yield slice(start, stop), values[start - first : stop - first].astype(np.float32), names
 
 
-def context_frames(rate: float, seconds: Sequence[float] = (), *, most_seconds: float = MOST_SECONDS) -> int:
+def pose_context(rate: float, seconds: Sequence[float] = (), *, max_gap_seconds: float = MAX_GAP_SECONDS) -> int:
     """Return how many frames to both sides a frame's features depend on."""
     windows = max((window_frames(length, rate) // 2 for length in seconds), default=0)
-    return gap_frames(most_seconds, rate) + 1 + 2 * step_frames(rate) + windows
+    return max_gap_frames(max_gap_seconds, rate) + 1 + 2 * step_frames(rate) + windows
 
 
 def _whole(poses: Poses, rate: float | None, seconds: Sequence[float], options: PoseOptions) -> tuple[Features, tuple[str, ...]]:
     result: Features | None = None
     names: tuple[str, ...] = ()
-    block = max(BLOCK, 4 * context_frames(rate_of(poses, rate), seconds, most_seconds=options.get("most_seconds", MOST_SECONDS)))
+    block = max(
+        BLOCK, 4 * pose_context(resolve_rate(poses, rate), seconds, max_gap_seconds=options.get("max_gap_seconds", MAX_GAP_SECONDS))
+    )
     for where, values, names in pose_feature_blocks(poses, rate, seconds, frames=block, **options):
         if result is None:
             result = np.empty((len(poses), len(names)), dtype=np.float32)
@@ -230,12 +209,12 @@ def _whole(poses: Poses, rate: float | None, seconds: Sequence[float], options: 
 
 def _columns(poses: Poses, rate: float, scene: Scene, told: _Settings) -> tuple[Array, tuple[str, ...]]:
     """Compute the features of some frames; those at the ends know only one side."""
-    scale = 1 / scene.unit if told.scaled else 1.0
-    positions = known_positions(poses, told.min_confidence, scene.zeros_missing)
+    scale = 1 / scene.body_length if told.scaled else 1.0
+    positions = valid_positions(poses, told.min_confidence, scene.zeros_missing)
     seen = ~np.isnan(positions[..., 0]) @ np.full(len(poses.keypoints), 1 / len(poses.keypoints))
-    fill_gaps(positions, gap_frames(told.most_seconds, rate))
+    interpolate_gaps(positions, max_gap_frames(told.max_gap_seconds, rate))
     positions *= scale
-    motion = measure_motion(positions, Skeleton.of(poses.keypoints, told.keypoints), rate, scene.unit * scale)
+    motion = measure_motion(positions, Skeleton.from_names(poses.keypoints, told.keypoints), rate, scene.body_length * scale)
     low, high = np.array(scene.low) * scale, np.array(scene.high) * scale
     groups = _groups(motion, poses.individuals, seen.T, low, high, told.points)
     columns = list(_pooled(groups) if told.pooled else _named(groups))

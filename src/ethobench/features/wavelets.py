@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.features.filters import bridge, zscore
+from ethobench.features.filters import interpolate_missing, zscore
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -78,7 +78,7 @@ def wavelet_features(
     if features.size:
         widths = rate * lengths * (omega + math.sqrt(2 + omega**2)) / (4 * math.pi)
         groups = _groups([morlet(width, omega, len(signals)) for width in widths], len(signals))
-        bridged, missing = bridge(zscore(signals))
+        bridged, missing = interpolate_missing(zscore(signals))
         magnitudes = np.empty((n, len(signals)))
         for channel, (signal, gone) in enumerate(zip(bridged.T, missing.T, strict=True)):
             for group in groups:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ethobench.core import Recording
 from ethobench.core.errors import FormatError, Note
-from ethobench.formats import pose_arrays, wide_tables
+from ethobench.formats import arrow_tables, pose_arrays
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.text import Head
 
@@ -41,16 +41,16 @@ class Anipose(Format):
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         pick_entry(path, entry, [path.stem])
-        header = wide_tables.first_rows(path, 1)[0][0]
+        header = arrow_tables.first_rows(path, 1)[0][0]
         points = _points(header)
         if not points:
             raise FormatError(path, "no keypoint has columns ending in _x, _y and _z", "header")
-        place = {name: i for i, name in enumerate(header)}
-        if len(place) != len(header):
+        column_index = {name: i for i, name in enumerate(header)}
+        if len(column_index) != len(header):
             raise FormatError(path, "a column stands twice", "header")
         columns = {f"{point}_{part}": (pose_arrays.ONLY_INDIVIDUAL, point, axis) for point in points for part, axis in PARTS.items()}
         strange = [i for i, name in enumerate(header) if name not in columns and name != "fnum" and not BESIDE.fullmatch(name)]
-        table = wide_tables.read_wide(path, 1, strange)
+        table = arrow_tables.read_wide(path, 1, strange)
         if not len(table.values):
             raise FormatError(path, "no rows of poses below the header", "row 1")
         numbers = {name: table.values[:, n] for n, name in enumerate(name for i, name in enumerate(header) if i not in strange)}

@@ -82,36 +82,33 @@ class Format:
 
 
 MODULES = {
-    name: f"ethobench.formats.{name}"
-    for name in (
-        "anipose",
-        "bebe",
-        "bebe_predictions",
-        "bento",
-        "boris",
-        "boris_aggregated",
-        "boris_tabular",
-        "calms21",
-        "caltech",
-        "deepethogram",
-        "deeplabcut",
-        "intervals",
-        "jabs",
-        "labels",
-        "labels_npy",
-        "lightning_pose",
-        "mabe2025",
-        "nwb",
-        "observer",
-        "onehot",
-        "segments",
-        "signals_csv",
-        "simba",
-        "sleap",
-        "solomon",
-        "tidy",
-        "tidy_parquet",
-    )
+    "anipose": "ethobench.formats.anipose",
+    "bebe": "ethobench.formats.bebe",
+    "bebe_predictions": "ethobench.formats.bebe",
+    "bento": "ethobench.formats.bento",
+    "boris": "ethobench.formats.boris",
+    "boris_aggregated": "ethobench.formats.boris_exports",
+    "boris_tabular": "ethobench.formats.boris_exports",
+    "calms21": "ethobench.formats.calms21",
+    "caltech": "ethobench.formats.caltech",
+    "deepethogram": "ethobench.formats.deepethogram",
+    "deeplabcut": "ethobench.formats.deeplabcut",
+    "intervals": "ethobench.formats.intervals",
+    "jabs": "ethobench.formats.jabs",
+    "labels": "ethobench.formats.labels",
+    "labels_npy": "ethobench.formats.labels_npy",
+    "lightning_pose": "ethobench.formats.deeplabcut",
+    "mabe2025": "ethobench.formats.mabe2025",
+    "nwb": "ethobench.formats.nwb",
+    "observer": "ethobench.formats.observer",
+    "onehot": "ethobench.formats.labels",
+    "segments": "ethobench.formats.intervals",
+    "signals_csv": "ethobench.formats.signals_csv",
+    "simba": "ethobench.formats.simba",
+    "sleap": "ethobench.formats.sleap",
+    "solomon": "ethobench.formats.solomon",
+    "tidy": "ethobench.formats.tidy",
+    "tidy_parquet": "ethobench.formats.tidy",
 }
 
 formats: Registry[Format] = Registry("format", MODULES)
@@ -127,6 +124,6 @@ def pick_entry(path: Path, entry: str | None, there: Sequence[str]) -> list[str]
     return [entry]
 
 
-def not_understood(path: Path, message: str, place: str = "") -> NoReturn:
+def not_understood(path: Path, message: str, location: str = "") -> NoReturn:
     """Raise the error for a file that is damaged or not what it seems."""
-    raise FormatError(path, message, place)
+    raise FormatError(path, message, location)

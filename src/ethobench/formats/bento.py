@@ -23,9 +23,8 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.bouts import BoutRows, frames_rate, origin_of
 from ethobench.formats.frame_clock import at_rate
-from ethobench.formats.numbers import parse_number
 from ethobench.formats.per_frame import background_notes
-from ethobench.formats.text import Head, count_blank_lines, duplicates, read_text
+from ethobench.formats.text import Head, count_blank_lines, duplicates, parse_number, read_text
 
 MAGIC = "bento annotation file"
 FIELD = re.compile(r"annotation (start frame|stop frame|start time|stop time|framerate):\s*(\S+)", re.IGNORECASE)
@@ -167,7 +166,7 @@ def _recording(path: Path, file: _File, channel: str, rate: float, wanted: float
     table = BoutRows(path)
     for row in file.channels[channel]:
         start, stop = (round(time * scale - base, 6) for time in (row.start, row.stop))
-        table.add(start, stop + (0 if ends or row.stop < row.start else 1), row.behavior, place=f"line {row.line}")
+        table.add(start, stop + (0 if ends or row.stop < row.start else 1), row.behavior, location=f"line {row.line}")
     length = int(last) + (1 if first < 1 else 0) if last > 0 else None
     observed = None
     if first > 1:

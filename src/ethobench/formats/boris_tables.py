@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.formats import event_writing
+from ethobench.formats import event_logs
 from ethobench.formats.bouts import SECONDS_RATE
-from ethobench.formats.numbers import parse_number
-from ethobench.formats.spreadsheets import plain
-from ethobench.formats.tables import Table, format_time
+from ethobench.formats.tables import Table, format_time, plain
+from ethobench.formats.text import parse_number
 
 NO_FOCAL_SUBJECT = "No focal subject"
 MISSING = ("", "NA", "NaN", "nan", "None")
@@ -138,9 +137,9 @@ class Export:
         self._describe(facts, rows)
         return facts
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Say where a row stands in the file."""
-        return f"row {self.table.places[row]}"
+        return f"row {self.table.row_numbers[row]}"
 
     def _values(self, rows: Sequence[int], names: Sequence[str], combine: Callable[[list[float]], float]) -> list[float]:
         """Return the different values of a column such as ``25.000;25.000|30.000``; only the first player counts."""
@@ -154,15 +153,15 @@ class Export:
             if dates[i] != dates[rows[0]]:
                 name = self.text("Observation id")[i]
                 both = f"of {dates[rows[0]]} and {dates[i]}"
-                raise FormatError(self.table.path, f"two observations are called {name!r} ({both}); rename one of them", self.place(i))
+                raise FormatError(self.table.path, f"two observations are called {name!r} ({both}); rename one of them", self.location(i))
 
     def _describe(self, facts: Facts, rows: Sequence[int]) -> None:
         header = self.table.header
         known = {plain(name) for name in (*DURATIONS, *CODING_DURATIONS, *RATES, *OTHERS, *self.extra)}
         unknown = [name for name in header if name and plain(name) not in known and not MODIFIER.fullmatch(name)]
         subject = self.table.find("Subject")
-        place = header.index(subject) if subject in header else 0
-        variables = [name for name in unknown if header.index(name) < place]
+        subject_index = header.index(subject) if subject in header else 0
+        variables = [name for name in unknown if header.index(name) < subject_index]
         strange = [name for name in unknown if name not in variables]
         if strange:
             facts.notes.append(Note(f"columns not understood and left out: {', '.join(strange)}"))
@@ -197,12 +196,12 @@ def numbers_in(cell: str, decimal: str = ".") -> list[float]:
 
 def written(recordings: Sequence[Recording], title: str) -> tuple[list[tuple[Recording, Annotation]], list[Note]]:
     """Return the recordings that a table can hold, each with its annotation, and what it cannot hold."""
-    event_writing.check_ids(title, [r.id for r in recordings])
+    event_logs.check_ids(title, [r.id for r in recordings])
     annotations = [r.annotation() for r in recordings]
-    notes = event_writing.ethogram_losses(title, annotations)
+    notes = event_logs.ethogram_losses(title, annotations)
     kept = []
     for recording, a in zip(recordings, annotations, strict=True):
-        event_writing.check_rate(title, a.rate)
+        event_logs.check_rate(title, a.rate)
         if len(a):
             kept.append((recording, a))
         else:

@@ -35,7 +35,7 @@ class BoutRows:
     modifiers: list[str] = field(default_factory=list)
     comment: list[str] = field(default_factory=list)
     confidence: list[float] = field(default_factory=list)
-    place: list[str] = field(default_factory=list)
+    location: list[str] = field(default_factory=list)
 
     def add(
         self,
@@ -48,7 +48,7 @@ class BoutRows:
         modifiers: str = "",
         comment: str = "",
         confidence: float = np.nan,
-        place: str = "",
+        location: str = "",
     ) -> None:
         """Append one bout."""
         self.start.append(start)
@@ -59,7 +59,7 @@ class BoutRows:
         self.modifiers.append(modifiers)
         self.comment.append(comment)
         self.confidence.append(confidence)
-        self.place.append(place)
+        self.location.append(location)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -105,11 +105,11 @@ class BoutRows:
         early = keep & (start < 0)
         if early.any():
             i = int(np.flatnonzero(early)[0])
-            raise FormatError(self.path, f"{self.behavior[i]!r} starts at {start[i]:g}, before the recording", self.place[i])
+            raise FormatError(self.path, f"{self.behavior[i]!r} starts at {start[i]:g}, before the recording", self.location[i])
         late = keep & (stop * (rate if seconds else 1.0) > MAX_FRAMES)
         if late.any():
             i = int(np.flatnonzero(late)[0])
-            raise FormatError(self.path, f"{self.behavior[i]!r} ends at {stop[i]:g}, which no recording reaches", self.place[i])
+            raise FormatError(self.path, f"{self.behavior[i]!r} ends at {stop[i]:g}, which no recording reaches", self.location[i])
         first, last = to_clock(start[keep], rate, seconds), to_clock(stop[keep], rate, seconds)
         notes += off_grid_notes(np.concatenate((start[keep], stop[keep])), rate, seconds)
         end = int(last.max()) if last.size else 0
@@ -120,7 +120,7 @@ class BoutRows:
             notes += self._note_at(over, f"ends after the last of {length} frames; the recording is taken as {end} frames long")
             length = end
             if observed is None:
-                observed = Observed.whole(length)
+                observed = Observed.full(length)
         chosen = np.flatnonzero(keep)
         annotation = Annotation.from_bouts(
             first,
@@ -147,7 +147,7 @@ class BoutRows:
             return []
         i = int(found[0])
         more = f" ({found.size} such bouts)" if found.size > 1 else ""
-        return [Note(f"{self.behavior[i]!r} {what}{more}", self.place[i])]
+        return [Note(f"{self.behavior[i]!r} {what}{more}", self.location[i])]
 
 
 def to_clock(times: ArrayLike, rate: float, seconds: bool) -> NDArray[np.int64]:
@@ -176,7 +176,7 @@ def frames_rate(rate: float | None) -> tuple[float, list[Note]]:
 
 
 def origin_of(stated: float | None) -> ClockOrigin:
-    """Return the origin of a clock whose rate the file states, or (None) does not; `read_quietly` marks the rates that users give."""
+    """Return the origin of a clock whose rate the file states, or (None) does not; `read_recordings` marks the rates that users give."""
     return ClockOrigin.ASSUMED if stated is None else ClockOrigin.STATED
 
 

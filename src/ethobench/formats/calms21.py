@@ -7,13 +7,16 @@ task 3 the behavior that was annotated). A sequence that stands in several group
 its numbers are the same in each; otherwise each is a recording of its own, called ``group/sequence``.
 
 Files are parsed once, in pieces, and kept as arrays in the cache; afterwards the arrays are memory-mapped.
+
+MERGED: A CalMS21 file as flat arrays, one for each field, with an index that tells where the numbers of each sequence lie.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,10 +26,137 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
 from ethobench.core.ethogram import guess_background
-from ethobench.core.lengths import fit_length
+from ethobench.core.recording import match_length
 from ethobench.formats.base import Format, pick_entry, register_format
-from ethobench.formats.calms21_arrays import FIELDS, LABELS, NPY_MAGIC, load, values_of
+from ethobench.formats.json_arrays import JsonScanner
+from ethobench.formats.parse_cache import cached_arrays
+from ethobench.formats.safe_pickle import load_plain, read_npy_header
 from ethobench.formats.text import Head
+
+LABELS = "annotations"
+FIELDS = {"keypoints": 4, "scores": 3, LABELS: 1, "features": 2}
+CACHED_AS = "calms21-1"
+NPY_MAGIC = b"\x93NUMPY"
+
+
+def load(path: Path) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
+    """Return all numbers of a file as flat arrays by field, and for each sequence where its own lie."""
+    with path.open("rb") as file:
+        is_npy = file.read(len(NPY_MAGIC)) == NPY_MAGIC
+    arrays = cached_arrays(path, CACHED_AS, lambda: (parse_npy if is_npy else parse_json)(path))
+    return arrays, json.loads(arrays["index"].tobytes())
+
+
+def values_of(arrays: Mapping[str, NDArray[Any]], record: dict[str, Any], field: str) -> NDArray[Any] | None:
+    """Return the numbers of one field of a sequence; None if it has none."""
+    part = record["fields"].get(field)
+    if part is None:
+        return None
+    return arrays[field][part["at"] : part["at"] + int(np.prod(part["shape"]))].reshape(part["shape"])
+
+
+class _Collected:
+    """The sequences of a file while it is parsed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.pieces: dict[str, list[NDArray[np.float64]]] = {field: [] for field in FIELDS}
+        self.lengths = dict.fromkeys(FIELDS, 0)
+        self.index: list[dict[str, Any]] = []
+        self.known: set[tuple[str, str]] = set()
+
+    def begin(self, group: str, sequence: str) -> dict[str, Any]:
+        if (group, sequence) in self.known:
+            raise FormatError(self.path, f"sequence {sequence!r} stands twice in group {group!r}")
+        self.known.add((group, sequence))
+        entry: dict[str, Any] = {"group": group, "id": sequence, "fields": {}, "metadata": {}, "strange": []}
+        self.index.append(entry)
+        return entry
+
+    def add(self, entry: dict[str, Any], field: str, pieces: list[NDArray[np.float64]]) -> None:
+        shape = (sum(len(piece) for piece in pieces), *pieces[0].shape[1:])
+        if len(shape) != FIELDS[field] and shape[0]:
+            raise FormatError(self.path, f"{field} of shape {shape}, where {FIELDS[field]} axes were expected", f"sequence {entry['id']!r}")
+        entry["fields"][field] = {"at": self.lengths[field], "shape": shape}
+        self.pieces[field] += [piece.reshape(-1) for piece in pieces]
+        self.lengths[field] += int(np.prod(shape))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        if not self.index:
+            raise FormatError(self.path, "the file holds no sequence")
+        made: dict[str, NDArray[Any]] = {"index": np.frombuffer(json.dumps(self.index).encode(), dtype=np.uint8)}
+        for field in FIELDS:
+            pieces = self.pieces.pop(field)
+            made[field] = np.concatenate(pieces) if pieces else np.empty(0)
+        return made
+
+
+def parse_npy(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the NPY form, a pickled dictionary, of which only arrays and plain values are taken."""
+    with path.open("rb") as file:
+        shape, dtype = read_npy_header(path, file)
+        if not dtype.hasobject or shape != ():
+            raise FormatError(path, f"an array of shape {shape} and type {dtype}, where CalMS21's NPY form holds one dictionary")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+            memory.seek(file.tell())
+            content = load_plain(path, memory)  # type: ignore[arg-type]
+    content = content[()] if isinstance(content, np.ndarray) and content.shape == () else content
+    collected = _Collected(path)
+    for group, sequences in _items(path, content, "the file"):
+        for sequence, record in _items(path, sequences, f"group {group!r}"):
+            entry = collected.begin(group, sequence)
+            for field, value in _items(path, record, f"sequence {sequence!r}"):
+                if field in FIELDS:
+                    try:
+                        collected.add(entry, field, [np.asarray(value, dtype=np.float64)])
+                    except ValueError as error:
+                        raise FormatError(path, f"{field} is no array of numbers ({error})", f"sequence {sequence!r}") from None
+                elif field == "metadata":
+                    entry["metadata"] = _jsonable(value)
+                else:
+                    entry["strange"].append(field)
+    return collected.arrays()
+
+
+def _items(path: Path, value: Any, what: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        raise FormatError(path, f"{what} holds {type(value).__name__}, where names and their content were expected")
+    return ((str(name), inner) for name, inner in value.items())
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _jsonable(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_jsonable(inner) for inner in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _jsonable(value.tolist())
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
+
+
+def parse_json(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the JSON form in pieces."""
+    if path.stat().st_size == 0:
+        raise FormatError(path, "the file is empty (0 bytes)")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+        scanner = JsonScanner(path, memory, "CalMS21 JSON")
+        collected = _Collected(path)
+        for group in scanner.members():
+            for sequence in scanner.members():
+                entry = collected.begin(group, sequence)
+                for field in scanner.members():
+                    scanner.where = f"sequence {sequence!r}, {field}"
+                    if field in FIELDS:
+                        collected.add(entry, field, scanner.numbers())
+                    elif field == "metadata":
+                        entry["metadata"] = scanner.value()
+                    else:
+                        entry["strange"].append(field)
+                        scanner.skip()
+                scanner.forget()
+        scanner.finish()
+        return collected.arrays()
+
 
 RATE = 30.0
 MICE = ("resident", "intruder")
@@ -103,26 +233,26 @@ def _agree(arrays: Mapping[str, NDArray[Any]], a: dict[str, Any], b: dict[str, A
 
 
 def _recording(path: Path, name: str, records: list[dict[str, Any]], arrays: Mapping[str, NDArray[Any]], rate: float) -> Recording:
-    place = f"sequence {records[0]['id']!r}"
+    location = f"sequence {records[0]['id']!r}"
     values = {field: next((v for r in records if (v := values_of(arrays, r, field)) is not None), None) for field in FIELDS}
     lengths = {field: len(v) for field, v in values.items() if v is not None}
     frames = {n for field, n in lengths.items() if field != LABELS} or {*lengths.values()}
     if len(frames) != 1 or lengths.get(LABELS, np.inf) < max(frames):
         told = ", ".join(f"{n} frames of {field}" for field, n in lengths.items()) or "no frames at all"
-        raise FormatError(path, f"its parts do not fit: {told}", place)
+        raise FormatError(path, f"its parts do not fit: {told}", location)
     (n_frames,) = frames
-    notes = [Note(f"fields not understood and left out: {', '.join(r['strange'])}", place) for r in records if r["strange"]]
-    poses = None if values["keypoints"] is None else _poses(path, place, values["keypoints"], values["scores"], rate)
+    notes = [Note(f"fields not understood and left out: {', '.join(r['strange'])}", location) for r in records if r["strange"]]
+    poses = None if values["keypoints"] is None else _poses(path, location, values["keypoints"], values["scores"], rate)
     annotations = {}
     for record in records:
         codes = values_of(arrays, record, LABELS)
         if codes is not None:
-            annotation, more = _annotation(path, place, codes, record["metadata"], rate)
+            annotation, more = _annotation(path, location, codes, record["metadata"], rate)
             try:
-                annotations[record["group"]], told = fit_length(annotation, n_frames)
+                annotations[record["group"]], told = match_length(annotation, n_frames)
             except MismatchError as error:
-                raise FormatError(path, str(error), place) from None
-            notes += [*more, *([Note(told, place)] if told else [])]
+                raise FormatError(path, str(error), location) from None
+            notes += [*more, *([Note(told, location)] if told else [])]
     mouse = re.search(r"mouse\d+", name)
     extra = values["features"]
     channels = () if extra is None else tuple(f"feature{i}" for i in range(extra.shape[1]))
@@ -141,32 +271,32 @@ def _recording(path: Path, name: str, records: list[dict[str, Any]], arrays: Map
     )
 
 
-def _poses(path: Path, place: str, keypoints: NDArray[Any], scores: NDArray[Any] | None, rate: float) -> Callable[[], Poses]:
+def _poses(path: Path, location: str, keypoints: NDArray[Any], scores: NDArray[Any] | None, rate: float) -> Callable[[], Poses]:
     n_frames, n_mice, n_axes, n_parts = keypoints.shape
     if n_axes != 2 or (scores is not None and scores.shape != (n_frames, n_mice, n_parts)):
         shape = "none" if scores is None else scores.shape
-        raise FormatError(path, f"keypoints of shape {keypoints.shape} with scores of shape {shape}", place)
+        raise FormatError(path, f"keypoints of shape {keypoints.shape} with scores of shape {shape}", location)
     mice = MICE if n_mice == len(MICE) else tuple(f"mouse{i}" for i in range(n_mice))
     parts = KEYPOINTS if n_parts == len(KEYPOINTS) else tuple(f"keypoint{i}" for i in range(n_parts))
     sure = np.broadcast_to(np.nan, (n_frames, n_mice, n_parts)) if scores is None else scores
     return lambda: Poses(keypoints.transpose(0, 1, 3, 2), sure, mice, parts, rate)
 
 
-def _annotation(path: Path, place: str, codes: NDArray[Any], metadata: dict[str, Any], rate: float) -> tuple[Annotation, list[Note]]:
+def _annotation(path: Path, location: str, codes: NDArray[Any], metadata: dict[str, Any], rate: float) -> tuple[Annotation, list[Note]]:
     vocab = metadata.get("vocab") if isinstance(metadata, dict) else None
     seen = np.isfinite(codes)
-    notes = [Note(f"{int((~seen).sum())} frames have no label; taken as not looked at", place)] if not seen.all() else []
+    notes = [Note(f"{int((~seen).sum())} frames have no label; taken as not looked at", location)] if not seen.all() else []
     if not isinstance(vocab, dict):
         vocab = {f"behavior{int(code)}": code for code in np.unique(codes[seen])}
-        notes.append(Note("the labels have no vocab; behaviors are called by their numbers", place))
+        notes.append(Note("the labels have no vocab; behaviors are called by their numbers", location))
     names = sorted(vocab, key=lambda name: vocab[name])
     numbers = np.array([vocab[name] for name in names], dtype=float)
     if len(np.unique(numbers)) != len(numbers):
-        raise FormatError(path, "two behaviors of the vocab have the same number", place)
+        raise FormatError(path, "two behaviors of the vocab have the same number", location)
     ours = np.searchsorted(numbers, codes)
     wrong = np.flatnonzero(seen & (numbers[np.minimum(ours, len(numbers) - 1)] != codes) if len(numbers) else seen)
     if wrong.size:
-        raise FormatError(path, f"label {codes[wrong[0]]:g} is not in the vocab ({', '.join(names)})", f"{place}, frame {wrong[0]}")
+        raise FormatError(path, f"label {codes[wrong[0]]:g} is not in the vocab ({', '.join(names)})", f"{location}, frame {wrong[0]}")
     ethogram = Ethogram(names, guess_background(names), exclusive=True)
     return Annotation.from_frames(np.where(seen, ours, 0), ethogram, rate, unobserved=None if seen.all() else ~seen), notes
 

@@ -20,9 +20,8 @@ from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.bouts import BoutRows, frames_rate
-from ethobench.formats.numbers import parse_integer
 from ethobench.formats.per_frame import background_notes, rate_notes
-from ethobench.formats.text import Head, count_blank_lines, read_text
+from ethobench.formats.text import Head, count_blank_lines, parse_integer, read_text
 
 MAGIC = "Caltech Behavior Annotator - Annotation File"
 STREAM = re.compile(r"(S\d+)\s*:")
@@ -65,7 +64,7 @@ class CaltechAnnotator(Format):
         for name in pick_entry(path, entry, list(file.streams)):
             rows = BoutRows(path)
             for start, end, label, line in file.streams[name]:
-                rows.add(start - 1, end if end >= start else start - 2, label, place=f"line {line}")
+                rows.add(start - 1, end if end >= start else start - 2, label, location=f"line {line}")
             seen = iv.union(iv.intervals([int(s) for s in rows.start], [int(s) for s in rows.stop]))
             annotation, more = rows.to_annotation(ethogram, clock, seconds=False, n_frames=length, observed=Observed(seen))
             more += _cover_notes(name, rows, seen, length)
@@ -185,8 +184,8 @@ def _cover_notes(stream: str, rows: BoutRows, seen: iv.Intervals, length: int) -
     stop = np.array(rows.stop)[order]
     over = np.flatnonzero(np.array(rows.start)[order][1:] < np.maximum.accumulate(stop)[:-1]) if len(rows) else np.zeros(0, dtype=int)
     if over.size:
-        place = rows.place[int(order[over[0] + 1])]
-        notes.append(Note(f"stream {stream} gives some frames two labels ({over.size} overlaps); both are kept", place))
+        location = rows.location[int(order[over[0] + 1])]
+        notes.append(Note(f"stream {stream} gives some frames two labels ({over.size} overlaps); both are kept", location))
     return notes
 
 

@@ -4,6 +4,11 @@ The table has one row per frame under three header rows (scorer, bodyparts, coor
 (individuals). Each row goes to the frame that its index names; rows named by images are counted in order. Several animals
 that a project tells apart by prefixes of its body parts remain one individual; points that belong to no animal are those
 of the individual "single". The file tells no frame rate.
+
+MERGED: Lightning Pose predictions: DeepLabCut's table with the scorer ``heatmap_tracker`` or the like.
+
+Several views are several files, one for each camera; views that one (mirrored) video shows stay one individual, whose
+keypoints have the view in their names. The ``set`` column of predictions on labelled frames is kept in the metadata.
 """
 
 from __future__ import annotations
@@ -20,13 +25,14 @@ from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.formats import hdf5, pose_arrays, wide_tables
+from ethobench.formats import arrow_tables, hdf5, pose_arrays
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.safe_pickle import load_plain
 from ethobench.formats.text import HEAD_BYTES, Head
 
 if TYPE_CHECKING:
     import h5py
+
 
 LEVELS = ("scorer", "individuals", "bodyparts", "coords")
 INDEX_NAMES = ("", "n.", "index", "frame", "frames")
@@ -91,7 +97,7 @@ def scorer_of(head: Head) -> str | None:
 
 def read_table(path: Path, rate: float | None, software: str) -> Recording:
     """Read a table under DeepLabCut's header rows, which other trackers write too."""
-    rows, *_ = wide_tables.first_rows(path, len(LEVELS) + 1)
+    rows, *_ = arrow_tables.first_rows(path, len(LEVELS) + 1)
     levels = {row[0].lower(): row for row in rows if row and row[0].lower() in LEVELS}
     missing = [name for name in ("bodyparts", "coords") if name not in levels]
     if missing:
@@ -103,7 +109,7 @@ def read_table(path: Path, rate: float | None, software: str) -> Recording:
     extra = [i for i in range(n_index, width) if not cells["bodyparts"][i] and not cells["coords"][i]]
     after = rows[n_header] if len(rows) > n_header else []
     n_header += bool(after) and after[0].lower() in INDEX_NAMES and not any(after[1:])
-    table = wide_tables.read_wide(path, n_header, [*range(n_index), *extra])
+    table = arrow_tables.read_wide(path, n_header, [*range(n_index), *extra])
     if not len(table.values):
         raise FormatError(path, "no rows of poses below the header", f"row {n_header}")
     nothing = [""] * width
@@ -252,3 +258,23 @@ def _queryable(path: Path, group: h5py.Group) -> tuple[list[list[str]], list[str
     if len(labels) != values.shape[1]:
         raise FormatError(path, f"{len(labels)} names for {values.shape[1]} columns", table.name)
     return labels, [hdf5.plain_text(value) for value in records["index"].tolist()], values
+
+
+@register_format("lightning_pose")
+class LightningPose(Format):
+    """Rows of x, y, likelihood for every keypoint."""
+
+    title = "Lightning Pose"
+    suffixes = (".csv",)
+    contents = ("poses",)
+
+    def sniff(self, path: Path, head: Head) -> float:
+        scorer = scorer_of(head)
+        return 1.0 if scorer is not None and scorer.endswith(TRACKER) else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return [path.stem]
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        pick_entry(path, entry, [path.stem])
+        return [read_table(path, rate, "LightningPose")]

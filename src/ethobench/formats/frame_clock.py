@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, ClockOrigin
 from ethobench.core.errors import FormatError, Note
 from ethobench.formats.bouts import frames_rate
-from ethobench.formats.numbers import parse_number
 from ethobench.formats.per_frame import TIME_NAMES, FrameTable
+from ethobench.formats.text import parse_number
 
 MAX_LEAP = 100
 MOST = 1e12
@@ -65,17 +65,19 @@ def clock_of(table: FrameTable, rate: float | None) -> FrameClock:
     name = table.header[0]
     if backward.size:
         row = int(backward[0]) + 1
-        raise FormatError(table.path, f"{values[row]:g} in column {name or 'index'!r} does not rise above the row before", table.place(row))
+        raise FormatError(
+            table.path, f"{values[row]:g} in column {name or 'index'!r} does not rise above the row before", table.location(row)
+        )
     timed = name.strip().lower() in TIME_NAMES or bool((values != np.floor(values)).any())
     if timed and n > 1:
         return _from_times(table, values)
     clock, notes = frames_rate(rate)
     if values[0] < 0:
-        raise FormatError(table.path, f"the first row is frame {values[0]:g}, before the recording", table.place(0))
+        raise FormatError(table.path, f"the first row is frame {values[0]:g}, before the recording", table.location(0))
     base = values[0] if timed or values[0] == 1 else 0
     position = (values - base).astype(np.int64)
     if position[0] > 0:
-        notes.append(Note(f"the first row is frame {values[0]:g}; the frames before it count as not observed", table.place(0)))
+        notes.append(Note(f"the first row is frame {values[0]:g}; the frames before it count as not observed", table.location(0)))
     return _checked(table, FrameClock(clock, int(position[-1]) + 1, position, notes))
 
 
@@ -111,7 +113,7 @@ def _checked(table: FrameTable, clock: FrameClock) -> FrameClock:
     if gap.size and gap.max() > 0:
         row = int(np.argmax(gap > 0)) + 1
         note = f"{int(gap.sum())} frames have no row (the first before this one); they count as not observed"
-        clock.notes.append(Note(note, table.place(row)))
+        clock.notes.append(Note(note, table.location(row)))
     return clock
 
 
@@ -125,11 +127,11 @@ def _numbers(table: FrameTable) -> NDArray[np.float64]:
             try:
                 values[row] = parse_number(str(cell).replace(",", "."))
             except ValueError:
-                raise FormatError(table.path, f"{cell!r} in column {table.header[0]!r} is not a number", table.place(row)) from None
+                raise FormatError(table.path, f"{cell!r} in column {table.header[0]!r} is not a number", table.location(row)) from None
     bad = ~(np.abs(values) < MOST)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise FormatError(table.path, f"no sensible number in column {table.header[0] or 'index'!r}", table.place(row))
+        raise FormatError(table.path, f"no sensible number in column {table.header[0] or 'index'!r}", table.location(row))
     return values
 
 

@@ -14,8 +14,8 @@ from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.bouts import BoutRows, to_clock
-from ethobench.formats.clock_text import seconds_of
 from ethobench.formats.tables import Table
+from ethobench.formats.text import parse_clock
 
 STARTS = ("start", "from", "begin", "onset", "t start", "t begin", "bout start", "time start", "time from", "in")
 STOPS = (
@@ -134,7 +134,7 @@ class IntervalRows:
         self.rater = self._texts("rater", DEFAULT_ANNOTATOR)
         for row, name in enumerate(self.recording):
             if not name:
-                raise FormatError(self.path, f"column {self.columns['recording']!r} names no recording", self.place(row))
+                raise FormatError(self.path, f"column {self.columns['recording']!r} names no recording", self.location(row))
         self.texts = {role: self._texts(role, "") for role in ("subject", "target", "modifiers", "comment")}
         self.confidence = (
             self.table.numbers(self.columns["confidence"]) if "confidence" in self.columns else np.full(len(self.table), np.nan)
@@ -145,9 +145,9 @@ class IntervalRows:
         self.kind = np.full(len(self.table), "bout", dtype=object)
         self.points: set[str] = set()
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Say where a row stands in the file."""
-        return f"row {self.table.places[row]}"
+        return f"row {self.table.row_numbers[row]}"
 
     def sort_out(self, *, drop: Collection[str] | None, markers: Collection[str] | None, points: Collection[str] | None) -> None:
         """Tell bouts from marks of beginning and end, from rows without a label, and from names to drop."""
@@ -191,7 +191,9 @@ class IntervalRows:
         for i in bouts:
             if np.isfinite(self.start[i] + self.stop[i]):
                 texts = {role: column[i] for role, column in self.texts.items()}
-                rows.add(self.start[i], self.stop[i], self.label[i], confidence=float(self.confidence[i]), place=self.place(i), **texts)
+                rows.add(
+                    self.start[i], self.stop[i], self.label[i], confidence=float(self.confidence[i]), location=self.location(i), **texts
+                )
         seen, notes = self._seen(mine, hidden, rate, length)
         tracks, more = self._open_tracks(unfinished, seen, rate, length)
         subjects = sorted({self.texts["subject"][i] for i in unfinished} - {""})
@@ -203,7 +205,7 @@ class IntervalRows:
     def _seen(self, mine: list[int], hidden: list[int], rate: float, length: int) -> tuple[iv.Intervals, list[Note]]:
         """Return the frames that a rater looked at for all behaviors."""
         seconds = self.unit != "frames"
-        seen, notes = iv.whole(length), []
+        seen, notes = iv.full(length), []
         marks = [i for i in mine if self.kind[i] == "marker" and np.isfinite(self.start[i])]
         if len(marks) >= 2:
             inside = [i for i in mine if self.kind[i] in ("marker", "bout")]
@@ -211,20 +213,20 @@ class IntervalRows:
             low, high = to_clock([np.nanmin(ends), np.nanmax(ends)], rate, seconds)
             seen = iv.intervals([low], [high])
             notes.append(
-                Note(f"{len(marks)} rows {self.label[marks[0]]!r} mark what was observed: frames {low} to {high}", self.place(marks[0]))
+                Note(f"{len(marks)} rows {self.label[marks[0]]!r} mark what was observed: frames {low} to {high}", self.location(marks[0]))
             )
         elif marks:
             message = f"only one row {self.label[marks[0]]!r}, so it cannot mark both ends; dropped"
-            notes.append(Note(message, self.place(marks[0])))
+            notes.append(Note(message, self.location(marks[0])))
         spans = [i for i in hidden if np.isfinite(self.start[i]) and self.stop[i] > self.start[i]]
         if spans:
             hole = iv.union(iv.Intervals(to_clock(self.start[spans], rate, seconds), to_clock(self.stop[spans], rate, seconds)))
             seen = iv.difference(seen, hole)
             more = f" ({len(spans)} such rows)" if len(spans) > 1 else ""
             notes.append(
-                Note(f"{self.label[spans[0]]!r} names no behavior; its stretch counts as not observed{more}", self.place(spans[0]))
+                Note(f"{self.label[spans[0]]!r} names no behavior; its stretch counts as not observed{more}", self.location(spans[0]))
             )
-        notes += [Note("says neither which behavior nor from when to when; dropped", self.place(i)) for i in hidden if i not in spans]
+        notes += [Note("says neither which behavior nor from when to when; dropped", self.location(i)) for i in hidden if i not in spans]
         return seen, notes
 
     def _open_tracks(self, rows: list[int], seen: iv.Intervals, rate: float, length: int) -> tuple[dict[Track, iv.Intervals], list[Note]]:
@@ -244,7 +246,7 @@ class IntervalRows:
                 what = "has no start; not observed until its stop"
             else:
                 what = "has no start and no stop; dropped"
-            notes.append(Note(f"{self.label[i]!r} {what}", self.place(i)))
+            notes.append(Note(f"{self.label[i]!r} {what}", self.location(i)))
         return tracks, notes
 
     def _columns(self) -> dict[str, str]:
@@ -311,10 +313,10 @@ class IntervalRows:
             return self.table.numbers(name)
         values = np.full(len(cells), np.nan)
         for row, cell in enumerate(cells):
-            seconds = seconds_of(cell)
+            seconds = parse_clock(cell)
             if cell.strip() and plain(cell) not in NO_LABEL:
                 if seconds is None:
-                    raise FormatError(self.path, f"{cell!r} in column {name!r} is no time", self.place(row))
+                    raise FormatError(self.path, f"{cell!r} in column {name!r} is no time", self.location(row))
                 values[row] = seconds
         return values
 

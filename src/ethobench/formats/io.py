@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from ethobench.core import Annotation, ClockOrigin, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
-from ethobench.core.explanations import explain_exception
-from ethobench.core.files import atomic_path
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning, describe_exception
+from ethobench.core.files import atomic_path, check_new_path
 from ethobench.formats.base import Format, formats
-from ethobench.formats.numbers import check_measurements
-from ethobench.formats.recording_text import check_read_back, check_recordings, repair_recordings
+from ethobench.formats.recording_checks import check_measurements, check_read_back, check_recordings, repair_recordings
 from ethobench.formats.text import Head
 
 SURE = 0.05
@@ -60,27 +57,36 @@ def _sniff(format: Format, path: Path, head: Head, reasons: dict[str, str]) -> f
     except FormatError as error:
         reasons[format.name] = str(error).removeprefix(f"{path}: ")
     except Exception as error:
-        reasons[format.name] = explain_exception(error)
+        reasons[format.name] = describe_exception(error)
     return 0.0
 
 
-def read_recordings(path: str | Path, format: str | None = None, *, entry: str | None = None, **options: Any) -> list[Recording]:
+def read_recordings(
+    path: str | Path, format: str | None = None, *, entry: str | None = None, warn: bool = True, **options: Any
+) -> list[Recording]:
     """Read all recordings in a file or folder.
 
     Parameters
     ----------
     path : str or Path
     format : str, optional
-        Name of the format; found out unless given.
+        Name of the format. Detected from the content by default.
     entry : str, optional
-        Only this observation, channel or recording.
+        Read only this observation, channel or recording.
+    warn : bool
+        Issue each note of the reader as a `ReadWarning`.
     **options
-        What the format takes, such as ``rate=30`` where the file tells no frame rate.
+        Options of the format, such as ``rate=30`` for files that do not state a frame rate.
 
     Returns
     -------
     list of Recording
-        Repairs are in each recording's `notes`, and issued as `ReadWarning`.
+        The `notes` of each say what the reader repaired, dropped or assumed.
+
+    See Also
+    --------
+    read_annotation : Read a file that holds a single annotation.
+    read_at_rate : Pass a rate to the formats that accept one.
 
     Examples
     --------
@@ -89,15 +95,6 @@ def read_recordings(path: str | Path, format: str | None = None, *, entry: str |
     >>> [r.id for r in read_recordings(path)]
     ['a']
     """
-    recordings = read_quietly(path, format, entry=entry, **options)
-    for recording in recordings:
-        for note in recording.notes:
-            warnings.warn(f"{path}: {note}", ReadWarning, stacklevel=2)
-    return recordings
-
-
-def read_quietly(path: str | Path, format: str | None = None, *, entry: str | None = None, **options: Any) -> list[Recording]:
-    """Read as `read_recordings` does, leaving the notes to the caller."""
     path = existing(path)
     reader = formats[format] if format else detect(path)
     _check_options(reader, reader.read, options)
@@ -110,22 +107,35 @@ def read_quietly(path: str | Path, format: str | None = None, *, entry: str | No
     except (OSError, MemoryError):
         raise
     except Exception as error:
-        raise FormatError(path, f"could not be read as {reader.title}: {explain_exception(error)}; {UNREADABLE}") from error
+        raise FormatError(path, f"could not be read as {reader.title}: {describe_exception(error)}; {UNREADABLE}") from error
     repair_recordings(recordings)
     check_measurements(recordings)
     if options.get("rate") is not None:
         for recording in recordings:
             recording.clock_origin = ClockOrigin.GIVEN
+    if warn:
+        for recording in recordings:
+            for note in recording.notes:
+                warnings.warn(f"{path}: {note}", ReadWarning, stacklevel=2)
     return recordings
 
 
-def read_at(
+def read_at_rate(
     path: str | Path, rate: float | None, format: str | None = None, *, entry: str | None = None, **options: Any
 ) -> list[Recording]:
-    """Read as `read_quietly` does, on the clock given where the format takes one."""
+    """Read as `read_recordings` does without warnings, with `rate` for the formats that have such an option.
+
+    Parameters
+    ----------
+    path : str or Path
+    rate : float or None
+        Frames per second. Ignored for formats whose files always state their rate.
+    format, entry, **options
+        See `read_recordings`.
+    """
     reader = formats[format] if format else detect(path)
     takes_rate = rate is not None and "rate" in inspect.signature(reader.read).parameters
-    return read_quietly(path, reader.name, entry=entry, **options, **({"rate": rate} if takes_rate else {}))
+    return read_recordings(path, reader.name, entry=entry, **options, **({"rate": rate} if takes_rate else {}), warn=False)
 
 
 def read_annotation(
@@ -207,8 +217,7 @@ def write_recordings(
     writer = formats[format] if format else format_for(path)
     if not writer.can_write:
         raise EthobenchError(f"{writer.title} cannot be written; formats that can: {', '.join(writable())}")
-    if path.exists() and not overwrite:
-        raise EthobenchError(f"{path} exists and is left alone; choose another name, or allow overwriting")
+    check_new_path(path, overwrite=overwrite)
     _check_options(writer, writer.write, options)
     if len(recordings) != 1 and not writer.several:
         raise EthobenchError(f"a {writer.title} file holds one recording, not {len(recordings)}; write one file for each")
@@ -258,7 +267,7 @@ def losses(annotation: Annotation, writer: Format) -> list[Note]:
     if "annotations" not in writer.contents:
         return []
     state = annotation.stop > annotation.start
-    whole = annotation.observed.is_whole(annotation.n_frames)
+    whole = annotation.observed.is_complete(annotation.n_frames)
     touching = len(annotation.merge_touching()) != len(annotation)
     has = {
         "subjects": bool((annotation.subject >= 0).any()),
@@ -290,11 +299,6 @@ _LOSS = {
     "touching": "{title} holds frames: bouts of one behavior that touch or overlap become one",
     "length": "{title} does not tell the recording's length: it will read as ending with the last bout",
 }
-
-
-def appearing(path: Path) -> AbstractContextManager[Path]:
-    """Give the name of a temporary file that replaces `path` when the block ends without an error; see `atomic_path`."""
-    return atomic_path(path, overwrite=True)
 
 
 def existing(path: str | Path) -> Path:

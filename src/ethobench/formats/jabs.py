@@ -100,13 +100,13 @@ def _individuals(path: Path, group: h5py.Group, shape: tuple[int, ...]) -> tuple
             count = hdf5.array(path, group, "instance_count", 1).astype(np.int64)
         if len(count) != shape[0]:
             raise FormatError(path, f"{len(count)} instance counts for {shape[0]} frames", "poseest")
-        return _share_places(path, np.where(np.arange(shape[1]) < count[:, None], ids, -1))
+        return _share_slots(path, np.where(np.arange(shape[1]) < count[:, None], ids, -1))
     if shape[1] == 1:
         return np.zeros(shape, dtype=np.int64), [pose_arrays.ONLY_INDIVIDUAL], []
     raise FormatError(path, f"{shape[1]} instances in a frame, and neither instance_embed_id nor instance_track_id", "poseest")
 
 
-def _share_places(path: Path, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str], list[Note]]:
+def _share_slots(path: Path, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str], list[Note]]:
     """Give every tracklet the lowest place that is free for its whole time."""
     frame, slot = np.nonzero(ids >= 0)
     tracklets, which = np.unique(ids[frame, slot], return_inverse=True)
@@ -114,24 +114,24 @@ def _share_places(path: Path, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64]
     last = np.full(len(tracklets), -1)
     np.minimum.at(first, which, frame)
     np.maximum.at(last, which, frame)
-    place = np.zeros(len(tracklets), dtype=np.int64)
+    individual_slot = np.zeros(len(tracklets), dtype=np.int64)
     free: list[int] = []
     busy: list[tuple[int, int]] = []
-    n_places = 0
+    n_slots = 0
     for t in np.argsort(first, kind="stable"):
         while busy and busy[0][0] < first[t]:
             heapq.heappush(free, heapq.heappop(busy)[1])
         if not free:
-            heapq.heappush(free, n_places)
-            n_places += 1
-        place[t] = heapq.heappop(free)
-        heapq.heappush(busy, (int(last[t]), int(place[t])))
+            heapq.heappush(free, n_slots)
+            n_slots += 1
+        individual_slot[t] = heapq.heappop(free)
+        heapq.heappush(busy, (int(last[t]), int(individual_slot[t])))
     who = np.full(ids.shape, -1, dtype=np.int64)
-    who[frame, slot] = place[which]
+    who[frame, slot] = individual_slot[which]
     notes = []
-    if len(tracklets) > n_places:
-        notes = [Note(f"{len(tracklets)} tracklets without identities share {n_places} places, so a place may change its animal")]
-    return _once(path, who), [f"place{n + 1}" for n in range(n_places)], notes
+    if len(tracklets) > n_slots:
+        notes = [Note(f"{len(tracklets)} tracklets without identities share {n_slots} places, so a place may change its animal")]
+    return _once(path, who), [f"place{n + 1}" for n in range(n_slots)], notes
 
 
 def _once(path: Path, who: NDArray[np.int64]) -> NDArray[np.int64]:

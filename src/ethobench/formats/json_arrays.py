@@ -47,19 +47,19 @@ class JsonScanner:
 
     def __init__(self, path: Path, memory: mmap.mmap, what: str = "JSON") -> None:
         self.path, self.memory, self.size, self.what = path, memory, len(memory), what
-        self.place = 3 if memory[:3] == b"\xef\xbb\xbf" else 0
+        self.position = 3 if memory[:3] == b"\xef\xbb\xbf" else 0
         self.where = ""
 
     def members(self) -> Iterator[str]:
         """Go through an object, stopping behind the colon of each name."""
         self._take(b"{")
         if self._next() == b"}":
-            self.place += 1
+            self.position += 1
             return
         while True:
             yield self._string()
             if self._next() == b",":
-                self.place += 1
+                self.position += 1
                 continue
             self._take(b"}")
             return
@@ -76,14 +76,14 @@ class JsonScanner:
         """
         if self._next() != b"[":
             self._fail("an array of numbers was expected")
-        begin, end = self.place, self._end_of_numbers()
+        begin, end = self.position, self._end_of_numbers()
         opening = _OPENING.match(self.memory, begin, end)
         depth = opening[0].count(b"[") if opening else 0
         if depth > MAX_AXES:
             self._fail(f"arrays nested {depth:,} deep, and at most {MAX_AXES} axes are expected")
         inside = begin + 1
         if end - inside < 100 and not self.memory[inside : end - 1].strip():
-            self.place = end
+            self.position = end
             return [np.empty(0)]
         between = re.compile(rb"\s*".join([rb"\]"] * (depth - 1) + [rb","]))
         first = between.search(self.memory, inside, end)
@@ -99,7 +99,7 @@ class JsonScanner:
             stop = cut.end() - 1 if cut else end - 1
             pieces.append(self._piece(inside, stop, structure).reshape(-1, *shape))
             inside = stop + 1
-        self.place = end
+        self.position = end
         return pieces
 
     def value(self, depth: int = 0) -> Any:
@@ -113,19 +113,19 @@ class JsonScanner:
             return {name: self.value(depth + 1) for name in self.members()}
         if start == b"[":
             found = []
-            self.place += 1
+            self.position += 1
             while self._next() != b"]":
                 found.append(self.value(depth + 1))
                 if self._next() == b",":
-                    self.place += 1
-            self.place += 1
+                    self.position += 1
+            self.position += 1
             return found
-        word = _PLAIN.match(self.memory, self.place)
+        word = _PLAIN.match(self.memory, self.position)
         if word is None:
-            if self.size - self.place < len(b"Infinity"):
-                self.place = self.size
+            if self.size - self.position < len(b"Infinity"):
+                self.position = self.size
             self._fail("a value was expected")
-        self.place = word.end()
+        self.position = word.end()
         try:
             return json.loads(word[0])
         except ValueError:
@@ -138,16 +138,16 @@ class JsonScanner:
             return
         depth = 0
         while True:
-            mark = _BRACKET.search(self.memory, self.place)
+            mark = _BRACKET.search(self.memory, self.position)
             if mark is None:
-                self.place = self.size
+                self.position = self.size
                 self._fail("the end of a value was expected")
-            self.place = mark.start()
+            self.position = mark.start()
             if mark[0] == b'"':
                 self._string(name=False)
                 continue
             depth += 1 if mark[0] in b"[{" else -1
-            self.place += 1
+            self.position += 1
             if depth == 0:
                 return
 
@@ -160,11 +160,11 @@ class JsonScanner:
         """Return where an array of numbers ends: no quote or brace can stand in it."""
         end = self.size
         for mark in (b'"', b"}", b"{"):
-            found = self.memory.find(mark, self.place, end)
+            found = self.memory.find(mark, self.position, end)
             end = found if found >= 0 else end
-        last = self.memory.rfind(b"]", self.place, end)
+        last = self.memory.rfind(b"]", self.position, end)
         if end == self.size or last < 0:
-            self.place = end
+            self.position = end
             self._fail("the end of an array was expected")
         return last + 1
 
@@ -176,7 +176,7 @@ class JsonScanner:
         found = text.translate(None, _ALL_BUT_STRUCTURE)
         rows, rest = divmod(len(found) + 1, len(structure) + 1)
         if rest or found != b",".join([structure] * rows):
-            self.place = start
+            self.position = start
             self._fail("the rows of the array differ in length")
         count = found.count(b",") + 1
         try:
@@ -187,40 +187,40 @@ class JsonScanner:
                 arrow.ConvertOptions(column_types={"number": float64()}, null_values=["NaN"]),
             ).column(0)
         except ArrowInvalid as error:
-            self.place = start
+            self.position = start
             self._fail(f"the array holds something that is no number ({str(error).splitlines()[0]})")
         if len(column) != count:
-            self.place = start
+            self.position = start
             self._fail("a number is missing in the array")
         return np.asarray(column.to_numpy(), dtype=np.float64)
 
     def _string(self, name: bool = True) -> str:
         self._next()
-        found = _STRING.match(self.memory, self.place)
+        found = _STRING.match(self.memory, self.position)
         if found is None:
             if self._next() == b'"':
-                self.place = self.size
+                self.position = self.size
             self._fail("a name in quotes was expected")
         try:
             text = str(json.loads(found[0], strict=False))
         except ValueError:
             self._fail("the text in quotes is damaged")
-        self.place = found.end()
+        self.position = found.end()
         if name:
             self._take(b":")
         return text
 
     def _next(self) -> bytes:
-        blank = _BLANK.match(self.memory, self.place)
-        self.place = blank.end() if blank else self.place
-        return self.memory[self.place : self.place + 1]
+        blank = _BLANK.match(self.memory, self.position)
+        self.position = blank.end() if blank else self.position
+        return self.memory[self.position : self.position + 1]
 
     def _take(self, mark: bytes) -> None:
         if self._next() != mark:
             self._fail(f"{mark.decode()} was expected")
-        self.place += 1
+        self.position += 1
 
     def _fail(self, trouble: str) -> NoReturn:
-        cut = "; the file seems cut off" if self.place >= self.size else ""
+        cut = "; the file seems cut off" if self.position >= self.size else ""
         where = f", {self.where}" if self.where else ""
-        raise FormatError(self.path, f"this is no sound {self.what}: {trouble}{cut}", f"byte {self.place}{where}")
+        raise FormatError(self.path, f"this is no sound {self.what}: {trouble}{cut}", f"byte {self.position}{where}")

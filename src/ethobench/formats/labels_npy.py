@@ -19,7 +19,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import per_frame
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.bouts import frames_rate
-from ethobench.formats.npy import read_header
+from ethobench.formats.safe_pickle import read_npy_header
 from ethobench.formats.text import Head
 
 MAGIC = b"\x93NUMPY"
@@ -103,7 +103,7 @@ class LabelsNpy(Format):
 
 def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Read and check what the file says of itself, before anything is allocated."""
-    shape, dtype = read_header(path, file)
+    shape, dtype = read_npy_header(path, file)
     if dtype.hasobject:
         raise FormatError(path, "refused: it holds pickled Python objects, which could run any code when loaded")
     size = int(np.prod([int(n) for n in shape], dtype=object)) * dtype.itemsize
@@ -149,7 +149,7 @@ def _from_columns(path: Path, array: NDArray[Any], wanted: list[str] | None, rat
 
 
 def _from_names(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
-    words, places = np.unique(np.asarray(array), return_inverse=True)
+    words, label_index = np.unique(np.asarray(array), return_inverse=True)
     try:
         text = [word.decode("utf-8") if isinstance(word, bytes) else str(word) for word in words.tolist()]
     except UnicodeDecodeError:
@@ -159,10 +159,10 @@ def _from_names(path: Path, array: NDArray[Any], wanted: list[str] | None, rate:
     unknown = [word for word in shown if word not in ethogram]
     if unknown:
         raise FormatError(
-            path, f"{', '.join(unknown)} not among the behaviors given", f"frame {int(np.argmax(places == text.index(unknown[0])))}"
+            path, f"{', '.join(unknown)} not among the behaviors given", f"frame {int(np.argmax(label_index == text.index(unknown[0])))}"
         )
     lookup = np.array([ethogram.code(word) if word in ethogram else per_frame.HIDDEN for word in text], dtype=np.int64)
-    return _from_code_array(lookup[places.reshape(-1)] if text else np.zeros(0, dtype=np.int64), ethogram, rate), []
+    return _from_code_array(lookup[label_index.reshape(-1)] if text else np.zeros(0, dtype=np.int64), ethogram, rate), []
 
 
 def _from_codes(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:

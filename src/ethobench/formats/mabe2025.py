@@ -20,13 +20,12 @@ from ethobench.core import Annotation, ClockOrigin, Observed, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.formats.arrow_tables import plain_columns, read_parquet, read_schema
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.bouts import BoutRows, frames_rate
-from ethobench.formats.numbers import parse_number
-from ethobench.formats.parquet import plain_columns, read_parquet, read_schema
 from ethobench.formats.per_frame import background_notes, named_ethogram, rate_notes
 from ethobench.formats.tables import read_table, write_table
-from ethobench.formats.text import Head
+from ethobench.formats.text import Head, parse_number
 
 COLUMNS = ("agent_id", "target_id", "action", "start_frame", "stop_frame")
 KNOWN = (*COLUMNS, "row_id", "video_id")
@@ -55,25 +54,25 @@ class Mabe2025(Format):
         return 0.95 if {*COLUMNS} <= {*read_schema(path).names} else 0.0
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, labeled: Labeled = None) -> list[Recording]:
-        columns, places = _columns(path)
+        columns, locations = _columns(path)
         clock, notes = frames_rate(rate)
         extra = [name for name in columns if name and name not in KNOWN]
         if extra:
             notes.append(Note(f"columns not understood and left out: {', '.join(extra)}"))
         tables: dict[str, BoutRows] = {} if "video_id" in columns else {path.stem: BoutRows(path)}
-        for i, place in enumerate(places):
+        for i, location in enumerate(locations):
             agent, target = _mouse(columns["agent_id"][i]), _mouse(columns["target_id"][i])
             video = _text(columns["video_id"][i]) if "video_id" in columns else path.stem
             action = _text(columns["action"][i])
             if not action or not video:
-                raise FormatError(path, f"no {'action' if video else 'video_id'} is named", place)
+                raise FormatError(path, f"no {'action' if video else 'video_id'} is named", location)
             tables.setdefault(video, BoutRows(path)).add(
-                _frame(path, columns["start_frame"][i], place),
-                _frame(path, columns["stop_frame"][i], place),
+                _frame(path, columns["start_frame"][i], location),
+                _frame(path, columns["stop_frame"][i], location),
                 action,
                 subject=agent,
                 target="" if target in (SELF, agent) else target,
-                place=place,
+                location=location,
             )
         recordings = []
         for video in pick_entry(path, entry, list(tables)):
@@ -120,18 +119,20 @@ def _columns(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
 
         try:
             table = read_parquet(path)
+        except EthobenchError:
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FormatError(path, f"this is not a sound Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
         columns = plain_columns(path, table)
-        places = [f"row {i + 1}" for i in range(table.num_rows)]
+        locations = [f"row {i + 1}" for i in range(table.num_rows)]
     else:
         text = read_table(path)
         columns = {name: list(text.column(name)) for name in text.header}
-        places = [f"row {place}" for place in text.places]
+        locations = [f"row {number}" for number in text.row_numbers]
     missing = [name for name in COLUMNS if name not in columns]
     if missing:
         raise FormatError(path, f"no column {', '.join(missing)}; there are: {', '.join(columns)}", "header")
-    return columns, places
+    return columns, locations
 
 
 def _annotation(rows: BoutRows, rate: float, tracks: list[Track] | None) -> tuple[Annotation, list[Note]]:
@@ -139,7 +140,7 @@ def _annotation(rows: BoutRows, rate: float, tracks: list[Track] | None) -> tupl
     subjects = sorted({name for t in tracks or [] for name in (t.subject, t.target) if name})
     annotation, notes = rows.to_annotation(named_ethogram(list(names)), rate, seconds=False, subjects=subjects)
     if tracks is not None:
-        whole = iv.whole(annotation.n_frames)
+        whole = iv.full(annotation.n_frames)
         annotation = annotation.with_observed(Observed(iv.empty(), dict.fromkeys(tracks, whole)))
         stray = [track for track in annotation.tracks() if track not in tracks]
         if stray:
@@ -198,10 +199,10 @@ def _mouse(value: Any) -> str:
     return f"mouse{text}" if text.isdecimal() else text
 
 
-def _frame(path: Path, value: Any, place: str) -> float:
+def _frame(path: Path, value: Any, location: str) -> float:
     if value is None or value == "":
         return float("nan")
     try:
         return parse_number(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
-        raise FormatError(path, f"{value!r} is no frame number", place) from None
+        raise FormatError(path, f"{value!r} is no frame number", location) from None

@@ -1,25 +1,95 @@
-"""Bouts in NWB: tables of intervals and epochs of others, and the annotations that we wrote ourselves."""
+"""Bouts in NWB: tables of intervals and epochs of others, and the annotations that we wrote ourselves.
+
+MERGED: What of an NWB session concerns us: its tables of intervals, its epochs and its tracked points.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ethobench.core.errors import FormatError, Note
+from ethobench.formats import hdf5
+
+if TYPE_CHECKING:
+    import h5py
+
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ethobench.core import Annotation, Behavior, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
-from ethobench.core.errors import FormatError, Note
 from ethobench.core.ethogram import guess_background
-from ethobench.formats import hdf5
 from ethobench.formats.bouts import SECONDS_RATE, BoutRows, to_clock
-from ethobench.formats.numbers import parse_number
-from ethobench.formats.nwb_content import Content, kind_of, last_name
+from ethobench.formats.text import parse_number
 
 if TYPE_CHECKING:
     import h5py
+
+OURS = "ethobench_annotations"
+UNKNOWN_START = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_NODES = 200_000
+
+
+class Content:
+    """The parts of a session that concern us; links to other files are noted, never followed."""
+
+    def __init__(self, path: Path, file: h5py.File) -> None:
+        self.path, self.file = path, file
+        self.notes: list[Note] = []
+        self.tables: list[h5py.Group] = []
+        self.epochs: list[h5py.Group] = []
+        self.poses: list[h5py.Group] = []
+        self.spatial: list[h5py.Group] = []
+        self._seen: set[int] = set()
+        for name in ("intervals", "processing", "acquisition", "analysis", "scratch"):
+            if name in {*file}:
+                self._look(file, name)
+        self.ours = hdf5.member(path, file, f"processing/behavior/{OURS}")
+
+    def _look(self, parent: h5py.Group, name: str) -> None:
+        import h5py
+
+        link = parent.get(name, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            self.notes.append(Note("a link to another file is not followed", f"{parent.name}/{name}"))
+        if not isinstance(link, h5py.HardLink):
+            return
+        node = parent[name]
+        address = h5py.h5o.get_info(node.id).addr
+        if not isinstance(node, h5py.Group) or address in self._seen:
+            return
+        self._seen.add(address)
+        if len(self._seen) > MOST_NODES:
+            raise FormatError(self.path, f"refused: more than {MOST_NODES:,} groups")
+        kind = kind_of(node)
+        if kind == "PoseEstimation":
+            self.poses.append(node)
+        elif kind == "SpatialSeries":
+            self.spatial.append(node)
+        elif kind == "BehavioralEpochs":
+            self.epochs.append(node)
+        elif kind in ("TimeIntervals", "EthogramBouts") or {"start_time", "stop_time"} <= {*node}:
+            self.tables.append(node)
+        else:
+            for inner in hdf5.names(node):
+                self._look(node, inner)
+
+
+def kind_of(node: Any) -> str:
+    """Return the NWB type that a node states; empty if none."""
+    return "" if node is None else hdf5.plain_text(node.attrs.get("neurodata_type", ""))
+
+
+def last_name(node: Any) -> str:
+    """Return the name of a node without the groups that it lies in."""
+    return str(node.name.rpartition("/")[2])
+
 
 LABELS = (
     "behavior",
@@ -83,14 +153,14 @@ def _annotation(
     tracks: dict[Track, iv.Intervals] = {}
     for start, i in sorted(opened, reverse=True):
         n_frames = max(n_frames, int(to_clock(start, rate, seconds=True)))
-        tracks[Track(rows.behavior[i], rows.subject[i] or None)] = iv.whole(int(to_clock(start, rate, seconds=True)))
+        tracks[Track(rows.behavior[i], rows.subject[i] or None)] = iv.full(int(to_clock(start, rate, seconds=True)))
     if looked is not None:
         n_frames = max(n_frames, int(looked.stop.max(initial=0)))
-    frames = iv.whole(n_frames) if looked is None else iv.union(looked)
+    frames = iv.full(n_frames) if looked is None else iv.union(looked)
     if blanks:
         hidden = iv.intervals(*(to_clock(times, rate, seconds=True) for times in zip(*blanks, strict=True)))
         n_frames = max(n_frames, int(hidden.stop.max()))
-        frames = iv.difference(iv.whole(n_frames) if looked is None else frames, iv.union(hidden))
+        frames = iv.difference(iv.full(n_frames) if looked is None else frames, iv.union(hidden))
     observed = Observed(frames, {track: iv.intersection(where, frames) for track, where in tracks.items()})
     return annotation.extend(n_frames).with_observed(observed), notes
 
@@ -100,26 +170,26 @@ def _bout_rows(
 ) -> tuple[BoutRows | None, list[tuple[float, float]], list[Note]]:
     """Read the rows of a table; None if no column names behaviors."""
     columns = {name: name for name in hdf5.names(table) if name not in ("ethogram", "observation_intervals")}
-    place = last_name(table)
+    location = last_name(table)
     if label is not None and label not in columns:
-        return None, [], [Note(f"no column {label!r}; left out (there are: {', '.join(columns)})", place)]
+        return None, [], [Note(f"no column {label!r}; left out (there are: {', '.join(columns)})", location)]
     key = label or next((name for name in LABELS if name in columns), None)
     if key is None:
         others = ", ".join(name for name in columns if name not in OF_NO_CONCERN) or "none"
-        return None, [], [Note(f"no column names behaviors (others: {others}); left out, give label= to name one", place)]
+        return None, [], [Note(f"no column names behaviors (others: {others}); left out, give label= to name one", location)]
     start, stop = (hdf5.array(path, table, name, 1).astype(float) - begin for name in ("start_time", "stop_time"))
     names = _column(path, table, key)
     if not len(names) == len(start) == len(stop):
-        raise FormatError(path, f"{len(names)} labels for {len(start)} starts and {len(stop)} stops", place)
+        raise FormatError(path, f"{len(names)} labels for {len(start)} starts and {len(stop)} stops", location)
     picked = {part: next((n for n in options if n in columns), None) for part, options in PARTS.items()}
     texts = {part: _column(path, table, n) for part, n in picked.items() if n is not None}
     texts = {part: cells for part, cells in texts.items() if len(cells) == len(start)}
     strange = [n for n in columns if n not in (*OF_NO_CONCERN, key) and n not in [picked[part] for part in texts]]
-    notes = [Note(f"columns not understood and left out: {', '.join(strange)}", place)] if strange else []
+    notes = [Note(f"columns not understood and left out: {', '.join(strange)}", location)] if strange else []
     early = np.isfinite(stop) & (stop < 0)
     cut = ~early & (start < 0)
     if early.any() or cut.any():
-        notes.append(Note(f"{int(early.sum())} bouts before the first pose are left out, {int(cut.sum())} begin at it", place))
+        notes.append(Note(f"{int(early.sum())} bouts before the first pose are left out, {int(cut.sum())} begin at it", location))
     rows, blanks = BoutRows(path), []
     for i in np.flatnonzero(~early):
         begins, ends = max(float(start[i]), 0.0), float(stop[i])
@@ -130,9 +200,9 @@ def _bout_rows(
         extra: dict[str, Any] = {part: cells[i] for part, cells in texts.items()}
         if "confidence" in extra:
             extra["confidence"] = _number(extra["confidence"])
-        rows.add(begins, ends, names[i], place=f"{place}, row {i + 1}", **extra)
+        rows.add(begins, ends, names[i], location=f"{location}, row {i + 1}", **extra)
     if blanks:
-        notes.append(Note(f"{len(blanks)} rows name no behavior; their frames are taken as not looked at", place))
+        notes.append(Note(f"{len(blanks)} rows name no behavior; their frames are taken as not looked at", location))
     return rows, blanks, notes
 
 
@@ -169,10 +239,10 @@ def _epoch_rows(path: Path, epochs: h5py.Group, begin: float) -> BoutRows:
             if (mark > 0) != (open_since is None):
                 raise FormatError(path, "a start or a stop stands twice", f"{series.name}, row {i + 1}")
             if open_since is not None and time >= 0:
-                rows.add(max(open_since, 0.0), time, name, place=f"{name}, row {i + 1}")
+                rows.add(max(open_since, 0.0), time, name, location=f"{name}, row {i + 1}")
             open_since = time if mark > 0 else None
         if open_since is not None:
-            rows.add(max(open_since, 0.0), np.nan, name, place=f"{name}, row {len(marks)}")
+            rows.add(max(open_since, 0.0), np.nan, name, location=f"{name}, row {len(marks)}")
     return rows
 
 
@@ -216,7 +286,7 @@ def _our_annotations(path: Path, content: Content, rate: float | None) -> list[t
         rows = rows or BoutRows(path)
         ethogram = _ethogram(path, hdf5.member(path, home, told["ethogram"][i]), rows.behavior)
         looked = hdf5.member(path, home, told["observed"][i]) if told["observed"][i] else None
-        frames = iv.whole(n_frames) if looked is None else _spans(path, looked, clock)
+        frames = iv.full(n_frames) if looked is None else _spans(path, looked, clock)
         exceptions = hdf5.member(path, home, told["observed_tracks"][i]) if told["observed_tracks"][i] else None
         observed = Observed(frames, {} if exceptions is None else _tracks(path, exceptions, clock))
         subjects = json.loads(told["subjects"][i])

@@ -20,13 +20,12 @@ import numpy as np
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import event_tables, event_writing
+from ethobench.formats import event_logs
 from ethobench.formats.base import Format, not_understood, pick_entry, register_format
 from ethobench.formats.boris_tables import modifier_cells, modifier_count
 from ethobench.formats.bouts import SECONDS_RATE
-from ethobench.formats.event_tables import POINT, START, STOP, Event
-from ethobench.formats.spreadsheets import other_sheets, write_rows
-from ethobench.formats.tables import Table, read_table
+from ethobench.formats.event_logs import POINT, START, STOP, Event
+from ethobench.formats.tables import Table, other_sheets, read_table, write_rows
 from ethobench.formats.text import Head
 
 TITLE = "Observer XT event log"
@@ -63,21 +62,21 @@ class Observer(Format):
         log = _Log.open(path)
         rows = log.observations()
         events = log.events()
-        ethogram = event_tables.ethogram_of(events)
+        ethogram = event_logs.ethogram_of(events)
         return [log.recording(name, rows[name], events, ethogram, rate or SECONDS_RATE) for name in pick_entry(path, entry, list(rows))]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
-        event_writing.check_ids(TITLE, [r.id for r in recordings])
+        event_logs.check_ids(TITLE, [r.id for r in recordings])
         annotations = [a for r in recordings for a in r.annotations.values()]
-        notes = event_writing.ethogram_losses(TITLE, annotations)
-        points = event_writing.point_behaviors(annotations)
+        notes = event_logs.ethogram_losses(TITLE, annotations)
+        points = event_logs.point_behaviors(annotations)
         n_modifiers = modifier_count(recordings)
         header = ["Time_Relative_sf", "Duration_sf", "Result_Container", "Observation", "Event_Log", "Subject", "Behavior"]
         header += [*(f"Modifier_{i + 1}" for i in range(n_modifiers)), "Event_Type", "Comment"]
         rows: list[list[Any]] = []
         for recording in recordings:
             for annotator, a in recording.annotations.items():
-                event_writing.check_rate(TITLE, a.rate)
+                event_logs.check_rate(TITLE, a.rate)
                 if not len(a):
                     notes.append(Note(f"an {TITLE} lists events, so a recording without bouts is lost", recording.id))
                 rows += _rows(recording.id, annotator, a, points, n_modifiers)
@@ -88,8 +87,8 @@ class Observer(Format):
 
 
 def _rows(recording: str, annotator: str, a: Annotation, points: set[str], n_modifiers: int) -> list[list[Any]]:
-    events, _ = event_writing.events_of(a, points, layers=True)
-    times = [event_writing.seconds_of(e, a.rate) for e in events]
+    events, _ = event_logs.events_of(a, points, layers=True)
+    times = [event_logs.seconds_of(e, a.rate) for e in events]
     stops = {e.layer: time for e, time in zip(events, times, strict=True) if e.kind == STOP}
     rows = []
     for e, time in zip(events, times, strict=True):
@@ -129,11 +128,11 @@ class _Log:
         columns = (self._text(name) for name in ("Event_Type", "Behavior", "Subject", "Comment"))
         found = []
         for i, (kind, behavior, subject, comment) in enumerate(zip(*columns, strict=True)):
-            place = f"row {self.table.places[i]}"
+            location = f"row {self.table.row_numbers[i]}"
             if kind.strip().lower() not in KINDS:
-                not_understood(self.table.path, f"the event type {kind!r} is none of: {', '.join(TYPES.values())}", place)
+                not_understood(self.table.path, f"the event type {kind!r} is none of: {', '.join(TYPES.values())}", location)
             modifier = "|".join(column[i] for column in modifiers).rstrip("|")
-            found.append(Event(self.times[i], KINDS[kind.strip().lower()], behavior, subject, modifier, comment, place=place))
+            found.append(Event(self.times[i], KINDS[kind.strip().lower()], behavior, subject, modifier, comment, location=location))
         return found
 
     def recording(self, name: str, rows: Sequence[int], events: Sequence[Event], ethogram: Ethogram, rate: float) -> Recording:
@@ -146,7 +145,7 @@ class _Log:
         observations = {}
         for annotator, mine in logs.items():
             matched, more = self._match(mine, events)
-            observations[annotator] = event_tables.pair(self.table.path, matched)
+            observations[annotator] = event_logs.pair(self.table.path, matched)
             notes += more
         end = max(observation.end for observation in observations.values())
         annotations = {}
@@ -190,7 +189,7 @@ class _Log:
             elif durations[i] > 0:
                 taken[i] = i + 1
                 added.append(replace(event, time=end, kind=STOP, comment="", layer=i + 1))
-        notes = [Note(f"{added[0].behavior!r} has no stop; its duration is used ({len(added)} such)", added[0].place)] if added else []
+        notes = [Note(f"{added[0].behavior!r} has no stop; its duration is used ({len(added)} such)", added[0].location)] if added else []
         return [*(replace(event, layer=taken.get(i, 0)) for i, event in enumerate(events)), *added], notes
 
     def _began(self, row: int) -> datetime | None:
@@ -210,7 +209,7 @@ def _clock_times(table: Table) -> list[float]:
     for i, cell in enumerate(table.column(TIMES[1])):
         found = re.fullmatch(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)", cell.strip(), re.ASCII)
         if found is None:
-            raise FormatError(table.path, f"{cell!r} is no time such as 0:01:02.500", f"row {table.places[i]}")
+            raise FormatError(table.path, f"{cell!r} is no time such as 0:01:02.500", f"row {table.row_numbers[i]}")
         hours, minutes, seconds = found.groups()
         times.append(int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds.replace(",", ".")))
     return times

@@ -84,10 +84,10 @@ def content_hash(path: Path, root: Path) -> str:
     """
     if path.stat().st_size <= SMALL_FILE:
         return _hash_content(path)
-    return remembered(path, root / "known", lambda: _hash_content(path))
+    return cached_text(path, root / "known", lambda: _hash_content(path))
 
 
-def remembered(path: Path, folder: Path, compute: Callable[[], str]) -> str:
+def cached_text(path: Path, folder: Path, compute: Callable[[], str]) -> str:
     """Return a text that is computed from a file, kept in a folder until the file changes.
 
     The file is recognized by its path, size, inode, times of modification and of status change, and by samples of its content.

@@ -16,10 +16,9 @@ from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
-from ethobench.formats.numbers import is_number
 from ethobench.formats.size_limits import check_table
 from ethobench.formats.tables import format_time
-from ethobench.formats.text import duplicates, guess_delimiter, has_spaced_cells, read_text, strip_cells
+from ethobench.formats.text import duplicates, guess_delimiter, has_spaced_cells, is_number, read_text, strip_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +57,7 @@ class FrameTable:
     notes: list[Note] = field(default_factory=list)
     lines: NDArray[np.int64] | None = None
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Say where a row stands in the file."""
         return f"row {self.first + row if self.lines is None else self.lines[row]}"
 
@@ -168,7 +167,7 @@ def _drop_blank_lines(table: FrameTable, lines: Sequence[str]) -> None:
         table.lines = np.flatnonzero(~blank) + table.first
         return
     message = "a blank line between the rows of frames: delete it, or fill in the cells of its frame"
-    raise FormatError(table.path, message, table.place(int(np.flatnonzero(blank)[0])))
+    raise FormatError(table.path, message, table.location(int(np.flatnonzero(blank)[0])))
 
 
 def _stripped(path: Path, body: str, delimiter: str) -> str:
@@ -195,7 +194,7 @@ def binary(table: FrameTable, column: int) -> NDArray[np.int8]:
         value, name = series.iloc[row], table.header[column]
         between = isinstance(value, float) and 0 < value < 1
         what = "looks like a probability; only decisions (0 or 1) can be read as bouts" if between else "is neither 0 nor 1"
-        raise FormatError(table.path, f"{value!s} in column {name!r} {what}", table.place(row))
+        raise FormatError(table.path, f"{value!s} in column {name!r} {what}", table.location(row))
     return found.astype(np.int8)
 
 
@@ -218,7 +217,7 @@ def annotation_of(values: NDArray[np.int8], ethogram: Ethogram, rate: float) -> 
 def frames_of(annotation: Annotation) -> NDArray[np.int8]:
     """Return frames of shape (n_frames, n_behaviors) that hold 0, 1 or `HIDDEN`, as `annotation_of` takes them."""
     frames = annotation.to_frames().astype(np.int8)
-    if not annotation.observed.is_whole(annotation.n_frames):
+    if not annotation.observed.is_complete(annotation.n_frames):
         for code, name in enumerate(annotation.ethogram.names):
             seen = iv.to_mask(annotation.observed.of(name), annotation.n_frames)
             frames[~seen & (frames[:, code] == 0), code] = HIDDEN

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import FormatError, Note
-from ethobench.formats.numbers import is_number, parse_numbers
 from ethobench.formats.size_limits import check_size
+from ethobench.formats.text import is_number, parse_numbers
 
 ONLY_INDIVIDUAL = "individual"
 SHARED_POINTS = "single"
@@ -64,10 +64,10 @@ def poses_of_columns(
     shape = (len(values), len(individuals), len(keypoints))
     check_size(path, int(np.prod(shape)) * (n_axes + 1) * 8, values.nbytes)
     cells = np.full((*shape, n_axes + 1), np.nan)
-    axis_place = {**{axis: n for n, axis in enumerate(AXES[:n_axes])}, CONFIDENCE: n_axes}
+    axis_index = {**{axis: n for n, axis in enumerate(AXES[:n_axes])}, CONFIDENCE: n_axes}
     individual_index, keypoint_index = ({name: n for n, name in enumerate(names)} for names in (individuals, keypoints))
-    places = np.array([(individual_index[columns[i][0]], keypoint_index[columns[i][1]], axis_place[columns[i][2]]) for i in known])
-    cells[:, places[:, 0], places[:, 1], places[:, 2]] = values[:, known]
+    cell_indices = np.array([(individual_index[columns[i][0]], keypoint_index[columns[i][1]], axis_index[columns[i][2]]) for i in known])
+    cells[:, cell_indices[:, 0], cell_indices[:, 1], cell_indices[:, 2]] = values[:, known]
     positions, confidence = np.ascontiguousarray(cells[..., :n_axes]), np.ascontiguousarray(cells[..., n_axes])
     blank = (confidence == 0) & (positions == 0).all(axis=-1)
     if blank.any():
@@ -117,7 +117,7 @@ def on_frames(path: Path, frames: NDArray[np.int64], *arrays: NDArray[Any], firs
 
 
 def even_clock(
-    path: Path, times: NDArray[np.float64], stated: float | None, wanted: float | None, place: str
+    path: Path, times: NDArray[np.float64], stated: float | None, wanted: float | None, location: str
 ) -> tuple[NDArray[np.int64], float | None, list[Note]]:
     """Bring timestamps to an even clock.
 
@@ -130,7 +130,7 @@ def even_clock(
         The rate that the file tells; found from the times unless given.
     wanted : float, optional
         The rate to read at; the file's own unless given.
-    place : str
+    location : str
         Named in notes and errors.
 
     Returns
@@ -147,13 +147,13 @@ def even_clock(
         return each, wanted or stated, []
     step = np.diff(times)
     if not (np.isfinite(times).all() and (step > 0).all()):
-        raise FormatError(path, "its timestamps do not rise", place)
+        raise FormatError(path, "its timestamps do not rise", location)
     if stated is None and np.array_equal(times, np.rint(times)) and float(np.median(step)) == 1.0 and times[0] >= 0:
         check_size(path, 8 * (int(times[-1]) + 1), path.stat().st_size)
         gaps, full = int(times[-1] - times[0]) + 1 - n, np.full(int(times[-1]) + 1, -1)
         full[times.astype(np.int64)] = each
         lost = f"; {gaps} frames are missing" if gaps else ""
-        return full, wanted, [Note(f"timestamps count frames (0, 1, 2, ...) rather than seconds, so the rate is not known{lost}", place)]
+        return full, wanted, [Note(f"timestamps count frames (0, 1, 2, ...) rather than seconds, so the rate is not known{lost}", location)]
     mean, usual = ((n - 1) / float(times[-1] - times[0]), 1 / float(np.median(step)))
     own = stated or next((_neat(r) for r in (mean, usual) if _is_even(times, _neat(r))), _neat(usual))
     rate = wanted or own
@@ -166,7 +166,7 @@ def even_clock(
     nearest = np.where(frames - times[after - 1] <= times[after] - frames, after - 1, after)
     gap = np.abs(times[nearest] - frames) > 0.5 / min(rate, own) * 1.001
     what = f"resampled from {own:g} Hz to {rate:g} Hz" if rate != own else f"uneven timestamps brought to {rate:g} Hz"
-    note = Note(f"{what}, each frame taking the nearest sample; {int(gap.sum())} of {length} frames have none", place)
+    note = Note(f"{what}, each frame taking the nearest sample; {int(gap.sum())} of {length} frames have none", location)
     return np.where(gap, -1, nearest), rate, [note]
 
 

@@ -17,7 +17,7 @@ import pickle
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any, BinaryIO, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ _CONTAINERS: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 
-def load_plain(path: Path, source: bytes | IO[bytes], place: str = "") -> Any:
+def load_plain(path: Path, source: bytes | IO[bytes], location: str = "") -> Any:
     """Unpickle arrays, numbers, text and plain containers.
 
     Parameters
@@ -42,7 +42,7 @@ def load_plain(path: Path, source: bytes | IO[bytes], place: str = "") -> Any:
     path : Path
         Named in errors.
     source : bytes or binary file
-    place : str
+    location : str
         Where in the file the pickle stands; named in errors.
 
     Raises
@@ -58,9 +58,9 @@ def load_plain(path: Path, source: bytes | IO[bytes], place: str = "") -> Any:
         _check_expanded_size(value, allowance.limit)
         return _finish(value)
     except _RefusedError as refusal:
-        raise FormatError(path, f"refused: its pickle asks for {refusal}, where only arrays and plain values may be", place) from None
+        raise FormatError(path, f"refused: its pickle asks for {refusal}, where only arrays and plain values may be", location) from None
     except Exception:
-        raise FormatError(path, "its pickle is damaged or cut off; save or download the file again", place) from None
+        raise FormatError(path, "its pickle is damaged or cut off; save or download the file again", location) from None
 
 
 class _RefusedError(Exception):
@@ -305,3 +305,26 @@ def _finish(value: Any, depth: int = 0, done: dict[int, Any] | None = None) -> A
         made = type(value)(_finish(item, depth + 1, done) for item in value)
     done[id(value)] = made
     return made
+
+
+def read_npy_header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read the shape and type of an array; the file is then at its data.
+
+    Raises
+    ------
+    FormatError
+        For a damaged header, or one that claims to be longer than the file.
+    """
+    start = file.read(12)
+    width = 2 if start[6:7] == b"\x01" else 4
+    length = int.from_bytes(start[8 : 8 + width], "little")
+    if length > path.stat().st_size:  # NumPy takes memory for the length before it reads
+        raise FormatError(path, f"the NPY header is damaged (it claims {length:,} bytes)")
+    file.seek(0)
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    except Exception as error:  # the header is Python text, so parsing a damaged one fails in many ways
+        raise FormatError(path, f"the NPY header is damaged ({str(error).partition(chr(10))[0]})") from None
+    return shape, dtype

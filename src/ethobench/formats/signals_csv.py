@@ -17,14 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Recording, Signals
-from ethobench.core.errors import FormatError, Note
+from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.formats.arrow_tables import opened, plain_source, read_schema
 from ethobench.formats.base import Format, register_format
 from ethobench.formats.frame_clock import resolution, snapped
-from ethobench.formats.numbers import is_number, parse_number
-from ethobench.formats.parquet import read_schema
 from ethobench.formats.size_limits import check_size, check_table
-from ethobench.formats.text import Head, encoding_of, guess_delimiter
-from ethobench.formats.wide_tables import opened, plain_source
+from ethobench.formats.text import Head, encoding_of, guess_delimiter, is_number, parse_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,6 +154,8 @@ def _chunks(path: Path) -> Iterator[pd.DataFrame]:
             skipinitialspace=True,
         ) as tables:
             yield from tables
+    except EthobenchError:
+        raise
     except (ValueError, OSError) as error:
         raise FormatError(path, f"the table cannot be read ({error})") from None
 
@@ -213,8 +213,8 @@ def _regular(
         return values, rate, [Note(f"{gap} of {len(values)} frames have no sample; their signals are missing")]
     grid = np.arange(time[0], time[-1] + 0.5 / rate, 1.0 / rate)
     resampled = _empty_like(values, len(grid))
-    for place in range(values.shape[1]):
-        resampled[:, place] = np.interp(grid, time, values[:, place])
+    for channel in range(values.shape[1]):
+        resampled[:, channel] = np.interp(grid, time, values[:, channel])
     before = np.searchsorted(time, grid, side="right") - 1
     after = np.minimum(before + 1, len(time) - 1)
     missing = (time[after] - time[before] > GAP * max(step, 1.0 / rate)) & (grid > time[before]) & (grid < time[after])

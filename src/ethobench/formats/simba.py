@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import per_frame, wide_tables
+from ethobench.formats import arrow_tables, per_frame
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.frame_clock import FrameClock, clock_of
 from ethobench.formats.size_limits import check_size, check_table
@@ -73,7 +73,7 @@ class _Layout:
 
         try:
             cells = pd.read_csv(
-                wide_tables.opened(self.source),
+                arrow_tables.opened(self.source),
                 sep=self.delimiter,
                 header=None,
                 names=list(range(self.width)),
@@ -178,10 +178,10 @@ class SimbaCsv(Format):
 
 
 def _layout(path: Path) -> _Layout:
-    rows, delimiter, encoding = wide_tables.first_rows(path, 1)
+    rows, delimiter, encoding = arrow_tables.first_rows(path, 1)
     header, width = without_empty_end(rows[0]), len(rows[0])
-    top = wide_tables.blank_lines(path, encoding)
-    source = wide_tables.plain_source(path, delimiter, encoding)
+    top = arrow_tables.blank_lines(path, encoding)
+    source = arrow_tables.plain_source(path, delimiter, encoding)
     number = 1
     with io.BytesIO(source) if isinstance(source, bytes) else path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -251,8 +251,8 @@ def _annotation(layout: _Layout, labels: list[int], clock: FrameClock) -> tuple[
     annotation, notes = per_frame.annotation_of(frames, per_frame.named_ethogram(names), clock.rate)
     hidden = (values == per_frame.HIDDEN).any(axis=1)
     if hidden.any():
-        place = table.place(int(np.argmax(hidden)))
-        notes.append(Note(f"{int(hidden.sum())} frames have a behavior without 0 or 1; it counts as not observed there", place))
+        location = table.location(int(np.argmax(hidden)))
+        notes.append(Note(f"{int(hidden.sum())} frames have a behavior without 0 or 1; it counts as not observed there", location))
     if layout.probabilities and all(name in layout.probabilities for name in names):
         chances = clock.spread(layout.numbers([layout.probabilities[name] for name in names]), 0)
         totals = np.concatenate((np.zeros((1, len(names))), np.cumsum(chances, axis=0)))
@@ -278,8 +278,8 @@ def _poses(layout: _Layout, clock: FrameClock) -> Poses:
     values = clock.spread(layout.numbers(columns), np.nan).reshape(-1, len(layout.parts), 3)
     shape = (len(values), len(numbers), len(keypoints))
     positions, confidence = np.full((*shape, 2), np.nan), np.full(shape, np.nan)
-    for place, (owner, name) in enumerate(owners.values()):
+    for n, (owner, name) in enumerate(owners.values()):
         i, k = numbers.index(owner), keypoints.index(name)
-        positions[:, i, k], confidence[:, i, k] = values[:, place, :2], values[:, place, 2]
+        positions[:, i, k], confidence[:, i, k] = values[:, n, :2], values[:, n, 2]
     individuals = tuple(f"animal_{number}" for number in numbers) if several else ("animal",)
     return Poses(positions, confidence, individuals, tuple(keypoints), clock.rate)

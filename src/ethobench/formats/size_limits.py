@@ -55,7 +55,7 @@ def check_table(path: Path, rows: int, columns: int, stored: int) -> None:
         raise FormatError(path, f"refused: {rows:,} rows of {columns:,} columns are far more cells than its {stored:,} bytes can hold")
 
 
-def check_label(path: Path, code: int, place: str = "") -> None:
+def check_label(path: Path, code: int, location: str = "") -> None:
     """Refuse a label whose number would make a file without names define an absurd number of behaviors."""
     if code > MAX_BEHAVIORS:
-        raise FormatError(path, f"label {code} is too high: a file without names can have at most {MAX_BEHAVIORS} behaviors", place)
+        raise FormatError(path, f"label {code} is too high: a file without names can have at most {MAX_BEHAVIORS} behaviors", location)

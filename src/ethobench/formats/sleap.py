@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
-from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.core.explanations import explain_exception
-from ethobench.formats import hdf5, pose_arrays, wide_tables
+from ethobench.core.errors import EthobenchError, FormatError, Note, describe_exception
+from ethobench.formats import arrow_tables, hdf5, pose_arrays
 from ethobench.formats.base import Format, pick_entry, register_format
 from ethobench.formats.size_limits import check_size, is_too_large
 from ethobench.formats.text import Head
@@ -84,8 +83,8 @@ def _poses_of(path: Path, instances: _Instances, nodes: Sequence[str], n_frames:
     cells = np.full((n_frames, len(tracks), len(nodes), 3), np.nan)
     chosen = [i for i, who in enumerate(instances.who) if who is not None]
     if chosen:
-        place = {name: i for i, name in enumerate(tracks)}
-        who = [place[str(instances.who[i])] for i in chosen]
+        track_index = {name: i for i, name in enumerate(tracks)}
+        who = [track_index[str(instances.who[i])] for i in chosen]
         cells[np.array(instances.frame)[chosen], who] = np.stack([instances.points[i] for i in chosen])
     return Poses(np.ascontiguousarray(cells[..., :2]), np.ascontiguousarray(cells[..., 2]), tuple(tracks), tuple(nodes), rate), notes
 
@@ -97,13 +96,13 @@ class _Instances:
         self.frame: list[int] = []
         self.who: list[str | None] = []
         self.points: list[NDArray[np.float64]] = []
-        self.place: list[str] = []
+        self.location: list[str] = []
 
-    def add(self, frame: int, track: str | None, points: NDArray[np.float64], place: str) -> None:
+    def add(self, frame: int, track: str | None, points: NDArray[np.float64], location: str) -> None:
         self.frame.append(frame)
         self.who.append(track)
         self.points.append(points)
-        self.place.append(place)
+        self.location.append(location)
 
     def individuals(self, path: Path) -> tuple[list[str], list[Note]]:
         """Name the individuals, numbering instances where no track does."""
@@ -123,7 +122,7 @@ class _Instances:
         taken: dict[tuple[int, str], int] = {}
         for i, track in enumerate(self.who):
             if track is not None and (first := taken.setdefault((self.frame[i], track), i)) != i:
-                raise FormatError(path, f"track {track!r} stands twice in frame {self.frame[i]}", self.place[i] or self.place[first])
+                raise FormatError(path, f"track {track!r} stands twice in frame {self.frame[i]}", self.location[i] or self.location[first])
         left = len(self.who) - len(tracked)
         if left:
             notes.append(Note(f"{left} of {len(self.who)} instances have no track; left out"))
@@ -143,7 +142,7 @@ def _load_slp(path: Path) -> Any:
     try:
         return sleap_io.load_slp(str(path), open_videos=False)
     except Exception as error:
-        raise FormatError(path, f"sleap-io cannot read it: {explain_exception(error)}") from None
+        raise FormatError(path, f"sleap-io cannot read it: {describe_exception(error)}") from None
 
 
 def _video_names(labels: Any) -> list[str]:
@@ -236,7 +235,7 @@ def _in_order(path: Path, file: h5py.File, name: str, n_nodes: int, wanted: tupl
 
 
 def _read_csv(path: Path, rate: float | None) -> Recording:
-    rows, *_ = wide_tables.first_rows(path, 1)
+    rows, *_ = arrow_tables.first_rows(path, 1)
     header = rows[0]
     absent = [name for name in ("track", "frame_idx") if name not in header]
     if absent:
@@ -246,15 +245,15 @@ def _read_csv(path: Path, rate: float | None) -> Recording:
         raise FormatError(path, f"no columns of points (such as nose.x and nose.y); there are: {', '.join(header)}", "header")
     known = {"frame_idx", "instance.score", *(f"{node}.{part}" for node in nodes for part in ("x", "y", "score"))}
     text = [i for i, name in enumerate(header) if name not in known]
-    table = wide_tables.read_wide(path, 1, text)
+    table = arrow_tables.read_wide(path, 1, text)
     if not len(table.values):
         raise FormatError(path, "no instances below the header", "row 1")
-    place = {name: n for n, name in enumerate(name for i, name in enumerate(header) if i not in text)}
+    column_of = {name: n for n, name in enumerate(name for i, name in enumerate(header) if i not in text)}
     blank = np.full(len(table.values), np.nan)
     keys = [f"{node}.{part}" for node in nodes for part in ("x", "y", "score")]
-    columns = [table.values[:, place[key]] if key in place else blank for key in keys]
+    columns = [table.values[:, column_of[key]] if key in column_of else blank for key in keys]
     points = np.stack(columns, axis=1).reshape(len(blank), len(nodes), 3)
-    frames = pose_arrays.frame_numbers(path, [str(v) for v in table.values[:, place["frame_idx"]]], table.first_row)
+    frames = pose_arrays.frame_numbers(path, [str(v) for v in table.values[:, column_of["frame_idx"]]], table.first_row)
     tracks = table.index[text.index(header.index("track"))]
     instances = _Instances()
     for i, (frame, track) in enumerate(zip([] if frames is None else frames.tolist(), tracks, strict=True)):

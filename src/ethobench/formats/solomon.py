@@ -19,13 +19,12 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import event_writing
+from ethobench.formats import event_logs
 from ethobench.formats.base import Format, not_understood, pick_entry, register_format
 from ethobench.formats.bouts import frames_rate, origin_of
-from ethobench.formats.numbers import parse_number
 from ethobench.formats.size_limits import is_too_large
 from ethobench.formats.tables import Table, format_time, read_table, write_table
-from ethobench.formats.text import Head
+from ethobench.formats.text import Head, parse_number
 
 TITLE = "Solomon Coder sheet"
 TIME = "Time"
@@ -95,21 +94,21 @@ class Solomon(Format):
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         annotations = [r.annotation() for r in recordings]
         names = [_category(r, alone=len(recordings) == 1) for r in recordings]
-        event_writing.check_ids(TITLE, names)
+        event_logs.check_ids(TITLE, names)
         first = annotations[0]
         if any((a.rate, a.n_frames) != (first.rate, first.n_frames) for a in annotations):
             raise MismatchError(f"the columns of a {TITLE} share one clock, but these recordings differ in rate or length")
-        event_writing.check_rate(TITLE, first.rate)
+        event_logs.check_rate(TITLE, first.rate)
         if first.n_frames < 2:
             raise EthobenchError(f"a {TITLE} tells its rate by the distance of two rows, so it cannot hold {first.n_frames} frames")
         columns = [_cells(a) for a in annotations]
-        notes = [note for a in annotations for note in event_writing.ethogram_losses(TITLE, [a])]
+        notes = [note for a in annotations for note in event_logs.ethogram_losses(TITLE, [a])]
         last = max((int(np.flatnonzero(column != "")[-1]) + 1 for column in columns if (column != "").any()), default=0)
-        if any(iv.total(iv.clip(a.observed.anywhere(), last, a.n_frames)) for a in annotations):
+        if any(iv.total(iv.clip(a.observed.of_any(), last, a.n_frames)) for a in annotations):
             notes.append(
                 Note(f"a {TITLE} cannot tell nothing from not looked at after the last bout: these frames will read as the latter")
             )
-        if any(iv.total(iv.clip(a.observed.everywhere(a.ethogram.names), 0, last)) < last for a in annotations):
+        if any(iv.total(iv.clip(a.observed.of_all(a.ethogram.names), 0, last)) < last for a in annotations):
             notes.append(Note(f"a {TITLE} cannot say which frames were not looked at: before the last bout they will read as nothing"))
         times = [format_time(i / first.rate) for i in range(first.n_frames)]
         clock = _rate(np.array(times, dtype=float), max(len(time.partition(".")[2]) for time in times))
@@ -186,9 +185,9 @@ def _rate(times: NDArray[np.float64], digits: int) -> float:
 def _annotation(cells: Sequence[str], frames: NDArray[np.int64], rate: float, n_frames: int, last: int) -> tuple[Annotation, list[Note]]:
     missing = np.array([cell.strip().lower() in MISSING for cell in cells])
     labels = [name for name in dict.fromkeys(cells) if name.strip() and name.strip().lower() not in MISSING]
-    place = {name: i for i, name in enumerate(labels)}
+    code_of = {name: i for i, name in enumerate(labels)}
     codes = np.full(n_frames, len(labels), dtype=np.int64)
-    codes[frames] = [place.get(cell, len(labels)) for cell in cells]
+    codes[frames] = [code_of.get(cell, len(labels)) for cell in cells]
     hidden = np.ones(n_frames, dtype=bool)
     hidden[frames[:last]] = missing[:last]
     ethogram = Ethogram(labels, guess_background(labels))
@@ -216,7 +215,7 @@ def _category(recording: Recording, *, alone: bool) -> str:
 
 
 def _row(table: Table, i: int) -> str:
-    return f"row {table.places[i]}"
+    return f"row {table.row_numbers[i]}"
 
 
 def _number(cell: str) -> float:

@@ -1,4 +1,7 @@
-"""Reading tables (CSV of any dialect, XLSX) whose cells are not trusted."""
+"""Reading tables (CSV of any dialect, XLSX) whose cells are not trusted.
+
+MERGED: Tables in spreadsheets or text whose header stands somewhere below other rows, and writing such tables.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,10 +20,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.formats.numbers import is_number, parse_number
+from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.formats.size_limits import SMALL_FILE, check_table
-from ethobench.formats.text import guess_delimiter, read_text, split_rows
+from ethobench.formats.text import DELIMITERS, guess_delimiter, is_number, parse_number, read_text, split_rows
 
 MAX_UNZIPPED = 1 << 30
 MIN_UNZIPPED = 1 << 27
@@ -43,7 +45,7 @@ class Table:
     header : list of str
     rows : list of list of str
         Padded to the header's length.
-    places : list of int
+    row_numbers : list of int
         One-based line (or sheet row) of each row.
     decimal : str
         ``","`` where the file writes numbers so, else ``"."``.
@@ -52,7 +54,7 @@ class Table:
     path: Path
     header: list[str]
     rows: list[list[str]]
-    places: list[int]
+    row_numbers: list[int]
     decimal: str = "."
 
     def __len__(self) -> int:
@@ -84,7 +86,7 @@ class Table:
             try:
                 values[i] = parse_number(text.replace(",", ".") if self.decimal == "," else text)
             except ValueError:
-                raise FormatError(self.path, f"{text!r} in column {name!r} is not a number", f"row {self.places[i]}") from None
+                raise FormatError(self.path, f"{text!r} in column {name!r} is not a number", f"row {self.row_numbers[i]}") from None
         return values
 
 
@@ -111,7 +113,7 @@ def read_table(path: Path, *, skip: int = 0, delimiter: str | None = None) -> Ta
             delimiter, skip = stated.group(1), max(skip, text.count("\n", 0, stated.end()))
         found = delimiter or guess_delimiter("\n".join(text.split("\n")[skip:]))
         numbered = list(_csv_rows(path, text, found))[skip:] if not skip else [r for r in _csv_rows(path, text, found) if r[0] > skip]
-    filled = [(place, row) for place, row in numbered if any(cell.strip() for cell in row)]
+    filled = [(location, row) for location, row in numbered if any(cell.strip() for cell in row)]
     while filled and filled[0][1][0].startswith("#"):
         filled.pop(0)
     if not filled:
@@ -119,11 +121,11 @@ def read_table(path: Path, *, skip: int = 0, delimiter: str | None = None) -> Ta
     header = [cell.strip() for cell in filled[0][1]]
     width = len(header)
     check_table(path, len(filled), width, path.stat().st_size)
-    for place, row in filled[1:]:
+    for location, row in filled[1:]:
         if any(cell.strip() for cell in row[width:]):
-            raise FormatError(path, f"{len(row)} cells where the header has {width}", f"row {place}")
+            raise FormatError(path, f"{len(row)} cells where the header has {width}", f"row {location}")
     rows = [(row + [""] * width)[:width] for _, row in filled[1:]]
-    table = Table(path, header, rows, [place for place, _ in filled[1:]])
+    table = Table(path, header, rows, [location for location, _ in filled[1:]])
     table.decimal = _guess_decimal(rows) if found != "," else "."
     return table
 
@@ -290,4 +292,59 @@ def _guess_decimal(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+SHEETS = (".xlsx", ".xlsm")
+DEEPEST_HEADER = 500
+
+
+def locate_header(path: Path, wanted: Callable[[set[str]], bool]) -> tuple[str, int, list[list[str]]] | None:
+    """Look for a header in a file, as `find_header` does."""
+    is_sheet = path.suffix.lower() in SHEETS
+    return find_header(read_sheet(path) if is_sheet else [], "" if is_sheet else read_text(path), wanted)
+
+
+def find_header(sheet: list[list[str]], text: str, wanted: Callable[[set[str]], bool]) -> tuple[str, int, list[list[str]]] | None:
+    """Return the delimiter, the line of the header and the rows above it, if a sheet or else a text has such a header."""
+    tables = {"": list(enumerate(sheet, start=1))} if sheet else {}
+    if "behavior" in text.lower():
+        tables |= {delimiter: _numbered_rows(text, delimiter) for delimiter in DELIMITERS}
+    for delimiter, rows in tables.items():
+        for i, (line, row) in enumerate(rows):
+            if len(row) > 2 and wanted({plain(cell) for cell in row}):
+                return delimiter, line, [cells for _, cells in rows[:i]]
+    return None
+
+
+def _numbered_rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    """Split the beginning of a text into cells; each row comes with the number of its line."""
+    try:
+        return list(islice(split_rows(text, delimiter), DEEPEST_HEADER))
+    except csv.Error:
+        return []
+
+
+def other_sheets(path: Path) -> tuple[Note, ...]:
+    """Say which sheets of a workbook are not read."""
+    if path.suffix.lower() not in SHEETS:
+        return ()
+    from openpyxl import load_workbook
+
+    book = load_workbook(path, read_only=True)
+    names = book.sheetnames[1:]
+    book.close()
+    return (Note(f"only the first sheet is read; there are also: {', '.join(names)}"),) if names else ()
+
+
+def write_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write a table in the form that the suffix stands for."""
+    if path.suffix.lower() not in SHEETS:
+        write_table(path, header, rows, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        return
+    write_sheet(path, [header, *rows])
+
+
+def plain(name: str) -> str:
+    """Return the letters and digits of a name in lower case."""
     return "".join(c for c in name.lower() if c.isalnum())

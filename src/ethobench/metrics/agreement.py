@@ -307,7 +307,7 @@ def _codes(annotations: Sequence[Annotation]) -> tuple[Array, Any, Any]:
     """Cut time wherever any annotator changes; return lengths, each annotator's code and whether they looked."""
     ethogram = annotations[0].ethogram
     spans = [[_spans(a, code) for code in range(len(ethogram))] for a in annotations]
-    seen = [a.observed.everywhere(ethogram.names) for a in annotations]
+    seen = [a.observed.of_all(ethogram.names) for a in annotations]
     lengths, inside = _cut(annotations[0].n_frames, [*(s for own in spans for s in own), *seen])
     k, size = len(annotations), len(ethogram)
     on = inside[:, : k * size].reshape(-1, k, size)
@@ -316,7 +316,7 @@ def _codes(annotations: Sequence[Annotation]) -> tuple[Array, Any, Any]:
 
 
 def _cut(n_frames: int, sets: Sequence[Intervals]) -> tuple[Array, Any]:
-    bounds = iv.cuts(np.array([0, n_frames]), *(b for s in sets for b in s))
+    bounds = iv.boundaries(np.array([0, n_frames]), *(b for s in sets for b in s))
     bounds = bounds[(bounds >= 0) & (bounds <= n_frames)]
     inside = np.stack([np.diff(iv.covered_before(s, bounds)) > 0 for s in sets], axis=1)
     return np.diff(bounds).astype(float), inside
@@ -332,7 +332,7 @@ def _matrix(groups: Sequence[Mapping[str, Annotation]], names: Sequence[str], co
     rows = []
     for group in groups:
         row = []
-        seen = iv.whole(next(iter(group.values())).n_frames)
+        seen = iv.full(next(iter(group.values())).n_frames)
         for side in group.values():
             seen = iv.intersection(seen, side.observed.of(side.ethogram[code].name))
         for name in names:

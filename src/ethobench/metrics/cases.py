@@ -133,9 +133,9 @@ class Case:
         """Count overlaps of true and predicted bouts; what they leave of each other is without behavior."""
         names = self.ethogram.names
         nothing = size - 1 if self.ethogram.background is None else self.ethogram.background
-        seen = self.truth.observed.everywhere(names, subject or None)
+        seen = self.truth.observed.of_all(names, subject or None)
         if self.both:
-            seen = iv.intersection(seen, self.pred.observed.everywhere(names, subject or None))
+            seen = iv.intersection(seen, self.pred.observed.of_all(names, subject or None))
         (truth, true_codes), (pred, pred_codes) = (_pieces(side, subject, seen) for side in (self.truth, self.pred))
         i, j = iv.overlapping_pairs(truth, pred)
         shared = np.minimum(truth.stop[i], pred.stop[j]) - np.maximum(truth.start[i], pred.start[j])

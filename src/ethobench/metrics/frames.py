@@ -30,7 +30,7 @@ def counts(case: Case) -> Array:
 
 
 def _track_counts(track: Track) -> tuple[float, ...]:
-    both, truth, pred = iv.shared(track.truth, track.pred), iv.total(track.truth), iv.total(track.pred)
+    both, truth, pred = iv.overlap(track.truth, track.pred), iv.total(track.truth), iv.total(track.pred)
     return both, pred - both, truth - both, iv.total(track.seen) - truth - pred + both
 
 

@@ -164,9 +164,9 @@ class Scores:
         """Share of the frames looked at by the truth that the prediction looked at too."""
         seen = both = 0
         for case in self.cases:
-            truth = case.truth.observed.anywhere()
+            truth = case.truth.observed.of_any()
             seen += iv.total(truth)
-            both += iv.shared(truth, case.pred.observed.anywhere())
+            both += iv.overlap(truth, case.pred.observed.of_any())
         return both / seen if seen else float("nan")
 
     @cached_property

@@ -52,7 +52,7 @@ def _picked(i: IntArray, j: IntArray, overlap: Array, threshold: float) -> int:
         return 0
     order = np.lexsort((i, -overlap, j))
     best = order[np.concatenate(([True], j[order][1:] != j[order][:-1]))]
-    return len(iv.cuts(i[best][overlap[best] >= threshold]))
+    return len(iv.boundaries(i[best][overlap[best] >= threshold]))
 
 
 def _borders(a: Intervals) -> IntArray:

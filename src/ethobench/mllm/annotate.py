@@ -253,13 +253,13 @@ def _given_in(given: Annotation | None, start: float, stop: float) -> Annotation
     if first >= last:
         return None
     part = given.crop(first, last)
-    return part if len(part.observed.anywhere().start) else None
+    return part if len(part.observed.of_any().start) else None
 
 
 def _after_given(given: Annotation, found: Annotation) -> Annotation:
     """Keep what a person annotated of the beginning, and what was found of the rest."""
     known = given.resample(found.rate) if given.rate != found.rate else given
-    seen = known.observed.anywhere()
+    seen = known.observed.of_any()
     until = min(found.n_frames, known.n_frames, int(seen.stop.max()) if len(seen.stop) else 0)
     head = known.without_subjects().with_ethogram(found.ethogram).crop(0, until)
     edges = [0.0, until / found.rate, found.n_frames / found.rate]

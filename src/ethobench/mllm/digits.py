@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.formats.clock_text import clock_text
+from ethobench.formats.text import format_clock
 
 GLYPHS = {
     "0": "01110 10001 10011 10101 11001 10001 01110",
@@ -33,7 +33,7 @@ def draw_time(picture: NDArray[np.uint8], seconds: float) -> None:
     seconds : float
     """
     scale = max(1, picture.shape[0] // ROWS_PER_PICTURE)
-    text = glyph_rows(clock_text(int(seconds)))
+    text = glyph_rows(format_clock(int(seconds)))
     box = np.kron(np.pad(text, 2), np.ones((scale, scale), dtype=np.uint8)) * 255
     height, width = min(box.shape[0], picture.shape[0]), min(box.shape[1], picture.shape[1])
     picture[:height, :width] = box[:height, :width, None]

@@ -93,7 +93,7 @@ def _richest(truth: Annotation, seconds: float) -> tuple[int, int]:
     best, most = (0, length), (-1, -1.0)
     for start in range(0, truth.n_frames - length + 1, max(1, length // 2)):
         part = truth.crop(start, start + length)
-        shown = (len(np.unique(part.behavior)), float(iv.total(part.observed.anywhere())))
+        shown = (len(np.unique(part.behavior)), float(iv.total(part.observed.of_any())))
         if shown > most:
             best, most = (start, start + length), shown
     return best

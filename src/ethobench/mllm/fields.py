@@ -12,7 +12,7 @@ from typing import Any
 
 from ethobench.core import Ethogram
 from ethobench.core.ethogram import BACKGROUND_NAMES
-from ethobench.formats.clock_text import seconds_of
+from ethobench.formats.text import parse_clock
 
 START, STOP, BEHAVIOR, DURATION = "start_time", "end_time", "behavior", "duration"
 CANONICAL = (START, STOP, BEHAVIOR)
@@ -144,7 +144,7 @@ def read_time(value: Any) -> tuple[float | None, str]:
     if len(value) > LONGEST_WORD:
         return None, "unreadable"
     text = unicodedata.normalize("NFKC", value).strip()
-    seconds = seconds_of(text)
+    seconds = parse_clock(text)
     if seconds is not None and math.isfinite(seconds):
         return seconds, "" if ":" in text else "number"
     sign = -1.0 if text.startswith("-") else 1.0

@@ -8,7 +8,6 @@ import math
 import shutil
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.core.folds import original_id
+from ethobench.core.errors import EthobenchError, FormatError, NotFittedError
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.mllm.annotate import RULES, Assignment, assign, make_clip, make_provider, read_answers
 from ethobench.mllm.ask import Asker
@@ -30,13 +28,14 @@ from ethobench.mllm.settings import Settings
 from ethobench.mllm.task import Task, load_task, task_names, task_of
 from ethobench.mllm.video import MIME, is_video
 from ethobench.models import Model, register_model
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.network_use import NetworkUse, check_consent
 from ethobench.models.provenance import TrainingData
 
 LEARNT = "examples.json"
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(Settings):
     """Whom to ask, what, and how; the remaining ones are those of `Settings`.
 
@@ -142,7 +141,7 @@ class Mllm(Model):
     def assignment(self, recording: Recording) -> Assignment:
         """Return the questions about a recording."""
         if self.task is None:
-            raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
+            raise NotFittedError(f"{self!r} is not fitted: call `fit`, or load a saved model")
         shown = self.worked if self.provider.needs_video else self.guide
         return assign(recording, self.task, self.provider, self.params.settings(), examples=shown, draw=self.seed)
 
@@ -151,27 +150,27 @@ class Mllm(Model):
         params, provider = self.params, self.provider
 
         def clip(recording: Recording, start: float, stop: float) -> Clip:
-            self._example_ids.add(original_id(recording))
+            self._example_ids.add(recording.source_id)
             if recording.video is None:
                 raise EthobenchError(f"recording {recording.id!r} has no video to show as an example; use examples='text'")
             return make_clip(recording.video, start, stop, float("inf"), provider, params.settings())
 
         self._example_ids = set()
         if not provider.needs_video:
-            self._example_ids |= {original_id(recording) for recording in data}
+            self._example_ids |= {recording.source_id for recording in data}
             whole = max(truth.duration for truth in truths.values())
             self.guide = pick_examples(data.recordings, truths, clip, kind="text", shots=len(data), seconds=whole)
         elif params.shots:
             chosen = {"kind": params.examples, "shots": params.shots, "seconds": params.example_seconds}
             self.worked = pick_examples(data.recordings, truths, clip, **chosen)
             if params.examples == "text":
-                self._example_ids |= {original_id(recording) for recording in data.recordings[: params.shots]}
+                self._example_ids |= {recording.source_id for recording in data.recordings[: params.shots]}
 
     def _training_ids(self, training: TrainingData) -> Collection[str]:
         """Return the recordings that examples come from; the others are not shown to the model."""
         return self._example_ids
 
-    def _predict(self, recording: Recording) -> Prediction:
+    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
         assignment = self.assignment(recording)
         asked = [self.asker.ask(request) for request in assignment.requests]
         unanswered = next((one.error for one in asked if one.reply is None), "")
@@ -179,7 +178,7 @@ class Mllm(Model):
             raise ProviderError(f"{recording.id}: {unanswered}")
         annotation, outcome = read_answers(assignment, asked, rule=self.params.rule)
         self.outcomes[recording.id] = outcome
-        self.account.setdefault("outcomes", []).append(dataclasses.asdict(outcome))
+        self.fit_report.setdefault("outcomes", []).append(dataclasses.asdict(outcome))
         if outcome.state != WELL_FORMED:
             warnings.warn(outcome.told(), AnswerWarning, stacklevel=3)
         if self.params.rule == "repair" and recording.n_frames is not None:  # a video may be a little shorter than what is known of it
@@ -221,7 +220,7 @@ class Mllm(Model):
         (folder / LEARNT).write_text(json.dumps(learnt), encoding="utf-8")
 
     def _load(self, folder: Path) -> None:
-        from ethobench.formats.text import read_json
+        from ethobench.core.files import read_json
 
         learnt = read_json(folder / LEARNT)
         try:
@@ -229,6 +228,8 @@ class Mllm(Model):
             self.task = self._saved_task(folder, learnt.get("task"))
             self.guide = tuple(_example(fields, None) for fields in learnt["guide"])
             self.worked = tuple(_example(fields, self._clip(folder, k, fields)) for k, fields in enumerate(learnt["examples"]))
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FormatError(folder / LEARNT, f"the worked examples are damaged ({error})") from None
 
@@ -275,7 +276,7 @@ def to_prediction(annotation: Annotation, *, exclusive: bool = True) -> Predicti
         frames = np.column_stack([frames, ~frames.any(axis=1)])
     probabilities = frames.astype(np.float32)
     hidden = np.ones(annotation.n_frames, dtype=bool)
-    for start, stop in zip(*annotation.observed.anywhere(), strict=True):
+    for start, stop in zip(*annotation.observed.of_any(), strict=True):
         hidden[start:stop] = False
     probabilities[hidden & ~frames[:, :n].any(axis=1)] = np.nan
     return Prediction(probabilities, ethogram, annotation.rate, annotation=annotation, exclusive=exclusive)

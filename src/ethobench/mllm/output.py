@@ -13,9 +13,9 @@ from typing import Any
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.core.file_names import shorten
+from ethobench.core.files import atomic_path
+from ethobench.core.names import shorten
 from ethobench.formats import formats, write_recordings
-from ethobench.formats.io import appearing
 from ethobench.mllm.annotate import Assignment, kept_answers
 from ethobench.mllm.ask import Asked
 from ethobench.mllm.cache import verify_answers, write_json
@@ -88,7 +88,7 @@ class OutFolder:
         for file in sorted((self.root / ANSWERS).glob("*.json")):
             outcome = (_read_answers(file) or {}).get("outcome") or {}
             writer.writerow([_cell(outcome.get(name)) for name in COLUMNS])
-        with appearing(self.root / TABLE) as temporary:
+        with atomic_path(self.root / TABLE, overwrite=True) as temporary:
             temporary.write_text(lines.getvalue(), encoding="utf-8", newline="\n")
         return self.root / TABLE
 

@@ -102,5 +102,5 @@ def segments_text(segments: Sequence[tuple[float, float, str]], times: str) -> s
 
 
 def _observed_until(annotation: Annotation) -> int:
-    seen = annotation.observed.anywhere()
+    seen = annotation.observed.of_any()
     return int(seen.stop.max()) if len(seen.stop) else 0

@@ -113,7 +113,7 @@ def parse_answer(
     if segments and not len(bouts.start):
         told = ", ".join(f"{kind} {count}" for kind, count in ledger.by_kind().items())
         return failure(f"none of the {len(segments)} segments can be used ({told})")
-    observed = Observed.whole(n_frames)
+    observed = Observed.full(n_frames)
     if cut:
         ledger.add("truncated", count=int("truncated" not in ledger.counts))
         observed = Observed(iv.intervals([0], [int(bouts.stop.max())]))

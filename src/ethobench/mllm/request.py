@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ethobench.formats.clock_text import clock_text
+from ethobench.formats.text import format_clock
 
 STOP, LENGTH, BLOCKED = "stop", "length", "blocked"
 
@@ -80,7 +80,7 @@ class Clip:
 
     def show(self) -> str:
         """Return the part as a person reads it."""
-        shown = f"{clock_text(self.start)} to {clock_text(self.stop)} of {self.address or self.video.name}"
+        shown = f"{format_clock(self.start)} to {format_clock(self.stop)} of {self.address or self.video.name}"
         wishes = [f"{self.fps:g} pictures a second" if self.fps else "", f"{self.height} rows" if self.height else ""]
         wishes += ["time written in" if self.timestamps else ""]
         return f"[{self.form}: {', '.join([shown, *filter(None, wishes)])}]"

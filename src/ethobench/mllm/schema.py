@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ethobench.core.errors import EthobenchError
-from ethobench.formats.clock_text import clock_text
+from ethobench.formats.text import format_clock
 from ethobench.mllm.task import Task
 
 STYLES = ("MM:SS", "HH:MM:SS", "seconds")
@@ -56,7 +56,7 @@ def answer_schema(task: Task, times: str = "MM:SS") -> dict[str, Any]:
 
 def time_text(seconds: float, times: str) -> str | float:
     """Write a time in one of the `STYLES`."""
-    return round(seconds, 2) if times == "seconds" else clock_text(seconds, hours=times == "HH:MM:SS")
+    return round(seconds, 2) if times == "seconds" else format_clock(seconds, hours=times == "HH:MM:SS")
 
 
 def _without_titles(schema: Any) -> Any:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import FormatError
+from ethobench.core.files import atomic_path
 from ethobench.core.video import open_video, probe
-from ethobench.formats.io import appearing
 from ethobench.mllm.digits import draw_time
 
 MIME = {
@@ -89,7 +89,7 @@ def cut(
 
     rate = Fraction(fps or probe(path).rate).limit_denominator(1001)
     codec = "libx264" if "libx264" in av.codecs_available else "mpeg4"
-    with appearing(Path(target)) as temporary, av.open(str(temporary), "w", format="mp4") as container:
+    with atomic_path(Path(target), overwrite=True) as temporary, av.open(str(temporary), "w", format="mp4") as container:
         stream: Any = None
         for number, (_, shown) in enumerate(pictures(path, start, stop, fps=float(rate), height=height, timestamps=timestamps)):
             if stream is None:

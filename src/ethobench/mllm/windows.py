@@ -61,7 +61,7 @@ def merge_windows(
         start.append(part.start + begin)
         stop.append(part.stop + begin)
         behavior.append(part.behavior)
-        seen.append(iv.shift(part.observed.anywhere(), begin))
+        seen.append(iv.shift(part.observed.of_any(), begin))
     columns = _join_at(seams, *(np.concatenate(column) for column in (start, stop, behavior)))
     return Annotation.from_bouts(*columns, ethogram, rate, n_frames, observed=Observed(iv.union_all(seen)))
 

@@ -1,8 +1,9 @@
 """Models: one file each."""
 
 from ethobench.models.audit import TrainingAudit, audit_scores
-from ethobench.models.base import ALL, CONSENSUS, Model, create_model, load_model, models, register_model, truth_of
+from ethobench.models.base import ALL, CONSENSUS, Model, create_model, models, reference_annotation, register_model
 from ethobench.models.provenance import TrainingData, TrainingMatch, TrainingRecording
+from ethobench.models.saving import load_model
 
 __all__ = [
     "ALL",
@@ -16,6 +17,6 @@ __all__ = [
     "create_model",
     "load_model",
     "models",
+    "reference_annotation",
     "register_model",
-    "truth_of",
 ]

@@ -17,12 +17,11 @@ from typing import Any
 
 from ethobench.core import Dataset, Recording
 from ethobench.core.errors import FormatError, NotFoundError
-from ethobench.core.files import write_text
-from ethobench.core.folders import check_folder
+from ethobench.core.files import check_self_contained, write_text
 from ethobench.metrics import Scores
-from ethobench.models.card import CARD
 from ethobench.models.held_out import Origin, list_names
 from ethobench.models.provenance import INDIVIDUAL, RECORDING, UNKNOWN, TrainingData, TrainingMatch
+from ethobench.models.saving import CARD
 
 LOG = ".ethobench-predictions.json"
 LOG_VERSION = 1
@@ -127,7 +126,7 @@ class TrainingAudit:
     @property
     def seen(self) -> list[str]:
         """Recordings that the model was trained on, without an out-of-fold prediction."""
-        return [name for name, origin in self.origins.items() if origin.match.seen and not origin.out_of_fold]
+        return [name for name, origin in self.origins.items() if origin.match.is_training_recording and not origin.out_of_fold]
 
     @property
     def unseen(self) -> list[str]:
@@ -238,7 +237,7 @@ def audit_scores(
 
 def _combine(match: TrainingMatch, entry: LoggedPrediction | None) -> Origin:
     """Prefer the log, which compared signals when it was written; only the reference side may know the individual."""
-    if entry is None or entry.level == UNKNOWN or (not entry.origin.match.seen and match.level == INDIVIDUAL):
+    if entry is None or entry.level == UNKNOWN or (not entry.origin.match.is_training_recording and match.level == INDIVIDUAL):
         return Origin(match)
     return entry.origin
 
@@ -249,12 +248,12 @@ def _card_folder(path: Path) -> Path:
 
 def _read_card(path: Path) -> dict[str, Any]:
     """Read the card of a saved model, given its folder or a file in it."""
-    from ethobench.formats.text import read_json
+    from ethobench.core.files import read_json
 
     folder = _card_folder(path)
     if not path.exists() or not (folder / CARD).is_file():
         raise NotFoundError(f"{path} is not a saved model: it has no {CARD}")
-    check_folder(folder)
+    check_self_contained(folder)
     card = read_json(folder / CARD)
     if not isinstance(card, dict):
         raise FormatError(folder / CARD, "the model's card is damaged")

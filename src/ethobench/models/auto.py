@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,20 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.core.folds import kept_together
-from ethobench.core.progress import part_of_progress
+from ethobench.core.folds import default_grouping
+from ethobench.core.progress import progress_range
 from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import calibration_error, coverage_curve, frame_confidence, with_probabilities
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import Trial, check_metric, fit_decoder
-from ethobench.features.multiscale import Baseline
 from ethobench.metrics import score
-from ethobench.models.base import Model, load_model, register_model
+from ethobench.models.base import Model, register_model
 from ethobench.models.boost import Boost
 from ethobench.models.candidates import JUDGED, REFIT, Candidate, learnable, run_candidates
-from ethobench.models.familiar import Familiar
+from ethobench.models.hyperparameters import hyperparameters
+from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import SignalModel, plain_keypoints, stated_keypoints
+from ethobench.models.saving import load_model
 
 FACTS = "auto.json"
 DECODED = 300_000  # frames on which decoders are compared
@@ -39,7 +40,7 @@ REFIT_GRACE = 0.05  # of a limited time that each training on all recordings has
 SCORING = 0.04  # of a limited time that is kept for scoring the candidates
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params:
     """Hyper-parameters.
 
@@ -81,9 +82,9 @@ class Auto(SignalModel):
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
     revision = 4
-    keeps_deadline = True
+    supports_deadline = True
 
-    parts: dict[str, SignalModel]
+    parts: dict[str, Model]
     blend: Blend
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
@@ -96,14 +97,14 @@ class Auto(SignalModel):
         merged = learnable(data, {name: truth.without_subjects() for name, truth in truths.items()}, self.params.folds)
         started, notes = time.perf_counter(), list[str]()
         now = self.deadline.clock()
-        deadline = self.deadline.at(math.inf if self.params.budget is None else now + self.params.budget)
+        deadline = self.deadline.until(math.inf if self.params.budget is None else now + self.params.budget)
         tried = run_candidates(data, truths, merged, self, deadline, notes, self.params.folds)
         candidates = [candidate for candidate in tried if not candidate.dropped]
         if tried[0].recordings and len(tried[0].recordings) < len(data):  # there was no time for all of them
             data = data.select(recordings=tried[0].recordings)
             merged = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, self.params.folds)
-        groups = kept_together(data)
-        seen = {name: truth for name, truth in merged.items() if iv.total(truth.observed.anywhere())}
+        groups = data.groups(default_grouping(data))
+        seen = {name: truth for name, truth in merged.items() if iv.total(truth.observed.of_any())}
         judged = {name: truth for name, truth in seen.items() if all(name in c.predictions for c in candidates)}
         said = {c.name: {name: c.predictions[name] for name in judged} for c in candidates}
         self.blend, self.decoder = Blend({candidates[0].name: 1.0}, {}), Decoder()
@@ -113,19 +114,19 @@ class Auto(SignalModel):
             priors = self.blend.priors(data.ethogram)
             refit = REFIT * sum(c.typical_seconds for c in candidates if self.blend.weights.get(c.name, 0) > 0)
             limit = _without_scoring(deadline).before(refit)
-            with part_of_progress(JUDGED, JUDGED + DECODING):
+            with progress_range(JUDGED, JUDGED + DECODING):
                 self.decoder, trials = fit_decoder_on_subsample(joined, judged, self.params.metric, groups, priors, limit)
         elif candidates[0].predictions:
             notes.append("no behavior was shown by two that could be compared: boosted trees, decoded frame by frame")
-        self.familiar = Familiar.of([self._baseline(recording) for recording in data])
+        self.training_range = TrainingRange.fit([self.signal_baseline(recording) for recording in data])
         self.parts = self._learn_all([c for c in candidates if self.blend.weights.get(c.name, 0) > 0], deadline)
         rows = [{**c.row(judged), "weight": self.blend.weights.get(c.name, 0.0)} for c in tried]
-        notes += [note for part in self.parts.values() for note in part.account.get("notes", [])]
+        notes += [note for part in self.parts.values() for note in part.fit_report.get("notes", [])]
         seconds = round(time.perf_counter() - started, 1)
-        self.account = {"candidates": rows, "budget": self.params.budget, "seconds": seconds, "notes": notes}
+        self.fit_report = {"candidates": rows, "budget": self.params.budget, "seconds": seconds, "notes": notes}
         if judged:
             plain = {name: weighted_mean({c: own[name] for c, own in said.items()}, self.blend.weights) for name in judged}
-            self.account |= _figures(plain, joined, judged, trials)
+            self.fit_report |= _figures(plain, joined, judged, trials)
 
     def preparation_seconds(self, data: Dataset) -> float:
         """Estimate the seconds that computing the features of all recordings takes, by those of one of them."""
@@ -142,16 +143,16 @@ class Auto(SignalModel):
         costs = [max(c.typical_seconds, 1e-9) for c in candidates]
         for place, candidate in enumerate(candidates):
             candidate.deadline = limit.share(costs[place] / sum(costs[place:]))
-            if deadline.is_limited and candidate.deadline.left < REFIT_GRACE * (deadline.end - deadline.start):
+            if deadline.is_limited and candidate.deadline.remaining < REFIT_GRACE * (deadline.end - deadline.start):
                 candidate.deadline = Deadline(REFIT_GRACE * (deadline.end - deadline.start), clock=deadline.clock)
             start = JUDGED + DECODING + (1 - JUDGED - DECODING) * sum(costs[:place]) / sum(costs)
             stop = JUDGED + DECODING + (1 - JUDGED - DECODING) * sum(costs[: place + 1]) / sum(costs)
-            with part_of_progress(start, stop, "all recordings"):
+            with progress_range(start, stop, "all recordings"):
                 parts[candidate.name] = candidate.learn_all()
         return parts
 
-    def _predict_relative(self, recording: Recording, baseline: Baseline) -> Prediction:
-        return self.blend.apply({name: part._predict_relative(recording, baseline) for name, part in self.parts.items()})
+    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
+        return self.blend.apply({name: part.predict_probabilities(recording, baseline) for name, part in self.parts.items()})
 
     def _decode(self, prediction: Prediction) -> Prediction:
         """Turn probabilities into bouts; what is not sure enough is left unobserved."""
@@ -170,27 +171,27 @@ class Auto(SignalModel):
         """Return how many frames beside a stretch decide what is predicted in it."""
         return max(part.context(rate) or 0 for part in self.parts.values())
 
-    def _step(self) -> int:
-        return math.lcm(*(part._step() for part in self.parts.values()))
+    def _stride(self) -> int:
+        return math.lcm(*(part._stride() for part in self.parts.values()))
 
     def _save(self, folder: Path) -> None:
         facts = {
             "blend": self.blend.to_dict(),
             "parts": list(self.parts),
             "keypoints": plain_keypoints(self.keypoints),
-            "familiar": None if self.familiar is None else asdict(self.familiar),
+            "training_range": None if self.training_range is None else asdict(self.training_range),
         }
         (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
         for name, part in self.parts.items():
             part.save(folder / name)
 
     def _load(self, folder: Path) -> None:
-        from ethobench.formats.text import read_json
+        from ethobench.core.files import read_json
 
         facts = read_json(folder / FACTS)
         try:
             self.blend, self.keypoints = Blend.from_dict(facts["blend"]), stated_keypoints(facts["keypoints"])
-            self.familiar = Familiar.from_dict(facts["familiar"]) if facts["familiar"] else None
+            self.training_range = TrainingRange.from_dict(facts["training_range"]) if facts["training_range"] else None
             names = [name for name in ("boost", "tcn") if name in facts["parts"]]
         except (KeyError, TypeError, ValueError, EthobenchError) as error:
             raise FormatError(folder / FACTS, f"the model's facts are damaged ({error})") from None
@@ -220,13 +221,12 @@ def fit_decoder_on_subsample(
         start = deadline.clock()
         score({name: prediction.annotation for name, prediction in said.items()}, true, resamples=0, behaviors="all")
         needed = SEARCH_COST * (deadline.clock() - start)
-        if needed > deadline.left and every < shortest:
-            every = max(every, min(shortest, math.ceil(every * needed / max(deadline.left, 1e-6))))
+        if needed > deadline.remaining and every < shortest:
+            every = max(every, min(shortest, math.ceil(every * needed / max(deadline.remaining, 1e-6))))
             said, true = _thinned_all(predictions, truths, every)
     decoder, trials = fit_decoder(said, true, metric=metric, groups=groups, priors=priors, deadline=deadline)
-    return replace(
-        decoder, emission_weight=decoder.emission_weight / every
-    ), trials  # as much evidence in a second, though there are more frames in it
+    # a second has more frames at the full rate, and should carry the same evidence
+    return replace(decoder, emission_weight=decoder.emission_weight / every), trials
 
 
 def _figures(

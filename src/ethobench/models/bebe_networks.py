@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError
-from ethobench.features.channels import axis_triples
+from ethobench.features.filters import axis_triples
 from ethobench.models.base import register_model
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.network import NetworkModel, NetworkParams
 from ethobench.training.clips import Clips
 from ethobench.training.encoder_files import FRAMES, HOME, read_encoder
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MODES = ("frozen", "unfrozen", "random")
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(NetworkParams):
     """Hyper-parameters, beside those of every network.
 

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.core.progress import part_of_progress, report
+from ethobench.core.progress import progress_range, report_progress
 from ethobench.core.recording import Data
 from ethobench.core.targets import exclusive_targets, overlapping_targets
-from ethobench.features.cache import cache_folder, cached, keep
+from ethobench.features.cache import cache_folder, cached, precompute
 from ethobench.features.multiscale import Baseline, multiscale_context, multiscale_features
 from ethobench.models.base import input_names, register_model
-from ethobench.models.familiar import Familiar
 from ethobench.models.frames import cores
+from ethobench.models.hyperparameters import hyperparameters
+from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import SignalModel, between, plain_keypoints, stated_keypoints
 from ethobench.models.lightgbm_text import check_lightgbm_text
 from ethobench.models.thinned import choose_rows, row_weights
@@ -41,7 +42,7 @@ ROUND_COST = 0.05  # of computing a row's features: so long it takes to learn fr
 FASTEST = 3.0  # by which the learning rate is raised at most, where there is time for fewer rounds
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params:
     """Hyper-parameters.
 
@@ -101,7 +102,7 @@ class Boost(SignalModel):
     Params = Params
     grid = {"rounds": (75, 150, 300), "leaves": (7, 15, 31), "temper": (0.25, 0.5, 1.0)}  # noqa: RUF012
     revision = 3
-    keeps_deadline = True
+    supports_deadline = True
 
     classes: list[list[int]]
     boosters: list[Any]
@@ -111,7 +112,7 @@ class Boost(SignalModel):
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
         rows = self.collect(data, truths)
-        self.familiar = Familiar.of([self._baseline(recording) for recording in data if recording.id in rows])
+        self.training_range = TrainingRange.fit([self.signal_baseline(recording) for recording in data if recording.id in rows])
         self.learn(rows)
 
     def collect(self, data: Dataset, truths: Mapping[str, Annotation], share: float = 1.0) -> dict[str, Rows]:
@@ -129,14 +130,14 @@ class Boost(SignalModel):
         self.prepared = tuple(recording.id for recording in data)
         seconds = self.deadline.clock() - start
         targets_of = exclusive_targets if self.exclusive else overlapping_targets
-        targets = {r.id: targets_of(truths[r.id])[:: self._every(self._rate(r))] for r in data}
+        targets = {r.id: targets_of(truths[r.id])[:: self._every(self.rate_of(r))] for r in data}
         chosen = choose_rows(targets, self._affordable_rows(targets, seconds, share))
         rows = {}
         for recording in data:
             target, places = targets[recording.id], chosen[recording.id]
-            places = places[places < -(-len(self._data(recording)) // self._every(self._rate(recording)))]
+            places = places[places < -(-len(self._data(recording)) // self._every(self.rate_of(recording)))]
             if len(places):
-                rows[recording.id] = Rows(self._features(recording, places, self._baseline(recording)), target[places], self._count(target))
+                rows[recording.id] = Rows(self._features(recording, places), target[places], self._count(target))
         if not rows:
             raise EthobenchError("there is nothing to learn from: no frame was observed")
         return rows
@@ -146,7 +147,7 @@ class Boost(SignalModel):
         if not self.deadline.is_limited:
             return int(self.params.rows)
         each = ROUND_COST * seconds / max(sum(len(target) for target in targets.values()), 1)
-        most = int(np.clip(share * max(self.deadline.left, 0.0) / max(GOOD_ROUNDS * each, 1e-9), PILOT_ROWS, self.params.rows))
+        most = int(np.clip(share * max(self.deadline.remaining, 0.0) / max(GOOD_ROUNDS * each, 1e-9), PILOT_ROWS, self.params.rows))
         if most < min(self.params.rows, sum(len(target) for target in targets.values())):
             self.note(f"boosted trees learn from {most} rows at most, to keep the time budget")
         return most
@@ -167,13 +168,13 @@ class Boost(SignalModel):
             return [recording.id for recording in data]
         ready: list[str] = []
         for index in np.random.default_rng(os.getpid()).permutation(len(data)):
-            if limit.is_over and len(ready) >= fewest:
+            if limit.has_passed and len(ready) >= fewest:
                 break
             recording = data.recordings[index]
             if self._is_kept(recording):
-                keep(*self._kept_features(recording, self._baseline(recording)))
+                precompute(*self._kept_features(recording))
             ready.append(recording.id)
-            report("features", max(limit.used, len(ready) / len(data)))
+            report_progress("features", max(limit.fraction_elapsed, len(ready) / len(data)))
         return ready
 
     def prepare(self, data: Dataset, deadline: Deadline) -> None:
@@ -195,8 +196,7 @@ class Boost(SignalModel):
         recording = sorted(data, key=lambda each: each.n_frames or 0)[len(data) // 2]
         probe = self._unfitted(data)
         start = time.perf_counter()
-        rows = np.arange(-(-len(probe._data(recording)) // probe._every(probe._rate(recording))))
-        probe._features(recording, rows, probe._baseline(recording))
+        probe._features(recording, np.arange(-(-len(probe._data(recording)) // probe._every(probe.rate_of(recording)))))
         return (time.perf_counter() - start) * data.n_frames / max(recording.n_frames or 1, 1)
 
     def learn(self, rows: Mapping[str, Rows]) -> None:
@@ -210,21 +210,14 @@ class Boost(SignalModel):
             classes = np.unique(target[known])
             self.classes.append(classes.tolist())
             examples = _Examples(rows, known, np.searchsorted(classes, target[known]), count[classes])
-            with part_of_progress(place / len(tracks), (place + 1) / len(tracks)):
+            with progress_range(place / len(tracks), (place + 1) / len(tracks)):
                 limit = self.deadline.share(1 / (len(tracks) - place))
                 self.boosters.append(self._grow(examples, limit) if len(classes) > 1 else None)
 
     def _count(self, target: NDArray[np.int16]) -> NDArray[np.int64]:
         if self.exclusive:
-            return np.bincount(target[target != UNKNOWN], minlength=self._size)
+            return np.bincount(target[target != UNKNOWN], minlength=self.n_outputs)
         return np.stack([(target == code).sum(axis=0) for code in (0, 1)], axis=1)
-
-    @property
-    def _size(self) -> int:
-        """How many columns of probabilities there are."""
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
-        return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
 
     def _grow(self, examples: _Examples, limit: Deadline) -> Any:
         """Grow trees; where time is limited, from as many rows as there is time for, and faster if that is still too slow."""
@@ -260,27 +253,25 @@ class Boost(SignalModel):
                 pilot = _Pace(Deadline(clock=limit.clock), PILOT_ROUNDS, 0.0)
                 train(examples.thinned(PILOT_ROWS), PILOT_ROUNDS, pilot)
                 self.seconds_per_row = (pilot.first + GOOD_ROUNDS * pilot.each) / PILOT_ROWS
-            examples = examples.thinned(max(limit.left / max(self.seconds_per_row, 1e-9), PILOT_ROWS))
+            examples = examples.thinned(max(limit.remaining / max(self.seconds_per_row, 1e-9), PILOT_ROWS))
         pace = _Pace(limit, rounds, float(self.params.learning_rate))
         grown = train(examples, rounds, pace)
         if pace.done < rounds or len(examples.y) < n_rows:
             self.note(f"boosted trees: {pace.done} of {rounds} rounds on {len(examples.y)} of {n_rows} rows, to keep the time budget")
         return lightgbm.Booster(model_str=grown.model_to_string())  # so that what is used is what is saved
 
-    def _predict_relative(self, recording: Recording, baseline: Baseline) -> Prediction:
-        ethogram, rate = self.ethogram, self._rate(recording)
-        if ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
+    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
+        ethogram, rate = self.check_is_fitted(), self.rate_of(recording)
         n = len(self._data(recording))
         places = np.arange(-(-n // self._every(rate)))
         pieces = [places[start : start + PIECE] for start in range(0, len(places), PIECE)]
         parts = [self.probabilities(self._features(recording, piece, baseline)) for piece in pieces]
-        found = np.concatenate([np.zeros((0, self._size), dtype=np.float32), *parts])
+        found = np.concatenate([np.zeros((0, self.n_outputs), dtype=np.float32), *parts])
         return Prediction(between(found, self._every(rate), n), ethogram, rate, exclusive=self.exclusive)
 
     def probabilities(self, features: Features) -> Features:
         """Return the probabilities of rows of features."""
-        result = np.zeros((len(features), self._size), dtype=np.float32)
+        result = np.zeros((len(features), self.n_outputs), dtype=np.float32)
         for column, (booster, classes) in enumerate(zip(self.boosters, self.classes, strict=True)):
             if booster is None:
                 found = np.ones((len(features), 1))
@@ -295,20 +286,20 @@ class Boost(SignalModel):
                 result[:, column] = found[:, classes.index(1)]
         return result
 
-    def _features(self, recording: Recording, rows: NDArray[np.int64], baseline: Baseline) -> Features:
-        rate = self._rate(recording)
+    def _features(self, recording: Recording, rows: NDArray[np.int64], baseline: Baseline | None = None) -> Features:
+        rate = self.rate_of(recording)
         if not self._is_kept(recording):
-            data = self._data(recording)
+            data, baseline = self._data(recording), baseline or self.signal_baseline(recording)
             return multiscale_features(data, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints, rows=rows)[0]
         return cached(*self._kept_features(recording, baseline))[rows]
 
     def _is_kept(self, recording: Recording) -> bool:
         """Return whether the features of a recording are kept for other trainings."""
-        return cache_folder() is not None and len(self._data(recording)) // self._every(self._rate(recording)) <= PIECE
+        return cache_folder() is not None and len(self._data(recording)) // self._every(self.rate_of(recording)) <= PIECE
 
-    def _kept_features(self, recording: Recording, baseline: Baseline) -> tuple[str, Data, Any, Callable[[], Features]]:
-        """Return what `cached` and `keep` take."""
-        rate, data = self._rate(recording), self._data(recording)
+    def _kept_features(self, recording: Recording, baseline: Baseline | None = None) -> tuple[str, Data, Any, Callable[[], Features]]:
+        """Return what `cached` and `precompute` take."""
+        rate, data, baseline = self.rate_of(recording), self._data(recording), baseline or self.signal_baseline(recording)
         every = self._every(rate)
 
         def compute() -> Features:
@@ -319,7 +310,7 @@ class Boost(SignalModel):
     def _every(self, rate: float) -> int:
         return max(1, round(rate / float(self.params.row_rate)))
 
-    def _step(self) -> int:
+    def _stride(self) -> int:
         return self._every(float(self.rate or 1.0))
 
     def context(self, rate: float) -> int:
@@ -331,7 +322,7 @@ class Boost(SignalModel):
             "exclusive": self.exclusive,
             "classes": self.classes,
             "keypoints": plain_keypoints(self.keypoints),
-            "familiar": None if self.familiar is None else asdict(self.familiar),
+            "training_range": None if self.training_range is None else asdict(self.training_range),
         }
         (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
         for number, booster in enumerate(self.boosters):
@@ -341,14 +332,16 @@ class Boost(SignalModel):
     def _load(self, folder: Path) -> None:
         import lightgbm
 
-        from ethobench.formats.text import read_json
+        from ethobench.core.files import read_json
 
         facts = read_json(folder / FACTS)
         try:
             self.exclusive, self.keypoints = bool(facts["exclusive"]), stated_keypoints(facts["keypoints"])
-            self.familiar = Familiar.from_dict(facts["familiar"]) if facts["familiar"] else None
+            self.training_range = TrainingRange.from_dict(facts["training_range"]) if facts["training_range"] else None
             self.classes = [[int(code) for code in codes] for codes in facts["classes"]]
             self._check_classes()
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(folder / FACTS, f"the model's facts are damaged ({error})") from None
         self.boosters = []
@@ -357,12 +350,14 @@ class Boost(SignalModel):
             try:
                 text = check_lightgbm_text(path.read_text(encoding="utf-8"), len(classes)) if len(classes) > 1 else ""
                 self.boosters.append(lightgbm.Booster(model_str=text) if text else None)
+            except EthobenchError:
+                raise
             except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
                 raise FormatError(path, f"these are not the trees of a saved model ({error})") from None
 
     def _check_classes(self) -> None:
         """Refuse codes that the ethogram does not have: one set of them where behaviors exclude each other, else one for each."""
-        n_sets, n_codes = (1, self._size) if self.exclusive else (self._size, 2)
+        n_sets, n_codes = (1, self.n_outputs) if self.exclusive else (self.n_outputs, 2)
         codes = [code for each in self.classes for code in each]
         if len(self.classes) != n_sets or any(len({*each}) != len(each) or not each for each in self.classes):
             raise ValueError(f"{len(self.classes)} sets of classes where {n_sets} are expected, or some twice")
@@ -399,7 +394,7 @@ class _Pace:
         import lightgbm
 
         self.done = env.iteration + 1
-        report("boosted trees", max(self.limit.used, self.done / self.rounds))
+        report_progress("boosted trees", max(self.limit.fraction_elapsed, self.done / self.rounds))
         passed = self.limit.clock() - self._start
         if self.done == 1:
             self.first = passed
@@ -408,10 +403,10 @@ class _Pace:
         if not self.limit.is_limited:
             return
         if self.done == PILOT_ROUNDS:
-            possible = self.done + max(self.limit.left, 0.0) / max(self.each, 1e-9)
+            possible = self.done + max(self.limit.remaining, 0.0) / max(self.each, 1e-9)
             if possible < self.rounds:
                 env.model.reset_parameter({"learning_rate": self.learning_rate * min(FASTEST, self.rounds / possible)})
-        if self.limit.is_over and self.done >= FEWEST_ROUNDS:
+        if self.limit.has_passed and self.done >= FEWEST_ROUNDS:
             raise lightgbm.callback.EarlyStopException(env.iteration, [])
 
 

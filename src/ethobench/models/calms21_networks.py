@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.signals import Keypoint
 from ethobench.core.targets import exclusive_targets, overlapping_targets
-from ethobench.models.base import Model, load_model
+from ethobench.models.base import Model
 from ethobench.models.live import Live, LiveFrames, LiveNetwork, corners_of
+from ethobench.models.saving import load_model
 from ethobench.models.trajectory_params import SHAPE, TrajectoryParams
 from ethobench.training.augmentation import check_layout
 from ethobench.training.device import PACKAGES, choose_device, own_random_state
@@ -57,7 +58,7 @@ class TrajectoryModel(Model):
 
     packages = PACKAGES
     Params = TrajectoryParams
-    keeps_deadline = True
+    supports_deadline = True
     progress: Callable[[Progress], None] | None = None
     histories: list[History]
     style: str | None = None
@@ -82,8 +83,7 @@ class TrajectoryModel(Model):
         arena : (width, height), optional
             In the tracker's units; that of the training unless given.
         """
-        if self.ethogram is None:
-            raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
+        self.check_is_fitted()
         if self.params.future or not self.preparation.is_causal:
             what = "future=0" if self.params.future else "inputs='coordinates' or 'egocentric'"
             raise EthobenchError(f"model {self.name!r} looks at frames to come, and cannot follow along; train it with {what}")
@@ -92,16 +92,16 @@ class TrajectoryModel(Model):
         return LiveNetwork(scorer, frames, exclusive=self.exclusive, required_input=self.required_input)
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        if self.directions is not None and "swap" in self.params.augment:
+        if self.directed is not None and "swap" in self.params.augment:
             raise EthobenchError("animals whose roles are learnt (who does it to whom) cannot be swapped: leave augment=swap out")
         before = self._before()
         self.preparation = self._prepare(data) if before is None else before.preparation
         check_layout(self.params.augment, self.preparation.layout())
         examples = self._examples(data, truths)
         with own_random_state(self.seed):
-            self.module = self.build(self.preparation.n_inputs, self._n_outputs, len(self.styles))
+            self.module = self.build(self.preparation.n_inputs, self.n_outputs, len(self.styles))
         phases = [Phase(self.params.epochs, self.params.learning_rate)] if before is None else self._go_on(before)
-        weights = weigh_classes(examples.targets, self._n_outputs, self._background, self.params.class_weight)
+        weights = weigh_classes(examples.targets, self.n_outputs, self._background, self.params.class_weight)
         module, batches, loss = self._set_up(examples, weighted_loss(weights, exclusive=self.exclusive))
         identity = {"model": self.name, "revision": self.revision, "data": examples.checksum, **dataclasses.asdict(self.params)}
         self.histories = []
@@ -204,6 +204,8 @@ class TrajectoryModel(Model):
             before.exclusive = self.exclusive
             before.module = before.build(before.preparation.n_inputs, 1)
             who = before.preparation
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError):
             raise FormatError(folder / ENCODER, "the card of what was pre-trained is damaged") from None
         before.inputs = tuple(f"{animal}/{point}" for animal in who.individuals for point in who.keypoints)
@@ -224,14 +226,13 @@ class TrajectoryModel(Model):
             kept=before.params.learning_rate if same else None,
         )
 
-    def _predict(self, recording: Recording) -> Prediction:
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
+    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
+        ethogram = self.check_is_fitted()
         told = (recording.metadata.get(name) for name in ("annotator", "group"))
         style = self.style or next((name for name in told if name in self.styles), None)
         opened = self.preparation.open(recording)
         probabilities = predict_frames(self._network(style), opened, self.reach, exclusive=self.exclusive)
-        return Prediction(probabilities, self.ethogram, float(recording.rate or self.rate or 1.0), exclusive=self.exclusive)
+        return Prediction(probabilities, ethogram, self.rate_of(recording), exclusive=self.exclusive)
 
     def _network(self, style: str | None) -> TrajectoryNetwork:
         if not self.styles:
@@ -239,15 +240,9 @@ class TrajectoryModel(Model):
         return self.module.of_style(shares_of(style, self.styles))
 
     @property
-    def _n_outputs(self) -> int:
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
-        return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
-
-    @property
     def _background(self) -> int:
         told = self.ethogram.background if self.ethogram is not None else None
-        return self._n_outputs - 1 if told is None else told
+        return self.n_outputs - 1 if told is None else told
 
     def _save(self, folder: Path) -> None:
         facts = {"preparation": dataclasses.asdict(self.preparation), "exclusive": self.exclusive, "styles": list(self.styles)}
@@ -259,10 +254,12 @@ class TrajectoryModel(Model):
             facts = json.loads(notes[ENTRY])
             self.preparation = Preparation.from_dict(facts["preparation"])
             self.exclusive, self.styles = bool(facts["exclusive"]), tuple(facts["styles"])
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError):
             raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
         n_inputs, n_styles = self.preparation.n_inputs, len(self.styles)
-        self.module = load_weights(lambda: self.build(n_inputs, self._n_outputs, n_styles), weights, folder / WEIGHTS)
+        self.module = load_weights(lambda: self.build(n_inputs, self.n_outputs, n_styles), weights, folder / WEIGHTS)
         self.module.to(choose_device()).eval()
 
 

@@ -13,16 +13,16 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core import intervals as iv
-from ethobench.core.deadline import Deadline, OutOfTime
-from ethobench.core.folds import kept_together
-from ethobench.core.progress import part_of_progress
+from ethobench.core.deadline import Deadline, OutOfTimeError
+from ethobench.core.folds import default_grouping
+from ethobench.core.progress import progress_range
 from ethobench.decoding.blending import fit_blend
 from ethobench.decoding.calibration import log_loss
 from ethobench.metrics import score
 from ethobench.models.base import Model
 from ethobench.models.boost import Boost
+from ethobench.models.cross_validation import copy_fitted_metadata, inner_folds
 from ethobench.models.default import NO_NETWORK
-from ethobench.models.out_of_fold import inner_folds, taking_after
 from ethobench.models.tcn import Tcn
 from ethobench.training.loop import Progress
 
@@ -103,7 +103,7 @@ class Candidate:
         """Learn from the others, predict those held out, and return the seconds that took."""
         started = time.perf_counter()
         model = self.learn_without(held_out)
-        self.predictions |= {name: model._predict(data[name]) for name in held_out}
+        self.predictions |= {name: model.predict_probabilities(data[name]) for name in held_out}
         taken = time.perf_counter() - started
         self.typical_seconds = (self.typical_seconds * self.folds + taken) / (self.folds + 1)
         self.folds += 1
@@ -127,7 +127,7 @@ class BoostCandidate(Candidate):
     def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model, deadline: Deadline) -> None:
         super().__init__("boost")
         started, computed = time.perf_counter(), time.process_time()
-        self.first = taking_after(like, Boost(seed=like.seed))
+        self.first = copy_fitted_metadata(like, Boost(seed=like.seed))
         self.first.keypoints = dict(data.keypoints)
         self.first.deadline = deadline
         self.rows = self.first.collect(data, truths, WITHOUT_NETWORK.boost / (2 + REFIT))
@@ -137,7 +137,7 @@ class BoostCandidate(Candidate):
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Grow trees from the rows of the other recordings."""
-        model = taking_after(self.first, Boost(seed=self.first.seed))
+        model = copy_fitted_metadata(self.first, Boost(seed=self.first.seed))
         model.keypoints = self.first.keypoints
         model.deadline = self.deadline.share(FITTING if held_out else 1.0)
         model.seconds_per_row = self.first.seconds_per_row
@@ -155,7 +155,7 @@ class TcnCandidate(Candidate):
 
     def learn_without(self, held_out: list[str]) -> Model:
         """Train on the other recordings."""
-        model = taking_after(self.like, Tcn(seed=self.like.seed))
+        model = copy_fitted_metadata(self.like, Tcn(seed=self.like.seed))
         model.deadline = self.deadline.share(FITTING if held_out else 1.0)
         if model.deadline.is_limited and held_out:
             model.progress = partial(_refuse_slow_training, model.deadline, self.deadline.clock())
@@ -169,9 +169,9 @@ def _refuse_slow_training(deadline: Deadline, start: float, progress: Progress) 
     done = progress.epoch * progress.steps + progress.step
     if done == TIMED_UPDATES:
         planned = progress.epochs * progress.steps
-        possible = done + deadline.left * done / max(deadline.clock() - start, 1e-6)
+        possible = done + deadline.remaining * done / max(deadline.clock() - start, 1e-6)
         if possible < min(FEWEST_UPDATES, planned):
-            raise OutOfTime(f"there is time for {possible:.0f} updates of the network only")
+            raise OutOfTimeError(f"there is time for {possible:.0f} updates of the network only")
 
 
 def run_candidates(
@@ -204,28 +204,28 @@ def run_candidates(
     list of Candidate
         Boosted trees first.
     """
-    with part_of_progress(0.0, 0.05):
+    with progress_range(0.0, 0.05):
         boost = BoostCandidate(data, truths, like, deadline)
-    notes += boost.first.account.get("notes", [])
+    notes += boost.first.fit_report.get("notes", [])
     if boost.recordings:  # there was no time for all
         data = data.select(recordings=boost.recordings)
         known = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, n_folds)
-    folds = _folds(data, truths, n_folds)
+    folds = inner_folds(data, truths, n_folds)
     if not folds:
         notes.append("there is one annotated recording only, so nothing could be compared: boosted trees, decoded frame by frame")
         boost.deadline = deadline
         return [boost]
     tcn = _tcn(data, truths, like, deadline, notes, boost.busyness)
     shares = WITHOUT_NETWORK if tcn is None else WITH_NETWORK
-    available = deadline.left
-    with part_of_progress(0.05, JUDGED if tcn is None else TREES_FIRST):
+    available = deadline.remaining
+    with progress_range(0.05, JUDGED if tcn is None else TREES_FIRST):
         used = _judge_boost(boost, data, folds, shares.boost * available, deadline)
     if len(used) < len(folds):
         notes.append(f"{len(used)} of {len(folds)} inner folds were used, to keep the time budget")
     if tcn is None:
         return [boost]
     reserved = REFIT * boost.typical_seconds + (1 - shares.boost - shares.network) * available if deadline.is_limited else 0.0
-    with part_of_progress(TREES_FIRST, JUDGED):
+    with progress_range(TREES_FIRST, JUDGED):
         _judge_network(tcn, boost, data, used, known, deadline.before(reserved), notes)
     return [boost, tcn] if tcn.folds else [boost]
 
@@ -238,8 +238,8 @@ def _judge_boost(boost: Candidate, data: Dataset, folds: list[list[str]], second
             break
         if deadline.is_limited:
             units = (2 if place == 0 else len(used)) + REFIT
-            boost.deadline = deadline.at(deadline.clock() + seconds / units)
-        with part_of_progress(place / len(used), (place + 1) / len(used), f"inner fold {place + 1} of {len(used)}"):
+            boost.deadline = deadline.until(deadline.clock() + seconds / units)
+        with progress_range(place / len(used), (place + 1) / len(used), f"inner fold {place + 1} of {len(used)}"):
             taken = boost.judge(data, held_out)
         if place == 0 and deadline.is_limited:
             used = folds[: max(2, min(len(folds), int(seconds / max(taken, 1e-9) - REFIT)))]
@@ -259,13 +259,13 @@ def _judge_network(
     for place, held_out in enumerate(folds):
         tcn.deadline = deadline.share(1 / (len(folds) - place + REFIT))
         try:
-            with part_of_progress(place / len(folds), (place + 1) / len(folds), f"inner fold {place + 1} of {len(folds)}"):
+            with progress_range(place / len(folds), (place + 1) / len(folds), f"inner fold {place + 1} of {len(folds)}"):
                 tcn.judge(data, held_out)
-        except OutOfTime as error:
+        except OutOfTimeError as error:
             notes.append(f"no network, to keep the time budget: {error}")
             tcn.dropped = True
             return
-        if place == 0 and len(folds) > 1 and not _helps(tcn, boost, known, kept_together(data)):
+        if place == 0 and len(folds) > 1 and not _helps(tcn, boost, known, data.groups(default_grouping(data))):
             tcn.dropped = True
             notes.append("on the first fold the network added nothing to the trees, so it was left at that")
             return
@@ -273,7 +273,7 @@ def _judge_network(
 
 def _helps(candidate: Candidate, first: Candidate, known: Mapping[str, Annotation], groups: Mapping[str, str]) -> bool:
     """Tell whether the blend of both gives the candidate a weight, by the recordings that it was judged on so far."""
-    names = [name for name in candidate.predictions if name in known and iv.total(known[name].observed.anywhere())]
+    names = [name for name in candidate.predictions if name in known and iv.total(known[name].observed.of_any())]
     if not names:
         return True
     said = {each.name: {name: each.predictions[name] for name in names} for each in (first, candidate)}
@@ -291,15 +291,15 @@ def _tcn(
     if find_spec("torch") is None:
         notes.append(NO_NETWORK)
         return None
-    length = sum(iv.total(truth.observed.anywhere()) / truth.rate for truth in truths.values())
+    length = sum(iv.total(truth.observed.of_any()) / truth.rate for truth in truths.values())
     if length < FEWEST_SECONDS:
         notes.append(f"{length:.0f} s of annotated recordings are too few to train a network on")
         return None
     if deadline.is_limited:
-        if deadline.left < TIMING_NETWORK * busyness:
+        if deadline.remaining < TIMING_NETWORK * busyness:
             notes.append("no network, to keep the time budget")
             return None
-        possible = network_updates(data, like, WITH_NETWORK.network * deadline.left)
+        possible = network_updates(data, like, WITH_NETWORK.network * deadline.remaining)
         if possible < FEWEST_UPDATES:
             notes.append(f"no network, to keep the time budget: there is time for about {possible:.0f} updates in each training only")
             return None
@@ -310,21 +310,15 @@ def network_updates(data: Dataset, like: Model, seconds: float) -> float:
     """Return how many updates each training of the network has, if two inner folds and the training on everything take so long."""
     if seconds <= 0:
         return 0.0
-    model = taking_after(like, Tcn(seed=like.seed))
+    model = copy_fitted_metadata(like, Tcn(seed=like.seed))
     model.keypoints = dict(data.keypoints)
     each = NETWORK_OVERHEAD * model.time_update(data)
     return FITTING * seconds / (2 + REFIT) / max(each, 1e-9)
 
 
-def _folds(data: Dataset, truths: Mapping[str, Annotation], n_folds: int) -> list[list[str]]:
-    """Deal individuals to folds; recordings, where there is one individual; none, where there is one recording."""
-    dealt = inner_folds(data, truths, n_folds)
-    return [[name for name, own in dealt.items() if own == fold] for fold in sorted({*dealt.values()})]
-
-
 def learnable(data: Dataset, truths: Mapping[str, Annotation], n_folds: int) -> dict[str, Annotation]:
     """Leave out, as not looked at, what a model could not know that was judged on it: behaviors of its own fold alone."""
-    folds = _folds(data, truths, n_folds)
+    folds = inner_folds(data, truths, n_folds)
     shown = {name: {*np.unique(truth.behavior).tolist()} for name, truth in truths.items()}
     result = dict(truths)
     for held_out in folds:

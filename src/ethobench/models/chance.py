@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.models.base import Model, register_model
+from ethobench.models.hyperparameters import hyperparameters
 
 KINDS = ("majority", "random", "renewal")
 LEARNT = "chance.json"
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params:
     """How chance plays.
 
@@ -60,7 +61,7 @@ class Chance(Model):
         if not self.seconds.sum():
             raise EthobenchError("there is nothing to learn from: no frame was observed")
 
-    def _predict(self, recording: Recording) -> Prediction:
+    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
         if recording.n_frames is None or recording.rate is None or self.ethogram is None:
             raise EthobenchError(f"recording {recording.id!r} tells neither length nor rate")
         generator = np.random.default_rng([self.seed, zlib.crc32(recording.id.encode())])
@@ -90,7 +91,7 @@ class Chance(Model):
         (folder / LEARNT).write_text(json.dumps({"seconds": self.seconds.tolist(), "lengths": self.lengths}), encoding="utf-8")
 
     def _load(self, folder: Path) -> None:
-        from ethobench.formats.text import read_json
+        from ethobench.core.files import read_json
 
         learnt = read_json(folder / LEARNT)
         try:

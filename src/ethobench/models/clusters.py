@@ -6,7 +6,6 @@ import math
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.models.base import Model
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.inputs import known_signals
 
 LEARNT = "clusters.npz"
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class ClusterParams:
     """Hyper-parameters.
 
@@ -94,13 +94,12 @@ class ClusterModel(Model):
         self.shares = np.where(total > 0, counts / np.maximum(total, 1), 1 / counts.shape[1])
         self.names = np.where(total[:, 0] > 0, counts.argmax(axis=1), -1)
 
-    def _predict(self, recording: Recording) -> Prediction:
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
+    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
+        ethogram = self.check_is_fitted()
         groups = self.assign(self._scaled(self._values(recording)))
-        rate = float(recording.rate or self.rate or 1.0)
-        annotation = Annotation.from_frames(self.names[groups], self.ethogram, rate, unobserved=-1)
-        return Prediction(self.shares[groups], self.ethogram, rate, annotation=annotation, exclusive=True)
+        rate = self.rate_of(recording)
+        annotation = Annotation.from_frames(self.names[groups], ethogram, rate, unobserved=-1)
+        return Prediction(self.shares[groups], ethogram, rate, annotation=annotation, exclusive=True)
 
     def _values(self, recording: Recording) -> Array:
         """Return the channels that were learnt, in their order."""
@@ -123,6 +122,8 @@ class ClusterModel(Model):
         try:
             arrays = _read_arrays(folder / LEARNT)
             self._check_arrays(arrays)
+        except EthobenchError:
+            raise
         except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, zlib.error) as error:
             raise FormatError(folder / LEARNT, f"the groups are missing or damaged ({error})") from None
         self.names, self.shares = arrays.pop("names"), arrays.pop("shares")

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Dataset, Observed, Poses, Prediction, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
-from ethobench.core.folds import ORIGIN
 from ethobench.core.observed import Track
-from ethobench.features.gaps import mean_known
-from ethobench.features.pose import as_seen_by
+from ethobench.features.body import with_subject_first
+from ethobench.features.missing_data import nan_mean
 
 Actors: TypeAlias = "tuple[str, str | None]"
 SUBJECT, TARGET, OTHER = "subject", "target", "other{}"
@@ -39,24 +38,24 @@ class DirectedPrediction(Prediction):
 
 
 @dataclass(frozen=True)
-class Directions:
+class DirectedExamples:
     """How recordings of several animals become examples of one who acts.
 
     In an example the animals are called ``subject``, ``target`` and ``other1``, ``other2``, ...: what they are, not who.
 
     Attributes
     ----------
-    towards : tuple of str
+    targeted : tuple of str
         The behaviors that are done to somebody. Without any there is one example for each subject, else one for each ordered
         pair; what a subject does to nobody is then learnt from all of its pairs, and told by their mean.
     """
 
-    towards: tuple[str, ...]
+    targeted: tuple[str, ...]
 
     @classmethod
-    def of(cls, data: Dataset, truths: Mapping[str, Annotation]) -> Directions | None:
+    def from_annotations(cls, data: Dataset, truths: Mapping[str, Annotation]) -> DirectedExamples | None:
         """Tell how a dataset is directed; None unless every bout (but the background's) names an animal of the poses."""
-        towards: set[str] = set()
+        targeted: set[str] = set()
         for recording in data:
             acts = _acts(truths[recording.id])
             if not len(acts):
@@ -69,22 +68,22 @@ class Directions:
                 told = ", ".join(sorted(map(str, strangers)))
                 warnings.warn(f"bouts of {recording.id!r} name {told}, whom its poses lack: who did what is not learnt", stacklevel=3)
                 return None
-            towards |= {acts.ethogram[int(code)].name for code in np.unique(acts.behavior[others])}
+            targeted |= {acts.ethogram[int(code)].name for code in np.unique(acts.behavior[others])}
         if not any(len(_acts(truth)) for truth in truths.values()):
             return None
-        return cls(tuple(name for name in data.ethogram.names if name in towards))
+        return cls(tuple(name for name in data.ethogram.names if name in targeted))
 
     def actors(self, recording: Recording) -> list[Actors]:
-        """List who may act, and towards whom."""
+        """List who may act, and targeted whom."""
         if not isinstance(recording.signals, Poses):
             raise MismatchError(f"recording {recording.id!r} has no poses, and the model learnt who of several animals acts")
         who = recording.signals.individuals
-        return [*permutations(who, 2)] if self.towards else [(name, None) for name in who]
+        return [*permutations(who, 2)] if self.targeted else [(name, None) for name in who]
 
     def view(self, recording: Recording, actors: Actors) -> Recording:
         """Return a recording as one example sees it; poses are turned round when they are asked for."""
         name = ">".join(who for who in actors if who)
-        seen = {"signals": partial(_seen_by, recording, *actors), "metadata": {ORIGIN: recording.id, **recording.metadata}}
+        seen = {"signals": partial(_seen_by, recording, *actors), "source_id": recording.source_id}
         return recording.copy(id=f"{recording.id}|{name}", annotations={}, subjects=(), **seen)
 
     def expand(self, data: Dataset, truths: Mapping[str, Annotation]) -> tuple[Dataset, dict[str, Annotation]]:
@@ -116,11 +115,11 @@ class Directions:
             raise MismatchError(f"recording {recording.id!r} has one animal, and the model learnt what animals do to each other")
         found = {each: decode(tell(self.view(recording, each))) for each in actors}
         bouts = [(each, self._told(p.annotation, each)) for each, p in found.items()]
-        if self.towards:
+        if self.targeted:
             for subject in dict.fromkeys(subject for subject, _ in actors):
                 alike = [p for (who, _), p in found.items() if who == subject]
                 mean = Prediction(
-                    mean_known(np.stack([p.probabilities for p in alike]), axis=0),
+                    nan_mean(np.stack([p.probabilities for p in alike]), axis=0),
                     alike[0].ethogram,
                     alike[0].rate,
                     exclusive=alike[0].exclusive,
@@ -130,7 +129,7 @@ class Directions:
 
     def _observed(self, bouts: list[tuple[Actors, Annotation]]) -> Observed:
         """Return what could be predicted for each subject and target; where that is the same for all, without tracks of their own."""
-        frames = [part.observed.anywhere() for _, part in bouts]
+        frames = [part.observed.of_any() for _, part in bouts]
         everywhere = frames[0]
         for other in frames[1:]:
             everywhere = iv.intersection(everywhere, other)
@@ -138,7 +137,7 @@ class Directions:
             return Observed(everywhere)
         tracks: dict[Track, iv.Intervals] = {}
         for ((subject, target), part), where in zip(bouts, frames, strict=True):
-            names = [b.name for b in part.ethogram if (b.name in self.towards) == (target is not None)]
+            names = [b.name for b in part.ethogram if (b.name in self.targeted) == (target is not None)]
             tracks |= {Track(name, subject, target): where for name in names}
         return Observed(everywhere, tracks)
 
@@ -156,7 +155,7 @@ class Directions:
 
     def _told(self, annotation: Annotation, actors: Actors) -> Annotation:
         """Keep the bouts that this example is asked for: those done to the target, or those done to nobody."""
-        directed = [i for i, b in enumerate(annotation.ethogram) if b.name in self.towards]
+        directed = [i for i, b in enumerate(annotation.ethogram) if b.name in self.targeted]
         acts = _acts(annotation)
         return acts.take(np.isin(acts.behavior, directed) == (actors[1] is not None))
 
@@ -170,7 +169,7 @@ def _acts(annotation: Annotation) -> Annotation:
 def _seen_by(recording: Recording, subject: str, target: str | None) -> Poses:
     if not isinstance(recording.signals, Poses):
         raise MismatchError(f"recording {recording.id!r} has no poses")
-    seen = as_seen_by(recording.signals, subject, target)
+    seen = with_subject_first(recording.signals, subject, target)
     first = (SUBJECT,) if target is None else (SUBJECT, TARGET)
     others = (OTHER.format(i + 1) for i in range(len(seen.individuals) - len(first)))
     return replace(seen, individuals=(*first, *others))

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core.errors import FormatError
-from ethobench.core.explanations import explain_exception
+from ethobench.core.errors import FormatError, describe_exception
 
 TRUSTED = ("numpy.dtype", "sklearn.tree._tree.Tree")
 CLASSES = {
@@ -44,7 +43,7 @@ def read_estimator(path: Path) -> Any:
         _check_archive(path)
         return skops.io.load(path, trusted=list(TRUSTED))
     except Exception as error:
-        raise FormatError(path, f"refused: this is not a saved estimator, or a damaged one: {explain_exception(error)}") from None
+        raise FormatError(path, f"refused: this is not a saved estimator, or a damaged one: {describe_exception(error)}") from None
 
 
 def restore(empty: Any, loaded: Any, n_codes: int, *, exclusive: bool) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ethobench.models.frames import FrameModel, cores
+from ethobench.models.hyperparameters import hyperparameters
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class ForestParams:
     """Hyper-parameters of a forest.
 

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
-from ethobench.core.cores import usable_cores
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.processes import usable_cores
 from ethobench.core.signals import Keypoint
 from ethobench.models.base import Model
-from ethobench.models.clock import is_rate
 from ethobench.models.inputs import known_signals, stated_keypoints
 
 ESTIMATOR = "estimator.skops"
@@ -56,8 +55,8 @@ class FrameModel(Model):
         for recording in data:
             target, known = _targets(merged[recording.id], self.exclusive)
             signals = known_signals(recording, self.inputs)
-            features = self.features_of(signals, self._rate_of(recording), self.usual_of(signals))
-            places = np.flatnonzero(known[: len(features)])[:: self.every(signals, self._rate_of(recording))]
+            features = self.features_of(signals, self.rate_of(recording), self.usual_of(signals))
+            places = np.flatnonzero(known[: len(features)])[:: self.every(signals, self.rate_of(recording))]
             rows.append(features[places])
             targets.append(target[places])
         x, y = np.concatenate(rows), np.concatenate(targets)
@@ -71,32 +70,16 @@ class FrameModel(Model):
         x[:, np.isnan(x).all(axis=0)] = 0
         self.estimator = self.make_estimator().fit(x, y)
 
-    def _predict(self, recording: Recording) -> Prediction:
-        return self._predict_relative(recording, self.usual_of(known_signals(recording, self.inputs)))
-
-    def _predict_relative(self, recording: Recording, usual: Any) -> Prediction:
-        """Predict a recording, or a piece of one; `usual` is what `usual_of` measured on the complete recording."""
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
-        data, rate = known_signals(recording, self.inputs), self._rate_of(recording)
-        size = self._n_outputs
+    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
+        ethogram, data, rate = self.check_is_fitted(), known_signals(recording, self.inputs), self.rate_of(recording)
+        size = self.n_outputs
         probabilities = np.zeros((len(data), size), dtype=np.float32)
-        for start, stop, features in self._blocks(data, rate, usual):
+        for start, stop, features in self._blocks(data, rate, baseline):
             probabilities[start:stop] = self._probabilities(features, size)
-        return Prediction(probabilities, self.ethogram, rate, exclusive=self.exclusive)
+        return Prediction(probabilities, ethogram, rate, exclusive=self.exclusive)
 
-    def annotate(self, recording: Recording) -> Annotation:
-        """Annotate one recording; a long one a piece at a time, each told relative to the whole."""
-        if recording.signals is None or self.ethogram is None or self.directions is not None or not is_rate(recording, self.rate):
-            return super().annotate(recording)
-        self._check(recording)
-        usual = self.usual_of(known_signals(recording, self.inputs))
-
-        def predict(piece: Recording) -> Prediction:
-            self._check(piece)
-            return self._decode(self._predict_relative(piece, usual).without_frames(~self.predictable_frames(piece)))
-
-        return self._annotate_in_pieces(recording, predict)
+    def _baseline_of(self, recording: Recording) -> Any:
+        return self.usual_of(known_signals(recording, self.inputs))
 
     def _blocks(self, data: Signals | Poses, rate: float, usual: Any) -> Any:
         """Yield the features of a few frames at a time."""
@@ -129,16 +112,6 @@ class FrameModel(Model):
         """Return probabilities of the classes learnt."""
         return self.estimator.predict_proba(features)
 
-    def _rate_of(self, recording: Recording) -> float:
-        return float(recording.rate or self.rate or 1.0)
-
-    @property
-    def _n_outputs(self) -> int:
-        """Number of columns of the probabilities."""
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
-        return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
-
     def _save(self, folder: Path) -> None:
         import skops.io
 
@@ -152,7 +125,9 @@ class FrameModel(Model):
         loaded = read_estimator(folder / ESTIMATOR)
         try:
             self.exclusive, self.keypoints = bool(loaded.exclusive_), stated_keypoints(loaded.keypoints_)
-            self.estimator = restore(self.make_estimator(), loaded, self._n_outputs, exclusive=self.exclusive)
+            self.estimator = restore(self.make_estimator(), loaded, self.n_outputs, exclusive=self.exclusive)
+        except EthobenchError:
+            raise
         except (ValueError, TypeError, AttributeError) as error:
             raise FormatError(folder / ESTIMATOR, f"refused: {error}") from None
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.core.explanations import explain_exception
+from ethobench.core.errors import EthobenchError, FormatError, describe_exception
 from ethobench.models.provenance import INDIVIDUAL, SAME_NAME, UNKNOWN, TrainingMatch
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class OutOfFoldPredictions(Mapping[str, Predicted]):
         except EthobenchError:
             raise
         except Exception as error:
-            raise FormatError(self.folder, f"the out-of-fold predictions are damaged: {explain_exception(error)}") from None
+            raise FormatError(self.folder, f"the out-of-fold predictions are damaged: {describe_exception(error)}") from None
 
     def __getitem__(self, recording_id: str) -> Predicted:
         return self._predictions[recording_id]
@@ -152,9 +151,9 @@ def write_probabilities(path: Path, predictions: Mapping[str, Prediction]) -> No
 
 def read_predictions(folder: Path) -> dict[str, Predicted]:
     """Read what `write_predictions` wrote; annotations alone where no probabilities were kept."""
-    from ethobench.formats import read_quietly
+    from ethobench.formats import read_recordings
 
-    decoded = {r.id: r.annotation() for r in read_quietly(folder / PREDICTIONS, "tidy_parquet")}
+    decoded = {r.id: r.annotation() for r in read_recordings(folder / PREDICTIONS, "tidy_parquet", warn=False)}
     kept = _read_probabilities(folder / PROBABILITIES, decoded) if (folder / PROBABILITIES).is_file() else {}
     return {name: kept.get(name, annotation) for name, annotation in decoded.items()}
 
@@ -214,7 +213,7 @@ def describe_origins(model: str, origins: Mapping[str, Origin]) -> list[str]:
             f"{count(ids)} {were(ids)} used to train {model}: {list_names(ids)}. Out-of-fold predictions are used instead of its own, "
             f"made during cross-validation by models that had not seen the recording{'' if by_recording else ' or its individual'}"
         )
-    if ids := [name for name, origin in origins.items() if origin.match.seen and not origin.out_of_fold]:
+    if ids := [name for name, origin in origins.items() if origin.match.is_training_recording and not origin.out_of_fold]:
         messages.append(
             f"{count(ids)} {were(ids)} used to train {model} (seen in training): {list_names(ids)}. "
             "Agreement of these predictions with the labels says nothing about new animals"

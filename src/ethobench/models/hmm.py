@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.models.base import register_model
 from ethobench.models.clusters import Array, Arrays, ClusterModel, ClusterParams
 from ethobench.models.hidden_markov import learn_hmm, log_densities, most_likely_states
+from ethobench.models.hyperparameters import hyperparameters
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(ClusterParams):
     """Hyper-parameters.
 

@@ -8,67 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from ethobench.core import Annotation, Poses, Prediction, Recording, Signals
+from ethobench.core import Poses, Recording, Signals
 from ethobench.core.errors import MismatchError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
 from ethobench.features.cache import cached
-from ethobench.features.multiscale import Baseline, baseline_of
+from ethobench.features.multiscale import Baseline, compute_baseline
 from ethobench.models.base import Model, input_names
-from ethobench.models.clock import is_rate
-from ethobench.models.familiar import Familiar
+from ethobench.models.input_checks import TrainingRange
 
 
 class SignalModel(Model):
-    """A model on signals that are also expressed relative to a baseline, the typical values of the complete recording.
-
-    Subclasses implement `_predict_relative`.
-    """
+    """Learns from signals told relative to what is usual in the recording."""
 
     keypoints: Mapping[str, Keypoint]
-    familiar: Familiar | None = None
+    training_range: TrainingRange | None = None
 
-    def annotate(self, recording: Recording) -> Annotation:
-        """Annotate one recording; a long one a piece at a time, each relative to the baseline of the complete recording."""
-        if recording.signals is None or self.ethogram is None or self.directions is not None or not is_rate(recording, self.rate):
-            return super().annotate(recording)
-        self._check(recording)
-        baseline = self._baseline(recording)
-        self._warn_if_unfamiliar(recording, baseline)
+    def _warn_if_unlike_training(self, recording: Recording, baseline: Baseline | None) -> None:
+        warning = "" if self.training_range is None or baseline is None else self.training_range.warning(baseline)
+        if warning:
+            warnings.warn(f"recording {recording.id!r} {warning}", stacklevel=3)
 
-        def predict(piece: Recording) -> Prediction:
-            self._check(piece)
-            return self._decode(self._predict_relative(piece, baseline).without_frames(~self.predictable_frames(piece)))
+    def _baseline_of(self, recording: Recording) -> Baseline | None:
+        return self.signal_baseline(recording)
 
-        return self._annotate_in_pieces(recording, predict)
-
-    def _predict(self, recording: Recording) -> Prediction:
-        return self._predict_relative(recording, self._baseline(recording))
-
-    def _predict_relative(self, recording: Recording, baseline: Baseline) -> Prediction:
-        """Predict a recording, or a piece of one, whose complete recording has this baseline."""
-        raise NotImplementedError
-
-    def _notice(self, recording: Recording) -> None:
-        if self.familiar is not None:
-            self._warn_if_unfamiliar(recording, self._baseline(recording))
-
-    def _warn_if_unfamiliar(self, recording: Recording, baseline: Baseline) -> None:
-        """Warn if the signals of a recording are far outside the range of the training data."""
-        complaint = "" if self.familiar is None else self.familiar.complaint(baseline)
-        if complaint:
-            warnings.warn(f"recording {recording.id!r} {complaint}", stacklevel=3)
-
-    def _baseline(self, recording: Recording) -> Baseline:
-        """Compute the baseline of a recording, or take it from the feature cache."""
-        data, rate = self._data(recording), self._rate(recording)
-        return cached("baseline", data, (rate, self.keypoints), lambda: baseline_of(data, rate, keypoints=self.keypoints))
+    def signal_baseline(self, recording: Recording) -> Baseline:
+        """Return the statistics of the signals of an entire recording, which features are relative to."""
+        data, rate = self._data(recording), self.rate_of(recording)
+        return cached("baseline", data, (rate, self.keypoints), lambda: compute_baseline(data, rate, keypoints=self.keypoints))
 
     def _data(self, recording: Recording) -> Data:
         return known_signals(recording, self.inputs)
-
-    def _rate(self, recording: Recording) -> float:
-        return float(recording.rate or self.rate or 1.0)
 
 
 def known_signals(recording: Recording, inputs: Sequence[str]) -> Data:

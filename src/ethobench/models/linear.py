@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,13 @@ from numpy.typing import NDArray
 
 from ethobench.core.errors import EthobenchError
 from ethobench.models.frames import Features, FrameModel, filled
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.linear_svm import fit_planes, liblinear_planes
 
 SOLVERS = ("newton", "liblinear")
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class LinearParams:
     """Hyper-parameters of a machine.
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ethobench.core import Poses, Signals
+from ethobench.features.body import estimate_scene
 from ethobench.features.nathan import half_window, nathan_context, nathan_features
-from ethobench.features.pose import context_frames, scene_of, windowed_pose_features
+from ethobench.features.pose import pose_context, windowed_pose_features
 from ethobench.models.frames import Features, FrameModel
+from ethobench.models.hyperparameters import hyperparameters
 
 GRID = {"seconds": (0.5, 1.0, 2.0, 4.0, 8.0, 16.0), "cutoff": (0.1, 0.4, 1.6, 6.4)}
 POSE_WINDOWS = (0.5, 1.0)  # in parts of `seconds`
 POSE_ROWS = 10.0  # frames per second that are learnt
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class NathanParams:
     """Hyper-parameters of the features.
 
@@ -58,9 +59,9 @@ class NathanModel(FrameModel):
 
     def usual_of(self, data: Signals | Poses) -> Any:
         """Return the scene of poses: how long the animals are, and where they may go."""
-        return scene_of(data, keypoints=self.keypoints) if isinstance(data, Poses) else None
+        return estimate_scene(data, keypoints=self.keypoints) if isinstance(data, Poses) else None
 
     def context(self, rate: float) -> int:
         """Return how many frames beside a block decide its features."""
         half = half_window(self.params.seconds, rate)
-        return context_frames(rate) + (half if self.params.cutoff == 0 else nathan_context(self.params.seconds, rate, self.params.cutoff))
+        return pose_context(rate) + (half if self.params.cutoff == 0 else nathan_context(self.params.seconds, rate, self.params.cutoff))

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,11 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.core.folds import deal_folds, usual_split
+from ethobench.core.folds import assign_folds, default_grouping
 from ethobench.core.targets import exclusive_targets, overlapping_targets
-from ethobench.models.base import Model
-from ethobench.models.clock import back_at_rate, is_rate
-from ethobench.models.pieces import seamless
+from ethobench.models.adapt import has_rate, restore_rate
+from ethobench.models.base import Model, join_pieces
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.training.clips import Clips, make_clips
 from ethobench.training.device import PACKAGES, choose_device, own_random_state
 from ethobench.training.inference import predict_windows
@@ -36,7 +35,7 @@ MOST_FRAMES = 10_000_000  # of a window
 ENTRY = "network"
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class NetworkParams:
     """Hyper-parameters of every network.
 
@@ -86,7 +85,7 @@ class NetworkModel(Model):
 
     Params = NetworkParams
     packages = PACKAGES
-    keeps_deadline = True
+    supports_deadline = True
     progress: Callable[[Progress], None] | None = None
     history: History
     module: torch.nn.Module
@@ -116,13 +115,13 @@ class NetworkModel(Model):
         clips = self._clips({name: stream for name, stream in streams.items() if name not in held_out}, truths)
         self.n_inputs = clips.values.shape[1]
         with own_random_state(self.seed):
-            self.module = self.build(self.n_inputs, self._n_outputs)
+            self.module = self.build(self.n_inputs, self.n_outputs)
         self._initialize(self.module, clips)
         identity = {"model": self.name, "revision": self.revision, "data": clips.checksum, "window": self.window}
         self.history = train(
             self.module,
             clips,
-            exclusive_loss(class_weights(clips.targets, self._n_outputs)) if self.exclusive else overlapping_loss(),
+            exclusive_loss(class_weights(clips.targets, self.n_outputs)) if self.exclusive else overlapping_loss(),
             Training(self.params.epochs, self.params.learning_rate, patience=self.params.patience, seed=self.seed),
             validation=self._clips({name: streams[name] for name in held_out}, truths) if held_out else None,
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint) / CHECKPOINT,
@@ -135,24 +134,23 @@ class NetworkModel(Model):
 
     def _held_out(self, data: Dataset) -> list[str]:
         """Return the recordings of the individuals that tell when to stop."""
-        folds = {} if self.params.patience is None else deal_folds(data, by=usual_split(data))
+        folds = {} if self.params.patience is None else assign_folds(data, by=default_grouping(data))
         return [name for name, fold in folds.items() if fold == 0]
 
-    def _predict(self, recording: Recording) -> Prediction:
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
+    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
+        ethogram = self.check_is_fitted()
         stream = self._open(recording)
         probabilities = predict_windows(self.module, stream, self.window, exclusive=self.exclusive)
-        prediction = Prediction(probabilities, self.ethogram, stream.rate, exclusive=self.exclusive)
-        return prediction if is_rate(recording, stream.rate) else back_at_rate(prediction, recording)
+        prediction = Prediction(probabilities, ethogram, stream.rate, exclusive=self.exclusive)
+        return prediction if has_rate(recording, stream.rate) else restore_rate(prediction, recording)
 
     def annotate(self, recording: Recording) -> Annotation:
         """Annotate one recording; a long one some windows at a time, so that memory does not grow with its length."""
-        if self.decoder is not None or self.directions is not None or self.ethogram is None:
+        if self.decoder is not None or self.directed is not None or self.ethogram is None:
             return super().annotate(recording)
-        self._check(recording)
-        stream = self._open(recording) if is_rate(recording, self.rate) else None
-        if stream is None or not is_rate(recording, stream.rate):
+        self._check_inputs(recording)
+        stream = self._open(recording) if has_rate(recording, self.rate) else None
+        if stream is None or not has_rate(recording, stream.rate):
             return super().annotate(recording)
         size = max(PIECE // self.window, 1) * self.window
         missing, parts = ~self.predictable_frames(recording), []
@@ -160,7 +158,7 @@ class NetworkModel(Model):
             probabilities = predict_windows(self.module, stream, self.window, exclusive=self.exclusive, first=start, last=start + size)
             prediction = Prediction(probabilities, self.ethogram, stream.rate, exclusive=self.exclusive)
             parts.append(prediction.without_frames(missing[start : start + size]).annotation)
-        return seamless(parts)
+        return join_pieces(parts)
 
     def _open(self, recording: Recording) -> Stream:
         """Open what the network sees, and see whether it fits."""
@@ -173,18 +171,12 @@ class NetworkModel(Model):
         """Open what the network sees of a recording."""
         if recording.signals is None:
             raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
-        return open_stream(recording.signals, self.inputs, float(recording.rate or self.rate or 1.0), self.params.cutoff)
+        return open_stream(recording.signals, self.inputs, self.rate_of(recording), self.params.cutoff)
 
     def _clips(self, streams: Mapping[str, Stream], truths: Mapping[str, Annotation]) -> Clips:
         targets_of = exclusive_targets if self.exclusive else overlapping_targets
         targets = [targets_of(_at_rate(truths[name], stream.rate)) for name, stream in streams.items()]
         return make_clips(list(streams.values()), targets, self.window, self.params.batch)
-
-    @property
-    def _n_outputs(self) -> int:
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
-        return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
 
     def _save(self, folder: Path) -> None:
         facts: dict[str, Any] = {"window": self.window, "n_inputs": self.n_inputs, "exclusive": self.exclusive}
@@ -199,7 +191,7 @@ class NetworkModel(Model):
                 raise ValueError
         except (KeyError, TypeError, ValueError):
             raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
-        self.module = load_weights(lambda: self.build(self.n_inputs, self._n_outputs), weights, folder / WEIGHTS)
+        self.module = load_weights(lambda: self.build(self.n_inputs, self.n_outputs), weights, folder / WEIGHTS)
         self.module.to(choose_device()).eval()
 
 

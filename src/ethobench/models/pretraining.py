@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from ethobench.core import Dataset, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError
-from ethobench.core.folds import deal_folds
-from ethobench.features.channels import axis_triples
-from ethobench.features.filters import is_accelerometer
-from ethobench.features.pose import bridge, programmed_attributes
+from ethobench.core.files import check_new_path
+from ethobench.core.folds import assign_folds
+from ethobench.features.filters import axis_triples, is_accelerometer
+from ethobench.features.missing_data import interpolate_poses
+from ethobench.features.treba import programmed_attributes
 from ethobench.training.augmentation import check_augmentations, check_layout
 from ethobench.training.channel_inputs import ChannelReader, acceleration_factors, open_channels
 from ethobench.training.device import isolated_seed, require_torch
@@ -101,11 +102,11 @@ def pretrain(
     from ethobench.models.bebe_modules import PretextNetwork
 
     out, tasks = Path(out), tuple(dict.fromkeys(tasks))
-    _check_new_folder(out)
+    check_new_path(out)
     if config not in ENCODER_FRAMES:
         raise EthobenchError(f"`config` must be one of {', '.join(ENCODER_FRAMES)}, got {config!r}")
     _check_tasks(tasks, tuple(ACCELERATION_TASKS))
-    folds = deal_folds(data)
+    folds = assign_folds(data)
     parts = []
     for is_validation in (False, True):
         recordings = [recording for recording in data if (folds[recording.id] == 0) is is_validation]
@@ -195,7 +196,7 @@ def pretrain_poses(
     from ethobench.models.calms21_modules import convolutional
 
     out = Path(out)
-    _check_new_folder(out)
+    check_new_path(out)
     _check_tasks(tasks, POSE_TASKS)
     tasks = tuple(task for task in POSE_TASKS if task in tasks)
     _check_poses(data, inputs, tasks)
@@ -205,7 +206,7 @@ def pretrain_poses(
     span, rate = WindowSpan(past, future, frame_stride), float(data.recordings[0].rate or 1.0)
     transform = fit_input_transform(data.recordings, inputs, rate, causal=future == 0, keypoints=data.keypoints)
     check_layout(augment, transform.layout())
-    folds = deal_folds(data)
+    folds = assign_folds(data)
     parts = []
     for is_validation in (False, True):
         recordings = [recording for recording in data if (folds[recording.id] == 0) is is_validation]
@@ -306,7 +307,7 @@ def _attribute_levels(recording: Recording, transform: InputTransform) -> NDArra
         return np.where(tracked, 0, -1).astype(np.int16)[:, None].repeat(N_ATTRIBUTES, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         attributes = programmed_attributes(
-            bridge(poses, rate=transform.rate),
+            interpolate_poses(poses, rate=transform.rate),
             transform.rate,
             pixels=BODY_LENGTH_PIXELS / transform.unit,
             keypoints=transform.stated_keypoints,
@@ -320,11 +321,6 @@ def _channel_variances(values: NDArray[np.float32]) -> NDArray[np.float32]:
     mean = values.sum(axis=0, dtype=np.float64) / count
     variance = np.square(values, dtype=np.float64).sum(axis=0) / count - mean**2
     return np.where(variance > 1e-9, variance, 1.0).astype(np.float32)
-
-
-def _check_new_folder(out: Path) -> None:
-    if out.exists():
-        raise EthobenchError(f"{out} already exists; choose another folder")
 
 
 def _check_tasks(tasks: Sequence[str], available: Sequence[str]) -> None:

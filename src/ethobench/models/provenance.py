@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Recording, Signals
 from ethobench.core.errors import FormatError
-from ethobench.core.folders import check_folder
+from ethobench.core.files import check_self_contained
 
 TRAINING = "training.json"
 FORMAT_VERSION = 1
@@ -153,7 +153,7 @@ class TrainingMatch:
     matched_by: str = ""
 
     @property
-    def seen(self) -> bool:
+    def is_training_recording(self) -> bool:
         """Whether the model was trained on this recording."""
         return self.level == RECORDING
 
@@ -194,7 +194,7 @@ class TrainingData:
     split: str = ""
 
     @classmethod
-    def of(cls, data: Dataset, *, signals: bool = True, extra: Iterable[Annotation] = ()) -> TrainingData:
+    def from_dataset(cls, data: Dataset, *, signals: bool = True, extra: Iterable[Annotation] = ()) -> TrainingData:
         """Describe the recordings of a dataset.
 
         Parameters
@@ -229,7 +229,7 @@ class TrainingData:
         chosen = {*ids}
         return dataclasses.replace(self, recordings=tuple(r for r in self.recordings if r.id in chosen))
 
-    def initialised_from(self, other: TrainingData, model: str) -> TrainingData:
+    def initialized_from(self, other: TrainingData, model: str) -> TrainingData:
         """Add the training data of the model that this one was initialised from."""
         inherited = tuple(dataclasses.replace(r, model=r.model or model, fold=None) for r in other.recordings)
         return dataclasses.replace(self, recordings=(*self.recordings, *inherited))
@@ -302,12 +302,12 @@ class TrainingData:
         FormatError
             For a file of a later version of Ethobench, or a damaged one.
         """
-        from ethobench.formats.text import read_json
+        from ethobench.core.files import read_json
 
         path = Path(folder) / TRAINING
         if not path.is_file():
             return None
-        check_folder(path.parent)
+        check_self_contained(path.parent)
         content = read_json(path)
         try:
             version = content["format_version"]

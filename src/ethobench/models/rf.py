@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ethobench.models.base import register_model
 from ethobench.models.forest import Forest, ForestParams
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.nathan import GRID, NathanModel, NathanParams
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(ForestParams, NathanParams):
     """Hyper-parameters of the forest and of the features."""
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ethobench.core.errors import MismatchError
-from ethobench.features.gaps import gap_frames
-from ethobench.features.pose import Scene
-from ethobench.models.missing_input import MAX_GAP_SECONDS, RequiredInput
+from ethobench.features.body import Scene
+from ethobench.features.missing_data import MAX_GAP_SECONDS, max_gap_frames
+from ethobench.models.input_checks import RequiredInput
 from ethobench.training.live import Scorer
 from ethobench.training.trajectory_inputs import CHANNELS, Preparation
 
@@ -66,7 +66,7 @@ class LiveFrames:
     @property
     def present(self) -> NDArray[np.bool_]:
         """Which sources (the tag, or each animal) have input in the last frame, or had it so recently that the gap is bridged."""
-        return np.asarray(self._frames_without <= max(1, gap_frames(MAX_GAP_SECONDS, self.how.rate)))
+        return np.asarray(self._frames_without <= max(1, max_gap_frames(MAX_GAP_SECONDS, self.how.rate)))
 
     def prepare(self, frame: ArrayLike, confidence: ArrayLike | None = None) -> Probabilities:
         """Return the inputs of the next frame."""

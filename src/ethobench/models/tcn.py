@@ -6,7 +6,6 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,8 @@ from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.features.cache import cached
 from ethobench.features.multiscale import Baseline, signal_context
 from ethobench.models.base import register_model
-from ethobench.models.familiar import Familiar
+from ethobench.models.hyperparameters import hyperparameters
+from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import SignalModel, between, held, plain_keypoints, stated_keypoints
 from ethobench.models.live import Live, LiveFrames, LiveNetwork, corners_of
 from ethobench.models.scaled import Inputs, Scaling, read_inputs
@@ -40,7 +40,7 @@ NOISE = 0.05
 CAUSAL_POSES = "coordinates"
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params:
     """Hyper-parameters.
 
@@ -99,7 +99,7 @@ class Tcn(SignalModel):
     packages = PACKAGES
     Params = Params
     grid = {"learning_rate": (0.01, 0.003, 0.001), "temper": (0.0, 0.5, 1.0)}  # noqa: RUF012
-    keeps_deadline = True
+    supports_deadline = True
 
     module: torch.nn.Module
     scaling: Scaling | Preparation
@@ -111,16 +111,18 @@ class Tcn(SignalModel):
         from ethobench.training.temporal import TemporalNetwork
 
         chosen = self.params
-        return TemporalNetwork(n_inputs, self._size, stride=self._step(), levels=chosen.levels, width=chosen.width, causal=chosen.causal)
+        return TemporalNetwork(
+            n_inputs, self.n_outputs, stride=self._stride(), levels=chosen.levels, width=chosen.width, causal=chosen.causal
+        )
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
         layout, inputs = self._learn_inputs(data)
-        streams = [Stream(own, range(own.shape[1]), layout.channels, self._rate(data[key])) for key, own in inputs.items()]
+        streams = [Stream(own, range(own.shape[1]), layout.channels, self.rate_of(data[key])) for key, own in inputs.items()]
         targets_of = exclusive_targets if self.exclusive else overlapping_targets
         window = self._window([len(stream) for stream in streams])
         clips = make_clips(streams, [targets_of(truths[r.id]) for r in data], window, self.params.batch)
-        steps = Steps(clips, self._step(), layout, _augmentations(layout), NOISE)
+        steps = Steps(clips, self._stride(), layout, _augmentations(layout), NOISE)
         with own_random_state(self.seed):
             self.module = self.build(len(layout.channels))
         updates = min(self.params.updates, self.params.passes * len(clips.values) / (window * self.params.batch))
@@ -146,8 +148,8 @@ class Tcn(SignalModel):
             )
             opened = {recording.id: how.open(recording) for recording in data}
             return how.layout(), {name: own.read(0, len(own)) for name, own in opened.items()}
-        usual = {recording.id: self._baseline(recording) for recording in data}
-        self.familiar = Familiar.of(list(usual.values()))
+        usual = {recording.id: self.signal_baseline(recording) for recording in data}
+        self.training_range = TrainingRange.fit(list(usual.values()))
         read = {r.id: self._read_inputs(r, usual[r.id]) for r in data}
         scaling = self.scaling = Scaling.of(list(read.values()))
         return scaling.layout(), {name: scaling.apply(own) for name, own in read.items()}
@@ -156,7 +158,7 @@ class Tcn(SignalModel):
         """Measure the seconds that an update of the network takes on this machine now, without computing any inputs."""
         import torch
 
-        n_inputs = 2 * len(self._baseline(data.recordings[0]).names) + 1
+        n_inputs = 2 * len(self.signal_baseline(data.recordings[0]).names) + 1
         window = self._window([recording.n_frames or 0 for recording in data])
         seconds = []
         with own_random_state(self.seed):
@@ -169,42 +171,37 @@ class Tcn(SignalModel):
         return float(np.median(seconds))
 
     def _read_inputs(self, recording: Recording, baseline: Baseline) -> Inputs:
-        data, rate = self._data(recording), self._rate(recording)
+        data, rate = self._data(recording), self.rate_of(recording)
         return cached("inputs", data, (rate, self.keypoints, baseline), lambda: read_inputs(data, rate, baseline, self.keypoints))
+
+    def _baseline_of(self, recording: Recording) -> Baseline | None:
+        return None if self.params.causal else super()._baseline_of(recording)
 
     def _loss(self, targets: NDArray[np.int16]) -> Any:
         if not self.exclusive:
             return smooth_overlapping_loss(steadiness=self.params.steadiness)
-        weights = tempered_weights(targets, self._size, self.params.temper)
+        weights = tempered_weights(targets, self.n_outputs, self.params.temper)
         return smooth_exclusive_loss(weights, smoothing=self.params.smoothing, steadiness=self.params.steadiness)
 
     def _window(self, lengths: list[int]) -> int:
         """Return the frames of a stretch: whole steps, and no more than the usual recording has."""
-        wanted = max(self.params.seconds * float(self.rate or 1.0), 500 * self._step() if self._step() == 1 else 0)
-        return max(int(min(wanted, np.median(lengths) / 2)) // self._step(), 1) * self._step()
+        wanted = max(self.params.seconds * float(self.rate or 1.0), 500 * self._stride() if self._stride() == 1 else 0)
+        return max(int(min(wanted, np.median(lengths) / 2)) // self._stride(), 1) * self._stride()
 
-    def _predict(self, recording: Recording) -> Prediction:
-        if isinstance(self.scaling, Preparation):
-            return self._predict_steps(recording, self.scaling.open(recording).read)
-        return super()._predict(recording)
-
-    def _predict_relative(self, recording: Recording, baseline: Baseline) -> Prediction:
-        return self._predict_steps(recording, self._reader(recording, baseline))
-
-    def _predict_steps(self, recording: Recording, read: Callable[[int, int], NDArray[np.float32]]) -> Prediction:
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
-        data, rate = self._data(recording), self._rate(recording)
-        found = predict_steps(self.module, read, len(data), self._step(), self._reach, exclusive=self.exclusive)
+    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
+        ethogram = self.check_is_fitted()
+        data, rate = self._data(recording), self.rate_of(recording)
+        read = self._reader(recording, baseline)
+        found = predict_steps(self.module, read, len(data), self._stride(), self._reach, exclusive=self.exclusive)
         spread = held if self.params.causal else between
-        return Prediction(spread(found, self._step(), len(data)), self.ethogram, rate, exclusive=self.exclusive)
+        return Prediction(spread(found, self._stride(), len(data)), ethogram, rate, exclusive=self.exclusive)
 
     def _reader(self, recording: Recording, baseline: Baseline) -> Callable[[int, int], NDArray[np.float32]]:
         """Return what reads the inputs of some frames."""
         scaling = self.scaling
         if isinstance(scaling, Preparation):
             return scaling.open(recording).read
-        data, rate = self._data(recording), self._rate(recording)
+        data, rate = self._data(recording), self.rate_of(recording)
         margin = signal_context(rate)
 
         def read(start: int, stop: int) -> NDArray[np.float32]:
@@ -225,8 +222,7 @@ class Tcn(SignalModel):
         from ethobench.training.temporal import TemporalNetwork
         from ethobench.training.temporal_live import LiveSteps
 
-        if self.ethogram is None:
-            raise EthobenchError(f"{self!r} has not learnt anything yet: call fit, or load a model")
+        self.check_is_fitted()
         if not isinstance(self.scaling, Preparation) or not isinstance(self.module, TemporalNetwork):
             raise EthobenchError(f"model {self.name!r} looks at frames to come, and cannot follow along; train it with causal=True")
         frames = LiveFrames(self.scaling, self.scaling.known_scene(corners_of(arena)))
@@ -240,23 +236,17 @@ class Tcn(SignalModel):
 
     def context(self, rate: float) -> int:
         """Return how many frames beside a stretch decide what is predicted in it."""
-        return self._reach + signal_context(rate) + 2 * self._step()
+        return self._reach + signal_context(rate) + 2 * self._stride()
 
-    def _step(self) -> int:
+    def _stride(self) -> int:
         return max(1, round(float(self.rate or 1.0) / float(self.params.step_rate)))
-
-    @property
-    def _size(self) -> int:
-        if self.ethogram is None:
-            raise EthobenchError("this model has not learnt anything yet")
-        return len(self.ethogram) + (self.exclusive and self.ethogram.background is None)
 
     def _save(self, folder: Path) -> None:
         facts = {
             "exclusive": self.exclusive,
             "scaling": dataclasses.asdict(self.scaling),
             "keypoints": plain_keypoints(self.keypoints),
-            "familiar": None if self.familiar is None else dataclasses.asdict(self.familiar),
+            "training_range": None if self.training_range is None else dataclasses.asdict(self.training_range),
         }
         write_tensors(folder / WEIGHTS, self.module.state_dict(), {ENTRY: json.dumps(facts)})
 
@@ -265,8 +255,10 @@ class Tcn(SignalModel):
         try:
             facts = json.loads(notes[ENTRY])
             self.exclusive, self.keypoints = bool(facts["exclusive"]), stated_keypoints(facts["keypoints"])
-            self.familiar = Familiar.from_dict(facts["familiar"]) if facts["familiar"] else None
+            self.training_range = TrainingRange.from_dict(facts["training_range"]) if facts["training_range"] else None
             self.scaling = (Preparation if self.params.causal else Scaling).from_dict(facts["scaling"])
+        except EthobenchError:
+            raise
         except (KeyError, TypeError, ValueError):
             raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
         self.module = load_weights(lambda: self.build(len(self.scaling.channels)), weights, folder / WEIGHTS)

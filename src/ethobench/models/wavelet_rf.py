@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ethobench.models.base import register_model
 from ethobench.models.forest import Forest, ForestParams
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.wavelets import GRID, WaveletModel, WaveletParams
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(ForestParams, WaveletParams):
     """Hyper-parameters of the forest and of the features."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ethobench.models.base import register_model
+from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.linear import LinearMachine, LinearParams
 from ethobench.models.wavelets import GRID, WaveletModel, WaveletParams
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class Params(LinearParams, WaveletParams):
     """Hyper-parameters of the machine and of the features."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,12 @@ import numpy as np
 from ethobench.core import Poses, Signals
 from ethobench.features.wavelets import wavelet_features
 from ethobench.models.frames import Features, FrameModel
+from ethobench.models.hyperparameters import hyperparameters
 
 GRID = {"omega": (5.0, 10.0, 20.0), "longest": (1.0, 10.0, 100.0, 1000.0)}
 
 
-@dataclass(frozen=True)
+@hyperparameters
 class WaveletParams:
     """Hyper-parameters of the features.
 

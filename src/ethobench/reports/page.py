@@ -14,8 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ethobench.core.errors import EthobenchError
-from ethobench.formats.io import appearing
+from ethobench.core.files import atomic_path, check_new_path
 from ethobench.reports.scripts import join_modules
 from ethobench.reports.shape import Figure, Report
 from ethobench.reports.tables import pivot
@@ -42,10 +41,9 @@ def write_report(path: str | Path, report: Report, *, overwrite: bool = False) -
     >>> write_report(folder / "report.html", summarize_scores({"model": score(annotation, annotation)}))
     """
     path = Path(path)
-    if path.exists() and not overwrite:
-        raise EthobenchError(f"{path} exists and is left alone; choose another name, or allow overwriting")
+    check_new_path(path, overwrite=overwrite)
     text = render_report(report)
-    with appearing(path) as temporary:
+    with atomic_path(path, overwrite=True) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="replace", newline="\n")
 
 

@@ -68,7 +68,7 @@ def _lanes(name: str, role: str, annotation: Annotation, case: Case, *, wrong: b
     lanes = []
     for subject in case.subjects:
         chosen = annotation if subject is None else annotation.take(_bouts_of(annotation, subject))
-        unseen = iv.complement(annotation.observed.everywhere(annotation.ethogram.names, subject or None), annotation.n_frames)
+        unseen = iv.complement(annotation.observed.of_all(annotation.ethogram.names, subject or None), annotation.n_frames)
         lanes.append(
             {
                 "name": name,

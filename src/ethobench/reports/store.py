@@ -14,12 +14,12 @@ from ethobench.benchmarks.results import final_jobs, results_table
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.datasets import load_dataset, split_name
-from ethobench.formats import read_quietly
+from ethobench.formats import read_recordings
 from ethobench.metrics import Scores, score
 from ethobench.metrics.cases import Case
 from ethobench.reports.benchmarks import STEPS, coverage, failures, learning_curves, more_labels, results, settings, timings
 from ethobench.reports.shape import Fact, Figure, Report
-from ethobench.reports.summarize import in_words, score_group
+from ethobench.reports.summarize import format_card, score_group
 from ethobench.runs import Job, Store
 
 FULL = "full"
@@ -145,7 +145,7 @@ def _cases(
     for model, found in models.items():
         guesses: dict[str, Annotation] = {}
         for done in found:
-            for recording in read_quietly(done.predictions, "tidy_parquet"):
+            for recording in read_recordings(done.predictions, "tidy_parquet", warn=False):
                 guesses.setdefault(recording.id, recording.annotation())
         cases[model] = score(dict(sorted(guesses.items())), data, annotator=found[0].job.annotator, resamples=0).cases
     drawn = max(len(several) for several in cases.values())
@@ -160,7 +160,7 @@ def _facts(done: Sequence[Done], failed: Mapping[str, Any]) -> list[Fact]:
         ("failed jobs", f"{len(failed):,}"),
         ("models", f"{len({d.job.model for d in done}):,}"),
         ("datasets", f"{len({d.job.dataset for d in done}):,}"),
-        ("time in final jobs", in_words(seconds)),
+        ("time in final jobs", format_card(seconds)),
     ]
     return [{"label": label, "value": value, "details": []} for label, value in numbers]
 

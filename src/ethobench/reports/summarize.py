@@ -219,7 +219,7 @@ def _lead(scores: Scores) -> str:
     rates = {case.rate for case in scores.cases}
     clock = f" at {rates.pop():g} Hz" if len(rates) == 1 else ""
     of_individuals = "" if scores.unit == "recordings" else f" of {_count(len(scores.individuals), 'individual')}"
-    return f"{_count(len(scores.recordings), 'recording')}{of_individuals}, {in_words(seconds)}{clock}, suite {scores.suite.name}"
+    return f"{_count(len(scores.recordings), 'recording')}{of_individuals}, {format_card(seconds)}{clock}, suite {scores.suite.name}"
 
 
 def _facts(scores: Scores, ceilings: Mapping[str, Ceiling]) -> list[Fact]:
@@ -242,10 +242,10 @@ def _count(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def in_words(seconds: float) -> str:
+def format_card(seconds: float) -> str:
     """Write a length of time as a person would.
 
-    >>> in_words(65), in_words(600), in_words(10_000)
+    >>> format_card(65), format_card(600), format_card(10_000)
     ('65 s', '10 min', '2.8 h')
     """
     if seconds < 120:

@@ -22,7 +22,7 @@ from ethobench.core import Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.files import write_text
-from ethobench.core.progress import listening, part_of_progress, report
+from ethobench.core.progress import progress_listener, progress_range, report_progress
 from ethobench.features.cache import feature_cache
 from ethobench.runs.claims import LEASE, StoreError
 from ethobench.runs.plan import Job
@@ -111,7 +111,7 @@ def perform(plain: Mapping[str, Any], root: str, how: How | None = None) -> tupl
             raise DiedTooOften(f"its worker died {deaths} times")
         if how.data and "ETHOBENCH_DATA" not in os.environ and Path(how.data).is_dir():
             os.environ["ETHOBENCH_DATA"] = how.data
-        with listening(ProgressFile(store.progress_file(job.key))), feature_cache(how.features or None):
+        with progress_listener(ProgressFile(store.progress_file(job.key))), feature_cache(how.features or None):
             _work(job, store, how)
     except StoreError:
         raise
@@ -160,7 +160,7 @@ def _work(job: Job, store: Store, how: How) -> None:
     log, timing, mark = io.StringIO(), {}, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        report("reading", 0.0)
+        report_progress("reading", 0.0)
         data = _data_of(job)
         timing["load"] = time.perf_counter() - mark
         mark = time.perf_counter()
@@ -172,12 +172,12 @@ def _work(job: Job, store: Store, how: How) -> None:
         mark = time.perf_counter()
         predictions = _predict(model, data, job.test)
         timing["predict"] = time.perf_counter() - mark
-        report("scoring", 0.99)
+        report_progress("scoring", 0.99)
         mark = time.perf_counter()
         tested = data.select(recordings=job.test)
         scores = {name: score(predictions, tested, suite=name, annotator=job.annotator, resamples=0) for name in job.suites}
         suites = {name: {**_figures(s), "state": s.to_state()} for name, s in scores.items()}
-        undecoded = _undecoded(predictions, tested, job) if model.decoder is not None and model.directions is None else {}
+        undecoded = _undecoded(predictions, tested, job) if model.decoder is not None and model.directed is None else {}
         confusion = next(iter(scores.values())).confusion()
         timing["score"] = time.perf_counter() - mark
     log.write(f"{job}\n")
@@ -191,8 +191,8 @@ def _work(job: Job, store: Store, how: How) -> None:
             json.dumps({**timing, "host": platform.node(), "pid": os.getpid(), "ended": time.time()}), encoding="utf-8"
         )
         (folder / "log.txt").write_text(log.getvalue(), encoding="utf-8")
-        if model.account:
-            (folder / "account.json").write_text(json.dumps(model.account), encoding="utf-8")
+        if model.fit_report:
+            (folder / "account.json").write_text(json.dumps(model.fit_report), encoding="utf-8")
         made = [Recording(name, individual=data[name].individual, annotations={job.model: p.annotation}) for name, p in predictions.items()]
         write_recordings(made, folder / PREDICTIONS, "tidy_parquet")
         if "probabilities" in how.keep:
@@ -219,18 +219,18 @@ def _data_of(job: Job) -> Dataset:
 def _fit(model: Model, data: Dataset, job: Job, how: How) -> None:
     """Train on the job's training recordings, by the job's deadline if there is one."""
     if how.prepare_until > time.monotonic():
-        with part_of_progress(0.0, 0.0):
-            model.prepare(data, Deadline().at(how.prepare_until))
+        with progress_range(0.0, 0.0):
+            model.prepare(data, Deadline().until(how.prepare_until))
     if job.key in how.deadlines:
-        model.deadline = Deadline().at(how.deadlines[job.key]).share(FITTING)
-    with part_of_progress(0.0, FITTING):
+        model.deadline = Deadline().until(how.deadlines[job.key]).share(FITTING)
+    with progress_range(0.0, FITTING):
         model.fit(data.select(recordings=job.train), annotator=job.teacher or job.annotator)
 
 
 def _predict(model: Model, data: Dataset, names: Sequence[str]) -> dict[str, Prediction]:
     predictions = {}
     for place, name in enumerate(names):
-        report("predicting", FITTING + (1 - FITTING) * place / len(names))
+        report_progress("predicting", FITTING + (1 - FITTING) * place / len(names))
         predictions[name] = model.predict(data[name])
     return predictions
 

@@ -15,9 +15,9 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-from ethobench.core.cores import usable_cores
 from ethobench.core.errors import EthobenchError
 from ethobench.core.files import temporary_folder
+from ethobench.core.processes import usable_cores
 
 CLUSTERS = ("local", "slurm", "pbs", "sge")
 CERTIFICATES = "certificates"

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from ethobench.core.errors import EthobenchError
-from ethobench.features.channels import axis_triples
-from ethobench.features.pose import guess_mirrors
+from ethobench.features.filters import axis_triples
+from ethobench.features.keypoints import guess_mirrors
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 
 from ethobench.core import Signals
 from ethobench.core.recording import Data
-from ethobench.features.channels import axis_triples
-from ethobench.features.filters import SMALL, bridge, check_cutoff, filter_order, is_accelerometer, resample, split_frequencies
+from ethobench.features.filters import (
+    SMALL,
+    axis_triples,
+    check_cutoff,
+    filter_order,
+    interpolate_missing,
+    is_accelerometer,
+    resample,
+    split_frequencies,
+)
 from ethobench.training.windows import Chunk
 
 CHUNK_FRAMES = 1 << 17
@@ -120,7 +128,7 @@ def open_channels(data: Data, inputs: Sequence[str], rate: float, cutoff: float 
     if isinstance(data, Signals):
         return ChannelReader(data.values, [data.channels.index(name) for name in inputs], inputs, rate, cutoff)
     signals = data.to_signals()
-    values, _ = bridge(np.asarray(signals.values, dtype=np.float64))
+    values, _ = interpolate_missing(np.asarray(signals.values, dtype=np.float64))
     names = [f"{name}/{axis}" for name in inputs for axis in "xyz"[: data.positions.shape[3]]]
     return ChannelReader(values, [signals.channels.index(name) for name in names], names, rate, cutoff)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.core.progress import report
+from ethobench.core.progress import report_progress
 from ethobench.training.device import choose_device, isolated_seed, seed_torch
 from ethobench.training.losses import Loss
 from ethobench.training.weight_files import read_weights, write_weights
@@ -236,7 +236,7 @@ def train(
         if state is not None:
             run.restore(state)
     with isolated_seed(settings.seed):
-        while not run.is_done and not (deadline.is_over and run.state.losses):
+        while not run.is_done and not (deadline.has_passed and run.state.losses):
             _train_epoch(run, batches, loss, file, progress, deadline)
             if validation is not None:
                 run.add_validation(_mean_loss(run, validation, loss))
@@ -338,14 +338,14 @@ def _train_epoch(
     last_step = time.perf_counter()
     for plan in plans[state.step :]:
         if deadline.is_limited:
-            if deadline.is_over and state.partial:
+            if deadline.has_passed and state.partial:
                 break
-            run.set_learning_rate(settings.learning_rate_at(max(state.epoch, min(deadline.used, 0.99) * settings.epochs)))
+            run.set_learning_rate(settings.learning_rate_at(max(state.epoch, min(deadline.fraction_elapsed, 0.99) * settings.epochs)))
         inputs, targets = batches.gather(plan)
         state.partial.append(run.step(inputs, targets, loss))
         state.step += 1
         now = time.perf_counter()
-        report("network", max(deadline.used, (state.epoch + state.step / len(plans)) / settings.epochs))
+        report_progress("network", max(deadline.fraction_elapsed, (state.epoch + state.step / len(plans)) / settings.epochs))
         if progress is not None:
             frames_per_second = math.prod(inputs.shape[:-1]) / max(now - last_step, 1e-9)
             progress(Progress(state.epoch, settings.epochs, state.step, len(plans), state.partial[-1], frames_per_second))

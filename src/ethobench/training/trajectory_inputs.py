@@ -16,8 +16,9 @@ from ethobench.core import Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
-from ethobench.features.gaps import MOST_SECONDS, fill_gaps, gap_frames, known_positions
-from ethobench.features.pose import Scene, context_frames, egocentric, pose_features, scene_of
+from ethobench.features.body import Scene, estimate_scene, to_egocentric
+from ethobench.features.missing_data import MAX_GAP_SECONDS, interpolate_gaps, max_gap_frames, valid_positions
+from ethobench.features.pose import pose_context, pose_features
 from ethobench.formats.calms21 import KEYPOINTS as CALMS21_KEYPOINTS
 from ethobench.training.augmentation import Layout
 from ethobench.training.windows import Chunk
@@ -85,7 +86,7 @@ class InputTransform:
     @property
     def max_gap_frames(self) -> int:
         """Longest gap of a keypoint that is filled, in frames."""
-        return gap_frames(MOST_SECONDS, self.rate)
+        return max_gap_frames(MAX_GAP_SECONDS, self.rate)
 
     @property
     def n_inputs(self) -> int:
@@ -141,8 +142,8 @@ class InputTransform:
             confidence = np.broadcast_to(np.nan, positions.shape[:3])
             poses = Poses(positions, confidence, self.individuals, self.keypoints, self.rate)
             with np.errstate(invalid="ignore", divide="ignore"):  # an animal that is not tracked has no direction
-                centered = egocentric(poses, self.individuals[0], keypoints=self.stated_keypoints)
-            return centered.positions.reshape(len(positions), -1) / scene.unit
+                centered = to_egocentric(poses, self.individuals[0], keypoints=self.stated_keypoints)
+            return centered.positions.reshape(len(positions), -1) / scene.body_length
         low, high = np.array(scene.low), np.array(scene.high)
         return np.asarray(((positions - low) / (high - low)).reshape(len(positions), -1))
 
@@ -158,7 +159,7 @@ class InputTransform:
         arena = stated_arena(recording)
         if self.causal or not len(data):
             return self.training_scene(arena)
-        scene = scene_of(data, keypoints=self.stated_keypoints, arena=arena, min_confidence=self.min_confidence)
+        scene = estimate_scene(data, keypoints=self.stated_keypoints, arena=arena, min_confidence=self.min_confidence)
         if np.all(np.array(scene.high) - np.array(scene.low) > 0):
             return scene
         return dataclasses.replace(scene, low=self.arena[:2], high=self.arena[2:])
@@ -212,7 +213,7 @@ class TransformedRecording:
         if isinstance(self.data, Signals):
             return np.asarray(self.data.values[start:stop], dtype=np.float64)[:, self._indices[0]], transform.channels
         if transform.kind == "features":
-            margin = context_frames(transform.rate)
+            margin = pose_context(transform.rate)
             first, last = max(start - margin, 0), min(stop + margin, len(self))
             poses = self._select(self.data, first, last)
             features, names = pose_features(
@@ -236,8 +237,8 @@ class TransformedRecording:
         """Return positions with short gaps interpolated, or filled with the last position if the model is causal."""
         max_gap, causal = self.transform.max_gap_frames, self.transform.causal
         first, last = max(start - max_gap - 1, 0), min(stop + (0 if causal else max_gap + 1), len(self))
-        positions = known_positions(self._select(poses, first, last), self.transform.min_confidence, self.scene.zeros_missing)
-        (hold_gaps if causal else fill_gaps)(positions, max_gap)
+        positions = valid_positions(self._select(poses, first, last), self.transform.min_confidence, self.scene.zeros_missing)
+        (hold_gaps if causal else interpolate_gaps)(positions, max_gap)
         return positions[start - first : stop - first]
 
 
@@ -277,14 +278,14 @@ def fit_input_transform(
         kind, rate, causal, first.individuals, first.keypoints, min_confidence=min_confidence, roles=roles, mirrors=mirrors
     )
     scenes = [
-        scene_of(r.signals, keypoints=transform.stated_keypoints, arena=stated_arena(r), min_confidence=min_confidence)
+        estimate_scene(r.signals, keypoints=transform.stated_keypoints, arena=stated_arena(r), min_confidence=min_confidence)
         for r in recordings
         if isinstance(r.signals, Poses)
     ]
     corners = np.array([(*scene.low, *scene.high) for scene in scenes])
     corners = corners[np.isfinite(corners).all(axis=1) & (corners[:, 2:] > corners[:, :2]).all(axis=1)]
     left, top, right, bottom = np.median(corners, axis=0).tolist() if len(corners) else UNIT_ARENA
-    unit = float(np.median([scene.unit for scene in scenes]))
+    unit = float(np.median([scene.body_length for scene in scenes]))
     zeros_missing = 2 * sum(scene.zeros_missing for scene in scenes) > len(scenes)
     transform = dataclasses.replace(transform, arena=(left, top, right, bottom), unit=unit, zeros_missing=zeros_missing)
     return _fit_statistics(transform, recordings)

@@ -9,10 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.core.explanations import explain_exception
-from ethobench.core.files import atomic_folder, write_bytes
-from ethobench.core.folders import check_folder
+from ethobench.core.errors import EthobenchError, FormatError, describe_exception
+from ethobench.core.files import atomic_folder, check_self_contained, write_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -111,7 +109,7 @@ def load_weights(build: Callable[[], Network], weights: Mapping[str, Tensor], pa
     except EthobenchError:
         raise
     except Exception as error:
-        raise FormatError(path, f"the network cannot be built: {explain_exception(error)}") from None
+        raise FormatError(path, f"the network cannot be built: {describe_exception(error)}") from None
     if {*expected} != {*weights}:
         raise FormatError(path, "the weights do not fit the network: some are missing, or belong to another network")
     for name, tensor in expected.items():
@@ -158,7 +156,7 @@ def read_encoder(path: str | Path) -> dict[str, Tensor]:
 
 def read_card(folder: Path) -> dict[str, Any]:
     """Read the card of a pre-trained encoder."""
-    check_folder(folder)
+    check_self_contained(folder)
     try:
         card = json.loads((folder / ENCODER_CARD).read_text(encoding="utf-8"))
         if not isinstance(card, dict) or "config" not in card:

@@ -28,10 +28,10 @@ def confusion(case: Case) -> Array:
     background = case.ethogram.background
     if background is None:
         counts[:, 0] += case.confusion[:size, size]
-    elif not case.pred.observed.is_whole(case.pred.n_frames):
-        hidden = iv.complement(case.pred.observed.anywhere(), case.pred.n_frames)
+    elif not case.pred.observed.is_complete(case.pred.n_frames):
+        hidden = iv.complement(case.pred.observed.of_any(), case.pred.n_frames)
         for track in case.tracks:
-            unseen = iv.shared(track.truth, hidden)
+            unseen = iv.overlap(track.truth, hidden)
             counts[track.behavior, background] -= unseen
             counts[track.behavior, 0] += unseen
     return counts

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ethobench.formats.clock_text import clock_text
+from ethobench.formats.text import format_clock
 from ethobench.mllm.cost import ModelFacts
 from ethobench.mllm.providers.base import ProviderError
 from ethobench.mllm.request import BLOCKED, LENGTH, STOP, Clip, Reply, Request
@@ -81,7 +81,7 @@ def _clip_parts(clip: Clip, folder: Path, facts: ModelFacts) -> list[dict[str, A
     size = 0
     for at, picture in clip.frames(facts.fps):
         size += len(picture)
-        parts.append({"type": "text", "text": clock_text(int(at))})
+        parts.append({"type": "text", "text": format_clock(int(at))})
         parts.append({"type": "image_url", "image_url": {"url": _data_url(picture, "image/jpeg")}})
     _check_size(clip, size, facts)
     return parts

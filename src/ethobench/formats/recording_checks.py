@@ -1,0 +1,258 @@
+"""The texts of recordings at the edge of the package: repaired when a file is read, checked before one is written."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Annotation, Ethogram, Observed, Poses, Recording, Signals, Track
+from ethobench.core.errors import EthobenchError, Note, ReadWarning
+from ethobench.core.names import check_name, check_text, repair_name, repair_text
+from ethobench.core.recording import Data
+from ethobench.formats.base import Format
+
+UNNAMED = "unnamed"
+MAX_COORDINATE = 1e7  # a video is at most some 10,000 pixels wide, and an arena of 10 m is 1e7 micrometres
+MAX_CONFIDENCE = 100.0  # heat maps of SLEAP and JABS peak at 1 to 6, and some trackers write percent
+PLACEHOLDERS = frozenset({"na", "nan", "n.a.", "null", "none", "no focal subject", "self"})
+
+
+def check_recordings(recordings: Iterable[Recording]) -> None:
+    """Raise an error if a name, comment or modifier of recordings has characters that files cannot hold.
+
+    Raises
+    ------
+    EthobenchError
+        Names the text and the character.
+    """
+    for recording in recordings:
+        check_name(recording.id, "name of the recording")
+        check_name(recording.individual, "individual")
+        for value in _strings(recording.metadata):
+            check_text(value, "metadata")
+        for annotator, annotation in recording.annotations.items():
+            check_name(annotator, "annotator")
+            _check_annotation(annotation)
+        for subject in recording.subjects:
+            check_name(subject, "subject")
+
+
+def _check_annotation(annotation: Annotation) -> None:
+    for behavior in annotation.ethogram:
+        check_name(behavior.name, "behavior")
+        check_text(behavior.definition, "definition")
+        check_text(behavior.key, "key")
+        check_name(behavior.channel, "channel")
+    for subject in annotation.subjects:
+        check_name(subject, "subject")
+    for kind, column in (("modifier", annotation.modifiers), ("comment", annotation.comment)):
+        for text in dict.fromkeys([] if column is None else column.tolist()):
+            check_text(str(text), kind)
+
+
+def repair_recordings(recordings: Sequence[Recording]) -> None:
+    """Replace what files cannot hold in the texts of recordings that were read, and note it.
+
+    So a comment with a carriage return, as other programs write it, can be read, shown and written again.
+    """
+    for recording in recordings:
+        changed: dict[str, str] = {}
+        name, text = _recorder(repair_name, changed), _recorder(repair_text, changed)
+        recording.id = name(recording.id) or UNNAMED
+        recording.individual = name(recording.individual) or recording.id
+        recording.subjects = tuple(dict.fromkeys(name(subject) for subject in recording.subjects))
+        annotations = {name(annotator) or UNNAMED: annotation for annotator, annotation in recording.annotations.items()}
+        if len(annotations) == len(recording.annotations):
+            recording.annotations = annotations
+        recording.annotations = {who: _repaired(a, name, text) for who, a in recording.annotations.items()}
+        recording.metadata = _repaired_values(recording.metadata, text)
+        if changed:
+            old, new = next(iter(changed.items()))
+            more = f" ({len(changed)} such texts)" if len(changed) > 1 else ""
+            message = f"{old[:60]!r} is read as {new[:60]!r}: it has characters that files cannot hold{more}"
+            recording.notes = (*recording.notes, Note(message))
+
+
+def _recorder(repair: Callable[[str], str], changed: dict[str, str]) -> Callable[[str], str]:
+    """Return a function that repairs texts and records those it changes."""
+
+    def repaired(text: str) -> str:
+        result = repair(text)
+        if result != text:
+            changed[text] = result
+        return result
+
+    return repaired
+
+
+def _repaired(a: Annotation, name: Callable[[str], str], text: Callable[[str], str]) -> Annotation:
+    """Return an annotation with repaired texts; the same one where nothing is to repair."""
+    names = {b.name: name(b.name) or UNNAMED for b in a.ethogram}
+    subjects = {subject: name(subject) or UNNAMED for subject in a.subjects}
+    if any(old != new for old, new in names.items()):
+        a = a.rename(names)
+    if any(old != new for old, new in subjects.items()) and len({*subjects.values()}) == len(subjects):
+        tracks = {
+            Track(t.behavior, subjects.get(t.subject or "", t.subject), subjects.get(t.target or "", t.target)): where
+            for t, where in a.observed.tracks.items()
+        }
+        a = replace(a, subjects=tuple(subjects.values()), observed=Observed(a.observed.frames, tracks))
+    described = [replace(b, definition=text(b.definition), key=text(b.key), channel=name(b.channel)) for b in a.ethogram]
+    if described != [*a.ethogram]:
+        a = replace(a, ethogram=Ethogram(described, a.ethogram.background_name, exclusive=a.ethogram.exclusive))
+    modifiers, comment = _repaired_column(a.modifiers, text), _repaired_column(a.comment, text)
+    if modifiers is not a.modifiers or comment is not a.comment:
+        a = replace(a, modifiers=modifiers, comment=comment)
+    return a
+
+
+def _repaired_column(column: NDArray[Any] | None, text: Callable[[str], str]) -> NDArray[Any] | None:
+    if column is None:
+        return None
+    values = column.tolist()
+    texts = {value: text(str(value)) for value in dict.fromkeys(values)}
+    changed = any(old != new for old, new in texts.items())
+    return np.array([texts[value] for value in values], dtype=object) if changed else column
+
+
+def _strings(value: Any) -> Iterable[str]:
+    """Yield the strings in nested metadata."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _strings(key)
+            yield from _strings(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _strings(item)
+
+
+def _repaired_values(value: Any, text: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, Mapping):
+        return {_repaired_values(key, text): _repaired_values(item, text) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_repaired_values(item, text) for item in value)
+    return value
+
+
+def check_read_back(format: Format, path: Path, recordings: Sequence[Recording]) -> None:
+    """Raise an error if a name, comment or modifier that is not plain words does not come back from the file just written.
+
+    A file in which "nan" or "# x" names a behavior may be read as something else. Files with ordinary texts are not read again.
+
+    Raises
+    ------
+    EthobenchError
+        Names the text.
+    """
+    written = _texts_of(recordings, format)
+    unusual = {kind: {text for text in texts if not _is_ordinary(text)} for kind, texts in written.items()}
+    if "annotations" not in format.contents or not any(unusual.values()):
+        return
+    try:
+        read = _texts_of(format.read(path), format)
+    except Exception as error:
+        kind, text = next((kind, min(texts)) for kind, texts in unusual.items() if texts)
+        raise EthobenchError(f"{format.title} cannot hold the {kind} {text!r}: the file could not be read again; change it") from error
+    for kind, texts in unusual.items():
+        lost = sorted(texts - read[kind])
+        if lost:
+            raise EthobenchError(f"{format.title} cannot hold the {kind} {lost[0]!r}: it would be read as something else; change it")
+
+
+def _texts_of(recordings: Sequence[Recording], format: Format) -> dict[str, set[str]]:
+    """Return the texts of bouts that the format keeps, by kind."""
+    texts: dict[str, set[str]] = {"behavior": set(), "subject": set(), "modifier": set(), "comment": set(), "annotator": set()}
+    for recording in recordings:
+        for annotator, a in recording.annotations.items():
+            if format.names_behaviors:
+                texts["behavior"] |= {a.ethogram[int(code)].name for code in np.unique(a.behavior[a.stop > a.start])}
+            if "subjects" in format.keeps:
+                texts["subject"] |= {name for name in a.names(a.subject) if name}
+            for kind, detail, column in (("modifier", "modifiers", a.modifiers), ("comment", "comments", a.comment)):
+                if detail in format.keeps and column is not None:
+                    texts[kind] |= {str(text).strip() for text in column.tolist()} - {""}
+            if format.annotators:
+                texts["annotator"].add(annotator)
+    return texts
+
+
+def _is_ordinary(text: str) -> bool:
+    return re.fullmatch(r"\w[\w .-]*", text) is not None and text.strip().lower() not in PLACEHOLDERS
+
+
+def check_measurements(recordings: Sequence[Recording]) -> None:
+    """Make values that nothing can have measured missing, and note it; signals that are loaded later are checked then.
+
+    These are infinite values; coordinates beyond `MAX_COORDINATE`; and confidences that are negative or beyond `MAX_CONFIDENCE`.
+    """
+    for recording in recordings:
+        if callable(recording._signals):
+            recording._signals = partial(_load_checked, recording, recording._signals)  # can be pickled, as closures cannot
+        elif recording._signals is not None:
+            recording._signals, notes = without_impossible_values(recording._signals)
+            recording.notes = (*recording.notes, *notes)
+
+
+def _load_checked(recording: Recording, load: Callable[[], Data]) -> Data:
+    data, notes = without_impossible_values(load())
+    recording.notes = (*recording.notes, *notes)
+    for note in notes:
+        warnings.warn(f"{recording.id}: {note}", ReadWarning, stacklevel=3)
+    return data
+
+
+def without_impossible_values(data: Data) -> tuple[Data, list[Note]]:
+    """Return signals or poses whose impossible values are missing, and notes; the same object where there are none."""
+    if isinstance(data, Signals):
+        bad = _outside(data.values, -np.finfo(np.float64).max, np.finfo(np.float64).max)
+        if bad is None:
+            return data, []
+        frame, channel = (int(i) for i in np.argwhere(bad)[0])
+        first = f"the first: frame {frame}, channel {data.channels[channel]!r}"
+        values = np.where(bad, np.nan, data.values)
+        return replace(data, values=values), [Note(f"{_count(bad)} values are infinite; taken as missing ({first})")]
+    notes = []
+    bad = _outside(data.positions, -MAX_COORDINATE, MAX_COORDINATE)
+    if bad is not None:
+        points: NDArray[np.bool_] = np.logical_or.reduce(bad, axis=-1)
+        what = f"infinite or beyond {MAX_COORDINATE:g}"
+        notes.append(Note(f"{_count(points)} points have a coordinate that is {what}; taken as missing ({_first(data, points)})"))
+        data = replace(data, positions=np.where(points[..., None], np.nan, data.positions))
+    bad = _outside(data.confidence, 0.0, MAX_CONFIDENCE)
+    if bad is not None:
+        what = f"negative, infinite or above {MAX_CONFIDENCE:g}"
+        notes.append(Note(f"{_count(bad)} confidences are {what}; taken as not given ({_first(data, bad)})"))
+        data = replace(data, confidence=np.where(bad, np.nan, data.confidence))
+    return data, notes
+
+
+def _outside(values: NDArray[np.float64], least: float, most: float) -> NDArray[np.bool_] | None:
+    """Return where values lie outside bounds, or None where none does; missing values lie within."""
+    if values.size == 0 or values.dtype.kind != "f":
+        return None
+    lowest, highest = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)
+    if not (lowest < least or highest > most):
+        return None
+    outside: NDArray[np.bool_] = (values < least) | (values > most)
+    return outside
+
+
+def _count(bad: NDArray[np.bool_]) -> str:
+    return f"{int(bad.sum())} of {bad.size}"
+
+
+def _first(poses: Poses, bad: NDArray[np.bool_]) -> str:
+    frame, individual, keypoint = (int(i) for i in np.argwhere(bad)[0])
+    return f"the first: frame {frame}, {poses.individuals[individual]!r}, {poses.keypoints[keypoint]!r}"
