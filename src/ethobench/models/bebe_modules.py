@@ -114,7 +114,9 @@ class _GruFunction(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, series: Tensor, w_input: Tensor, w_state: Tensor, b_input: Tensor, b_state: Tensor, needs_gradient: bool) -> Tensor:
+    def forward(
+        ctx: Any, series: Tensor, w_input: Tensor, w_state: Tensor, b_input: Tensor, b_state: Tensor, needs_gradient: bool
+    ) -> Tensor:
         _, steps, batch, _ = series.shape
         hidden = w_state.shape[2]
         gates, rest = slice(2 * hidden), slice(2 * hidden, None)

@@ -189,7 +189,9 @@ def recurrent(
     return TrajectoryNetwork(_batch_norm(n_inputs), body, layers[-1] if layers else hidden, n_outputs, n_annotators)
 
 
-def attentive(frames: int, n_inputs: int, n_outputs: int, layers: Sequence[int], dropout: float, n_annotators: int = 0) -> TrajectoryNetwork:
+def attentive(
+    frames: int, n_inputs: int, n_outputs: int, layers: Sequence[int], dropout: float, n_annotators: int = 0
+) -> TrajectoryNetwork:
     """Build self-attention layers over the frames of a window, each followed by max pooling."""
     body, size, length = nn.Sequential(), n_inputs, frames
     for channels in layers:
@@ -241,7 +243,9 @@ def _batch_norm(channels: int) -> nn.BatchNorm1d:
 
 def _pooled_length(length: int, frames: int) -> int:
     if length < POOL:
-        raise EthobenchError(f"a window of {frames} frames is too short for this many layers: increase `past` or `future`, or use fewer layers")
+        raise EthobenchError(
+            f"a window of {frames} frames is too short for this many layers: increase `past` or `future`, or use fewer layers"
+        )
     return length // POOL
 
 

@@ -175,7 +175,9 @@ class Checkpoint:
             raise FormatError(self.path, "not a training checkpoint; remove it to start again") from None
         different = sorted(key for key in {*identity, *self.identity} if identity.get(key) != self.identity.get(key))
         if different:
-            raise MismatchError(f"{self.path} is the checkpoint of another training ({', '.join(different)} differ); remove it to start again")
+            raise MismatchError(
+                f"{self.path} is the checkpoint of another training ({', '.join(different)} differ); remove it to start again"
+            )
         return state
 
     def save(self, state: TrainingState) -> None:

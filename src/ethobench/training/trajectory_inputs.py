@@ -123,7 +123,9 @@ class InputTransform:
             raise MismatchError(f"recording {recording.id!r} has {actual}, but the model was trained on {expected}")
         features = recording.features if self.kind == WITH_FEATURES else None
         if self.kind == WITH_FEATURES and (features is None or len(features) != len(data)):
-            raise MismatchError(f"recording {recording.id!r} does not come with features for every frame; inputs={WITH_FEATURES!r} needs them")
+            raise MismatchError(
+                f"recording {recording.id!r} does not come with features for every frame; inputs={WITH_FEATURES!r} needs them"
+            )
         return TransformedRecording(self, data, self._scene(recording, data), features)
 
     def transform_frame(self, values: Array, scene: Scene) -> NDArray[np.float32]:

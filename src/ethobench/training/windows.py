@@ -446,9 +446,7 @@ def sample_frames(
     rows = None if annotators is None else np.repeat(np.asarray(annotators, dtype=np.int16), joined.lengths + span.before + span.after)
     if frames_per_example == 1:
         offsets, target_offsets, epoch = span.offsets, None, ShuffledFrames(samples)
-        return WindowSampler(
-            joined, anchors, offsets, target_offsets, batch_size, epoch, augmentations, layout, 0.0, rows, n_annotators
-        )
+        return WindowSampler(joined, anchors, offsets, target_offsets, batch_size, epoch, augmentations, layout, 0.0, rows, n_annotators)
     n_rows = len(joined.values)
     length = min(frames_per_example, n_rows - span.before - span.after)
     runs = ShuffledRuns(length, span.before, n_rows - span.after - length, samples)
