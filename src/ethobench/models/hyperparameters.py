@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Annotated, Any, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
-from pydantic import BeforeValidator, ConfigDict, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from ethobench.core.errors import EthobenchError
@@ -23,6 +23,8 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+Count: TypeAlias = Annotated[int, Field(ge=1)]
+"""A number of something, at least one."""
 Integers: TypeAlias = Annotated[tuple[int, ...], BeforeValidator(_as_tuple)]
 """One or several integers, such as the sizes of layers."""
 Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
