@@ -18,7 +18,7 @@ from tests.models.test_every_model import SMALL
 import ethobench as eb
 from ethobench.core.errors import FormatError
 from ethobench.models import models
-from ethobench.models.lightgbm_text import check_lightgbm_text
+from ethobench.models.estimator_files import check_lightgbm_text
 from ethobench.models.saving import CARD, READABLE_CARD
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -48,15 +48,15 @@ def test_the_digest_is_checked_before_any_file_is_parsed(name, saved, tmp_path, 
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (CARD, READABLE_CARD)):
         content = path.read_bytes()
         path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
-        with pytest.raises(FormatError, match="not the ones that were saved: this one was changed") as refusal:
+        with pytest.raises(FormatError, match="this file was changed since the model was saved") as refusal:
             eb.load_model(folder)
         assert refusal.value.path == path
         path.unlink()
-        with pytest.raises(FormatError, match="this one is missing"):
+        with pytest.raises(FormatError, match="this file is missing"):
             eb.load_model(folder)
         path.write_bytes(content)
     (folder / "further.txt").write_text("", encoding="utf-8")
-    with pytest.raises(FormatError, match="this one was added"):
+    with pytest.raises(FormatError, match="this file was added"):
         eb.load_model(folder)
 
 
@@ -72,14 +72,14 @@ def test_damage_with_a_renewed_digest_is_refused_or_harmless(saved):
 
 TREE_TEXT = [
     ("left_child=", "left_child=9", "tree 0"),  # a child out of range
-    ("right_child=", "right_child=0", "tree 0"),  # a circle
-    ("split_feature=", "split_feature=99999", "feature that there is not"),
+    ("right_child=", "right_child=0", "tree 0"),  # a cycle
+    ("split_feature=", "split_feature=99999", "feature that does not exist"),
     ("threshold=", "threshold=nan", "finite numbers"),
-    ("decision_type=", "decision_type=1", "another kind"),
-    ("num_leaves=", "num_leaves=2147483647", "whole number"),
+    ("decision_type=", "decision_type=1", "is not numerical"),
+    ("num_leaves=", "num_leaves=2147483647", "not an integer"),
     ("tree_sizes=", "tree_sizes=7", "size of tree"),
     ("max_feature_idx=", "max_feature_idx=3", "feature_names"),
-    ("num_class=", "num_class=9", "classes apart"),
+    ("num_class=", "num_class=9", "does not have"),
     ("leaf_value=", "leaf_value=1e999", "finite numbers"),
 ]
 
@@ -135,11 +135,11 @@ def change_nodes(field: str, value: float) -> Callable[[np.ndarray], None]:
     ("change", "why"),
     [
         (change_nodes("left_child", 10**9), "lead out of it"),
-        (change_nodes("left_child", 0), "round in a circle"),
+        (change_nodes("left_child", 0), "form a cycle"),
         (change_nodes("right_child", -7), "lead out of it"),
         (change_nodes("right_child", -1), "one child"),
-        (change_nodes("feature", 10**6), "feature that there is not"),
-        (change_nodes("threshold", np.nan), "by no number"),
+        (change_nodes("feature", 10**6), "feature that does not exist"),
+        (change_nodes("threshold", np.nan), "not a number"),
     ],
 )
 def test_nodes_of_trees_are_checked(name, change, why, saved, tmp_path):
@@ -176,7 +176,7 @@ def test_other_classes_of_scikit_learn_are_refused(saved, tmp_path):
     folder = copy_of(saved / "dt", tmp_path)
     skops.io.dump(KNeighborsClassifier(algorithm="kd_tree").fit(np.eye(9), range(9)), folder / "estimator.skops")
     renew_digests(folder)
-    with pytest.raises(FormatError, match="it holds sklearn"):
+    with pytest.raises(FormatError, match="the file holds a sklearn"):
         eb.load_model(folder)
 
 

@@ -76,7 +76,7 @@ def _read(paths: list[Path], rate: float | None, rename: dict[str, str]) -> Sequ
     """Read the recordings of files, folders and studies; print what readers noted, and labels that may mean the same behavior."""
     from ethobench.cli._output import print_notes
     from ethobench.datasets.collate import collate_quietly
-    from ethobench.metrics.labels import find_label_mismatches, similar_label_notes
+    from ethobench.metrics.label_mismatches import find_label_mismatches, similar_label_notes
 
     collation = collate_quietly(paths, rate=rate, same_recording=False, annotations_only=True, rename=rename)
     print_notes(note for recording in collation.recordings for note in recording.notes)
@@ -133,7 +133,7 @@ def _correct(rows: list[dict[str, Any]], matrices: tuple[list[str], Any]) -> lis
     import numpy as np
 
     from ethobench.core.errors import MismatchError
-    from ethobench.metrics.correction import corrected_shares
+    from ethobench.metrics.budgets import corrected_shares
 
     labels, confusion = matrices
     shares = {row["behavior"]: row["share"] or 0.0 for row in rows}

@@ -17,7 +17,8 @@ from ethobench.core.folds import assign_folds
 from ethobench.core.progress import report_progress
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.training_data import DecoderTrainingData
-from ethobench.metrics import Scores, score, suites
+from ethobench.metrics import Scores, score
+from ethobench.metrics.suites import suites
 
 SUITE = "ethobench"
 BALANCED = "balanced"
@@ -194,7 +195,7 @@ def fit_decoder(
 
 def check_metric(metric: str) -> None:
     """Refuse a metric that does not exist or that does not depend on how probabilities are decoded."""
-    known = {measure.name: measure.of for measure in suites[SUITE].measures}
+    known = {measure.name: measure.metric for measure in suites[SUITE].measures}
     if metric != BALANCED and metric not in known:
         raise NotFoundError(f"no metric {metric!r}; there are: {BALANCED}, {', '.join(known)}")
     if metric != BALANCED and known[metric].probabilistic:
@@ -252,12 +253,12 @@ class _Search:
 def _figure(scores: Scores, name: str) -> float:
     """Return one figure, turned so that larger is better; the others are not computed."""
     measure = next(m for m in scores.suite.measures if m.name == name)
-    values = np.atleast_1d(measure.of.value(scores.statistics(measure).sum(axis=0)))
-    if not measure.of.joint:
-        counted = [c != scores.ethogram.background and (measure.of.points or not b.point) for c, b in enumerate(scores.ethogram)]
+    values = np.atleast_1d(measure.metric.value(scores.statistics(measure).sum(axis=0)))
+    if not measure.metric.joint:
+        counted = [c != scores.ethogram.background and (measure.metric.points or not b.point) for c, b in enumerate(scores.ethogram)]
         values = values[counted]
     known = values[~np.isnan(values)]
-    sign = 1.0 if measure.of.best > measure.of.worst else -1.0
+    sign = 1.0 if measure.metric.best > measure.metric.worst else -1.0
     return sign * float(known.mean()) if len(known) else float("nan")
 
 

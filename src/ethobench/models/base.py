@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError, NotFittedError
 from ethobench.core.occurrence import Occurrence
+from ethobench.core.processes import usable_cores
 from ethobench.core.recording import match_length
 from ethobench.core.registry import Registry
 from ethobench.core.signals import Keypoint
@@ -502,21 +504,21 @@ MODULES = {
     "conv1d": "ethobench.models.calms21_networks",
     "crnn": "ethobench.models.bebe_networks",
     "dense": "ethobench.models.calms21_networks",
-    "dt": "ethobench.models.dt",
-    "gmm": "ethobench.models.gmm",
+    "dt": "ethobench.models.frame_classifiers",
+    "gmm": "ethobench.models.unsupervised",
     "harnet": "ethobench.models.bebe_networks",
-    "hmm": "ethobench.models.hmm",
-    "kmeans": "ethobench.models.kmeans",
+    "hmm": "ethobench.models.unsupervised",
+    "kmeans": "ethobench.models.unsupervised",
     "lstm": "ethobench.models.calms21_networks",
     "mllm": "ethobench.mllm.model",
-    "rf": "ethobench.models.rf",
+    "rf": "ethobench.models.frame_classifiers",
     "rnn": "ethobench.models.bebe_networks",
-    "svm": "ethobench.models.svm",
+    "svm": "ethobench.models.frame_classifiers",
     "tcn": "ethobench.models.tcn",
-    "wavelet_dt": "ethobench.models.wavelet_dt",
-    "wavelet_rf": "ethobench.models.wavelet_rf",
+    "wavelet_dt": "ethobench.models.frame_classifiers",
+    "wavelet_rf": "ethobench.models.frame_classifiers",
     "wavelet_rnn": "ethobench.models.bebe_networks",
-    "wavelet_svm": "ethobench.models.wavelet_svm",
+    "wavelet_svm": "ethobench.models.frame_classifiers",
 }
 
 models: Registry[type[Model]] = Registry("model", MODULES, classes=True)
@@ -559,6 +561,12 @@ def install_command(packages: Mapping[str, str]) -> str:
     """
     extras = sorted({extra for package, extra in packages.items() if find_spec(package) is None})
     return f'pip install "ethobench[{",".join(extras)}]"' if extras else ""
+
+
+def thread_count() -> int:
+    """Return the number of threads that a fit may use: ``OMP_NUM_THREADS``, which workers of a run set, or all usable cores."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return int(limit) if limit.isdigit() and int(limit) else usable_cores()
 
 
 def reference_annotation(recording: Recording, annotator: str | None) -> Annotation:

@@ -22,12 +22,11 @@ from ethobench.core.recording import Data
 from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.features.cache import cache_folder, cached, precompute
 from ethobench.features.multiscale import Baseline, multiscale_context, multiscale_features
-from ethobench.models.base import input_names, register_model
-from ethobench.models.frames import cores
+from ethobench.models.base import input_names, register_model, thread_count
+from ethobench.models.estimator_files import check_lightgbm_text
 from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import SignalModel, between, plain_keypoints, stated_keypoints
-from ethobench.models.lightgbm_text import check_lightgbm_text
 from ethobench.models.thinned import choose_rows, row_weights
 
 FACTS, TREES = "boost.json", "trees-{}.txt"
@@ -237,7 +236,7 @@ class Boost(SignalModel):
             "seed": self.seed,
             "deterministic": True,
             "force_col_wise": True,  # with so few features a tree, twice as fast as by row
-            "num_threads": cores(),
+            "num_threads": thread_count(),
             "verbose": -1,
         } | ({"num_class": count} if count > 2 else {})
         n_rows, rounds = len(examples.y), int(self.params.rounds)
@@ -278,7 +277,7 @@ class Boost(SignalModel):
             else:
                 if booster.num_feature() != features.shape[1]:
                     raise MismatchError(f"the model takes {booster.num_feature()} features, and these signals give {features.shape[1]}")
-                found = booster.predict(features, num_threads=cores())
+                found = booster.predict(features, num_threads=thread_count())
                 found = np.stack([1 - found, found], axis=1) if found.ndim == 1 else found
             if self.exclusive:
                 result[:, classes] = found

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import ParameterError
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ def hyperparameters(cls: type[T]) -> type[T]:
 
     Types are strict: ``"100"`` is not an integer and ``1.0`` is not one either, but an integer is accepted as a float.
     """
-    return pydantic_dataclass(frozen=True, config=ConfigDict(strict=True))(cls)
+    return pydantic_dataclass(frozen=True, config=ConfigDict(strict=True, allow_inf_nan=False))(cls)
 
 
 def parameter_names(params: type) -> list[str]:
@@ -76,7 +76,7 @@ def make_params(model: str, params: type, values: Mapping[str, Any]) -> Any:
 
     Raises
     ------
-    EthobenchError
+    ParameterError
         If a name is not a hyper-parameter of the model, or a value is not valid.
     """
     names = parameter_names(params)
@@ -84,12 +84,12 @@ def make_params(model: str, params: type, values: Mapping[str, Any]) -> Any:
         if name not in names:
             near = get_close_matches(name, names, n=1)
             hint = f"; did you mean `{near[0]}`?" if near else "."
-            raise EthobenchError(f"model {model!r} has no parameter `{name}`{hint} Available: {', '.join(names) or 'none'}")
+            raise ParameterError(f"model {model!r} has no parameter `{name}`{hint} Available: {', '.join(names) or 'none'}")
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
     try:
         return params(**plain)
     except ValidationError as error:
-        raise EthobenchError(f"model {model!r}: {describe_errors(error)}") from None
+        raise ParameterError(f"model {model!r}: {describe_errors(error)}") from None
 
 
 def describe_errors(error: ValidationError) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ethobench.core import Behavior, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, describe_exception
-from ethobench.core.files import atomic_folder, check_self_contained
+from ethobench.core.files import atomic_folder, check_new_path, check_self_contained, read_json
 from ethobench.decoding.decoder import Decoder
 from ethobench.models.base import Model, create_model, models
 from ethobench.models.directed import DirectedExamples
@@ -29,8 +29,7 @@ MAX_RATE = 100_000.0  # Hz; with a damaged card, recordings could otherwise be r
 def save_model(model: Model, path: str | Path) -> None:
     """Save a fitted model to a new folder; see `Model.save`."""
     path = Path(path)
-    if path.exists():
-        raise EthobenchError(f"{path} already exists; choose another name")
+    check_new_path(path)
     model.check_is_fitted()
     with atomic_folder(path) as temporary:
         model._save(temporary)
@@ -88,8 +87,6 @@ def read_card(path: Path) -> dict[str, Any]:
     FormatError
         If the folder is not a saved model, or was saved in another format version.
     """
-    from ethobench.core.files import read_json
-
     if not (path / CARD).is_file():
         raise FormatError(path, f"not a saved model: it has no {CARD}")
     check_self_contained(path)

@@ -1,4 +1,4 @@
-"""Models that learn frame by frame: overlapping behaviors, gaps, blocks that do not show, and BEBE's names for clusters."""
+"""Frame classifiers: overlapping behaviors, missing values, blocks and pieces of long recordings, order of channels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals, create_model, load_dataset
-from ethobench.models import base, frames
+from ethobench.models import base, frame_classifiers
 from ethobench.models.base import join_pieces
 
 ETHOGRAM = Ethogram(["rest", "run"])
@@ -21,20 +21,20 @@ def recording(codes, values, unobserved=None, rate: float = 10.0) -> Recording:
     return Recording("r", signals=Signals(values, channels, rate), annotations={"me": truth})
 
 
-def test_blocks_do_not_show(monkeypatch):
+def test_blocks_and_pieces_give_the_same_predictions(monkeypatch):
     data = load_dataset("synthetic/tag", individuals=2, seconds=120)
     model = create_model("rf", trees=5, seconds=2.0).fit(data)
-    whole = model.predict(data.recordings[0])
-    monkeypatch.setattr(frames, "BLOCK", 700)
-    parts = model.predict(data.recordings[0])
-    assert np.allclose(parts.probabilities, whole.probabilities, atol=0.21)
-    assert (parts.annotation.to_codes() == whole.annotation.to_codes()).mean() > 0.999
+    entire = model.predict(data.recordings[0])
+    monkeypatch.setattr(frame_classifiers, "BLOCK_FRAMES", 700)
+    in_blocks = model.predict(data.recordings[0])
+    assert np.allclose(in_blocks.probabilities, entire.probabilities, atol=0.21)
+    assert (in_blocks.annotation.to_codes() == entire.annotation.to_codes()).mean() > 0.999
     monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 900)
-    assert (model.annotate(data.recordings[0]).to_codes() == whole.annotation.to_codes()).mean() > 0.999
+    assert (model.annotate(data.recordings[0]).to_codes() == entire.annotation.to_codes()).mean() > 0.999
 
 
 @pytest.mark.parametrize("name", ["rf", "dt", "svm"])
-def test_overlapping_behaviors_are_learnt_each_on_its_own(name):
+def test_overlapping_behaviors(name):
     random = np.random.default_rng(0)
     both = np.repeat(random.integers(0, 2, (40, 2)), 25, axis=0).astype(bool)
     values = both + random.normal(0, 0.2, (1000, 2))
@@ -45,7 +45,7 @@ def test_overlapping_behaviors_are_learnt_each_on_its_own(name):
 
 
 @pytest.mark.parametrize("name", ["rf", "dt", "svm"])
-def test_missing_values_do_no_harm(name):
+def test_missing_values_are_unobserved(name):
     random = np.random.default_rng(0)
     codes = np.repeat(random.integers(0, 2, 40), 25)
     values = np.stack([codes + random.normal(0, 0.2, 1000), random.normal(0, 1, 1000)], axis=1)
@@ -58,52 +58,33 @@ def test_missing_values_do_no_harm(name):
     assert (prediction.annotation.to_codes() == codes)[prediction.predictable].mean() > 0.85
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["kmeans", "gmm", "hmm"])
-def test_clusters_are_named_after_most_of_their_labels(name):
-    random = np.random.default_rng(0)
-    codes = np.repeat(random.integers(0, 2, 60), 20)
-    values = np.stack([3 * codes, 2 * codes, 0 * codes], axis=1) + random.normal(0, 0.3, (1200, 3))
-    hidden = np.arange(1200) % 3 > 0  # most labels are unknown, which does not matter
-    model = create_model(name, clusters=20, **({"window": 256} if name == "hmm" else {"every": 1}))
-    model.fit(Dataset((recording(codes, values, hidden),), ETHOGRAM))
-    assert (model.predict(recording(codes, values)).annotation.to_codes() == codes).mean() > 0.97
-
-
-def test_clusters_without_a_label_have_no_name():
-    model = create_model("kmeans")
-    model._name(np.array([[2.0, 2.0], [0.0, 0.0], [0.0, 5.0]]))
-    assert model.names.tolist() == [0, -1, 1]  # ties: the first; nobody: none
-    assert model.shares[1].tolist() == [0.5, 0.5]
-
-
-def test_of_poses_a_few_frames_a_second_are_learnt_and_of_tags_all(monkeypatch):
-    learnt = []
-    monkeypatch.setattr(frames.FrameModel, "_learn", lambda model, x, y: learnt.append((len(x), len(y))))
+def test_poses_are_subsampled_for_training_and_tags_are_not(monkeypatch):
+    shapes = []
+    monkeypatch.setattr(frame_classifiers.FrameClassifier, "_fit_estimator", lambda model, x, y: shapes.append((len(x), len(y))))
     poses = load_dataset("synthetic/pose", individuals=1, seconds=30)
     tags = load_dataset("synthetic/tag", individuals=1, seconds=30)
     for data in (poses, tags):
         create_model("rf").fit(data)
     rate = poses.recordings[0].rate
     assert rate == 30
-    assert learnt[0] == (300, 300)
-    assert learnt[1] == (tags.recordings[0].n_frames,) * 2
+    assert shapes[0] == (300, 300)
+    assert shapes[1] == (tags.recordings[0].n_frames,) * 2
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_pieces_of_an_annotation_become_one_again(seed):
+def test_joined_pieces_equal_the_annotation(seed):
     random = np.random.default_rng(seed)
     codes = np.repeat(random.integers(-1, 2, 30), random.integers(1, 8, 30))
     both = np.repeat(random.random((len(codes) // 2, 2)) < 0.5, 2, axis=0)
-    wholes = (Annotation.from_frames(codes, ETHOGRAM, 10.0, unobserved=-1), Annotation.from_frames(both, ETHOGRAM, 10.0))
-    for whole in wholes:
-        cuts = np.unique([0, *random.integers(1, whole.n_frames, 5), whole.n_frames]).tolist()
-        parts = [whole.crop(start, stop) for start, stop in itertools.pairwise(cuts)]
-        assert join_pieces(parts) == dataclasses.replace(whole, order=np.arange(len(whole)))
+    annotations = (Annotation.from_frames(codes, ETHOGRAM, 10.0, unobserved=-1), Annotation.from_frames(both, ETHOGRAM, 10.0))
+    for annotation in annotations:
+        cuts = np.unique([0, *random.integers(1, annotation.n_frames, 5), annotation.n_frames]).tolist()
+        pieces = [annotation.crop(start, stop) for start, stop in itertools.pairwise(cuts)]
+        assert join_pieces(pieces) == dataclasses.replace(annotation, order=np.arange(len(annotation)))
 
 
 @pytest.mark.parametrize("name", ["rf", "dt", "svm", "kmeans", "wavelet_dt"])
-def test_channels_are_taken_by_name(name):
+def test_channels_are_matched_by_name(name):
     random = np.random.default_rng(0)
     codes = np.repeat(random.integers(0, 2, 40), 25)
     values = np.stack([codes + random.normal(0, 0.2, 1000), random.normal(0, 1, 1000)], axis=1)
@@ -114,18 +95,18 @@ def test_channels_are_taken_by_name(name):
     np.testing.assert_allclose(model.predict(turned).probabilities, model.predict(one).probabilities, atol=1e-5)
 
 
-def test_a_behavior_that_was_always_on_stays_on():
+def test_behavior_that_never_stops_is_always_predicted():
     random = np.random.default_rng(0)
     both = np.stack([np.ones(500, dtype=bool), np.repeat(random.integers(0, 2, 20), 25).astype(bool)], axis=1)
     one = recording(both, both + random.normal(0, 0.2, (500, 2)))
     for name in ("rf", "dt"):
-        told = create_model(name, seconds=0.5, cutoff=0.0).fit(Dataset((one,), ETHOGRAM)).predict(one)
-        assert (told.probabilities[:, 0] == 1).all()
+        prediction = create_model(name, seconds=0.5, cutoff=0.0).fit(Dataset((one,), ETHOGRAM)).predict(one)
+        assert (prediction.probabilities[:, 0] == 1).all()
 
 
-def test_pieces_of_poses_are_told_relative_to_the_whole(monkeypatch):
+def test_pieces_of_poses_use_the_scene_of_the_entire_recording(monkeypatch):
     data = load_dataset("synthetic/pose", individuals=2, seconds=60)
     model = create_model("rf", trees=5, seconds=0.5).fit(data)
-    whole = model.predict(data.recordings[0]).annotation.to_codes()
+    entire = model.predict(data.recordings[0]).annotation.to_codes()
     monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 300)
-    assert (model.annotate(data.recordings[0]).to_codes() == whole).mean() > 0.995
+    assert (model.annotate(data.recordings[0]).to_codes() == entire).mean() > 0.995
