@@ -23,7 +23,7 @@ from ethobench.runs import Engine, Result, Store
 from ethobench.runs.perform import _load
 
 PEOPLE = (Annotator("annotator-id_1", delay=0.0, jitter=0.0, missed=0.0), Annotator("annotator-id_2", delay=0.6, jitter=0.05, missed=0.1))
-TINY = {"past": 8, "future": 8, "gap": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 512}
+TINY = {"past": 8, "future": 8, "frame_stride": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 512}
 SEEDS = (42, 43)
 WAYS_OF_TASK3 = ("fine-tuned", "fine-tuned, undecoded")
 
@@ -194,11 +194,11 @@ def first_jobs(task: int, recipe: str):
 
 def test_the_paper_and_its_code_are_told_apart(written):
     (coded,), behaviors = first_jobs(3, "code")
-    assert (coded.setting, coded.params["past"], coded.params["gap"], coded.params["augment"]) == ("augmented", 50, 1, ["published"])
+    assert (coded.setting, coded.params["past"], coded.params["frame_stride"], coded.params["augment"]) == ("augmented", 50, 1, ["published"])
     assert {job.params["recipe"] for job in behaviors} == {"code"}
     (told,), weighed = first_jobs(3, "paper")
     assert told.setting == "augmented, as the paper tells"
-    assert [told.params[name] for name in ("past", "future", "gap")] == [100, 100, 2]
+    assert [told.params[name] for name in ("past", "future", "frame_stride")] == [100, 100, 2]
     assert told.params["augment"] == ["rotation", "translation", "reflection"]
     assert {job.params["class_weight"] for job in weighed} == {"balanced"}
     assert {job.params["decode"] for job in (*behaviors, *weighed)} == {"f1"}

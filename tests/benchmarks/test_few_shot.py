@@ -13,7 +13,7 @@ from ethobench.datasets import load_dataset
 from ethobench.formats import write_recordings
 from ethobench.runs import Engine, Store
 
-TINY = {"conv1d": {"past": 8, "future": 8, "gap": 2, "epochs": 1, "layers": [8, 4], "kernel": 3, "batch": 64, "class_weight": "balanced"}}
+TINY = {"conv1d": {"past": 8, "future": 8, "frame_stride": 2, "epochs": 1, "layers": [8, 4], "kernel": 3, "batch": 64, "class_weight": "balanced"}}
 
 
 @pytest.fixture(scope="module")

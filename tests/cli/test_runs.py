@@ -104,7 +104,7 @@ def test_single_folds_and_the_others_later(tmp_path):
     [
         (("synthetic", "--vary", "kind"), "'kind' is not name=value,value"),
         (("synthetic", "--vary", "kind="), "'kind=' is not name=value,value"),
-        (("calms21", "--vary", "gap=1,2"), "belongs to bebe, synthetic and your own data"),
+        (("calms21", "--vary", "frame_stride=1,2"), "belongs to bebe, synthetic and your own data"),
     ],
 )
 def test_variations_that_make_no_sense_are_refused(tmp_path, told, why):

@@ -15,12 +15,12 @@ from ethobench.core.errors import EthobenchError, MismatchError
 pytestmark = pytest.mark.slow
 
 CAUSAL = {
-    "conv1d": {"past": 17, "gap": 2, "layers": (8, 6), "kernel": 3},
-    "dense": {"past": 3, "gap": 2, "layers": (16,)},
-    "lstm": {"past": 3, "gap": 1, "hidden": 8, "layers": (8,)},
-    "attention": {"past": 5, "gap": 3, "layers": (8,)},
+    "conv1d": {"past": 17, "frame_stride": 2, "layers": (8, 6), "kernel": 3},
+    "dense": {"past": 3, "frame_stride": 2, "layers": (16,)},
+    "lstm": {"past": 3, "frame_stride": 1, "hidden": 8, "layers": (8,)},
+    "attention": {"past": 5, "frame_stride": 3, "layers": (8,)},
 }
-QUICK = {"future": 0, "epochs": 1, "samples": 256}
+QUICK = {"future": 0, "epochs": 1, "samples_per_epoch": 256}
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +87,10 @@ def test_an_arena_of_another_size_can_be_told(mice, stir):
 def test_models_that_look_ahead_cannot_follow(mice):
     with pytest.raises(EthobenchError, match="not learnt"):
         eb.create_model("conv1d").stream()
-    ahead = eb.create_model("dense", past=2, future=1, layers=(4,), epochs=1, samples=64).fit(mice)
+    ahead = eb.create_model("dense", past=2, future=1, layers=(4,), epochs=1, samples_per_epoch=64).fit(mice)
     with pytest.raises(EthobenchError, match="train it with future=0"):
         ahead.stream()
-    features = eb.create_model("dense", past=2, future=0, layers=(4,), epochs=1, samples=64, inputs="features").fit(mice)
+    features = eb.create_model("dense", past=2, future=0, layers=(4,), epochs=1, samples_per_epoch=64, inputs="features").fit(mice)
     with pytest.raises(EthobenchError, match="inputs='coordinates' or 'egocentric'"):
         features.stream()
     with pytest.raises(EthobenchError, match="'chance' cannot follow along"):

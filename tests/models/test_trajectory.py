@@ -20,12 +20,12 @@ from ethobench.training.trajectory_networks import convolutional
 pytestmark = pytest.mark.slow
 
 SMALL = {
-    "conv1d": {"past": 8, "future": 8, "gap": 2, "layers": (8, 6), "kernel": 3},
-    "dense": {"past": 3, "future": 3, "gap": 1, "layers": (16,)},
-    "lstm": {"past": 3, "future": 3, "gap": 1, "hidden": 8, "layers": (8,)},
-    "attention": {"past": 4, "future": 4, "gap": 1, "layers": (8,)},
+    "conv1d": {"past": 8, "future": 8, "frame_stride": 2, "layers": (8, 6), "kernel": 3},
+    "dense": {"past": 3, "future": 3, "frame_stride": 1, "layers": (16,)},
+    "lstm": {"past": 3, "future": 3, "frame_stride": 1, "hidden": 8, "layers": (8,)},
+    "attention": {"past": 4, "future": 4, "frame_stride": 1, "layers": (8,)},
 }
-QUICK = {"epochs": 1, "samples": 256}
+QUICK = {"epochs": 1, "samples_per_epoch": 256}
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +120,7 @@ def test_attention_is_not_scaled_and_its_keys_are_its_values():
 WINDOWS = [(100, 100, 2, (12, 8, 6), 5), (50, 0, 1, (8, 4, 4), 5), (9, 12, 3, (5,), 3), (20, 21, 1, (4, 4), 4)]
 
 
-@pytest.mark.parametrize(("past", "future", "gap", "layers", "kernel"), WINDOWS)
+@pytest.mark.parametrize(("past", "future", "frame_stride", "layers", "kernel"), WINDOWS)
 def test_the_dense_network_says_what_its_windows_say(past, future, gap, layers, kernel, stir):
     reach = Reach(past, future, gap)
     with own_random_state(2):
@@ -149,7 +149,7 @@ def test_predictions_in_pieces_are_those_of_the_whole(name, mice, monkeypatch, s
 @pytest.mark.slow
 def test_it_learns_what_poses_tell():
     data = eb.load_dataset("synthetic/pose", individuals=4, seconds=60)
-    model = eb.create_model("conv1d", past=10, future=10, gap=2, layers=(32, 16), inputs="features", epochs=3, batch=32)
+    model = eb.create_model("conv1d", past=10, future=10, frame_stride=2, layers=(32, 16), inputs="features", epochs=3, batch=32)
     model.fit(data.select(fold=[0, 1, 2]))
     recording = data.select(fold=3).recordings[0]
     truth = recording.annotation().to_codes()
@@ -164,7 +164,7 @@ def test_overlapping_behaviors_have_a_sigmoid_each_and_unlooked_for_ones_teach_n
     values = frames + random.normal(0, 0.1, (400, 2))
     truth = Annotation.from_frames(frames, ["a", "b"], 10.0)
     recording = Recording("r", signals=Signals(values, ("x", "y"), 10.0), annotations={"me": truth})
-    model = eb.create_model("dense", past=0, future=0, gap=1, layers=(16,), dropout=0.0, learning_rate=0.02, epochs=8, batch=16)
+    model = eb.create_model("dense", past=0, future=0, frame_stride=1, layers=(16,), dropout=0.0, learning_rate=0.02, epochs=8, batch=16)
     found = model.fit(Dataset((recording,), truth.ethogram)).predict(recording)
     assert not found.exclusive
     assert ((found.probabilities >= 0.5) == frames).mean() > 0.95
@@ -209,7 +209,7 @@ def test_labels_a_little_longer_than_the_poses_are_cut(mice, model):
 
 def test_a_killed_training_goes_on(mice, tmp_path):
     def fresh():
-        return eb.create_model("dense", **SMALL["dense"], epochs=3, samples=256, seed=4)
+        return eb.create_model("dense", **SMALL["dense"], epochs=3, samples_per_epoch=256, seed=4)
 
     whole = fresh().fit(mice).predict(mice.recordings[0]).probabilities
     stopped = fresh()
@@ -226,7 +226,7 @@ def test_a_killed_training_goes_on(mice, tmp_path):
     again.checkpoint, again.progress = tmp_path, lambda progress: steps.append(progress.epoch)
     assert np.array_equal(again.fit(mice).predict(mice.recordings[0]).probabilities, whole)
     assert set(steps) == {2}
-    other = eb.create_model("dense", **SMALL["dense"], epochs=3, samples=128, seed=4)
+    other = eb.create_model("dense", **SMALL["dense"], epochs=3, samples_per_epoch=128, seed=4)
     other.checkpoint = tmp_path
     with pytest.raises(MismatchError, match="samples differ"):
         other.fit(mice)
@@ -239,7 +239,7 @@ def test_a_killed_training_goes_on(mice, tmp_path):
         ({"layers": ()}, "at least one layer"),
         ({"dropout": 1.0}, "dropout"),
         ({"batch": 1}, "at least two"),
-        ({"samples": 1}, "at least two"),
+        ({"samples_per_epoch": 1}, "at least two"),
         ({"epochs": 0}, "at least one epoch"),
         ({"head_epochs": 3}, "need a network to begin with"),
         ({"augment": "spin"}, "no augmentation 'spin'"),
@@ -281,7 +281,7 @@ def test_real_rats_with_many_gaps(data):
     with pytest.warns(ReadWarning, match="read with notes"):
         rats = eb.load_dataset(str(data / "rats"))
     names = [recording.id for recording in rats]
-    model = eb.create_model("conv1d", past=15, future=15, gap=2, layers=(32, 16), inputs="features", epochs=4, samples=6000, batch=64)
+    model = eb.create_model("conv1d", past=15, future=15, frame_stride=2, layers=(32, 16), inputs="features", epochs=4, samples_per_epoch=6000, batch=64)
     with pytest.warns(UserWarning, match="6 of 6 recordings are not learnt from: there the input is missing"):
         model.fit(rats.select(recordings=names[:6]))
     tested = rats.select(recordings=names[6:9])

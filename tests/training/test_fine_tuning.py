@@ -14,7 +14,7 @@ from ethobench.training.trajectory_networks import convolutional
 
 pytestmark = pytest.mark.slow
 
-TINY = {"past": 6, "future": 6, "gap": 1, "layers": (8, 4), "kernel": 3, "samples": 200}
+TINY = {"past": 6, "future": 6, "frame_stride": 1, "layers": (8, 4), "kernel": 3, "samples_per_epoch": 200}
 RATES = {"epochs": 20, "learning_rate": 5e-5, "head_epochs": 30, "head_learning_rate": 1e-3}
 
 

@@ -17,7 +17,7 @@ from ethobench.training.tensors import read_tensors
 
 pytestmark = pytest.mark.slow
 
-SHAPE = {"past": 6, "future": 6, "gap": 1, "layers": (8, 4), "kernel": 3}
+SHAPE = {"past": 6, "future": 6, "frame_stride": 1, "layers": (8, 4), "kernel": 3}
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_it_learns_and_tells_what_it_did(learnt):
 def test_conv1d_begins_with_it(learnt):
     out, _ = learnt
     data = eb.load_dataset("synthetic/pose", individuals=2, seconds=20, seed=3)
-    model = eb.create_model("conv1d", **SHAPE, init=str(out), head_epochs=1, epochs=0, samples=200).fit(data)
+    model = eb.create_model("conv1d", **SHAPE, init=str(out), head_epochs=1, epochs=0, samples_per_epoch=200).fit(data)
     weights = read_tensors(out / "encoder.safetensors")[0]
     assert torch.equal(model.module.body[0].weight, weights["body.0.weight"])
     assert model.predict(data.recordings[0]).probabilities.shape == (600, 4)
@@ -76,7 +76,7 @@ def test_conv1d_begins_with_it(learnt):
 
 @pytest.mark.parametrize("task", ["masked", "arrow", "attributes"])
 def test_either_task_alone(task, mice, tmp_path):
-    card = pretrain_poses(mice, tmp_path / "out", **SHAPE, tasks=[task], augment=["rotation"], inputs="egocentric", epochs=1, samples=100)
+    card = pretrain_poses(mice, tmp_path / "out", **SHAPE, tasks=[task], augment=["rotation"], inputs="egocentric", epochs=1, samples_per_epoch=100)
     assert card["tasks"] == [task]
     assert np.isfinite(card["losses"]).all()
 
@@ -112,7 +112,7 @@ def _first(poses):
 
 
 def test_the_same_seed_gives_the_same(mice, tmp_path):
-    first, again = (pretrain_poses(mice, tmp_path / name, **SHAPE, epochs=1, samples=200, seed=1) for name in ("a", "b"))
+    first, again = (pretrain_poses(mice, tmp_path / name, **SHAPE, epochs=1, samples_per_epoch=200, seed=1) for name in ("a", "b"))
     assert first == again
 
 

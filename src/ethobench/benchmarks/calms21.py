@@ -40,7 +40,7 @@ CLASS_WEIGHTS = {
 }
 """What a frame of each behavior of task 3 weighs against one of the background, as published."""
 
-_short = {"past": 50, "future": 50, "gap": 1}
+_short = {"past": 50, "future": 50, "frame_stride": 1}
 VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "conv1d": {"baseline": {}, AUGMENTED: {**_short, "epochs": 50, "augment": ["published"]}, "causal": {"future": 0}},
     "dense": {
@@ -48,7 +48,7 @@ VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "single frame": {
             "past": 0,
             "future": 0,
-            "gap": 1,
+            "frame_stride": 1,
             "layers": [512, 256, 128, 64],
             "learning_rate": 5e-3,
             "epochs": 15,
@@ -59,9 +59,9 @@ VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "attention": {"baseline": {**_short, "epochs": 20}},
 }
 """Published configurations of the networks, by model and setting."""
-CONDITIONED = {"condition": "annotator", "together": 1}
+CONDITIONED = {"condition": "annotator", "frames_per_example": 1}
 """One network for all annotators; frames in a row are learnt for one of them only."""
-PAPER = {"past": 100, "future": 100, "gap": 2, "augment": ["rotation", "translation", "reflection"]}
+PAPER = {"past": 100, "future": 100, "frame_stride": 2, "augment": ["rotation", "translation", "reflection"]}
 """What the paper tells of the network that tasks 2 and 3 begin with, where its code did otherwise."""
 TUNED = {
     2: {"head_epochs": 5, "epochs": 10, "learning_rate": 1e-4},
@@ -164,7 +164,7 @@ def _fine_tuning(task: int, first: Dataset, data: Dataset, model: str, told: Pro
     results = yield begun
     if failed := [result.error for result in results if result.error]:
         raise EthobenchError(f"task {task} cannot begin: its network of task 1 failed ({failed[0]})")
-    shaped = {name: value for name, value in params.items() if name in ("past", "future", "gap", "augment")}
+    shaped = {name: value for name, value in params.items() if name in ("past", "future", "frame_stride", "augment")}
     before = {**shaped, **told.params.get(model, {}), "recipe": told.recipe}
     if task == 3:
         yield [_new_behavior(data, model, group, job, before) for group in _with_both(data) for job in begun]

@@ -22,7 +22,7 @@ from ethobench.runs import Job, Plan, Store
 COUNTS = (1, 2, 4, 8, 16)
 NAME = "few-shot"
 SHARED = (
-    "past", "future", "gap", "inputs", "min_confidence", "layers", "kernel", "batch", "samples", "together", "epochs", "augment"
+    "past", "future", "frame_stride", "inputs", "min_confidence", "layers", "kernel", "batch", "samples_per_epoch", "frames_per_example", "epochs", "augment"
 )  # fmt: skip
 """Hyper-parameters that the network to begin with has in common with those that go on from it."""
 SCRATCH, BEGUN = "from scratch", "begun with what is known"

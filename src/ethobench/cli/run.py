@@ -38,7 +38,7 @@ def run(
     vary: Annotated[
         list[str] | None,
         typer.Option(
-            help="Try every one of a hyper-parameter's values: gap=1,2,4, or past+future=50,100 together; may be repeated.",
+            help="Try every one of a hyper-parameter's values: frame_stride=1,2,4, or past+future=50,100 together; may be repeated.",
             rich_help_panel=SCHOOL,
         ),
     ] = None,
@@ -133,7 +133,7 @@ def run(
 
     [bold]ethobench run my_study/ --models boost --search optuna --trials 30 --store runs/mine[/bold]
 
-    [bold]ethobench run my_study/ --models conv1d --vary past+future=25,50,100 --vary gap=1,2 --store runs/windows[/bold]
+    [bold]ethobench run my_study/ --models conv1d --vary past+future=25,50,100 --vary frame_stride=1,2 --store runs/windows[/bold]
 
     [bold]ethobench run synthetic --store /shared/runs --cluster slurm --queue short --nodes 20[/bold]
     """

@@ -152,7 +152,7 @@ def pretrain_poses(
     patience: int = 5,
     learning_rate: float = 1e-3,
     batch: int = 128,
-    samples: int | None = 50_000,
+    samples_per_epoch: int | None = 50_000,
     seed: int = 0,
     checkpoint: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -179,7 +179,7 @@ def pretrain_poses(
     learning_rate : float
     batch : int
         Windows of a batch.
-    samples : int, optional
+    samples_per_epoch : int, optional
         Maximum number of frames in an epoch; None for all.
     seed : int
     checkpoint : path, optional
@@ -215,7 +215,7 @@ def pretrain_poses(
             [_attribute_levels(recording, transform) for recording in recordings],
             span,
             batch,
-            samples=samples,
+            samples=samples_per_epoch,
             augmentations=() if is_validation else tuple(augment),
             layout=transform.layout(),
         )
@@ -233,7 +233,8 @@ def pretrain_poses(
         "layers": list(layers),
         "kernel": kernel,
     }
-    identity = {**shape, "tasks": list(tasks), "augment": list(augment), "data": data.version, "batch": batch, "samples": samples}
+    identity = {**shape, "tasks": list(tasks), "augment": list(augment), "data": data.version, "batch": batch}
+    identity["samples_per_epoch"] = samples_per_epoch
     loss = pose_loss(tasks, n_reconstructed, _channel_variances(parts[0].sampler.recordings.values))
     history = train(network, parts[0], loss, settings, validation=parts[1], checkpoint=checkpoint, identity=identity, progress=progress)
     card: dict[str, Any] = {
