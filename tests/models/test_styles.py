@@ -46,10 +46,10 @@ def test_one_model_predicts_in_each_style(watched, tmp_path):
     model = eb.create_model("conv1d", **TINY, condition="annotator", epochs=8, samples_per_epoch=3000, batch=32, learning_rate=3e-3).fit(
         train, annotator="all"
     )
-    assert model.styles == ("eager", "late")
-    truths = {name: recording.annotation(name).to_codes() for name in model.styles}
+    assert model.annotators == ("eager", "late")
+    truths = {name: recording.annotation(name).to_codes() for name in model.annotators}
     said = {}
-    for style in model.styles:
+    for style in model.annotators:
         model.style = style
         said[style] = model.predict(recording).annotation.to_codes()
     right = {(style, name): (said[style] == truths[name]).mean() for style in said for name in truths}
@@ -65,7 +65,7 @@ def test_one_model_predicts_in_each_style(watched, tmp_path):
     again.style = "late"
     assert np.array_equal(again.predict(recording).annotation.to_codes(), said["late"])
     again.style = "never"
-    with pytest.raises(EthobenchError, match="no annotator 'never'; it did from: eager, late"):
+    with pytest.raises(EthobenchError, match="not trained on annotator 'never'; available: eager, late"):
         again.predict(recording)
 
 
@@ -74,9 +74,9 @@ def test_all_styles_begin_the_same_and_follow_along(watched):
         "conv1d", **{**TINY, "inputs": "coordinates", "past": 12, "future": 0}, condition="annotator", epochs=1, samples_per_epoch=64
     )
     model.fit(watched, annotator="all")
-    fresh = model.build(model.preparation.n_inputs, 4, 2).eval()
-    shares = [fresh.of_style(shares) for shares in ([1.0, 0.0], [0.0, 1.0])]
-    assert np.array_equal(shares[0].head.weight.detach(), shares[1].head.weight.detach())
+    fresh = model.build(model.n_inputs, 4).eval()
+    networks = [fresh.for_annotators(weights) for weights in ([1.0, 0.0], [0.0, 1.0])]
+    assert np.array_equal(networks[0].head.weight.detach(), networks[1].head.weight.detach())
     model.style = "late"
     recording = watched.recordings[0]
     live = model.stream()
@@ -95,7 +95,7 @@ def test_styles_can_be_added_to_a_model_that_knows_none(watched, tmp_path):
 
 
 def test_annotators_side_by_side_must_be_taken_apart(watched):
-    with pytest.raises(EthobenchError, match="fit with annotator='all'"):
+    with pytest.raises(EthobenchError, match=r"needs fit\(..., annotator='all'\)"):
         eb.create_model("conv1d", **TINY, condition="annotator", epochs=1, samples_per_epoch=64).fit(watched, annotator="consensus")
 
 
@@ -108,7 +108,7 @@ def test_recordings_with_one_annotator_each_as_calms21_has_them(watched):
     )
     data = Dataset(recordings, watched.ethogram)
     model = eb.create_model("conv1d", **TINY, condition="annotator", epochs=1, samples_per_epoch=256, learning_rate=0.05).fit(data)
-    assert model.styles == names
+    assert model.annotators == names
     found = [model.predict(recordings[i]).probabilities for i in range(2)]
     model.style = names[0]
     styled = [model.predict(recordings[i]).probabilities for i in range(2)]

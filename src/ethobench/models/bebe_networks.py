@@ -92,11 +92,11 @@ class BebeNetwork(NetworkModel):
         self.module.set_input_statistics(*sampler.recordings.statistics())
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        readers = {recording.id: self._read_channels(recording) for recording in data}
+        readers = {recording.id: self.read_channels(recording) for recording in data}
         median_length = int(np.median([len(reader) for reader in readers.values()]))
         self.window = self.params.window or max(min(self.published_window, median_length // 2), 1)
         held_out = self._held_out(data)
-        sampler = self._sample({name: reader for name, reader in readers.items() if name not in held_out}, truths)
+        sampler = self.sample_windows({name: reader for name, reader in readers.items() if name not in held_out}, truths)
         self._n_inputs = sampler.recordings.values.shape[1]
         self.module = self._build_seeded()
         self._initialize(sampler)
@@ -107,7 +107,7 @@ class BebeNetwork(NetworkModel):
             overlapping_loss() if weights is None else exclusive_loss(weights),
             TrainingSettings(self.params.epochs, self.params.learning_rate, patience=self.params.patience, seed=self.seed),
             identity={"data": sampler.recordings.checksum, "window": self.window},
-            validation=self._sample({name: readers[name] for name in held_out}, truths) if held_out else None,
+            validation=self.sample_windows({name: readers[name] for name in held_out}, truths) if held_out else None,
         )
         if self.params.patience is None:
             self.note_epochs(len(self.history.losses), self.params.epochs)
@@ -142,18 +142,19 @@ class BebeNetwork(NetworkModel):
 
     def _open(self, recording: Recording) -> ChannelReader:
         """Open the channels of a recording, and check their number."""
-        reader = self._read_channels(recording)
+        reader = self.read_channels(recording)
         if reader.n_channels != self.n_inputs:
             raise MismatchError(f"recording {recording.id!r} has {reader.n_channels} input channels, the network needs {self.n_inputs}")
         return reader
 
-    def _read_channels(self, recording: Recording) -> ChannelReader:
+    def read_channels(self, recording: Recording) -> ChannelReader:
         """Open the channels of a recording."""
         if recording.signals is None:
             raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
         return open_channels(recording.signals, self.inputs, self.rate_of(recording), self.params.cutoff)
 
-    def _sample(self, readers: Mapping[str, ChannelReader], truths: Mapping[str, Annotation]) -> WindowSampler:
+    def sample_windows(self, readers: Mapping[str, ChannelReader], truths: Mapping[str, Annotation]) -> WindowSampler:
+        """Return a sampler of windows; annotations are resampled to the rate of the inputs."""
         targets = []
         for name, reader in readers.items():
             truth = truths[name]
@@ -280,7 +281,8 @@ class WaveletRnn(Rnn):
     Params = WaveletRnnParams
     grid = {"learning_rate": LEARNING_RATES, "omega": (5.0, 10.0, 20.0), "longest": (1.0, 10.0, 100.0, 1000.0)}  # noqa: RUF012
 
-    def _read_channels(self, recording: Recording) -> ChannelReader:
+    def read_channels(self, recording: Recording) -> ChannelReader:
+        """Open the wavelet coefficients of a recording."""
         data = known_signals(recording, self.inputs)
         if isinstance(data, Poses):
             signals = data.to_signals()
@@ -352,8 +354,9 @@ class Harnet(BebeNetwork):
             )
         self.module.encoder.load(read_encoder(self.params.weights), self.params.weights)
 
-    def _read_channels(self, recording: Recording) -> ChannelReader:
-        reader = super()._read_channels(recording)
+    def read_channels(self, recording: Recording) -> ChannelReader:
+        """Open the channels of a recording, resampled and with accelerations scaled."""
+        reader = super().read_channels(recording)
         if self.params.rate and self.params.rate != reader.rate:
             reader = reader.resampled(self.params.rate)
         return reader.scaled(acceleration_factors(reader))

@@ -23,8 +23,8 @@ WINDOWS_PER_BATCH = 512  # in prediction
 class TrajectoryNetwork(nn.Module):
     """Normalization of the channels of a window, hidden layers, and one linear output layer.
 
-    With several annotators, each has an output layer of its own that is added to the common one and starts at zero. Windows then have one
-    more channel for each annotator, the weight of their output layer.
+    With several annotators, each has an output layer of its own that is added to the common one and starts at zero. Windows then
+    have one more channel for each annotator, the weight of their output layer.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ class TrajectoryNetwork(nn.Module):
     def score_densely(self, sequences: Tensor, span: WindowSpan) -> Tensor:
         """Score every frame of sequences in one pass with dilated convolutions; only for convolutional networks.
 
-        Where a window keeps every second value after a pooling, this keeps all of them, since the next window needs the others, and doubles
-        the dilation of the following layers. The scores are those of `score_windows`.
+        Where a window keeps every second value after a pooling, this keeps all of them, since the next window needs the others, and
+        doubles the dilation of the following layers. The scores are those of `score_windows`.
 
         Parameters
         ----------
@@ -243,9 +243,7 @@ def _batch_norm(channels: int) -> nn.BatchNorm1d:
 
 def _pooled_length(length: int, frames: int) -> int:
     if length < POOL:
-        raise EthobenchError(
-            f"a window of {frames} frames is too short for this many layers: increase `past` or `future`, or use fewer layers"
-        )
+        raise EthobenchError(f"a window of {frames} frames is too short for the layers: increase `past` or `future`, or use fewer layers")
     return length // POOL
 
 

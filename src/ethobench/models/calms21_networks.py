@@ -60,16 +60,17 @@ class TrajectoryParams:
     samples_per_epoch : int, optional
         Maximum number of frames in an epoch, drawn anew for each; all by default.
     frames_per_example : int
-        Consecutive frames in an example: 1 as published. Convolutions train about nine times as fast with 20, since neighboring windows share
-        computations; `batch` then counts runs of frames (e.g. 64). Much longer runs make the examples of a batch too similar.
+        Consecutive frames in an example: 1 as published. Convolutions train about nine times as fast with 20, since neighboring
+        windows share computations; `batch` then counts runs of frames (e.g. 64). Much longer runs make the examples of a batch too
+        similar.
     augment : tuple of str
         ``published``, ``rotation``, ``translation``, ``reflection``, ``swap`` and ``dropout`` for coordinates, ``rotate_axes`` and
         ``scale`` for tags.
     class_weight : {"none", "balanced"} or float
         ``balanced`` gives all behaviors the same total weight; a number is the weight of every behavior against the background.
     init : str
-        Path of a saved model of the same kind to fine-tune (its output layer too, if the behaviors are the same), or of a folder made by
-        ``ethobench pretrain``.
+        Path of a saved model of the same kind to fine-tune (its output layer too, if the behaviors are the same), or of a folder made
+        by ``ethobench pretrain``.
     recipe : {"paper", "code"}
         How to fine-tune `init`: as in the paper, or as its code behaves (see `plan_phases`).
     head_epochs : int
@@ -122,8 +123,8 @@ class TrajectoryModel(NetworkModel):
     annotators : tuple of str
         Annotators with an output layer of their own (``condition="annotator"``).
     style : str, optional
-        The annotator to predict like, for a model with several. If it is not set, the recording's metadata may name one as ``annotator`` or
-        ``group``; else the mean of all is predicted.
+        The annotator to predict like, for a model with several. If it is not set, the recording's metadata may name one as
+        ``annotator`` or ``group``; else the mean of all is predicted.
     """
 
     Params = TrajectoryParams

@@ -110,7 +110,7 @@ def pretrain(
     parts = []
     for is_validation in (False, True):
         recordings = [recording for recording in data if (folds[recording.id] == 0) is is_validation]
-        windows, groups = _acceleration_windows(recordings, data, ENCODER_FRAMES[config], rate)
+        windows, groups = acceleration_windows(recordings, data, ENCODER_FRAMES[config], rate)
         parts.append(AccelerationBatches(windows, groups, movement(windows, rate), tasks, subjects, per_subject))
     with isolated_seed(seed):
         module = PretextNetwork(config, tasks)
@@ -252,7 +252,7 @@ def pretrain_poses(
     return card
 
 
-def _acceleration_windows(
+def acceleration_windows(
     recordings: Sequence[Recording], data: Dataset, frames: int, rate: float
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return windows without gaps (n_windows, n_frames, 3), and the index of each window's individual."""

@@ -26,9 +26,9 @@ Values = NDArray[np.float32]
 class PredictionStream(Protocol):
     """Predicts frames as they arrive; returned by `Model.stream`.
 
-    Frames arrive in order at the model's rate. The probabilities are those of `predict` on the complete recording, to 1e-5. Gaps are the
-    exception: probabilities become NaN once input has been missing for longer than gaps are bridged, whereas `predict` knows the length of a
-    gap and marks all of it as unobserved.
+    Frames arrive in order at the model's rate. The probabilities are those of `predict` on the complete recording, to 1e-5. Gaps are
+    the exception: probabilities become NaN once input has been missing for longer than gaps are bridged, whereas `predict` knows the
+    length of a gap and marks all of it as unobserved.
     """
 
     def push(self, frame: ArrayLike, confidence: ArrayLike | None = None) -> Values:

@@ -1,7 +1,7 @@
 """Losses that ignore unobserved frames, and class weights.
 
-Targets are class labels (..., n_frames) for behaviors that exclude each other, or 0 and 1 per behavior (..., n_behaviors) for behaviors that
-may overlap; -1 where unobserved.
+Targets are class labels (..., n_frames) for behaviors that exclude each other, or 0 and 1 per behavior (..., n_behaviors) for behaviors
+that may overlap; -1 where unobserved.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pretext tasks for self-supervised pre-training, on windows of acceleration and of poses.
 
-Transformations of acceleration take windows (n_windows, n_frames, 3) and transform every one of them. The encoder is trained to predict which
-of them were applied. On poses, the network is trained to reconstruct masked keypoints, to predict the direction of time, and to predict
-programmed attributes.
+Transformations of acceleration take windows (n_windows, n_frames, 3) and transform every one of them. The encoder is trained to predict
+which of them were applied. On poses, the network is trained to reconstruct masked keypoints, to predict the direction of time, and to
+predict programmed attributes.
 """
 
 from __future__ import annotations
