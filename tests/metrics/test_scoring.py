@@ -192,3 +192,42 @@ def test_empty_behaviors_are_refused_and_numeric_names_match_text():
     with pytest.raises(EthobenchError, match="`behaviors` is empty"):
         eb.score(a, a, behaviors=[])
     assert eb.score({1: a}, {"1": a}).overall["f1"] == 1
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Predictions and truths of three recordings in two folders, and a study that lists the truths."""
+    for name, (pred, truth) in random_pairs(3).items():
+        eb.write_annotation(pred, tmp_path / "pred" / f"{name}.csv", "tidy")
+        eb.write_annotation(truth, tmp_path / "truth" / f"{name}.csv", "tidy")
+    rows = [f"r{k},m{k % 2},10,truth/r{k}.csv,me" for k in range(3)]
+    (tmp_path / "recordings.csv").write_text("recording,individual,rate,annotations,annotator\n" + "\n".join(rows), encoding="utf-8")
+    return tmp_path
+
+
+def test_paths_score_as_the_annotations_in_them(files):
+    def same(scores: eb.Scores):
+        return pytest.approx(scores.overall, abs=0, nan_ok=True)
+
+    pairs = random_pairs(3)
+    expected = eb.score(pairs)
+    assert eb.score(files / "pred", files / "truth").to_dict() == expected.to_dict()
+    assert eb.score(str(files / "pred" / "r1.csv"), files / "truth" / "r1.csv").overall == same(eb.score(*pairs["r1"]))
+    by_individual = eb.score(files / "pred", files / "recordings.csv")
+    assert by_individual.individuals == ("m0", "m1")
+    assert by_individual.overall == same(expected)
+    assert eb.score(files / "pred", eb.load_dataset(files / "recordings.csv")).overall == same(expected)
+    renamed = eb.score(files / "pred", files / "truth", rename={"a": "attack"})
+    assert renamed.behaviors["attack"] == pytest.approx(expected.behaviors["a"], nan_ok=True)
+
+
+def test_paths_that_do_not_match_are_refused(files):
+    eb.write_annotation(random_annotation(9), files / "pred" / "r9.csv", "tidy")
+    with pytest.raises(EthobenchError, match=r"recording names do not match .*: r9"):
+        eb.score(files / "pred", files / "truth")
+    with pytest.raises(NotFoundError, match=r"has no annotated recording r9\. Available: r0, r1, r2"):
+        eb.score(files / "pred", files / "recordings.csv")
+    with pytest.raises(EthobenchError, match="truth must be a path or a Dataset, not Annotation"):
+        eb.score(files / "pred", random_annotation(0))
+    with pytest.raises(EthobenchError, match="`rate` and `rename` are options for reading files"):
+        eb.score(random_annotation(0), random_annotation(0), rate=10)

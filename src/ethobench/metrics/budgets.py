@@ -16,8 +16,12 @@ Solving Least Squares Problems.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
+from ethobench.core import Annotation
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.core.intervals import Intervals
@@ -119,6 +123,92 @@ def transition_distance(s: Array) -> Array:
 def latency_error(s: Array) -> Array:
     """Mean absolute difference in seconds of the starts of the first true and the first predicted bout of a recording."""
     return weighted_mean(s)
+
+
+def time_budget(annotation: Annotation) -> list[dict[str, Any]]:
+    """Return the time budget of an annotation: one row for each behavior of each subject.
+
+    Parameters
+    ----------
+    annotation : Annotation
+
+    Returns
+    -------
+    list of dict
+        ``subject`` (empty if the bouts name none), ``behavior``, ``bouts`` (their number), ``seconds`` (total duration), ``share`` of the
+        observed time, ``mean`` and ``median`` bout duration, and ``latency`` of the first bout, in seconds. Undefined values are None.
+
+    Examples
+    --------
+    >>> annotation = Annotation.from_bouts([10, 50], [20, 60], ["groom", "groom"], ["groom"], rate=10, n_frames=100)
+    >>> (row,) = time_budget(annotation)
+    >>> row["bouts"], row["seconds"], row["share"], row["latency"]
+    (2, 2.0, 0.2, 1.0)
+    """
+    named = annotation.subjects if (annotation.subject >= 0).any() else ()
+    subjects = [*named, *([""] if (annotation.subject < 0).any() or not named else [])]
+    return [_budget_row(annotation, code, subject) for subject in subjects for code in range(len(annotation.ethogram))]
+
+
+def _budget_row(annotation: Annotation, code: int, subject: str) -> dict[str, Any]:
+    behavior, rate, n_frames = annotation.ethogram[code], annotation.rate, annotation.n_frames
+    observed = annotation.observed.of(behavior.name, subject or None)
+    bouts = annotation.select(subject=subject)
+    if behavior.point:
+        at = bouts.spans(code).start
+        frame = np.minimum(at, n_frames - 1)  # an event at the very end belongs to the last frame
+        inside = iv.covered_before(observed, frame + 1) > iv.covered_before(observed, frame)
+        start, durations = at[inside], np.zeros(int(inside.sum()))
+    else:
+        spans = iv.union(bouts.spans(code))
+        if code == annotation.ethogram.background:
+            spans = iv.union_all([spans, iv.complement(iv.union(Intervals(bouts.start, bouts.stop)), n_frames)])
+        spans = iv.intersection(spans, observed)
+        start, durations = spans.start, (spans.stop - spans.start) / rate
+    observed_seconds, has_durations = iv.total(observed) / rate, len(durations) > 0 and not behavior.point
+    return {
+        "subject": subject,
+        "behavior": behavior.name,
+        "bouts": len(durations),
+        "seconds": float(durations.sum()),
+        "share": float(durations.sum() / observed_seconds) if observed_seconds else None,
+        "mean": float(durations.mean()) if has_durations else None,
+        "median": float(np.median(durations)) if has_durations else None,
+        "latency": float(start[0] / rate) if len(start) else None,
+    }
+
+
+def correct_time_budget(rows: Sequence[Mapping[str, Any]], labels: Sequence[str], confusion: Array) -> list[dict[str, Any]]:
+    """Return a time budget with shares corrected by a confusion matrix: ``corrected`` and its 95 % interval, ``low`` to ``high``.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        As `time_budget` returns them. Each subject is corrected separately.
+    labels : sequence of str
+        Behaviors of the confusion matrix; an empty name stands for frames without any behavior.
+    confusion : array (n_individuals, n_labels, n_labels)
+        Frames by true (row) and predicted (column) behavior.
+
+    See Also
+    --------
+    corrected_shares : the correction itself.
+    """
+    corrected: list[dict[str, Any]] = []
+    for subject in dict.fromkeys(row["subject"] for row in rows):
+        shares = {row["behavior"]: row["share"] or 0.0 for row in rows if row["subject"] == subject}
+        unknown = [name for name, share in shares.items() if name not in labels and share]
+        if unknown:
+            raise MismatchError(f"behaviors that the confusion matrix lacks: {', '.join(unknown)}")
+        vector = np.array([shares.get(label, 0.0) for label in labels])
+        if "" in labels:
+            vector[labels.index("")] = max(0.0, 1 - vector.sum())
+        results = np.stack(corrected_shares(vector, confusion))
+        for row in (row for row in rows if row["subject"] == subject):
+            values = results[:, labels.index(row["behavior"])] if row["behavior"] in labels else (np.nan,) * 3
+            names = ("corrected", "low", "high")
+            corrected.append({**row, **{name: None if np.isnan(v) else float(v) for name, v in zip(names, values, strict=True)}})
+    return corrected
 
 
 def corrected_shares(shares: Array, confusion: Array, *, resamples: int = 1000, seed: int = 0) -> tuple[Array, Array, Array]:

@@ -17,7 +17,8 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError, ReadWarning
 from ethobench.datasets import load_dataset
-from ethobench.datasets.collate import CollatedPairs, RecordingPair, collate_pairs, equalize_lengths, is_dataset
+from ethobench.datasets.collate import CollatedPairs, RecordingPair, collate_pairs, equalize_lengths
+from ethobench.datasets.loose_files import is_dataset
 from ethobench.metrics.alignment import ALL, SINGLE, Unaligned, align, join_ethograms
 from ethobench.metrics.bootstrap import RESAMPLES
 from ethobench.metrics.label_mismatches import label_notes
@@ -94,10 +95,10 @@ def score(
     Files are scored as the command ``ethobench score`` does it:
 
     >>> from ethobench import write_annotation
-    >>> for name, annotation in {"pred.csv": pred, "truth.csv": truth}.items():
-    ...     _ = write_annotation(annotation, folder / name)
-    >>> score(folder / "pred.csv", folder / "truth.csv").overall == scores.overall
-    True
+    >>> for name, annotation in {"pred": pred, "truth": truth}.items():
+    ...     _ = write_annotation(annotation, folder / name / "mouse1.csv")
+    >>> round(score(folder / "pred", folder / "truth").overall["f1"], 3)
+    0.733
     """
     chosen = suites[suite]
     if behaviors is not None and not isinstance(behaviors, str):

@@ -18,8 +18,9 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.folds import default_grouping
 from ethobench.core.progress import progress_range
+from ethobench.decoding.abstention import abstain, coverage_curve
 from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
-from ethobench.decoding.calibration import calibration_error, coverage_curve, frame_confidence, with_probabilities
+from ethobench.decoding.calibration import calibration_error
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import Trial, check_metric, fit_decoder
 from ethobench.metrics import score
@@ -158,11 +159,7 @@ class Auto(SignalModel):
         """Turn probabilities into bouts; what is not sure enough is left unobserved."""
         if not self.params.unknown:
             return super()._decode(prediction)
-        unsure = (
-            frame_confidence(prediction.probabilities, prediction.ethogram, exclusive=prediction.exclusive)[:, None] < self.params.unknown
-        )
-        told = with_probabilities(prediction, np.where(unsure, np.float32(np.nan), prediction.probabilities))
-        annotation = super()._decode(told).annotation
+        annotation = super()._decode(abstain(prediction, self.params.unknown)).annotation
         return Prediction(
             prediction.probabilities, prediction.ethogram, prediction.rate, annotation=annotation, exclusive=prediction.exclusive
         )

@@ -1,4 +1,4 @@
-"""From a store to the dict, and the command that writes it."""
+"""Reports of runs, and the command that writes them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ethobench.benchmarks import results_table
 from ethobench.benchmarks.learning_curve import curve_table
 from ethobench.cli import report as command
 from ethobench.core.errors import EthobenchError, NotFoundError
-from ethobench.reports import datasets_at_hand, render_report, summarize_store
-from ethobench.reports.benchmarks import coverage, results
+from ethobench.reports import load_available_datasets, render_report, summarize_store
+from ethobench.reports.run_figures import coverage, results
 from ethobench.reports.tables import pivot
 from ethobench.runs import Job, Store
 from ethobench.runs.perform import perform
-from tests.reports.test_summarize import figures_of, one, rows_of
+from tests.reports.test_score_report import figures_of, one, rows_of
 
 pytestmark = pytest.mark.slow
 OPTIONS = {"individuals": 4, "seconds": 40.0, "folds": 2}
@@ -38,21 +38,21 @@ def data():
 
 @pytest.fixture(scope="module")
 def store(data, tmp_path_factory):
-    place = Store(tmp_path_factory.mktemp("runs") / "store")
+    run_store = Store(tmp_path_factory.mktemp("runs") / "store")
     for fold in (0, 1):
-        assert perform(job(data, fold).to_dict(), str(place.root)) == ("done", "")
-        assert perform(job(data, fold, setting="reduced", train=1).to_dict(), str(place.root)) == ("done", "")
-    assert perform(job(data, 0, stage="search", seed=9).to_dict(), str(place.root)) == ("done", "")
-    place.fail(job(data, 0, model="rf"), "<script>alert(1)</script>")
-    return place
+        assert perform(job(data, fold).to_dict(), str(run_store.root)) == ("done", "")
+        assert perform(job(data, fold, setting="reduced", train=1).to_dict(), str(run_store.root)) == ("done", "")
+    assert perform(job(data, 0, stage="search", seed=9).to_dict(), str(run_store.root)) == ("done", "")
+    run_store.fail(job(data, 0, model="rf"), "<script>alert(1)</script>")
+    return run_store
 
 
 @pytest.fixture(scope="module")
 def report(store):
-    return summarize_store(store, datasets=datasets_at_hand(store))
+    return summarize_store(store, datasets=load_available_datasets(store))
 
 
-def test_what_is_left_where_a_model_abstains(data):
+def test_accuracy_and_coverage_of_models_that_abstain(data):
     points = [{"confidence": c, "coverage": 1 - c, "accuracy": 0.5 + c / 2, "f1": 0.5} for c in (0.0, 0.5)]
     unknown = [{"confidence": 0.9, "coverage": 0.0, "accuracy": float("nan"), "f1": 0.5}]
     figure = coverage([(job(data, 0), {"coverage": points}), (job(data, 1), {"coverage": [*points, *unknown]})])
@@ -70,79 +70,79 @@ def test_a_report_of_a_store_is_plain_json_and_becomes_a_page(report):
 
 
 def test_results_are_those_of_the_results_table(report, store):
-    found = figures_of(report)["results"]
+    figure = figures_of(report)["results"]
     for row in results_table(store):
         if row["metric"] in ("f1", "bout_f1"):
-            shown = one(found, measure=row["metric"], setting=row["setting"])
+            shown = one(figure, measure=row["metric"], setting=row["setting"])
             assert shown["mean"] == pytest.approx(row["mean"], rel=1e-5)
             assert shown["std"] == pytest.approx(row["std"], rel=1e-5)
             assert shown["n"] == row["n"]
 
 
 def test_settings_timings_and_failures(report):
-    found = figures_of(report)
-    assert list(found) == ["results", "settings", "timings", "failures"]
-    assert {row["setting"] for row in rows_of(found["settings"])} == {"full", "reduced"}
-    assert {row["step"] for row in rows_of(found["timings"])} == {"load", "fit", "predict", "score"}
-    assert {row["jobs"] for row in rows_of(found["timings"])} == {4}
-    assert [row["error"] for row in rows_of(found["failures"])] == ["<script>alert(1)</script>"]
+    figures = figures_of(report)
+    assert list(figures) == ["results", "settings", "timings", "failures"]
+    assert {row["setting"] for row in rows_of(figures["settings"])} == {"full", "reduced"}
+    assert {row["step"] for row in rows_of(figures["timings"])} == {"load", "fit", "predict", "score"}
+    assert {row["jobs"] for row in rows_of(figures["timings"])} == {4}
+    assert [row["error"] for row in rows_of(figures["failures"])] == ["<script>alert(1)</script>"]
     assert {fact["label"]: fact["value"] for fact in report["facts"]}["failed jobs"] == "1"
 
 
 def test_a_dataset_has_the_figures_of_its_scores(report, store):
     group = report["groups"][1]
     assert group["title"] == "synthetic/tag"
-    found = figures_of(report, 1)
-    assert {"scores", "ethograms", "errors", "confusion", "individuals", "durations", "precision-recall", "reliability"} <= {*found}
-    assert len(found["ethograms"]["recordings"]) == 4
+    figures = figures_of(report, 1)
+    assert {"scores", "ethograms", "errors", "confusion", "individuals", "durations", "precision-recall", "reliability"} <= {*figures}
+    assert len(figures["ethograms"]["recordings"]) == 4
     f1 = next(row["mean"] for row in results_table(store) if (row["metric"], row["setting"]) == ("f1", "full"))
-    assert one(found["scores"], behavior="", measure="f1")["value"] == pytest.approx(f1, rel=1e-5)
+    assert one(figures["scores"], behavior="", measure="f1")["value"] == pytest.approx(f1, rel=1e-5)
 
 
-def test_without_the_data_there_are_no_ethograms_and_that_is_told(store):
+def test_missing_datasets_are_noted_and_have_no_ethograms(store):
     report = summarize_store(store)
     assert not {"ethograms", "errors"} & {*figures_of(report, 1)}
-    assert report["notes"] == ["synthetic/tag: ethograms and kinds of errors are left out, since they need the data themselves"]
+    assert report["notes"] == ["synthetic/tag: ethograms and kinds of errors are omitted, because the dataset is not available"]
 
 
 def test_data_that_have_changed_are_not_drawn(store):
     other = load_dataset("synthetic/tag", **{**OPTIONS, "seed": 7})
     report = summarize_store(store, datasets={"synthetic/tag": other})
     assert "ethograms" not in figures_of(report, 1)
-    assert "since the data have changed" in report["notes"][0]
+    assert "because the dataset has changed" in report["notes"][0]
 
 
 def test_learning_curves_take_three_sizes(data, store, tmp_path):
-    place = Store(tmp_path / "store")
+    run_store = Store(tmp_path / "store")
     for train, setting in ((1, "1 recording"), (2, "2 recordings"), (3, "3 recordings")):
         fields = {"train": tuple(r.id for r in data)[:train], "test": (data.recordings[3].id,), "model": "chance", "setting": setting}
         plain = Job("own", "synthetic/tag", data.version, options=OPTIONS, **fields).to_dict()
-        assert perform(plain, str(place.root)) == ("done", "")
-    found = figures_of(summarize_store(place))["learning-curves"]
-    points = [row for row in rows_of(found) if row["measure"] == "f1"]
+        assert perform(plain, str(run_store.root)) == ("done", "")
+    figure = figures_of(summarize_store(run_store))["learning-curves"]
+    points = [row for row in rows_of(figure) if row["measure"] == "f1"]
     assert [row["recordings"] for row in points] == [1, 2, 3]
     assert "learning-curves" not in figures_of(summarize_store(store))
 
 
-def test_the_report_tells_of_each_behavior_whether_more_labels_would_help(data, store, tmp_path):
-    place = Store(tmp_path / "store")
+def test_table_of_behaviors_for_which_more_labels_would_help(data, store, tmp_path):
+    run_store = Store(tmp_path / "store")
     for train, setting in ((1, "33.3% of the training data"), (3, "full")):
         fields = {"train": tuple(r.id for r in data)[:train], "test": (data.recordings[3].id,), "model": "chance", "setting": setting}
         plain = Job("own", "synthetic/tag", data.version, options=OPTIONS, **fields).to_dict()
-        assert perform(plain, str(place.root)) == ("done", "")
-    report = summarize_store(place)
+        assert perform(plain, str(run_store.root)) == ("done", "")
+    report = summarize_store(run_store)
     rows = {row["behavior"]: row for row in rows_of(figures_of(report)["more-labels"])}
-    told = {row["behavior"]: row for row in curve_table(place)}
-    assert {*rows} == {name for name, row in told.items() if row["more_labels"]} != set()
+    curves = {row["behavior"]: row for row in curve_table(run_store)}
+    assert {*rows} == {name for name, row in curves.items() if row["more_labels"]} != set()
     for name, row in rows.items():
-        assert row["F1 at 33.3%"] == pytest.approx(told[name]["f1_33.3%"], abs=5e-4)
-        assert row["F1 at 100%"] == pytest.approx(told[name]["f1_100%"], abs=5e-4)
-        assert row["more labels"] == ("would help" if told[name]["gained"] >= 0.02 else "would hardly help")
+        assert row["F1 at 33.3%"] == pytest.approx(curves[name]["f1_33.3%"], abs=5e-4)
+        assert row["F1 at 100%"] == pytest.approx(curves[name]["f1_100%"], abs=5e-4)
+        assert row["more labels"] == ("would help" if curves[name]["gained"] >= 0.02 else "would hardly help")
     assert "Would more labels help?" in render_report(report)
     assert "more-labels" not in figures_of(summarize_store(store))
 
 
-def test_published_figures_stand_below_ours():
+def test_published_values_are_shown_below_ours():
     base = {
         "benchmark": "bebe",
         "dataset": "HAR",
@@ -166,7 +166,7 @@ def test_published_figures_stand_below_ours():
     assert results([{k: v for k, v in rows[0].items() if k not in ("published", "difference")}])["rows"][0][-2:] == [None, None]
 
 
-def test_an_empty_store_is_told(tmp_path):
+def test_an_empty_store_is_refused(tmp_path):
     with pytest.raises(EthobenchError, match="no finished job"):
         summarize_store(Store(tmp_path / "s"))
 
@@ -178,7 +178,7 @@ def run():
     return lambda *arguments: CliRunner().invoke(app, [*map(str, arguments)])
 
 
-def test_the_command_writes_a_page_and_leaves_one_that_is_there_alone(run, store, tmp_path):
+def test_command_writes_a_page_and_does_not_overwrite_by_default(run, store, tmp_path):
     page = tmp_path / "page.html"
     done = run(store.root, "--out", page, "--title", "First <run>")
     assert done.exit_code == 0, done.output
@@ -188,9 +188,9 @@ def test_the_command_writes_a_page_and_leaves_one_that_is_there_alone(run, store
     assert isinstance(again.exception, EthobenchError)
     assert "already exists" in str(again.exception)
     assert run(store.root, "--out", page, "--overwrite", "--recordings", 0).exit_code == 0
-    assert "ethograms and kinds of errors are left out" in page.read_text(encoding="utf-8")
+    assert "ethograms and kinds of errors are omitted" in page.read_text(encoding="utf-8")
 
 
-def test_a_folder_that_is_no_store_is_refused(run, tmp_path):
+def test_a_folder_without_a_store_is_refused(run, tmp_path):
     assert isinstance(run(tmp_path, "--out", tmp_path / "page.html").exception, NotFoundError)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""From scores to the dict: the figures carry the numbers of the scores, and what does not fit is told."""
+"""Reports of scores: figures contain the values of the scores, and scores that do not belong together are refused."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def rows_of(figure):
     return [dict(zip(figure["columns"], row, strict=True)) for row in figure["rows"]]
 
 
-def one(figure, **wanted):
-    (found,) = [row for row in rows_of(figure) if wanted.items() <= row.items()]
-    return found
+def one(figure, **cells):
+    (row,) = [row for row in rows_of(figure) if cells.items() <= row.items()]
+    return row
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_figures_of_a_model_with_probabilities(report):
         "individuals",
         "budgets",
         "durations",
-        "borders",
+        "boundary-errors",
         "precision-recall",
         "reliability",
         "measures",
@@ -66,15 +66,15 @@ def test_the_headline_has_the_values_and_intervals_of_the_scores():
     table = figures_of(summarize_scores({"model": scores}))["scores"]
     assert "(n = 6 individuals; in brackets 95 % intervals)" in table["definition"]
     for measure in scores.suite.headline:
-        for behavior, figures in {"": scores.overall, **scores.behaviors}.items():
-            between = scores.intervals["behaviors"][behavior] if behavior else scores.intervals["overall"]
+        for behavior, values in {"": scores.overall, **scores.behaviors}.items():
+            intervals = scores.intervals["behaviors"][behavior] if behavior else scores.intervals["overall"]
             row = one(table, behavior=behavior, measure=measure)
-            assert row["value"] == pytest.approx(figures[measure], rel=1e-5)
-            if between[measure] is None:
+            assert row["value"] == pytest.approx(values[measure], rel=1e-5)
+            if intervals[measure] is None:
                 assert measure in ("onset_error", "offset_error")  # the same in all
                 assert (row["low"], row["high"]) == (None, None)
             else:
-                assert (row["low"], row["high"]) == pytest.approx(between[measure], rel=1e-5, abs=1e-9)
+                assert (row["low"], row["high"]) == pytest.approx(intervals[measure], rel=1e-5, abs=1e-9)
 
 
 def test_two_individuals_have_no_intervals_and_the_page_says_so_once_per_figure(report, scores):
@@ -86,11 +86,11 @@ def test_two_individuals_have_no_intervals_and_the_page_says_so_once_per_figure(
     assert all(fact["details"] == [] for fact in report["facts"])
 
 
-def test_the_table_that_people_read(report, scores):
+def test_pivot_table_of_the_scores(report, scores):
     (table,) = pivot(figures_of(report)["scores"], report["groups"][0])
     assert table["columns"][:2] == ["F1", "precision"]
     assert [(row["label"], row["style"], row["color"]) for row in table["rows"]] == [
-        ("all behaviors", "whole", None),
+        ("all behaviors", "total", None),
         ("rest", "", 0),
         ("run", "", 1),
         ("other", "quiet", None),
@@ -102,76 +102,77 @@ def test_the_table_that_people_read(report, scores):
 
 def test_errors_add_up_to_the_wrong_time(report, scores):
     errors = rows_of(figures_of(report)["errors"])
-    wrong = sum((case.truth.to_codes() != case.pred.to_codes()).sum() for case in scores.pairs) / 10
+    wrong = sum((pair.truth.to_codes() != pair.pred.to_codes()).sum() for pair in scores.pairs) / 10
     assert sum(row["seconds"] for row in errors if row["behavior"] == "") == pytest.approx(wrong)
     for name in ("rest", "run"):
         code = ETHOGRAM.code(name)
-        own = sum((case.truth.to_frames()[:, code] != case.pred.to_frames()[:, code]).sum() for case in scores.pairs) / 10
-        assert sum(row["seconds"] for row in errors if row["behavior"] == name) == pytest.approx(own)
+        expected = sum((pair.truth.to_frames()[:, code] != pair.pred.to_frames()[:, code]).sum() for pair in scores.pairs) / 10
+        assert sum(row["seconds"] for row in errors if row["behavior"] == name) == pytest.approx(expected)
         assert sum(row["share"] for row in errors if row["behavior"] == name) == pytest.approx(1, abs=1e-5)
 
 
 def test_confusion_and_budgets_count_the_frames(report, scores):
-    found = figures_of(report)
+    figures = figures_of(report)
     matrix = np.array(scores.confusion()["matrix"])
     for i, true in enumerate(ETHOGRAM.names):
-        for j, said in enumerate(ETHOGRAM.names):
-            row = one(found["confusion"], truth=true, prediction=said)
+        for j, predicted in enumerate(ETHOGRAM.names):
+            row = one(figures["confusion"], truth=true, prediction=predicted)
             assert row["frames"] == matrix[i, j]
             assert row["share"] == pytest.approx(matrix[i, j] / matrix[i].sum(), rel=1e-5)
-        assert one(found["budgets"], source="truth", behavior=true)["share"] == pytest.approx(matrix[i].sum() / matrix.sum(), rel=1e-5)
-        assert one(found["budgets"], source="model", behavior=true)["seconds"] == pytest.approx(matrix[:, i].sum() / 10)
+        assert one(figures["budgets"], source="truth", behavior=true)["share"] == pytest.approx(matrix[i].sum() / matrix.sum(), rel=1e-5)
+        assert one(figures["budgets"], source="model", behavior=true)["seconds"] == pytest.approx(matrix[:, i].sum() / 10)
 
 
 def test_spread_shows_every_individual(report, scores):
-    found = figures_of(report)["individuals"]
-    for who, part in scores.per("individual").items():
-        assert one(found, individual=who, measure="f1", behavior="run")["value"] == pytest.approx(part["behaviors"]["run"]["f1"], rel=1e-5)
+    figure = figures_of(report)["individuals"]
+    for name, result in scores.per("individual").items():
+        row = one(figure, individual=name, measure="f1", behavior="run")
+        assert row["value"] == pytest.approx(result["behaviors"]["run"]["f1"], rel=1e-5)
 
 
 def test_distributions_hold_every_bout(report, scores):
-    found = figures_of(report)
-    durations = [row for row in rows_of(found["durations"]) if row["behavior"] == "run" and row["source"] == "truth"]
+    figures = figures_of(report)
+    durations = [row for row in rows_of(figures["durations"]) if row["behavior"] == "run" and row["source"] == "truth"]
     lengths = np.concatenate(
         [(track.truth.stop - track.truth.start) / 10 for c in scores.pairs for track in c.tracks if track.behavior == 1]
     )
     for row in durations:
         assert row["bouts"] == ((lengths >= row["low_s"]) & (lengths < row["high_s"])).sum()
     assert sum(row["bouts"] for row in durations) == len(lengths)
-    late = [row for row in rows_of(found["borders"]) if row["edge"] == "onset" and row["behavior"] == "run"]
-    assert sum(row["bouts"] for row in late) == sum(_matches(case, 1) for case in scores.pairs)
+    late = [row for row in rows_of(figures["boundary-errors"]) if row["edge"] == "onset" and row["behavior"] == "run"]
+    assert sum(row["bouts"] for row in late) == sum(_matches(pair, 1) for pair in scores.pairs)
     assert (late[0]["low_s"], late[-1]["high_s"]) == (None, None)
     inner = late[1:-1]
     assert all(a["high_s"] == pytest.approx(b["low_s"]) for a, b in pairwise(inner))
 
 
-def _matches(case, code: int) -> int:
+def _matches(pair, code: int) -> int:
     from ethobench.metrics.bouts import matched_pairs
 
-    return sum(len(matched_pairs(track)[0]) for track in case.tracks if track.behavior == code)
+    return sum(len(matched_pairs(track)[0]) for track in pair.tracks if track.behavior == code)
 
 
 def test_curves_follow_the_ranked_scores(report, scores):
-    found = figures_of(report)
-    points = [row for row in rows_of(found["precision-recall"]) if row["behavior"] == "rest"]
+    figures = figures_of(report)
+    points = [row for row in rows_of(figures["precision-recall"]) if row["behavior"] == "rest"]
     assert points[0]["average_precision"] == pytest.approx(average_precision_of(rank_frames(scores.pairs, 0)), abs=2e-3)
     truth = np.concatenate([c.truth.to_frames()[:, 0] for c in scores.pairs])
-    guess = np.concatenate([c.probabilities[:, 0] for c in scores.pairs])
+    prediction = np.concatenate([c.probabilities[:, 0] for c in scores.pairs])
     for row in points:
-        above = guess >= row["threshold"] - 1e-9
+        above = prediction >= row["threshold"] - 1e-9
         assert row["recall"] == pytest.approx((above & truth).sum() / truth.sum(), rel=1e-5)
         assert row["precision"] == pytest.approx((above & truth).sum() / above.sum(), rel=1e-5)
     assert points[-1]["recall"] == 1
-    for row in [row for row in rows_of(found["reliability"]) if row["behavior"] == "rest"]:
-        inside = np.floor(guess * 10) == np.floor(row["probability"] * 10)
+    for row in [row for row in rows_of(figures["reliability"]) if row["behavior"] == "rest"]:
+        inside = np.floor(prediction * 10) == np.floor(row["probability"] * 10)
         assert row["frames"] == inside.sum()
         assert row["share"] == pytest.approx(truth[inside].mean(), rel=1e-5)
 
 
 def test_without_probabilities_there_are_no_curves_and_for_one_individual_no_spread():
     truth = make_truth(0)
-    found = figures_of(summarize_scores({"model": score(truth.shift(2), truth)}))
-    assert not {"precision-recall", "reliability", "individuals", "ceiling"} & {*found}
+    figures = figures_of(summarize_scores({"model": score(truth.shift(2), truth)}))
+    assert not {"precision-recall", "reliability", "individuals", "ceiling"} & {*figures}
 
 
 @given(st.lists(st.integers(0, 1), max_size=40))
@@ -183,9 +184,9 @@ def test_runs_of_a_raster_can_be_decoded(mask):
     assert ends[1::2].tolist() == spans.stop.tolist()
 
 
-def test_lanes_of_subjects_targets_points_and_what_was_not_looked_at():
+def test_lanes_of_subjects_targets_points_and_unobserved_frames():
     ethogram = Ethogram(["chase", Behavior("bite", point=True)])
-    seen = iv.intervals([0], [80])
+    observed = iv.intervals([0], [80])
     truth = Annotation.from_bouts(
         [10, 30, 5],
         [20, 40, 5],
@@ -195,7 +196,7 @@ def test_lanes_of_subjects_targets_points_and_what_was_not_looked_at():
         100,
         subject=["x", "y", "x"],
         target=["y", "x", None],
-        observed=seen,
+        observed=observed,
     )
     (recording,) = figures_of(summarize_scores({"model": score(truth, truth)}))["ethograms"]["recordings"]
     assert [(lane["name"], lane["subject"]) for lane in recording["lanes"]] == [
@@ -209,13 +210,13 @@ def test_lanes_of_subjects_targets_points_and_what_was_not_looked_at():
     assert lane["unobserved"] == [80, 20]
 
 
-def test_overlapping_behaviors_are_drawn_apart_and_have_no_confusion_matrix():
+def test_overlapping_behaviors_are_drawn_separately_and_have_no_confusion_matrix():
     frames = np.zeros((100, 2), dtype=bool)
     frames[10:50, 0] = frames[30:70, 1] = True
     truth = Annotation.from_frames(frames, ["a", "b"], 10)
-    found = figures_of(summarize_scores({"model": score(truth, truth)}))
-    assert found["ethograms"]["options"]["overlaps"]
-    assert "confusion" not in found
+    figures = figures_of(summarize_scores({"model": score(truth, truth)}))
+    assert figures["ethograms"]["options"]["overlaps"]
+    assert "confusion" not in figures
 
 
 @pytest.fixture(scope="module")
@@ -226,30 +227,30 @@ def two_annotators():
 
 
 @pytest.mark.slow
-def test_the_human_ceiling_stands_beside_the_model(two_annotators):
-    data, guesses = two_annotators
-    report = summarize_scores({"model": score(guesses, data, annotator="ann1", resamples=20)}, truth="ann1", annotations=data)
-    expected = ceiling(data, {name: guess.annotation for name, guess in guesses.items()})
-    found = figures_of(report)
+def test_human_ceiling_beside_the_scores_of_the_model(two_annotators):
+    data, predictions = two_annotators
+    report = summarize_scores({"model": score(predictions, data, annotator="ann1", resamples=20)}, truth="ann1", annotations=data)
+    expected = ceiling(data, {name: prediction.annotation for name, prediction in predictions.items()})
+    figures = figures_of(report)
     for behavior in ("", "rest", "run"):
-        row = one(found["scores"], behavior=behavior, measure="f1")
+        row = one(figures["scores"], behavior=behavior, measure="f1")
         assert row["human"] == pytest.approx(expected.of("f1", behavior)["human"], rel=1e-5)
-        beside = one(found["ceiling"], behavior=behavior, measure="f1", between="model")
-        assert beside["difference"] == pytest.approx(expected.of("f1", behavior)["difference"], rel=1e-4, abs=1e-7)
-        assert beside["reached"] is expected.of("f1", behavior)["reached"]
-    assert [lane["name"] for lane in found["ethograms"]["recordings"][0]["lanes"]] == ["ann1", "ann2", "model"]
+        ceiling_row = one(figures["ceiling"], behavior=behavior, measure="f1", between="model")
+        assert ceiling_row["difference"] == pytest.approx(expected.of("f1", behavior)["difference"], rel=1e-4, abs=1e-7)
+        assert ceiling_row["reached"] is expected.of("f1", behavior)["reached"]
+    assert [lane["name"] for lane in figures["ethograms"]["recordings"][0]["lanes"]] == ["ann1", "ann2", "model"]
     assert report["facts"][0]["details"][-1] == f"annotators {expected.of('f1')['human']:.3f}"
 
 
 @pytest.mark.slow
 def test_a_recording_scored_against_all_its_annotators_counts_once_in_the_ceiling(two_annotators):
-    data, guesses = two_annotators
-    against_all = summarize_scores({"model": score(guesses, data, annotator="all", resamples=20)}, annotations=data)
-    against_one = summarize_scores({"model": score(guesses, data, annotator="ann1", resamples=20)}, annotations=data)
+    data, predictions = two_annotators
+    against_all = summarize_scores({"model": score(predictions, data, annotator="all", resamples=20)}, annotations=data)
+    against_one = summarize_scores({"model": score(predictions, data, annotator="ann1", resamples=20)}, annotations=data)
     assert figures_of(against_all)["ceiling"]["rows"] == figures_of(against_one)["ceiling"]["rows"]
 
 
-def test_an_annotator_is_no_model_and_has_no_ceiling(two_annotators):
+def test_scores_of_an_annotator_have_no_ceiling(two_annotators):
     data, _ = two_annotators
     second = {r.id: r.annotations["ann2"] for r in data}
     report = summarize_scores({"ann2": score(second, data, annotator="ann1", resamples=20)}, truth="ann1", annotations=data)
@@ -257,20 +258,20 @@ def test_an_annotator_is_no_model_and_has_no_ceiling(two_annotators):
     assert not any("ceiling" in note for note in report["notes"])
 
 
-def test_a_ceiling_that_cannot_be_is_told(two_annotators):
-    data, guesses = two_annotators
-    some = {r.id: dict(list(r.annotations.items())[: 1 + (k > 0)]) for k, r in enumerate(data)}
-    report = summarize_scores({"model": score(guesses, data, annotator="ann1", resamples=20)}, annotations=some)
-    assert report["notes"][-1:] == ["there is no human ceiling, which takes two annotators who scored every recording"]
+def test_a_missing_ceiling_is_noted(two_annotators):
+    data, predictions = two_annotators
+    incomplete = {r.id: dict(list(r.annotations.items())[: 1 + (k > 0)]) for k, r in enumerate(data)}
+    report = summarize_scores({"model": score(predictions, data, annotator="ann1", resamples=20)}, annotations=incomplete)
+    assert report["notes"][-1:] == ["no human ceiling: it needs two annotators of every recording"]
 
 
 def test_several_models_share_the_truth(scores):
     report = summarize_scores({"good": scores, "bad": make_scores(4, certainty=1)})
-    found = figures_of(report)
+    figures = figures_of(report)
     assert report["title"] == "good and bad against truth"
-    assert {row["source"] for row in rows_of(found["durations"])} == {"truth", "good", "bad"}
-    assert [lane["name"] for lane in found["ethograms"]["recordings"][0]["lanes"]] == ["truth", "good", "bad"]
-    assert found["errors"]["encode"]["facet"] == "model"
+    assert {row["source"] for row in rows_of(figures["durations"])} == {"truth", "good", "bad"}
+    assert [lane["name"] for lane in figures["ethograms"]["recordings"][0]["lanes"]] == ["truth", "good", "bad"]
+    assert figures["errors"]["encode"]["facet"] == "model"
 
 
 def test_scores_that_do_not_belong_together_are_refused(scores):
@@ -280,13 +281,13 @@ def test_scores_that_do_not_belong_together_are_refused(scores):
         summarize_scores({})
 
 
-def test_a_truth_and_a_model_of_the_same_name_are_told_apart(scores):
+def test_a_truth_and_a_model_of_the_same_name_are_distinguished(scores):
     report = summarize_scores({"mouse": scores}, truth="mouse")
     assert report["title"] == "mouse against mouse (truth)"
     assert {row["source"] for row in rows_of(figures_of(report)["budgets"])} == {"mouse", "mouse (truth)"}
 
 
-def test_only_so_many_recordings_are_drawn_and_that_is_told(scores):
+def test_limit_of_drawn_recordings_is_noted(scores):
     report = summarize_scores({"model": scores}, recordings=2)
     assert len(figures_of(report)["ethograms"]["recordings"]) == 2
     assert "ethograms are drawn for the first 2 of 4 recordings" in report["notes"]
@@ -295,14 +296,14 @@ def test_only_so_many_recordings_are_drawn_and_that_is_told(scores):
 @pytest.mark.parametrize("suite", ["banos", "bebe", "calms21", "rodentbench"])
 def test_every_suite_can_be_reported(suite):
     truths = {f"rec{k}": make_truth(k) for k in range(2)}
-    guesses = {name: make_prediction(truth, k) for k, (name, truth) in enumerate(truths.items())}
-    scores = score(guesses, truths, suite=suite, resamples=20)
-    found = figures_of(summarize_scores({"model": scores}))
-    assert {row["measure"] for row in rows_of(found["scores"])} == {*scores.suite.headline}
-    assert {"ethograms", "errors", "confusion", "durations"} <= {*found}
+    predictions = {name: make_prediction(truth, k) for k, (name, truth) in enumerate(truths.items())}
+    scores = score(predictions, truths, suite=suite, resamples=20)
+    figures = figures_of(summarize_scores({"model": scores}))
+    assert {row["measure"] for row in rows_of(figures["scores"])} == {*scores.suite.headline}
+    assert {"ethograms", "errors", "confusion", "durations"} <= {*figures}
 
 
-def test_predictions_without_frames_of_their_own_are_drawn_as_not_looked_at():
+def test_frames_without_prediction_are_drawn_as_unobserved():
     truth = make_truth(0)
     probabilities = make_prediction(truth, 0).probabilities.copy()
     probabilities[:100] = np.nan
@@ -317,7 +318,7 @@ def test_ten_real_recordings_of_two_annotators(data, monkeypatch):
     banos = load_dataset("banos")
     scores = score({r.id: r.annotations["human2"] for r in banos}, banos, annotator="human1", resamples=100)
     report = summarize_scores({"human2": scores}, truth="human1", annotations=banos)
-    found = figures_of(report)
+    figures = figures_of(report)
     wrong = sum((c.truth.to_codes() != c.pred.to_codes()).sum() for c in scores.pairs) / 30
-    assert sum(row["seconds"] for row in rows_of(found["errors"]) if row["behavior"] == "") == pytest.approx(wrong, rel=1e-4)
-    assert len(found["ethograms"]["recordings"]) == 10
+    assert sum(row["seconds"] for row in rows_of(figures["errors"]) if row["behavior"] == "") == pytest.approx(wrong, rel=1e-4)
+    assert len(figures["ethograms"]["recordings"]) == 10

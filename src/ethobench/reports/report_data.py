@@ -1,7 +1,7 @@
-"""What a report is made of: plain values that JSON can hold.
+"""The summary dict of a report: plain values for JSON.
 
-A report has groups, a group has figures, and a figure has its numbers as columns and rows. What is drawn and what is
-downloaded are the same rows; `encode` says which column plays which part in the drawing.
+A report has groups, a group has figures, and a figure has its numbers as columns and rows. The same rows are drawn and
+offered for download; `encode` maps visual channels to columns.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, NotRequired, TypeAlias, TypedDict
 from ethobench.core import Ethogram
 from ethobench.core.occurrence import Occurrence
 
-MOST_PANELS = 4
+MAX_PANELS = 4
 Cell: TypeAlias = str | float | int | bool | None
 
 
 class Figure(TypedDict):
-    """One figure.
+    """A figure or table of the page.
 
     ``kind`` is how it is drawn: pivot and table (by the template), raster, bars, dots, curves, histograms, matrix (by the
-    page's script). ``encode`` names the columns that play a part: ``choose`` (a list: one value at a time is shown), ``facet``
-    (a panel for each value), ``x``, ``y``, ``low``, ``high``, ``series``, and so on.
+    script of the page). ``encode`` maps visual channels to columns: ``choose`` (a list; one value at a time is shown), ``facet``
+    (one panel for each value), ``x``, ``y``, ``low``, ``high``, ``series``, and so on.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Figure(TypedDict):
 
 
 class Group(TypedDict):
-    """Figures that belong together and share their behaviors; ``absent`` are lines that name behaviors which never occur."""
+    """Figures that share their behaviors; ``absent`` has lines of text that name behaviors which never occur."""
 
     id: str
     title: str
@@ -47,7 +47,7 @@ class Group(TypedDict):
 
 
 class Fact(TypedDict):
-    """A large figure at the top of the page."""
+    """A key number at the top of the page."""
 
     label: str
     value: str
@@ -55,7 +55,7 @@ class Fact(TypedDict):
 
 
 class Report(TypedDict):
-    """Everything that a page shows."""
+    """The contents of a page."""
 
     title: str
     lead: str
@@ -76,7 +76,7 @@ def make_figure(
     encode: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Figure:
-    """Make a figure; numbers are rounded to six digits, undefined ones become None."""
+    """Return a figure; numbers are rounded to six digits, undefined ones become None."""
     return {
         "id": id,
         "kind": kind,
@@ -89,24 +89,24 @@ def make_figure(
     }
 
 
-def crowded(models: Sized) -> bool:
-    """Tell whether there are too many models to be shown side by side, so that one is chosen at a time."""
-    return len(models) > MOST_PANELS
+def too_many_panels(models: Sized) -> bool:
+    """Return whether there are too many models to be shown side by side, so that one is chosen at a time."""
+    return len(models) > MAX_PANELS
 
 
 def per_model(models: Sized, *choose: str) -> dict[str, Any]:
-    """Return the part of `encode` that sets models side by side, or lets one be chosen, after other choices."""
-    return {"choose": [*choose, "model"]} if crowded(models) else {"choose": list(choose), "facet": "model"}
+    """Return the entries of `encode` that show models side by side, or let one be chosen, after other choices."""
+    return {"choose": [*choose, "model"]} if too_many_panels(models) else {"choose": list(choose), "facet": "model"}
 
 
 def describe_behaviors(ethogram: Ethogram, occurrence: Occurrence | None = None) -> list[dict[str, Any]]:
-    """List the behaviors in their order, each with its place in the palette (``color``) and whether it occurs (``occurs``).
+    """Return the behaviors in order, each with its index in the palette (``color``) and whether it occurs (``occurs``).
 
     Parameters
     ----------
     ethogram : Ethogram
     occurrence : Occurrence, optional
-        How often they occur; unless given, all are taken to occur equally often.
+        How often they occur; by default, all equally often.
     """
     colors = (occurrence or Occurrence(ethogram, {})).color_indices()
     never = () if occurrence is None else occurrence.never_annotated
@@ -124,14 +124,14 @@ def describe_behaviors(ethogram: Ethogram, occurrence: Occurrence | None = None)
 
 
 def without_behaviors(figure: Figure, names: Collection[str]) -> Figure:
-    """Leave out the rows of some behaviors, of a confusion matrix also the columns."""
+    """Return a figure without the rows of some behaviors; a confusion matrix also without the columns."""
     columns = ("truth", "prediction") if figure["kind"] == "matrix" else ("behavior",)
-    places = [place for place, column in enumerate(figure["columns"]) if column in columns]
-    return {**figure, "rows": [row for row in figure["rows"] if not any(row[place] in names for place in places)]}
+    indices = [index for index, column in enumerate(figure["columns"]) if column in columns]
+    return {**figure, "rows": [row for row in figure["rows"] if not any(row[index] in names for index in indices)]}
 
 
 def plain(value: Any) -> Cell:
-    """Return a number as JSON can hold it and a reader needs it; other things as they are."""
+    """Return a number rounded to six digits as a plain value for JSON, None for NaN and infinity; other values unchanged."""
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, int) or (hasattr(value, "dtype") and value.dtype.kind in "iu"):
