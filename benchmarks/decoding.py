@@ -1,7 +1,7 @@
 """What decoding gains: models by grouped cross-validation, each decoded frame by frame, by tuned smoothing, and by all there is.
 
     python benchmarks/decoding.py rats --models rf,boost,tcn,boost+tcn --against rf --cache DIR --out rats.csv
-    python benchmarks/decoding.py rats --models conv1d --param samples=60000 --param together=20 --param batch=64 ...
+    python benchmarks/decoding.py rats --models conv1d --param samples_per_epoch=60000 --param frames_per_example=20 --param batch=64 ...
 
 Of each model and fold, the probabilities of the test recordings, and out-of-fold ones of the training recordings, are kept in the
 cache, so that a run that is started again does what is missing. Decoders are chosen on training recordings alone; so is the blend of

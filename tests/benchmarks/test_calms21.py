@@ -23,7 +23,7 @@ from ethobench.runs import Engine, Result, Setting, Store
 from ethobench.runs.worker import load_cached
 
 PEOPLE = (Annotator("annotator-id_1", delay=0.0, jitter=0.0, missed=0.0), Annotator("annotator-id_2", delay=0.6, jitter=0.05, missed=0.1))
-TINY = {"past": 8, "future": 8, "gap": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 512}
+TINY = {"past": 8, "future": 8, "frame_stride": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 512}
 SEEDS = (42, 43)
 TRANSFERS_OF_TASK3 = ("fine-tuned", "fine-tuned, undecoded")
 
@@ -195,11 +195,16 @@ def first_jobs(task: int, recipe: str):
 
 def test_the_recipes_of_the_paper_and_of_its_code_differ(written):
     (coded,), behaviors = first_jobs(3, "code")
-    assert (str(coded.setting), coded.params["past"], coded.params["gap"], coded.params["augment"]) == ("augmented", 50, 1, ["published"])
+    assert (str(coded.setting), coded.params["past"], coded.params["frame_stride"], coded.params["augment"]) == (
+        "augmented",
+        50,
+        1,
+        ["published"],
+    )
     assert {job.params["recipe"] for job in behaviors} == {"code"}
     (described,), weighed = first_jobs(3, "paper")
     assert str(described.setting) == "augmented, as the paper tells"
-    assert [described.params[name] for name in ("past", "future", "gap")] == [100, 100, 2]
+    assert [described.params[name] for name in ("past", "future", "frame_stride")] == [100, 100, 2]
     assert described.params["augment"] == ["rotation", "translation", "reflection"]
     assert {job.params["class_weight"] for job in weighed} == {"balanced"}
     assert {job.params["decode"] for job in (*behaviors, *weighed)} == {"f1"}

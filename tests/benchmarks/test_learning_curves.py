@@ -26,7 +26,18 @@ from ethobench.runs import Engine, Store
 from ethobench.runs.plan import plan_at_once
 
 PARAMS = {"trees": 5, "seconds": 1.0}
-TINY = {"conv1d": {"past": 8, "future": 8, "gap": 2, "epochs": 1, "layers": [8, 4], "kernel": 3, "batch": 64, "class_weight": "balanced"}}
+TINY = {
+    "conv1d": {
+        "past": 8,
+        "future": 8,
+        "frame_stride": 2,
+        "epochs": 1,
+        "layers": [8, 4],
+        "kernel": 3,
+        "batch": 64,
+        "class_weight": "balanced",
+    }
+}
 
 
 @pytest.fixture(scope="module")

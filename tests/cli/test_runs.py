@@ -113,7 +113,7 @@ def test_single_folds_and_the_others_later(tmp_path):
     [
         (("synthetic", "--vary", "kind"), "'kind' is not name=value,value"),
         (("synthetic", "--vary", "kind="), "'kind=' is not name=value,value"),
-        (("calms21", "--vary", "gap=1,2"), "No such option: --vary"),
+        (("calms21", "--vary", "frame_stride=1,2"), "No such option: --vary"),
         (("synthetic", "--tasks", "1"), "No such option: --tasks"),
         (("bebe", "--provider", "gemini"), "No such option: --provider"),
         (("study", "{folder}", "--published"), "No such option: --published"),

@@ -143,12 +143,12 @@ def test_poses_without_labels_are_learnt_from_first(tmp_path):
     assert done.returncode == 0, done.stderr
     command = done.stdout.partition("use it with: ethobench ")[2].split()
     assert command[:4] == ["train", "DATASET", "--model", "conv1d"]
-    quick = ("--param", "epochs=1", "--param", "samples=256", "--no-evaluate")
+    quick = ("--param", "epochs=1", "--param", "samples_per_epoch=256", "--no-evaluate")
     asked = [{"DATASET": "synthetic/pose", "MODEL_DIR": str(tmp_path / "m")}.get(part, part) for part in command]
     made = ethobench(*asked, *quick)
     assert made.returncode == 0, made.stderr
     card = json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))
-    assert [card["params"][name] for name in ("past", "future", "gap")] == [50, 50, 1]  # as what it began with
+    assert [card["params"][name] for name in ("past", "future", "frame_stride")] == [50, 50, 1]  # as what it began with
 
 
 def test_behaviors_can_be_renamed_for_training(study, tmp_path):

@@ -182,7 +182,7 @@ def test_the_recordings_of_the_initial_model_count_too(tmp_path):
 
     data = eb.load_dataset("synthetic/pose", individuals=4, seconds=20)
     first, second, third, _ = (r.id for r in data)
-    small = {"past": 8, "future": 8, "gap": 1, "layers": (8,), "epochs": 1, "samples": 64}
+    small = {"past": 8, "future": 8, "frame_stride": 1, "layers": (8,), "epochs": 1, "samples_per_epoch": 64}
     eb.create_model("conv1d", **small).fit(data.select(recordings=[first, second])).save(tmp_path / "first")
     model = eb.create_model("conv1d", **small, init=str(tmp_path / "first")).fit(data.select(recordings=[second, third]))
     assert [(r.id, r.model) for r in model.training.recordings] == [(second, ""), (third, ""), (first, "first"), (second, "first")]

@@ -101,7 +101,7 @@ class CrossValidationOptions(ModelOptions):
 
     variations: tuple[Params, ...] = option(
         (),
-        "Run every value of a hyper-parameter: gap=1,2,4, or past+future=50,100 to vary two together; may be repeated.",
+        "Run every value of a hyper-parameter: frame_stride=1,2,4, or past+future=50,100 to vary two together; may be repeated.",
         name="vary",
     )
     search: str = option("none", "Choose hyper-parameters on the first fold: grid (the model's grid), optuna, or none.", choices=SEARCHES)

@@ -41,7 +41,7 @@ CLASS_WEIGHTS = {
 }
 """Published weight of a frame of each behavior of task 3, relative to a background frame."""
 
-_short = {"past": 50, "future": 50, "gap": 1}
+_short = {"past": 50, "future": 50, "frame_stride": 1}
 VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "conv1d": {"baseline": {}, AUGMENTED: {**_short, "epochs": 50, "augment": ["published"]}, "causal": {"future": 0}},
     "dense": {
@@ -49,7 +49,7 @@ VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "single frame": {
             "past": 0,
             "future": 0,
-            "gap": 1,
+            "frame_stride": 1,
             "layers": [512, 256, 128, 64],
             "learning_rate": 5e-3,
             "epochs": 15,
@@ -60,9 +60,9 @@ VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "attention": {"baseline": {**_short, "epochs": 20}},
 }
 """Published configurations of the networks, by model and name of the setting."""
-CONDITIONED_PARAMS = {"condition": "annotator", "together": 1}
+CONDITIONED_PARAMS = {"condition": "annotator", "frames_per_example": 1}
 """One network for all annotators; consecutive frames of an example would have to be of the same annotator, so there is one frame."""
-PAPER_PARAMS = {"past": 100, "future": 100, "gap": 2, "augment": ["rotation", "translation", "reflection"]}
+PAPER_PARAMS = {"past": 100, "future": 100, "frame_stride": 2, "augment": ["rotation", "translation", "reflection"]}
 """The pre-trained network of tasks 2 and 3 according to the paper, where its code differs."""
 FINE_TUNING_PARAMS = {
     2: {"head_epochs": 5, "epochs": 10, "learning_rate": 1e-4},
@@ -187,7 +187,7 @@ class _Transfer:
         results = yield pretrained
         if failed := [result.error for result in results if result.error]:
             raise EthobenchError(f"task {self.task} cannot start: training of its network on task 1 failed ({failed[0]})")
-        shape = {name: value for name, value in params.items() if name in ("past", "future", "gap", "augment")}
+        shape = {name: value for name, value in params.items() if name in ("past", "future", "frame_stride", "augment")}
         shared = {**shape, **self.options.params_of(self.model), "recipe": self.options.recipe}
         groups = groups_with_both_splits(self.data)
         if self.task == 3:

@@ -198,14 +198,14 @@ def _shape_of(init: Path, model: str) -> dict[str, Any]:
 
     from ethobench.core.files import read_json
     from ethobench.models import models
+    from ethobench.models.calms21_networks import ARCHITECTURE
     from ethobench.models.saving import CARD
-    from ethobench.models.trajectory_params import SHAPE
-    from ethobench.training.encoder_files import CARD as ENCODER
+    from ethobench.training.weight_files import ENCODER_CARD
 
     known = {field.name for field in dataclasses.fields(models[model].Params)}
-    card: Any = next((read_json(path) for path in (init / CARD, init / ENCODER) if path.is_file()), {})
+    card: Any = next((read_json(path) for path in (init / CARD, init / ENCODER_CARD) if path.is_file()), {})
     found: Any = card.get("params", {}) if isinstance(card, dict) else {}
-    return {name: found[name] for name in SHAPE if name in known and name in found}
+    return {name: found[name] for name in ARCHITECTURE if name in known and name in found}
 
 
 def _seconds(text: str) -> float:

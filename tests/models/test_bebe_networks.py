@@ -1,7 +1,8 @@
-"""Networks on signals and poses: what they learn, and what they make of imperfect data."""
+"""The networks of BEBE: published layers, learning, imperfect data, saving."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,9 +19,9 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.observed import Track
 from ethobench.datasets.synthetic import make_dataset
-from ethobench.models import network
-from ethobench.training.device import own_random_state
-from ethobench.training.layers import FrameNetwork
+from ethobench.models import bebe_networks
+from ethobench.models.bebe_modules import FrameNetwork
+from ethobench.training.device import isolated_seed
 
 pytestmark = pytest.mark.slow
 
@@ -93,7 +94,7 @@ def test_a_convolution_sees_as_far_as_its_dilation_reaches():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
-def test_they_learn_to_tell_behaviors_of_animals_never_seen(name):
+def test_they_predict_behaviors_of_new_animals(name):
     animals = make_dataset("tag", individuals=5, seconds=240)
     train, test = animals.select(fold=[0, 1, 2]), animals.select(fold=3)
     model = eb.create_model(name, **SMALL[name]).fit(train)
@@ -117,24 +118,24 @@ def test_they_learn_from_poses():
 
 def test_lstm_is_a_named_variant():
     assert type(eb.create_model("crnn", cell="lstm").build(3, 4).recur).__name__ == "LSTM"
-    with pytest.raises(EthobenchError, match="gru or lstm, not 'tanh'"):
+    with pytest.raises(EthobenchError, match="one of 'gru' or 'lstm', got 'tanh'"):
         eb.create_model("crnn", cell="tanh")
 
 
 @pytest.mark.parametrize("frames", [20, 23])
-def test_pooled_frames_share_what_the_recurrent_layer_says(frames):
-    with own_random_state(0):
+def test_pooled_frames_share_the_output_of_the_recurrent_layer(frames):
+    with isolated_seed(0):
         network = FrameNetwork(2, 3, convolutions=1, cell="lstm", width=4, hidden=4, pool=4).eval()
     windows = torch.randn(2, frames, 2, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         signals = network.convolve(network.normalize(windows.transpose(1, 2))).transpose(1, 2)
         means = torch.stack([signals[:, i : i + 4].mean(dim=1) for i in range(0, frames, 4)], dim=1)
-        expected = network.read_out(network.recur(means)[0])
-        found = network(windows)
-    assert found.shape == (2, frames, 3)
+        expected = network.head(network.recur(means)[0])
+        outputs = network(windows)
+    assert outputs.shape == (2, frames, 3)
     for frame in range(frames):
-        assert found[:, frame].numpy() == pytest.approx(expected[:, frame // 4].numpy(), abs=1e-6)
-    with pytest.raises(EthobenchError, match="at least one frame is averaged"):
+        assert outputs[:, frame].numpy() == pytest.approx(expected[:, frame // 4].numpy(), abs=1e-6)
+    with pytest.raises(EthobenchError, match="`pool` must be >= 1, got 0"):
         eb.create_model("crnn", pool=0)
 
 
@@ -148,7 +149,7 @@ def test_a_frequency_split_doubles_the_acceleration_channels(tag, tmp_path):
     assert np.array_equal(again.predict(recording).probabilities, model.predict(recording).probabilities)
 
 
-def test_overlapping_behaviors_are_learnt_each_on_its_own():
+def test_overlapping_behaviors_are_independent():
     ethogram = Ethogram(["move", "call"])
     generator = np.random.default_rng(0)
     onehot = np.stack([np.repeat(generator.integers(0, 2, 60), 20) for _ in range(2)], axis=1)
@@ -158,14 +159,14 @@ def test_overlapping_behaviors_are_learnt_each_on_its_own():
     lies = onehot.copy()
     lies[600:, 1] = 1 - lies[600:, 1]
     predictions = []
-    for told in (truth, Annotation.from_frames(lies, ethogram, 10.0)):
-        recording = Recording("r", signals=signals, annotations={"me": told.with_observed(observed)})
+    for annotation in (truth, Annotation.from_frames(lies, ethogram, 10.0)):
+        recording = Recording("r", signals=signals, annotations={"me": annotation.with_observed(observed)})
         model = eb.create_model("cnn", epochs=6, window=50, dilation=1).fit(dataset_of(recording))
         predictions.append(model.predict(recording))
     first, second = predictions
     assert not first.exclusive
     assert (first.annotation.to_frames() == truth.to_frames()).mean() > 0.9
-    assert np.array_equal(first.probabilities, second.probabilities)  # what was not looked for teaches nothing
+    assert np.array_equal(first.probabilities, second.probabilities)  # unobserved labels are not trained on
 
 
 def test_a_behavior_without_examples_does_no_harm():
@@ -187,7 +188,7 @@ def test_a_constant_channel_does_no_harm():
     assert (prediction.probabilities.argmax(axis=1) == bouts(600, 2, 0)).mean() > 0.9
 
 
-def test_missing_values_are_masked_filled_and_told():
+def test_missing_values_are_filled_and_not_trained_on():
     ethogram = Ethogram(["rest", "run"])
     codes = bouts(900, 2, 1)
     recording = recording_of(codes, ethogram)
@@ -196,7 +197,7 @@ def test_missing_values_are_masked_filled_and_told():
     broken = recording.copy(signals=replace(recording.signals, values=holes))
     with (
         pytest.warns(UserWarning, match="5.0 s of annotations in 1 of 1 recordings are not used for training"),
-        pytest.warns(UserWarning, match="30 annotated frames of 850 lack some channel"),
+        pytest.warns(UserWarning, match="30 of 850 annotated frames lack a channel"),
     ):
         model = eb.create_model("cnn", epochs=4, window=50, dilation=1).fit(dataset_of(broken))
     assert np.isfinite(model.history.losses).all()
@@ -205,7 +206,7 @@ def test_missing_values_are_masked_filled_and_told():
     assert prediction.annotation.observed == Observed(iv.intervals([0, 450], [400, 900]))
 
 
-def test_recordings_shorter_than_the_window_are_padded_and_told():
+def test_recordings_shorter_than_the_window_are_padded():
     ethogram = Ethogram(["rest", "run"])
     recordings = [recording_of(bouts(n, 2, n), ethogram, f"r{n}") for n in (40, 300)]
     with pytest.warns(UserWarning, match="1 of 2 recordings are shorter than a window of 100 frames"):
@@ -213,16 +214,16 @@ def test_recordings_shorter_than_the_window_are_padded_and_told():
     assert model.predict(recordings[0]).n_frames == 40
 
 
-def test_the_window_fits_the_recordings_unless_given():
+def test_the_default_window_fits_the_recordings():
     ethogram = Ethogram(["rest", "run"])
     short, long = (recording_of(bouts(n, 2, 0), ethogram) for n in (80, 6000))
     assert eb.create_model("cnn", epochs=1).fit(dataset_of(short)).window == 40
     model = eb.create_model("cnn", epochs=1, batch=2)
     model.progress = lambda p: None
     assert model.fit(dataset_of(long)).window == 2048
-    with pytest.raises(EthobenchError, match="at least one frame"):
+    with pytest.raises(EthobenchError, match="`window` must be >= 1, got 0"):
         eb.create_model("cnn", window=0)
-    with pytest.raises(EthobenchError, match="at least one window"):
+    with pytest.raises(EthobenchError, match="`batch` must be >= 1, got 0"):
         eb.create_model("cnn", batch=0)
 
 
@@ -243,7 +244,7 @@ def test_early_stopping_holds_out_individuals(tag):
         eb.create_model("cnn", epochs=2, window=100, patience=1).fit(tag.select(individual="animal01"))
 
 
-def test_a_training_goes_on_from_its_checkpoint_and_refuses_another(tag, tmp_path):
+def test_a_training_is_resumed_from_its_checkpoint_and_refuses_another(tag, tmp_path):
     one = tag.select(individual="animal01")
     model = eb.create_model("cnn", epochs=2, window=50, dilation=1)
     model.checkpoint = tmp_path / "c"
@@ -265,7 +266,7 @@ def test_torch_is_imported_only_where_a_network_is_built():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_damaged_weights_are_named(tag, tmp_path):
+def test_damaged_weights_are_refused(tag, tmp_path):
     one = tag.select(individual="animal01")
     model = eb.create_model("cnn", epochs=1, window=50).fit(one)
     for name in ("a", "b", "c"):
@@ -277,14 +278,16 @@ def test_damaged_weights_are_named(tag, tmp_path):
     renew_digests(tmp_path / "b")
     with pytest.raises(FormatError, match="not a readable safetensors file"):
         eb.load_model(tmp_path / "b")
-    save_file({"x": torch.zeros(1)}, tmp_path / "c" / "weights.safetensors", {"network": '{"window": 5, "n_inputs": 6, "exclusive": true}'})
-    renew_digests(tmp_path / "c")
-    with pytest.raises(FormatError, match="do not fit the network"):
-        eb.load_model(tmp_path / "c")
+    for version, problem in ((1, "do not fit the network"), (2, "format version 2 is not supported")):
+        description = json.dumps({"format_version": version, "window": 5, "n_inputs": 6, "exclusive": True})
+        save_file({"x": torch.zeros(1)}, tmp_path / "c" / "weights.safetensors", {"description": description})
+        renew_digests(tmp_path / "c")
+        with pytest.raises(FormatError, match=problem):
+            eb.load_model(tmp_path / "c")
 
 
 class Endless:
-    """Stands for a recording of a day that lies on disk: counts how much of it is asked for at once."""
+    """A memory-mapped recording of a day: counts how many frames are read at once."""
 
     dtype = np.dtype(np.float32)
     ndim = 2
@@ -302,16 +305,16 @@ class Endless:
 
 
 @pytest.mark.parametrize("params", [{}, {"cutoff": 1.6}])
-def test_annotating_in_pieces_gives_the_whole(tag, monkeypatch, params):
+def test_annotating_in_pieces_gives_the_complete_annotation(tag, monkeypatch, params):
     model = eb.create_model("cnn", epochs=1, window=64, batch=4, **params).fit(tag)
     one = tag.recordings[0]
     values = one.signals.values.copy()
     values[300:340] = np.nan
     one = one.copy(signals=Signals(values, one.signals.channels, one.rate), annotations={})
-    whole = model.predict(one).annotation
+    complete = model.predict(one).annotation
     for frames in (64, 200, 1000):
-        monkeypatch.setattr(network, "PIECE", frames)
-        assert model.annotate(one) == whole
+        monkeypatch.setattr(bebe_networks, "PIECE_FRAMES", frames)
+        assert model.annotate(one) == complete
 
 
 def test_long_recordings_are_read_a_piece_at_a_time():
@@ -324,7 +327,7 @@ def test_long_recordings_are_read_a_piece_at_a_time():
 
 
 @pytest.mark.slow
-def test_real_signals_are_learnt(data):
+def test_real_signals_are_learned(data):
     """A few minutes of two people, tested on two others."""
     if not (data / "bebe" / "HAR").is_dir():
         pytest.skip("real data: no bebe/HAR")
