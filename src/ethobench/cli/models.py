@@ -21,7 +21,8 @@ def run(
     Example: [bold]ethobench models auto[/bold]
     """
     from ethobench.models import models
-    from ethobench.models.default import DEFAULT, default_model, install_command
+    from ethobench.models.auto import DEFAULT, default_model
+    from ethobench.models.base import install_command
 
     if name is None:
         for each in models.names():

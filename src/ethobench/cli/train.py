@@ -117,7 +117,7 @@ def _create(name: str, param: list[str], decode: str, init: Path | None, seed: i
     """Create the model that was named, or the default; return it with its hyper-parameters."""
     from ethobench.cli._options import parse_params
     from ethobench.models import create_model
-    from ethobench.models.default import default_model
+    from ethobench.models.auto import default_model
 
     default = default_model()
     if default.note and name in ("", default.name):
