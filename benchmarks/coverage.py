@@ -23,10 +23,9 @@ from scipy import stats
 from scipy.special import ndtr, ndtri, stdtrit
 
 from ethobench.metrics import all_metrics
-from ethobench.metrics.base import Array
+from ethobench.metrics.base import Array, nanmean
 from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, has_spread, probability_higher, t_interval
-from ethobench.metrics.bouts import BINS, FAR, NEAR, WIDTH
-from ethobench.metrics.measures import nanmean
+from ethobench.metrics.bouts import FINE_WIDTH, N_BINS, N_COARSE, N_FINE
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = (2, 3, 4, 5, 7, 10, 30)
@@ -128,9 +127,9 @@ def draw_shifts(shape: tuple[int, ...], random: np.random.Generator) -> Array:
     ends = np.append(frames - 0.5, 60.5) / 30
     share = np.diff(stats.norm.cdf(ends, bias[..., None], 0.2), axis=-1)
     drawn = random.multinomial(count, share / share.sum(axis=-1, keepdims=True))
-    table = np.zeros((*shape, 1, 2 * BINS))
-    places = NEAR + FAR + np.floor(np.abs(frames / 30) / WIDTH + 0.5).astype(int) * np.sign(frames)
-    table[..., 0, places], table[..., 0, BINS + places] = drawn, drawn * frames / 30
+    table = np.zeros((*shape, 1, 2 * N_BINS))
+    places = N_FINE + N_COARSE + np.floor(np.abs(frames / 30) / FINE_WIDTH + 0.5).astype(int) * np.sign(frames)
+    table[..., 0, places], table[..., 0, N_BINS + places] = drawn, drawn * frames / 30
     return table
 
 
@@ -145,7 +144,7 @@ def evaluate(metric: str, behaviors: tuple[int, ...], statistics: Array, weights
 
 def resample(metric: str, behaviors: tuple[int, ...], statistics: Array, resamples: int) -> Resampled:
     """Return a score over other samples of the animals of every study (last axis)."""
-    return Resampled.by(lambda weights: evaluate(metric, behaviors, statistics, weights).T, statistics.shape[1], resamples)
+    return Resampled.evaluate(lambda weights: evaluate(metric, behaviors, statistics, weights).T, statistics.shape[1], resamples)
 
 
 def contributing(metric: str, behaviors: tuple[int, ...], statistics: Array) -> Array:
@@ -166,7 +165,7 @@ def intervals_by(metric: str, value: Array, resampled: Resampled, n: Array) -> I
         Animals in which the score is defined.
     """
     known = METRICS[metric]
-    ordered, without = _ordered(resampled, value), resampled.without.T
+    ordered, without = _ordered(resampled, value), resampled.jackknife.T
     usual, wider = ndtri(0.975), np.sqrt(n / np.maximum(n - 1, 1)) * stdtrit(np.maximum(n - 1, 1), 0.975)
     yield "percentile", _at(ordered, np.full(len(n), 0.025)), _at(ordered, np.full(len(n), 0.975))
     yield "expanded percentile", _at(ordered, ndtr(-wider)), _at(ordered, ndtr(wider))
@@ -182,7 +181,7 @@ def intervals_by(metric: str, value: Array, resampled: Resampled, n: Array) -> I
 
 def _ordered(resampled: Resampled, value: Array) -> Array:
     """Sort the draws of each study; undefined ones count as its value."""
-    return np.sort(np.where(np.isnan(resampled.drawn), value, resampled.drawn).T, axis=1)
+    return np.sort(np.where(np.isnan(resampled.bootstrap), value, resampled.bootstrap).T, axis=1)
 
 
 def _at(ordered: Array, share: Array) -> Array:
@@ -258,7 +257,7 @@ def compare_equals(studies: int) -> Iterator[dict[str, object]]:
                 resampled = resample(*NULL_SCORE, both[0], RESAMPLES) - resample(*NULL_SCORE, both[1], RESAMPLES)
                 n = np.minimum(*(contributing(*NULL_SCORE, s) for s in both))
                 low, high = confidence_interval(difference, resampled, n)
-                better = np.array([probability_higher(difference[k], resampled.of(k), int(n[k])) for k in range(BATCH)])
+                better = np.array([probability_higher(difference[k], resampled.column(k), int(n[k])) for k in range(BATCH)])
                 ordered = _ordered(resampled, difference)
                 outside = (_at(ordered, np.full(BATCH, 0.025)) > 0) | (_at(ordered, np.full(BATCH, 0.975)) < 0)
                 extreme = (ordered > 0).all(axis=1) | (ordered <= 0).all(axis=1)

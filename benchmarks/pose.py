@@ -94,12 +94,12 @@ def measure_decoding(frames: int, behaviors: int = 5) -> None:
     scorer = fit_segment_scorer([(values[:50_000], truth[:50_000], RATE)], tuple(names), 1.7)
     decoders = {
         "frame by frame": Decoder(),
-        "mean over 1 s": Decoder(smoothing="mean", smooth_seconds=1.0),
-        "median over 1 s": Decoder(smoothing="median", smooth_seconds=1.0),
-        "shortest bouts and gaps": Decoder(smoothing="mean", smooth_seconds=0.2, min_bout=lengths, min_gap=lengths),
+        "mean over 1 s": Decoder(smoothing="mean", smoothing_seconds=1.0),
+        "median over 1 s": Decoder(smoothing="median", smoothing_seconds=1.0),
+        "minimum durations": Decoder(smoothing="mean", smoothing_seconds=0.2, min_bout_seconds=lengths, min_gap_seconds=lengths),
         "Viterbi": Decoder(transition_models=transition_models(1), emission_weight=0.3),
         "Viterbi, 4 stages": Decoder(transition_models=transition_models(4), emission_weight=0.3),
-        "bouts judged as wholes": Decoder(segment_scorers={NO_BEHAVIOR: scorer} if scorer else {}),
+        "segment scoring": Decoder(segment_scorers={NO_BEHAVIOR: scorer} if scorer else {}),
     }
     print(f"\n{frames} frames of {behaviors} behaviours")
     print(f"{'':32}{'seconds':>12}{'right':>9}{'bouts':>9}")

@@ -161,28 +161,29 @@ def bootstrap() -> None:
 
     def intervals(kinds: tuple[str, ...]) -> float:
         scores = eb.score(pairs)
-        chosen = [m for m in scores.suite.measures if m.of.kind in kinds and not m.of.probabilistic]
+        chosen = [m for m in scores.suite.measures if m.metric.kind in kinds and not m.metric.probabilistic]
         for measure in chosen:
             scores.statistics(measure)
         from ethobench.metrics.bootstrap import confidence_interval
 
         def once() -> None:
-            scores._resamplers.clear()
+            scores._aggregators.clear()
             for measure in chosen:
-                confidence_interval(np.append(*scores._value(measure)), scores.resampled(measure), 100, measure.of.bounds)
+                confidence_interval(np.append(*scores.evaluate(measure)), scores.resampled(measure), 100, measure.metric.bounds)
 
         return cpu(once)
 
     row("10,000 resamples, 100 recordings, 4 behaviors: additive and per recording", intervals(("counts", "rows")), None, "< 0.5 s")
     from ethobench.metrics import probabilities
+    from ethobench.metrics.base import Measure
     from ethobench.metrics.bootstrap import resampling_weights
-    from ethobench.metrics.measures import Measure, Resampler, Sample
+    from ethobench.metrics.evaluation import Aggregator, Grouping
 
     histograms = np.random.default_rng(0).integers(0, 20, (100, 4, 3 * probabilities.BINS)).astype(float)
-    sample = Sample(np.eye(100), np.ones(4, dtype=bool), np.ones(4, dtype=bool))
+    sample = Grouping(np.eye(100), np.ones(4, dtype=bool), np.ones(4, dtype=bool))
 
     def once() -> None:
-        resampler = Resampler(sample, resampling_weights(100, 1000))
+        resampler = Aggregator(sample, resampling_weights(100, 1000))
         for name in ("average_precision", "auroc", "calibration_error"):
             resampler.evaluate(Measure(name, f"probabilities.{name}"), histograms)
 

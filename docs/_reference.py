@@ -16,8 +16,8 @@ from _docstrings import markdown, parse, plain, table
 
 from ethobench.formats import formats
 from ethobench.formats.base import DETAILS, Format
-from ethobench.metrics import Metric, Suite, all_metrics, suites
-from ethobench.metrics.measures import Measure
+from ethobench.metrics import Measure, Metric, Suite, all_metrics
+from ethobench.metrics.suites import suites
 from ethobench.models import Model, models
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
@@ -89,7 +89,7 @@ def metric_pages() -> list[Page]:
 
 
 def _metric_page(metric: Metric) -> Page:
-    used = [(suite, m) for suite in suites for m in suite.measures if m.metric == metric.name]
+    used = [(suite, m) for suite in suites for m in suite.measures if m.metric_name == metric.name]
     facts = [
         ("best value", f"{metric.best:g}"),
         ("other end", f"{metric.worst:g}"),
@@ -117,7 +117,10 @@ def suite_pages() -> list[Page]:
 
 
 def _suite_page(suite: Suite) -> Page:
-    rows = [(f"`{m.name}`", f"[`{m.metric}`](../metrics/{m.metric}.md)", _aggregation(m), plain(m.of.definition)) for m in suite.measures]
+    rows = [
+        (f"`{m.name}`", f"[`{m.metric_name}`](../metrics/{m.metric_name}.md)", _aggregation(m), plain(m.metric.definition))
+        for m in suite.measures
+    ]
     facts = [
         ("shown by default", ", ".join(f"`{name}`" for name in suite.headline)),
         ("prediction and truth may differ in length", _yes(suite.lengths)),
@@ -134,7 +137,7 @@ def _aggregation(measure: Measure) -> str:
     text = OVER[measure.over]
     if measure.spread:
         text = "standard deviation over individuals"
-    return text + (", background too" if measure.background and not measure.of.joint else "")
+    return text + (", background too" if measure.background and not measure.metric.joint else "")
 
 
 def model_pages() -> list[Page]:

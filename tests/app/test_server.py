@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from ethobench import read_recordings
-from ethobench.app.connections import BoundedProtocol
 from ethobench.app.editing import apply_edits
 from ethobench.app.opening import open_project
 from ethobench.app.security import new_token
-from ethobench.app.server import static_files
+from ethobench.app.server import BoundedProtocol, static_files
 from ethobench.core.errors import ReadWarning
 from ethobench.formats import formats
 from tests.app.conftest import SERVE, Client
@@ -214,7 +213,7 @@ def test_corrections_over_the_wire(client, lab):
     told = client.post("recordings/0/undo", {"track": "zoe", "revision": 1})
     assert (told["track"]["undo"], told["track"]["redo"]) == (False, True)
     assert client.post("recordings/0/redo", {"track": "zoe", "revision": 2})["track"]["revision"] == 3
-    assert "no correction" in client.post("recordings/0/edit", {"track": "anna", "revision": 0, "edits": edits}, 400)["error"]
+    assert "not a correction" in client.post("recordings/0/edit", {"track": "anna", "revision": 0, "edits": edits}, 400)["error"]
     assert "already an annotator" in client.post("recordings/1/start", {"name": "anna"}, 400)["error"]
     assert sorted(p.name for p in (lab / "corrections").iterdir()) == ["m1.zoe.csv", "recordings.csv"]
 
@@ -275,7 +274,7 @@ def test_a_large_change_does_not_block_others(client, project, monkeypatch):
     def change_while_computing(*others):
         is_computing.clear()
         may_go_on.clear()
-        revision = project.entry(0).track("zoe").revision
+        revision = project.recording(0).track("zoe").revision
         slow = threading.Thread(target=lambda: answers.append(change(0, revision)))
         slow.start()
         assert is_computing.wait(10)
@@ -289,7 +288,7 @@ def test_a_large_change_does_not_block_others(client, project, monkeypatch):
         lambda: client.post("recordings/0/watch", {"track": "zoe", "spans": [[0, 600]]}),
     )
     assert answers == [200, 200]
-    assert project.entry(0).track("zoe").annotation.to_codes()[:20].tolist() == [2] * 20
+    assert project.recording(0).track("zoe").annotation.to_codes()[:20].tolist() == [2] * 20
     change_while_computing(lambda: answers.append(change(200, revision=1)))
     assert answers[2:] == [200, 409]
 

@@ -10,8 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ethobench import Annotation, Behavior, Ethogram, Prediction
-from ethobench.app.summaries import BLOCK, Summary
-from ethobench.app.tiles import BOUTS, STRETCHES, ProbabilityTiles, TraceTiles, TrackTiles, share_tile, tile_edges
+from ethobench.app.tiles import BINS, BLOCK_FRAMES, MAX_BOUTS, ProbabilityTiles, Summary, TraceTiles, TrackTiles, share_tile, tile_edges
 from ethobench.core import intervals as iv
 from ethobench.core.errors import NotFoundError
 
@@ -19,7 +18,7 @@ NAMES = ("rest", "run")
 
 
 def decoded(text: str, columns: int) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(STRETCHES, columns)
+    return np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(BINS, columns)
 
 
 def busy(n: int, seed: int = 0) -> Annotation:
@@ -33,7 +32,7 @@ def test_edges_end_with_the_recording():
     assert edges[0] == 2048
     assert edges[1] == 2052
     assert edges[-1] == 3000
-    assert len(edges) == STRETCHES + 1
+    assert len(edges) == BINS + 1
 
 
 @pytest.mark.parametrize(("level", "index"), [(0, 6), (-1, 0), (60, 0), (3, 1), (0, 10**12)])
@@ -44,13 +43,13 @@ def test_there_are_no_other_tiles(level, index):
 
 @pytest.mark.parametrize("level", [0, 1, 3])
 def test_shares_are_shares_of_frames(level, monkeypatch):
-    monkeypatch.setattr("ethobench.app.tiles.BOUTS", 100)
+    monkeypatch.setattr("ethobench.app.tiles.MAX_BOUTS", 100)
     n = 5000
     annotation = busy(n)
     edges = tile_edges(level, 0, n)
     found = decoded(TrackTiles(annotation).tile(edges)["shares"], 3)
     codes = annotation.to_codes()
-    for i in range(0, STRETCHES, 37):
+    for i in range(0, BINS, 37):
         part = codes[edges[i] : edges[i + 1]]
         expected = [np.ceil((part == value).mean() * 254) if len(part) else 0 for value in (0, 1, -1)]
         assert found[i].tolist() == expected
@@ -109,7 +108,7 @@ def test_points_survive_summaries():
     start = np.arange(0, n, 100)
     crowd = Annotation.from_bouts(start, start, np.zeros(len(start), int), ethogram, 10, n)
     tile = TrackTiles(crowd).tile(tile_edges(8, 0, n))
-    assert len(crowd) > BOUTS
+    assert len(crowd) > MAX_BOUTS
     assert [stretch for stretch, _ in tile["points"]] == sorted({int(s) >> 8 for s in start})
 
 
@@ -120,7 +119,7 @@ def test_summaries_are_minimum_maximum_and_mean(n, level, seed):
     values[np.random.default_rng(seed + 1).random((n, 2)) < 0.3] = np.nan
     edges = tile_edges(level, 0, n)
     found = Summary(values).between(edges)
-    for i in range(STRETCHES):
+    for i in range(BINS):
         for channel in range(2):
             part = values[edges[i] : edges[i + 1], channel]
             part = part[~np.isnan(part)]
@@ -129,12 +128,12 @@ def test_summaries_are_minimum_maximum_and_mean(n, level, seed):
                 continue
             assert (found.low[i, channel], found.high[i, channel]) == (part.min(), part.max())
             # a mean of blocks' means weighs blocks with gaps a little differently
-            tolerance = 1e-5 if 1 << level <= BLOCK else np.ptp(part) + 1e-5
+            tolerance = 1e-5 if 1 << level <= BLOCK_FRAMES else np.ptp(part) + 1e-5
             assert abs(found.mean[i, channel] - part.mean()) <= tolerance
 
 
 def test_summaries_take_chunks_one_by_one(monkeypatch):
-    monkeypatch.setattr("ethobench.app.summaries.ROWS", 256)
+    monkeypatch.setattr("ethobench.app.tiles.CHUNK_ROWS", 256)
     values = np.arange(2000, dtype=np.float32)[:, None]
     found = Summary(values).between(tile_edges(7, 0, 2000))
     assert found.low[:16, 0].tolist() == [128.0 * i for i in range(16)]

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ethobench as eb
 from ethobench import Annotation, Behavior, Ethogram, Recording, read_annotation, write_annotation, write_recordings
-from ethobench.cli.budget import budget_rows
 from ethobench.core import intervals as iv
+from ethobench.metrics.budgets import time_budget
 from tests.cli.test_cli import ethobench
 
 pytestmark = pytest.mark.slow  # each command starts a process
@@ -47,6 +48,13 @@ def test_folders_of_different_formats_match_by_name(folders):
     assert "f1_score" in table.stdout
     assert "mouse" in ethobench("score", *folders, "--per", "recording").stdout
     assert ethobench("score", *folders, "--per", "week").returncode == 2
+
+
+@pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarning")
+def test_python_and_the_command_agree(folders):
+    scores = eb.score(*folders, annotator="consensus", behaviors=["a"])
+    printed = json.loads(ethobench("score", *folders, "--annotator", "consensus", "--behaviors", "a", "--json").stdout)
+    assert printed == json.loads(json.dumps(scores.to_dict()))
 
 
 def test_csv_measures_and_behaviors(folders, tmp_path):
@@ -127,14 +135,14 @@ def test_budget_and_its_correction(folders, tmp_path):
 def test_budget_counts_what_was_looked_at_by_subject(tmp_path):
     ethogram = Ethogram(["att", "other"], "other")
     a = Annotation.from_bouts([0], [30], ["att"], ethogram, 30, 120)
-    rows = {r["behavior"]: r for r in budget_rows(a)}
+    rows = {r["behavior"]: r for r in time_budget(a)}
     assert (rows["other"]["seconds"], rows["other"]["share"]) == (3, 0.75)
     seen = Annotation.from_bouts([0], [60], ["att"], ethogram, 30, 120, observed=iv.intervals([0], [30]))
-    assert {r["behavior"]: r["share"] for r in budget_rows(seen)} == {"att": 1.0, "other": 0.0}
+    assert {r["behavior"]: r["share"] for r in time_budget(seen)} == {"att": 1.0, "other": 0.0}
     two = Annotation.from_bouts([0, 0], [30, 30], ["att", "att"], ["att"], 30, 120, subject=["m1", "m2"])
-    assert [(r["subject"], r["bouts"]) for r in budget_rows(two)] == [("m1", 1), ("m2", 1)]
+    assert [(r["subject"], r["bouts"]) for r in time_budget(two)] == [("m1", 1), ("m2", 1)]
     bite = Annotation.from_bouts([5, 120], [5, 120], [0, 0], Ethogram([Behavior("bite", point=True)]), 30, 120)
-    assert budget_rows(bite)[0]["bouts"] == 2
+    assert time_budget(bite)[0]["bouts"] == 2
 
 
 def test_agreement_of_files_with_several_raters_keeps_them_apart(tmp_path):
@@ -191,7 +199,7 @@ def test_a_few_frames_at_the_end_of_one_side_do_not_count(tmp_path):
         write_annotation(one, tmp_path / f"{name}.csv", "tidy")
     done = ethobench("score", tmp_path / "pred.csv", tmp_path / "truth.csv", "--json")
     assert done.returncode == 0, done.stderr
-    assert "the truth ends 1 frame before the others; what is missing does not count" in done.stderr
+    assert "the truth ends 1 frame before the others; the missing frames are unobserved" in done.stderr
     assert json.loads(done.stdout)["overall"]["f1"] == 1
     assert ethobench("score", tmp_path / "long.csv", tmp_path / "truth.csv").returncode == 1
 
@@ -201,7 +209,7 @@ def test_agreement_on_the_only_clock_there_is_and_of_a_manifest(folders, tmp_pat
     write_annotation(some(0, 2), tmp_path / "ben.csv", "intervals")
     done = ethobench("agreement", tmp_path / "anna.annot", tmp_path / "ben.csv", "--json")
     assert done.returncode == 0, done.stderr
-    assert "no frame rate is stated; using 30 Hz" in done.stderr
+    assert "no frame rate; using 30 Hz" in done.stderr
     lines = [f"m1,a,30,,{name},{who}" for name, who in (("anna.annot", "anna"), ("ben.csv", "ben"))]
     (tmp_path / "recordings.csv").write_text(
         "recording,individual,rate,signals,annotations,annotator\n" + "\n".join(lines) + "\n", encoding="utf-8"
@@ -213,10 +221,10 @@ def test_agreement_on_the_only_clock_there_is_and_of_a_manifest(folders, tmp_pat
 
 
 def test_an_animal_that_never_did_anything_has_a_budget_of_nothing(tmp_path):
-    from ethobench.cli.budget import budget_rows
+    from ethobench.metrics.budgets import time_budget
 
     one = Annotation.from_bouts([0], [30], ["a"], Ethogram(["a", "b"]), 30.0, 300, subject=["m1"], subjects=["m1", "m2"])
-    rows = budget_rows(one)
+    rows = time_budget(one)
     assert {(row["subject"], row["behavior"]) for row in rows} == {(m, b) for m in ("m1", "m2") for b in "ab"}
     assert all(not row["bouts"] for row in rows if row["subject"] == "m2")
 

@@ -232,3 +232,43 @@ def test_notes_on_one_side_survive_being_joined():
     plain = Annotation.from_bouts([2], [4], ["a"], ["a"], rate=10, n_frames=10)
     assert told.concatenate(plain).modifiers.tolist() == ["loud", ""]
     assert plain.concatenate(told).comment.tolist() == ["", "why"]
+
+
+def test_overlay_and_join_keep_observed_frames():
+    first = Annotation.from_bouts([0], [5], ["A"], ["A"], 10, 10, observed=iv.intervals([0], [5]))
+    second = Annotation.from_bouts([6], [9], ["A"], ["A"], 10, 10, observed=iv.intervals([5], [10]))
+    assert first.overlay(second).observed.of("A").stop.tolist() == [10]
+    a = Observed(iv.full(10), {Track("A"): iv.empty()})
+    b = Observed(iv.full(10), {Track("A", "m1"): iv.intervals([0], [5])})
+    assert a.join(b, 10).of("A", "m1").start.tolist() == [10]
+
+
+def test_point_events_at_the_end_survive_cropping():
+    bite = Annotation.from_bouts([100], [100], ["bite"], Ethogram([Behavior("bite", point=True)]), 30, 100)
+    assert len(bite.crop(0, 100)) == 1
+    assert len(bite.shift(0)) == 1
+    assert len(bite.crop(0, 99)) == 0
+
+
+def test_invalid_frames_bouts_and_clocks_are_refused():
+    for frames in (["0", "1"], [[0.2, 0.8, 0.0]], [0.0, np.nan], [[1.0, np.nan, 0.0]]):
+        with pytest.raises(EthobenchError):
+            of(frames)
+    with pytest.raises(MismatchError, match="mask of unobserved frames"):
+        Annotation.from_frames([0, 1], ["x", "y"], 1, unobserved=np.array([True]))
+    for clock in ({"rate": "30"}, {"rate": None}, {"n_frames": float("nan")}):
+        with pytest.raises(EthobenchError):
+            Annotation.from_bouts([0], [1], [0], ["x"], **{"rate": 10, "n_frames": 5, **clock})
+    for options in ({"confidence": ["x"]}, {"subject": "m1"}):
+        with pytest.raises(MismatchError):
+            Annotation.from_bouts([0], [1], [0], ["x"], 10, 5, **options)
+    for start, behavior in (([None], [0]), ([0], [0.7]), ([float("nan")], [0])):
+        with pytest.raises(MismatchError):
+            Annotation.from_bouts(start, [1], behavior, ["x"], 10, 5)
+
+
+def test_missing_subjects_and_single_names_are_accepted():
+    assert Annotation.from_bouts([0], [1], [0], ["x"], 10, 5, subject=[float("nan")]).subjects == ()
+    assert Annotation.from_frames([1], ["x"], 10, subject="m1").subjects == ("m1",)
+    assert Annotation.from_frames([0.0, np.nan], ["x"], 10, unobserved=np.nan).to_codes().tolist() == [0, -1]
+    assert Annotation.from_frames([0], ["attack"], 1).restrict("attack").ethogram.names == ("attack",)

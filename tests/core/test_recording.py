@@ -139,3 +139,14 @@ def test_annotators_in_order_of_preference():
     assert one.annotation("carla,anna") is anna
     with pytest.raises(NotFoundError, match="no annotator 'ben,dora'"):
         one.annotation("ben,dora")
+
+
+def test_individuals_with_similar_names_are_different_groups():
+    data = Dataset((Recording("r1", individual="a;"), Recording("r2", individual="b;")), Ethogram(["x"]))
+    assert len({*data.groups().values()}) == 2
+    assert len(Dataset((Recording("r1"),), Ethogram(["x"]), folds={"r1": 1}).select(fold=np.int64(1))) == 1
+
+
+def test_probabilities_must_be_numbers():
+    with pytest.raises(EthobenchError, match="numbers"):
+        Prediction([["a"]], Ethogram(["x"]), 10)

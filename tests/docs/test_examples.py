@@ -54,7 +54,8 @@ def own_modules(tmp_path: Path) -> Iterator[None]:
     """Let examples add modules and members of registries without leaving anything behind."""
     from ethobench.datasets import families
     from ethobench.formats import formats
-    from ethobench.metrics import base, suites
+    from ethobench.metrics.base import all_metrics, unregister_metric
+    from ethobench.metrics.suites import suites
     from ethobench.mllm.providers import providers
     from ethobench.models import models
 
@@ -64,8 +65,8 @@ def own_modules(tmp_path: Path) -> Iterator[None]:
     yield
     for name in [n for n, m in sys.modules.items() if str(getattr(m, "__file__", None) or "").startswith(str(tmp_path))]:
         del sys.modules[name]
-        for metric in [m for m in base._metrics if m.startswith(f"{name}.")]:
-            del base._metrics[metric]
+        for metric in [m for m in all_metrics() if m.startswith(f"{name}.")]:
+            unregister_metric(metric)
         for registry in registries:
             registry._members.pop(name, None)
     for registry in registries:

@@ -32,7 +32,8 @@ def pages(generate: ModuleType) -> dict[str, str]:
 
 def test_every_member_has_a_page(pages: dict[str, str]) -> None:
     from ethobench.formats import formats
-    from ethobench.metrics import all_metrics, suites
+    from ethobench.metrics import all_metrics
+    from ethobench.metrics.suites import suites
     from ethobench.models import models
 
     wanted = {"formats": formats.names(), "suites": suites.names(), "models": models.names(), "metrics": all_metrics()}

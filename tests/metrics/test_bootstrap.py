@@ -11,10 +11,11 @@ from tests.reports.conftest import make_prediction, make_truth
 
 import ethobench as eb
 from ethobench import Annotation, Ethogram
-from ethobench.metrics import Scores, suites
+from ethobench.metrics import Scores
 from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, probability_higher
-from ethobench.metrics.cases import Case
-from ethobench.metrics.scoring import score_cases
+from ethobench.metrics.pairs import AlignedPair
+from ethobench.metrics.scoring import score_pairs
+from ethobench.metrics.suites import suites
 
 pytestmark = pytest.mark.slow
 
@@ -114,10 +115,10 @@ def test_individuals_are_counted_not_recordings():
 def test_a_comparison_never_claims_to_be_certain():
     for n, most in ((5, 1 - 2**-5), (8, 1 - 2**-8), (30, 0.999)):
         values = 0.5 + 1e-4 * np.random.default_rng(0).normal(size=n)
-        resampled = Resampled.by(lambda weights, values=values: weights @ values / weights.sum(axis=1), n, 500)
+        resampled = Resampled.evaluate(lambda weights, values=values: weights @ values / weights.sum(axis=1), n, 500)
         assert probability_higher(float(values.mean()), resampled, n) == most
         assert probability_higher(-float(values.mean()), resampled, n) == 1 - most
-    assert np.isnan(probability_higher(0.5, Resampled(resampled.drawn, resampled.without[:4]), MIN_GROUPS - 1))
+    assert np.isnan(probability_higher(0.5, Resampled(resampled.bootstrap, resampled.jackknife[:4]), MIN_GROUPS - 1))
 
 
 def test_undefined_draws_are_left_out():
@@ -127,30 +128,32 @@ def test_undefined_draws_are_left_out():
     assert np.isnan(low[1])
 
 
-def animals(n: int, generator: np.random.Generator) -> list[Case]:
+def animals(n: int, generator: np.random.Generator) -> list[AlignedPair]:
     """Make n animals that are recognised more or less well, and whose bouts differ."""
-    cases = []
+    pairs = []
     for k in range(n):
         codes = np.repeat(generator.choice(3, 40, p=generator.dirichlet([3, 2, 4])), 5)
         wrong = np.repeat(generator.random(40) > generator.beta(6, 2), 5)
         guess = np.where(wrong, np.repeat(generator.integers(0, 3, 40), 5), codes)
-        cases.append(Case(str(k), str(k), *(Annotation.from_frames(side, ETHOGRAM, 10) for side in (guess, codes)), merged=True))
-    return cases
+        pairs.append(
+            AlignedPair(str(k), str(k), *(Annotation.from_frames(side, ETHOGRAM, 10) for side in (guess, codes)), pool_subjects=True)
+        )
+    return pairs
 
 
 @pytest.mark.slow
 def test_intervals_hold_the_true_value_about_as_often_as_they_claim():
     generator = np.random.default_rng(0)
     population, suite = animals(1500, generator), suites["calms21"]
-    true = score_cases(population, suite, resamples=0).overall["macro_f1"]
+    true = score_pairs(population, suite, resamples=0).overall["macro_f1"]
     coverage, percentile = {}, {}
     for n in (5, 10):
         hits = []
         for _ in range(400):
             drawn = [population[k] for k in generator.choice(len(population), n, replace=False)]
-            scores = score_cases(drawn, suite, resamples=300)
+            scores = score_pairs(drawn, suite, resamples=300)
             low, high = scores.intervals["overall"]["macro_f1"]
-            draws = scores.resampled(suite.measures[0]).drawn[:, 0]
+            draws = scores.resampled(suite.measures[0]).bootstrap[:, 0]
             hits.append((low <= true <= high, np.quantile(draws, 0.025) <= true <= np.quantile(draws, 0.975)))
         coverage[n], percentile[n] = np.mean(hits, axis=0)
     assert 0.90 < coverage[5] < 0.995

@@ -9,7 +9,7 @@ from scipy.stats import ks_2samp
 import ethobench as eb
 from ethobench import Annotation, Ethogram
 from ethobench.core.errors import MismatchError
-from ethobench.metrics.correction import corrected_shares
+from ethobench.metrics.budgets import corrected_shares
 from ethobench.metrics.suites.rodentbench import entropy_weighted_mcc
 
 NAMES = ["a", "b", "other"]
@@ -91,3 +91,12 @@ def test_entropy_weighted_mcc_weights_by_labels_and_seconds():
     assert values[0] <= combined <= values[1]
     assert abs(combined - rich.overall["mcc"]) < abs(combined - plain.overall["mcc"])
     assert entropy_weighted_mcc({"rich": rich}) == pytest.approx(rich.overall["mcc"])
+
+
+def test_transitions_in_unobserved_frames_do_not_matter():
+    codes = np.tile([0, 0, 0, 1, 1, 2], 5)
+    truth = Annotation.from_frames(codes, ["A", "B", "C"], 1, unobserved=np.arange(30) >= 15)
+    other = codes.copy()
+    other[15:] = np.tile([0, 2, 1], 5)
+    values = [eb.score(Annotation.from_frames(c, ["A", "B", "C"], 1), truth).overall["transition_distance"] for c in (codes, other)]
+    assert values[0] == values[1]

@@ -10,9 +10,10 @@ import pytest
 from ethobench import Annotation, Ethogram, Prediction
 from ethobench.core import intervals as iv
 from ethobench.metrics import all_metrics
-from ethobench.metrics.cases import Case
-from ethobench.metrics.measures import Measure, Resampler, Sample
-from ethobench.metrics.probabilities import ranking_of
+from ethobench.metrics.base import Measure
+from ethobench.metrics.evaluation import Aggregator, Grouping
+from ethobench.metrics.pairs import AlignedPair
+from ethobench.metrics.probabilities import rank_frames
 
 METRICS = all_metrics()
 NAMES = ["a", "b", "c", "other"]
@@ -48,23 +49,23 @@ def scores_for(annotation: Annotation, seed: int = 9) -> np.ndarray:
     return 0.4 * noise + 0.6 * np.eye(4)[annotation.to_codes()]
 
 
-def case(pred: Annotation, truth: Annotation, name: str = "r") -> Case:
-    return Case(name, name, pred, truth, scores_for(pred), merged=True)
+def case(pred: Annotation, truth: Annotation, name: str = "r") -> AlignedPair:
+    return AlignedPair(name, name, pred, truth, scores_for(pred), pool_subjects=True)
 
 
-CASES = [case(near(frames(s), s + 50), frames(s), f"r{s}") for s in range(4)]
+PAIRS = [case(near(frames(s), s + 50), frames(s), f"r{s}") for s in range(4)]
 
 
-def values(metric, cases) -> tuple[float, np.ndarray]:
+def values(metric, pairs) -> tuple[float, np.ndarray]:
     """A metric's pooled value, and its values by behavior."""
-    ethogram = cases[0].ethogram
+    ethogram = pairs[0].ethogram
     if metric.exact is not None:
-        by_behavior = np.array([metric.exact(ranking_of(cases, code)) for code in range(len(ethogram))])
+        by_behavior = np.array([metric.exact(rank_frames(pairs, code)) for code in range(len(ethogram))])
         return float(np.nanmean(by_behavior)), by_behavior
     foreground = np.array([b.name != "other" for b in ethogram])
-    sample = Sample(np.eye(len(cases)), foreground, np.ones(len(ethogram), dtype=bool))
-    statistics = np.stack([metric.statistics(c) for c in cases])
-    overall, behaviors = Resampler(sample).evaluate(Measure(metric.name, metric.name), statistics)
+    sample = Grouping(np.eye(len(pairs)), foreground, np.ones(len(ethogram), dtype=bool))
+    statistics = np.stack([metric.statistics(c) for c in pairs])
+    overall, behaviors = Aggregator(sample).evaluate(Measure(metric.name, metric.name), statistics)
     return float(overall[0]), behaviors[0]
 
 
@@ -84,14 +85,14 @@ def test_it_describes_itself(metric):
 
 
 def test_the_example_is_neither_perfect_nor_undefined(metric):
-    value, _ = values(metric, CASES)
+    value, _ = values(metric, PAIRS)
     assert np.isfinite(value)
     assert value != metric.best
 
 
 def test_perfect_is_best(metric):
-    truth = [c.truth for c in CASES]
-    perfect = [Case(c.id, c.id, t, t, np.eye(4)[t.to_codes()], merged=True) for c, t in zip(CASES, truth, strict=True)]
+    truth = [c.truth for c in PAIRS]
+    perfect = [AlignedPair(c.id, c.id, t, t, np.eye(4)[t.to_codes()], pool_subjects=True) for c, t in zip(PAIRS, truth, strict=True)]
     value, behaviors = values(metric, perfect)
     if np.isfinite(metric.best):
         assert value == pytest.approx(metric.best)
@@ -102,7 +103,7 @@ def test_perfect_is_best(metric):
 
 def test_it_stays_between_worst_and_best(metric):
     low, high = sorted((metric.worst, metric.best))
-    for c in CASES:
+    for c in PAIRS:
         value, behaviors = values(metric, [c])
         known = np.array([value, *behaviors])
         known = known[~np.isnan(known)]
@@ -112,7 +113,7 @@ def test_it_stays_between_worst_and_best(metric):
 
 
 def test_the_order_of_recordings_does_not_matter(metric):
-    assert same(values(metric, CASES), values(metric, CASES[::-1]))
+    assert same(values(metric, PAIRS), values(metric, PAIRS[::-1]))
 
 
 def test_order_and_names_of_behaviors_do_not_matter(metric):
@@ -120,17 +121,17 @@ def test_order_and_names_of_behaviors_do_not_matter(metric):
     names = {"a": "x1", "b": "x2", "c": "x0"}
     ethogram = Ethogram([names.get(NAMES[k], NAMES[k]) for k in order], "other")
     moved = [
-        Case(
+        AlignedPair(
             c.id,
             c.id,
             c.pred.rename(names).with_ethogram(ethogram),
             c.truth.rename(names).with_ethogram(ethogram),
             c.probabilities[:, order],
-            merged=True,
+            pool_subjects=True,
         )
-        for c in CASES
+        for c in PAIRS
     ]
-    before, after = values(metric, CASES), values(metric, moved)
+    before, after = values(metric, PAIRS), values(metric, moved)
     assert after[0] == pytest.approx(before[0], abs=1e-9)
     if len(before[1]):
         assert after[1] == pytest.approx(before[1][order], abs=1e-9)
@@ -146,11 +147,11 @@ def test_unobserved_time_before_and_after_does_not_matter(metric):
     """Shift in time: bouts lie later in a longer recording of which only the old part was looked at."""
     by = 40
     moved = []
-    for c in CASES:
+    for c in PAIRS:
         pred, truth = shifted(c.pred, by), shifted(c.truth, by).with_observed(iv.intervals([by], [by + N]))
         probabilities = np.vstack([np.full((by, 4), 0.25), c.probabilities, np.full((by, 4), 0.25)])
-        moved.append(Case(c.id, c.id, pred, truth, probabilities, merged=True))
-    before, after = values(metric, CASES), values(metric, moved)
+        moved.append(AlignedPair(c.id, c.id, pred, truth, probabilities, pool_subjects=True))
+    before, after = values(metric, PAIRS), values(metric, moved)
     if metric.family in ("seconds", "rodentbench"):
         assert np.isfinite(after[0])
         return
@@ -162,9 +163,10 @@ def test_unobserved_time_before_and_after_does_not_matter(metric):
 
 def test_doubling_the_rate(metric):
     double = [
-        Case(c.id, c.id, c.pred.resample(40), c.truth.resample(40), np.repeat(c.probabilities, 2, axis=0), merged=True) for c in CASES
+        AlignedPair(c.id, c.id, c.pred.resample(40), c.truth.resample(40), np.repeat(c.probabilities, 2, axis=0), pool_subjects=True)
+        for c in PAIRS
     ]
-    before, after = values(metric, CASES), values(metric, double)
+    before, after = values(metric, PAIRS), values(metric, double)
     assert same(before, after) == metric.rate_free
 
 
@@ -172,8 +174,8 @@ def test_swapping_the_annotators(metric):
     if metric.probabilistic:
         assert not metric.symmetric
         return
-    swapped = [Case(c.id, c.id, c.truth, c.pred, merged=True) for c in CASES]
-    before, after = values(metric, CASES), values(metric, swapped)
+    swapped = [AlignedPair(c.id, c.id, c.truth, c.pred, pool_subjects=True) for c in PAIRS]
+    before, after = values(metric, PAIRS), values(metric, swapped)
     if metric.symmetric:
         assert same(before, after)
     elif metric.name.endswith(("onset_error", "offset_error")):
@@ -184,13 +186,15 @@ def test_splitting_where_no_bout_runs_leaves_sums_unchanged(metric):
     if metric.kind == "rows" or metric.name in ("budgets.transition_distance", "bebe.time_scale_ratio"):
         return
     halves = []
-    for c in CASES:
+    for c in PAIRS:
         for k, (first, last) in enumerate(((0, N // 2), (N // 2, N))):
             halves.append(
-                Case(f"{c.id}{k}", c.id, c.pred.crop(first, last), c.truth.crop(first, last), c.probabilities[first:last], merged=True)
+                AlignedPair(
+                    f"{c.id}{k}", c.id, c.pred.crop(first, last), c.truth.crop(first, last), c.probabilities[first:last], pool_subjects=True
+                )
             )
     for code in range(3):
-        whole = np.stack([metric.statistics(c) for c in CASES]).sum(axis=0)
+        whole = np.stack([metric.statistics(c) for c in PAIRS]).sum(axis=0)
         parts = np.stack([metric.statistics(c) for c in halves]).sum(axis=0)
         if metric.joint:
             assert parts == pytest.approx(whole)
@@ -205,15 +209,15 @@ def test_what_is_predicted_in_unobserved_frames_does_not_matter(metric):
     generator = np.random.default_rng(3)
     results = []
     for fill in (0, 3):
-        cases = []
-        for c in CASES:
+        pairs = []
+        for c in PAIRS:
             codes = c.pred.to_codes()
             codes[400:700] = fill
             probabilities = c.probabilities.copy()
             probabilities[400:700] = generator.dirichlet(np.ones(4), 300)
             pred = Annotation.from_frames(codes, ETHOGRAM, c.pred.rate)
-            cases.append(Case(c.id, c.id, pred, c.truth.with_observed(seen), probabilities, merged=True))
-        results.append(values(metric, cases))
+            pairs.append(AlignedPair(c.id, c.id, pred, c.truth.with_observed(seen), probabilities, pool_subjects=True))
+        results.append(values(metric, pairs))
     assert same(*results)
 
 
@@ -221,17 +225,17 @@ def test_a_resample_is_a_recomputation(metric):
     """Weights times statistics give what scoring the drawn recordings one by one would give."""
     if metric.exact is not None:
         return
-    statistics = np.stack([metric.statistics(c) for c in CASES])
-    sample = Sample(np.eye(4), np.array([True, True, True, False]), np.ones(4, dtype=bool))
+    statistics = np.stack([metric.statistics(c) for c in PAIRS])
+    sample = Grouping(np.eye(4), np.array([True, True, True, False]), np.ones(4, dtype=bool))
     weights = np.array([[2.0, 0, 1, 1], [0, 3, 0, 1]])
-    overall, _ = Resampler(sample, weights).evaluate(Measure(metric.name, metric.name), statistics)
+    overall, _ = Aggregator(sample, weights).evaluate(Measure(metric.name, metric.name), statistics)
     for k, row in enumerate(weights.astype(int)):
-        drawn = [replace(CASES[i], id=f"{i}.{j}") for i in range(4) for j in range(row[i])]
+        drawn = [replace(PAIRS[i], id=f"{i}.{j}") for i in range(4) for j in range(row[i])]
         assert overall[k] == pytest.approx(values(metric, drawn)[0], nan_ok=True)
 
 
 def test_predictions_can_be_scored_directly():
     import ethobench as eb
 
-    prediction = Prediction(CASES[0].probabilities, ETHOGRAM, 20)
-    assert np.isfinite(eb.score(prediction, CASES[0].truth).overall["map"])
+    prediction = Prediction(PAIRS[0].probabilities, ETHOGRAM, 20)
+    assert np.isfinite(eb.score(prediction, PAIRS[0].truth).overall["map"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from ethobench.core import intervals as iv
-from ethobench.metrics.matching import count_matches, match_best, match_first, tiou
+from ethobench.metrics.matching import count_matches, greedy_partners, match_best, temporal_iou
 
 masks = st.integers(1, 60).flatmap(lambda n: st.tuples(*[st.lists(st.booleans(), min_size=n, max_size=n)] * 2))
 
@@ -17,7 +17,7 @@ masks = st.integers(1, 60).flatmap(lambda n: st.tuples(*[st.lists(st.booleans(),
 def test_as_many_as_possible_and_then_the_heaviest(pair):
     a, b = (iv.from_mask(m) for m in pair)
     i, j = iv.overlapping_pairs(a, b)
-    weight = tiou(a, b, i, j)
+    weight = temporal_iou(a, b, i, j)
     matched = match_best(i, j, weight)
     assert len(set(i[matched])) == len(set(j[matched])) == matched.sum()
     gain = np.zeros((len(a.start), len(b.start)))
@@ -32,7 +32,7 @@ def test_as_many_as_possible_and_then_the_heaviest(pair):
 @given(st.lists(st.integers(0, 40), max_size=12), st.lists(st.integers(0, 40), max_size=12), st.integers(0, 4))
 def test_points_within_a_tolerance(left, right, tolerance):
     a, b = np.sort(np.array(left, dtype=np.int64)), np.sort(np.array(right, dtype=np.int64))
-    chosen = match_first(np.searchsorted(a, b - tolerance, side="left"), np.searchsorted(a, b + tolerance, side="right") - 1)
+    chosen = greedy_partners(np.searchsorted(a, b - tolerance, side="left"), np.searchsorted(a, b + tolerance, side="right") - 1)
     near = (np.abs(a[:, None] - b[None, :]) <= tolerance).astype(float)
     rows, columns = linear_sum_assignment(-near) if near.size else ([], [])
     assert (chosen >= 0).sum() == (near[rows, columns].sum() if near.size else 0)

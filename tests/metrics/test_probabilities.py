@@ -11,6 +11,7 @@ from sklearn import metrics as sk
 import ethobench as eb
 from ethobench import Annotation, Ethogram, Prediction
 from ethobench.metrics import probabilities as pr
+from ethobench.metrics.pairs import AlignedPair
 
 scored = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.5000001, 0.9, 1.0]) | st.floats(0, 1), st.booleans()), min_size=1, max_size=80
@@ -20,7 +21,7 @@ scored = st.lists(
 @given(scored)
 def test_average_precision_and_auroc_are_exact(rows):
     scores, truth = (np.array(column) for column in zip(*rows, strict=True))
-    ranking = pr.Ranking.of(scores, truth)
+    ranking = pr.Ranking.sort(scores, truth)
     if truth.any():
         assert pr.average_precision_of(ranking) == pytest.approx(sk.average_precision_score(truth, scores), abs=1e-12)
     else:
@@ -34,7 +35,7 @@ def test_average_precision_and_auroc_are_exact(rows):
 @given(scored)
 def test_best_threshold_has_the_highest_f1(rows):
     scores, truth = (np.array(column) for column in zip(*rows, strict=True))
-    threshold, f1 = pr.best_threshold_of(pr.Ranking.of(scores, truth))
+    threshold, f1 = pr.best_threshold_of(pr.Ranking.sort(scores, truth))
     if truth.any():
         every = [sk.f1_score(truth, scores >= t) for t in np.unique(scores)]
         assert f1 == pytest.approx(max(every), abs=1e-12)
@@ -51,7 +52,7 @@ def test_binned_average_precision_follows_the_paper(rows):
     recall = (truth[:, None] & above).sum(axis=0) / truth.sum()
     precision = (truth[:, None] & above).sum(axis=0) / np.maximum(above.sum(axis=0), 1)
     total = float((precision * (recall - np.append(recall[1:], 0))).sum())
-    assert pr.binned_average_precision_of(pr.Ranking.of(scores, truth)) == pytest.approx(total, abs=1e-12)
+    assert pr.binned_average_precision_of(pr.Ranking.sort(scores, truth)) == pytest.approx(total, abs=1e-12)
 
 
 def make(n=400, seed=0):
@@ -77,11 +78,10 @@ def test_pooled_over_recordings_without_the_background():
 
 def test_binned_values_come_close_to_the_exact_ones():
     prediction, truth, _ = make(5000)
-    from ethobench.metrics.cases import Case
 
-    case = Case("r", "r", prediction.annotation, truth, prediction.probabilities, merged=True)
+    case = AlignedPair("r", "r", prediction.annotation, truth, prediction.probabilities, pool_subjects=True)
     table = pr.histogram(case)
-    exact = [pr.ranking_of([case], code) for code in range(3)]
+    exact = [pr.rank_frames([case], code) for code in range(3)]
     assert pr.average_precision(table) == pytest.approx([pr.average_precision_of(r) for r in exact], abs=2e-3)
     assert pr.auroc(table) == pytest.approx([pr.auroc_of(r) for r in exact], abs=2e-3)
     assert pr.best_threshold(table) == pytest.approx([pr.best_threshold_of(r)[0] for r in exact], abs=0.05)

@@ -115,3 +115,11 @@ def test_boundaries_within_half_a_second():
     truth = Annotation.from_bouts([10, 30], [20, 40], [0, 0], ethogram, 10, 60)
     pred = Annotation.from_bouts([14, 46], [25, 58], [0, 0], ethogram, 10, 60)
     assert eb.score(pred, truth, resamples=0).behaviors["a"]["boundary_f1"] == pytest.approx(2 * 2 / 8)
+
+
+def test_confidence_is_of_the_own_subject():
+    q = Annotation.from_bouts(
+        [0, 0, 30, 30], [10, 10, 40, 40], ["a"] * 4, ["a"], 1, 50, subject=["m1", "m2"] * 2, confidence=[0.5, 0.5, 0.1, 0.9]
+    )
+    t = Annotation.from_bouts([0, 0, 30], [10, 10, 40], ["a"] * 3, ["a"], 1, 50, subject=["m1", "m2", "m2"])
+    assert eb.score(q, t).overall["segment_map"] == pytest.approx(1)

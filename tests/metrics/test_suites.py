@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 import ethobench as eb
-from ethobench import Annotation, Dataset, Ethogram, Recording
+from ethobench import Annotation, Behavior, Dataset, Ethogram, Recording
+from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
-from ethobench.metrics import suites
+from ethobench.metrics.suites import suites
 
 NAMES = ["a", "b", "c"]
 codes = st.integers(1, 50).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 3), min_size=n, max_size=n)] * 2))
@@ -57,7 +58,7 @@ def test_bebe_is_scikit_learn_by_individual(parts, data):
             p, r, f, _ = sk.precision_recall_fscore_support(truth, pred, labels=[1, 2, 3], zero_division=1)
         for name, per_class in (("precision", p), ("recall", r), ("f1", f)):
             values[name].append(per_class.mean())
-    if scores._sample.scored.all():
+    if scores.grouping.scored.all():
         for name, individuals_ in values.items():
             assert close(scores.overall[name], np.mean(individuals_)), name
         assert scores.overall["f1_std"] == pytest.approx(np.std(values["f1"]), abs=1e-7)
@@ -208,3 +209,46 @@ def test_individuals_and_truth_come_from_a_dataset():
         scores.per("individual")["x"]["overall"]["f1"]
         == eb.score({"a": (annotations[0], annotations[0]), "b": (annotations[0], annotations[1])}).overall["f1"]
     )
+
+
+def test_bebe_leaves_points_out_and_takes_the_unpredicted_as_the_first_class():
+    ethogram = Ethogram(["w", "r", Behavior("bite", point=True)])
+    t = Annotation.from_bouts([0, 4], [4, 8], [0, 1], ethogram, 1, 8)
+    p = Annotation.from_bouts([0], [8], [0], ethogram, 1, 8)
+    scores = eb.score(p, t, suite="bebe")
+    assert scores.overall["f1"] == pytest.approx((2 / 3 + 0) / 2)
+    assert np.isnan(scores.behaviors["bite"]["f1"])
+    named = Ethogram(["w", "other"], "other")
+    silent = Annotation.from_bouts([], [], [], named, 1, 4, observed=iv.empty())
+    assert eb.score(silent, Annotation.from_bouts([0], [4], [0], named, 1, 4), suite="bebe").overall["f1_present"] == 1
+
+
+def test_suite_banos_takes_the_background_as_it_is_written():
+    import pandas as pd
+
+    ethogram = Ethogram(["a", "other"], "other")
+    pred, truth = np.array([[0, 1], [0, 0], [0, 1], [1, 0]]), np.array([[0, 1], [0, 1], [0, 1], [1, 0]])
+    mine = eb.score(*(Annotation.from_frames(s, ethogram, 1) for s in (pred, truth)), suite="banos").behaviors
+    package = eb.banos.score(*(pd.DataFrame(s, columns=["a", "other"]) for s in (pred, truth)))
+    assert mine["other"]["precision"] == package["other"]["precision"] == 0.5
+
+
+def test_default_suite_differs_from_banos_where_banos_is_odd():
+    ethogram = Ethogram(["a"])
+
+    def bouts(start, stop):
+        return Annotation.from_bouts(start, stop, [0] * len(start), ethogram, 10, 100)
+
+    truth = bouts([10, 40], [20, 50])
+    miss = eb.score(bouts([60], [70]), truth), eb.score(bouts([60], [70]), truth, suite="banos")
+    assert miss[0].behaviors["a"]["bout_f1"] == 0
+    assert np.isnan(miss[1].behaviors["a"]["f1_score"])
+    assert np.isnan(miss[0].behaviors["a"]["ic"])
+    assert miss[1].behaviors["a"]["ic"] == 1
+    spanning = eb.score(bouts([10], [50]), truth), eb.score(bouts([10], [50]), truth, suite="banos")
+    assert spanning[0].behaviors["a"]["so"] == pytest.approx(10 / 40)
+    assert spanning[0].behaviors["a"]["merged"] == 1
+    split = eb.score(bouts([10, 16], [15, 20]), bouts([10], [20]))
+    assert split.behaviors["a"]["fragmented"] == 1
+    assert split.behaviors["a"]["so"] == pytest.approx(0.5)
+    assert split.behaviors["a"]["ic"] == pytest.approx(1 - 2 / 9)

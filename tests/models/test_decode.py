@@ -84,7 +84,7 @@ def test_nobody_is_predicted_by_who_learnt_from_them(data):
 def test_metrics_that_nothing_can_be_decoded_for():
     with pytest.raises(NotFoundError, match="no metric 'luck'"):
         create_model("rf", decode="luck")
-    with pytest.raises(EthobenchError, match="probabilities themselves"):
+    with pytest.raises(EthobenchError, match="computed from probabilities"):
         create_model("rf", decode="auroc")
 
 

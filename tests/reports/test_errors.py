@@ -17,7 +17,7 @@ LETTERS = {"a": 0, "b": 1, ".": 2}
 
 def case_of(pred: str, truth: str):
     sides = [Annotation.from_frames([LETTERS[c] for c in text], ETHOGRAM, 10) for text in (pred, truth)]
-    return score(*sides, resamples=0).cases[0]
+    return score(*sides, resamples=0).pairs[0]
 
 
 def spelled(kinds, n_frames: int) -> str:
@@ -91,7 +91,7 @@ def test_kinds_divide_the_wrong_frames_of_overlapping_behaviors(seed, n_frames, 
     generator = np.random.default_rng(seed)
     sides = [np.repeat(generator.random((n_frames // length + 1, 3)) < 0.4, length, axis=0)[:n_frames] for _ in range(2)]
     truth, pred = (Annotation.from_frames(side, ["a", "b", "c"], 10) for side in sides)
-    tracks = track_errors(score(pred, truth, resamples=0).cases[0])
+    tracks = track_errors(score(pred, truth, resamples=0).pairs[0])
     expected = oracle(*sides)
     for track in tracks:
         masks = np.stack([iv.to_mask(track.kinds[kind], n_frames) for kind in KINDS], axis=1)
@@ -108,7 +108,7 @@ def test_only_frames_that_the_truth_looked_at_count():
     seen = np.array([True] * 4 + [False] * 4)
     truth = Annotation.from_frames([2] * 8, ETHOGRAM, 10, unobserved=~seen)
     pred = Annotation.from_frames([2, 2, 0, 0, 0, 0, 2, 2], ETHOGRAM, 10)
-    found = subject_errors(track_errors(score(pred, truth, resamples=0).cases[0]))
+    found = subject_errors(track_errors(score(pred, truth, resamples=0).pairs[0]))
     assert spelled(found[None], 8) == "..ii...."
 
 
@@ -116,6 +116,6 @@ def test_subjects_are_divided_apart_and_points_have_no_frames():
     ethogram = Ethogram(["a", "b", Behavior("bite", point=True)])
     truth = Annotation.from_bouts([0, 2], [4, 2], ["a", "bite"], ethogram, 10, 8, subject=["x", "x"], subjects=["y"])
     pred = Annotation.from_bouts([0, 0], [4, 4], ["b", "a"], ethogram, 10, 8, subject=["x", "y"])
-    found = subject_errors(track_errors(score(pred, truth, resamples=0).cases[0]))
+    found = subject_errors(track_errors(score(pred, truth, resamples=0).pairs[0]))
     assert spelled(found["x"], 8) == "cccc...."
     assert spelled(found["y"], 8) == "iiii...."

@@ -48,7 +48,7 @@ def test_colors_go_to_what_occurs():
 def test_another_annotator_may_show_a_behavior():
     scores = make_scores()
     chased = Annotation.from_frames(np.ones(200, dtype=int), ETHOGRAM, 10)
-    truths = {case.id: case.truth for case in scores.cases}
+    truths = {case.id: case.truth for case in scores.pairs}
     report = summarize_scores({"m": scores}, truth="anna", annotations={n: {"anna": t, "ben": chased} for n, t in truths.items()})
     (group,) = report["groups"]
     assert group["absent"][0] == "never annotated: clinch"

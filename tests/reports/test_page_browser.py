@@ -198,7 +198,7 @@ def test_every_figure_downloads_the_rows_of_the_report(opened, scores):
         for row, cells in zip(rows, expected, strict=True):
             for text, cell in zip(row.values(), cells, strict=True):
                 assert text == cell if isinstance(cell, str) else float(text) == pytest.approx(cell, rel=1e-6)
-    case = scores.cases[0]
+    case = scores.pairs[0]
     bouts = [row for row in downloaded(page, "ethograms") if row["recording"] == "rec0" and row["annotator"] == "truth"]
     spans = case.truth.spans("run")
     assert [int(row["start_frame"]) for row in bouts if row["behavior"] == "run"] == spans.start.tolist()

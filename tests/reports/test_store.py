@@ -13,7 +13,7 @@ from ethobench.benchmarks import results_table
 from ethobench.benchmarks.learning_curve import curve_table
 from ethobench.cli import report as command
 from ethobench.core.errors import EthobenchError, NotFoundError
-from ethobench.reports import datasets_at_hand, render_report, summarize_store
+from ethobench.reports import load_available_datasets, render_report, summarize_store
 from ethobench.reports.benchmarks import coverage, results
 from ethobench.reports.tables import pivot
 from ethobench.runs import Job, Store
@@ -49,7 +49,7 @@ def store(data, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(store):
-    return summarize_store(store, datasets=datasets_at_hand(store))
+    return summarize_store(store, datasets=load_available_datasets(store))
 
 
 def test_what_is_left_where_a_model_abstains(data):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ethobench import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording, ceiling, load_dataset, score
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.metrics.probabilities import average_precision_of, ranking_of
+from ethobench.metrics.probabilities import average_precision_of, rank_frames
 from ethobench.reports import summarize_scores
 from ethobench.reports.rasters import encode
 from ethobench.reports.tables import pivot
@@ -102,11 +102,11 @@ def test_the_table_that_people_read(report, scores):
 
 def test_errors_add_up_to_the_wrong_time(report, scores):
     errors = rows_of(figures_of(report)["errors"])
-    wrong = sum((case.truth.to_codes() != case.pred.to_codes()).sum() for case in scores.cases) / 10
+    wrong = sum((case.truth.to_codes() != case.pred.to_codes()).sum() for case in scores.pairs) / 10
     assert sum(row["seconds"] for row in errors if row["behavior"] == "") == pytest.approx(wrong)
     for name in ("rest", "run"):
         code = ETHOGRAM.code(name)
-        own = sum((case.truth.to_frames()[:, code] != case.pred.to_frames()[:, code]).sum() for case in scores.cases) / 10
+        own = sum((case.truth.to_frames()[:, code] != case.pred.to_frames()[:, code]).sum() for case in scores.pairs) / 10
         assert sum(row["seconds"] for row in errors if row["behavior"] == name) == pytest.approx(own)
         assert sum(row["share"] for row in errors if row["behavior"] == name) == pytest.approx(1, abs=1e-5)
 
@@ -133,13 +133,13 @@ def test_distributions_hold_every_bout(report, scores):
     found = figures_of(report)
     durations = [row for row in rows_of(found["durations"]) if row["behavior"] == "run" and row["source"] == "truth"]
     lengths = np.concatenate(
-        [(track.truth.stop - track.truth.start) / 10 for c in scores.cases for track in c.tracks if track.behavior == 1]
+        [(track.truth.stop - track.truth.start) / 10 for c in scores.pairs for track in c.tracks if track.behavior == 1]
     )
     for row in durations:
         assert row["bouts"] == ((lengths >= row["low_s"]) & (lengths < row["high_s"])).sum()
     assert sum(row["bouts"] for row in durations) == len(lengths)
     late = [row for row in rows_of(found["borders"]) if row["edge"] == "onset" and row["behavior"] == "run"]
-    assert sum(row["bouts"] for row in late) == sum(_matches(case, 1) for case in scores.cases)
+    assert sum(row["bouts"] for row in late) == sum(_matches(case, 1) for case in scores.pairs)
     assert (late[0]["low_s"], late[-1]["high_s"]) == (None, None)
     inner = late[1:-1]
     assert all(a["high_s"] == pytest.approx(b["low_s"]) for a, b in pairwise(inner))
@@ -154,9 +154,9 @@ def _matches(case, code: int) -> int:
 def test_curves_follow_the_ranked_scores(report, scores):
     found = figures_of(report)
     points = [row for row in rows_of(found["precision-recall"]) if row["behavior"] == "rest"]
-    assert points[0]["average_precision"] == pytest.approx(average_precision_of(ranking_of(scores.cases, 0)), abs=2e-3)
-    truth = np.concatenate([c.truth.to_frames()[:, 0] for c in scores.cases])
-    guess = np.concatenate([c.probabilities[:, 0] for c in scores.cases])
+    assert points[0]["average_precision"] == pytest.approx(average_precision_of(rank_frames(scores.pairs, 0)), abs=2e-3)
+    truth = np.concatenate([c.truth.to_frames()[:, 0] for c in scores.pairs])
+    guess = np.concatenate([c.probabilities[:, 0] for c in scores.pairs])
     for row in points:
         above = guess >= row["threshold"] - 1e-9
         assert row["recall"] == pytest.approx((above & truth).sum() / truth.sum(), rel=1e-5)
@@ -318,6 +318,6 @@ def test_ten_real_recordings_of_two_annotators(data, monkeypatch):
     scores = score({r.id: r.annotations["human2"] for r in banos}, banos, annotator="human1", resamples=100)
     report = summarize_scores({"human2": scores}, truth="human1", annotations=banos)
     found = figures_of(report)
-    wrong = sum((c.truth.to_codes() != c.pred.to_codes()).sum() for c in scores.cases) / 30
+    wrong = sum((c.truth.to_codes() != c.pred.to_codes()).sum() for c in scores.pairs) / 30
     assert sum(row["seconds"] for row in rows_of(found["errors"]) if row["behavior"] == "") == pytest.approx(wrong, rel=1e-4)
     assert len(found["ethograms"]["recordings"]) == 10

@@ -8,7 +8,8 @@ from typing import Any
 
 from ethobench.benchmarks.results import MIXED, Row, grouped_jobs, states_of
 from ethobench.core.errors import MismatchError, NotFoundError
-from ethobench.metrics import Scores, suites
+from ethobench.metrics import Scores
+from ethobench.metrics.suites import suites
 from ethobench.runs import Store
 
 COLUMNS = (

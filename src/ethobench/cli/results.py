@@ -53,7 +53,7 @@ def run(
     from ethobench.cli._options import open_store
     from ethobench.cli._output import print_note
     from ethobench.core.errors import NotFoundError
-    from ethobench.metrics import suites
+    from ethobench.metrics.suites import suites
 
     if table not in TABLES:
         raise typer.BadParameter(f"{table!r} is none of {', '.join(TABLES)}", param_hint="--table")

@@ -240,7 +240,7 @@ def _cross_validate(
     from ethobench.cli.results import print_behaviors, print_table
     from ethobench.core.errors import EthobenchError
     from ethobench.features.cache import cache_folder
-    from ethobench.metrics import suites
+    from ethobench.metrics.suites import suites
     from ethobench.runs import Engine, How, Store
     from ethobench.runs.workers import local_workers
 

@@ -1,4 +1,4 @@
-"""Several models as one: each calibrated, then the mean of what they say, weighed by what out-of-fold predictions tell."""
+"""Blending: a weighted mean of the calibrated probabilities of several models."""
 
 from __future__ import annotations
 
@@ -13,101 +13,110 @@ from ethobench.core.errors import EthobenchError
 from ethobench.decoding.calibration import Calibration, cross_calibrate, fit_calibration, log_loss, with_probabilities
 from ethobench.decoding.viterbi import NO_BEHAVIOR
 
-MOST = 3.0  # of a bias that is undone
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+MAX_BIAS = 3.0  # of a calibration, beyond which `Blend.priors` do not undo it
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # candidates for the weight of a model beside those before it
 
 
 @dataclass(frozen=True)
 class Blend:
-    """How what several models say becomes one prediction.
+    """Weights and calibrations by which predictions of several models become one.
 
     Attributes
     ----------
     weights : mapping of model to float
         Their sum is 1.
     calibrations : mapping of model to Calibration
-        Of those that could be calibrated.
+        Of the models that have one.
     """
 
     weights: Mapping[str, float]
     calibrations: Mapping[str, Calibration]
 
-    def apply(self, said: Mapping[str, Prediction]) -> Prediction:
-        """Join what the models with a weight say of one recording."""
+    def apply(self, predictions: Mapping[str, Prediction]) -> Prediction:
+        """Blend the predictions of several models for one recording.
+
+        Parameters
+        ----------
+        predictions : mapping of model to Prediction
+        """
         calibrated = {}
-        for name, prediction in said.items():
-            own = self.calibrations.get(name)
-            calibrated[name] = prediction if own is None else with_probabilities(prediction, own.apply(prediction.probabilities))
+        for name, prediction in predictions.items():
+            calibration = self.calibrations.get(name)
+            if calibration is None:
+                calibrated[name] = prediction
+            else:
+                calibrated[name] = with_probabilities(prediction, calibration.apply(prediction.probabilities))
         return weighted_mean(calibrated, self.weights)
 
     def priors(self, ethogram: Ethogram) -> dict[str, float]:
-        """Return the `priors` of a decoder that gives rare behaviors back the weight that they had in training.
+        """Return the `priors` of a decoder that restore the weight of rare behaviors in training.
 
-        Calibrated probabilities tell how frequent behaviors are; the models were trained with rare ones weighing more, which is
-        better for a mean over behaviors.
+        Calibrated probabilities reflect the frequency of behaviors. The models were trained with larger weights for rare behaviors,
+        which is better for a mean over behaviors.
         """
         names = (*ethogram.names, NO_BEHAVIOR)
         bias = np.zeros(len(names))
-        for name, own in self.calibrations.items():
-            bias[: len(own.bias)] += self.weights[name] * np.array(own.bias)
-        return {name: float(factor) for name, factor in zip(names, np.exp(-np.clip(bias, -MOST, MOST)), strict=True)}
+        for name, calibration in self.calibrations.items():
+            bias[: len(calibration.bias)] += self.weights[name] * np.array(calibration.bias)
+        return {name: float(factor) for name, factor in zip(names, np.exp(-np.clip(bias, -MAX_BIAS, MAX_BIAS)), strict=True)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
-        return {"weights": dict(self.weights), "calibrations": {name: own.to_dict() for name, own in self.calibrations.items()}}
+        """Return the fields as values that JSON can hold."""
+        return {"weights": dict(self.weights), "calibrations": {name: c.to_dict() for name, c in self.calibrations.items()}}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Make what `to_dict` returned."""
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """Create a blend from the result of `to_dict`."""
         try:
-            weights = {str(name): float(weight) for name, weight in plain["weights"].items()}
-            return cls(weights, {str(name): Calibration.from_dict(own) for name, own in plain["calibrations"].items()})
+            weights = {str(name): float(weight) for name, weight in saved["weights"].items()}
+            return cls(weights, {str(name): Calibration.from_dict(fields) for name, fields in saved["calibrations"].items()})
         except EthobenchError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise EthobenchError(f"this is no blend: {error}") from None
+            raise EthobenchError(f"not a valid blend: {error}") from None
 
 
 def fit_blend(
     predictions: Mapping[str, Mapping[str, Prediction]], truths: Mapping[str, Annotation], groups: Mapping[str, str] | None = None
 ) -> tuple[Blend, dict[str, Prediction]]:
-    """Calibrate models, and weigh them so that rare and common behaviors are as probable as possible where they go on.
+    """Calibrate models and choose their weights for the lowest log loss, with the same weight for rare and common behaviors.
 
-    Models join in their order: each gets the share beside those before it that is best.
+    Models are added in their order, each with the best share beside those before it.
 
     Parameters
     ----------
     predictions : mapping of model to mapping of recording to Prediction
         Out-of-fold, of the same recordings.
     truths : mapping of recording to Annotation
+        Reference annotations.
     groups : mapping of recording to str, optional
-        Individuals; each recording is its own unless given.
+        Individuals. Each recording is its own group by default.
 
     Returns
     -------
     blend : Blend
-    joined : dict of recording to Prediction
-        What the blend says of each recording, calibrated by what the others tell.
+    blended : dict of recording to Prediction
+        Out-of-fold predictions of the blend: each recording is calibrated with the others.
     """
     names = list(predictions)
     calibrations = {name: fit_calibration(predictions[name], truths, groups=groups) for name in names}
-    honest = {name: cross_calibrate(predictions[name], truths, groups=groups) for name in names}
-    joined, weights = honest[names[0]], {names[0]: 1.0}
+    calibrated = {name: cross_calibrate(predictions[name], truths, groups=groups) for name in names}
+    blended, weights = calibrated[names[0]], {names[0]: 1.0}
     for name in names[1:]:
-        tried = {share: _joined(joined, honest[name], share) for share in SHARES}
-        best = min(SHARES, key=lambda share: log_loss(tried[share], truths, balanced=True))
-        joined = tried[best]
+        by_share = {share: _blend_two(blended, calibrated[name], share) for share in SHARES}
+        best = min(SHARES, key=lambda share: log_loss(by_share[share], truths, balanced=True))
+        blended = by_share[best]
         weights = {other: weight * (1 - best) for other, weight in weights.items()} | {name: best}
-    return Blend(weights, calibrations), joined
+    return Blend(weights, calibrations), blended
 
 
-def weighted_mean(said: Mapping[str, Prediction], weights: Mapping[str, float]) -> Prediction:
-    """Return the mean of probabilities, weighed by model."""
-    used = {name: weights[name] for name in said if weights[name] > 0}
-    total = sum(weight * said[name].probabilities.astype(np.float32) for name, weight in used.items())
-    return with_probabilities(said[next(iter(used))], np.asarray(total / np.float32(sum(used.values()))))
+def weighted_mean(predictions: Mapping[str, Prediction], weights: Mapping[str, float]) -> Prediction:
+    """Return the weighted mean of the probabilities of several models; models with weight 0 are ignored."""
+    used = {name: weights[name] for name in predictions if weights[name] > 0}
+    total = sum(weight * predictions[name].probabilities.astype(np.float32) for name, weight in used.items())
+    return with_probabilities(predictions[next(iter(used))], np.asarray(total / np.float32(sum(used.values()))))
 
 
-def _joined(one: Mapping[str, Prediction], other: Mapping[str, Prediction], share: float) -> dict[str, Prediction]:
-    weights = {"one": 1 - share, "other": share}
-    return {name: weighted_mean({"one": one[name], "other": other[name]}, weights) for name in one}
+def _blend_two(first: Mapping[str, Prediction], second: Mapping[str, Prediction], share: float) -> dict[str, Prediction]:
+    weights = {"first": 1 - share, "second": share}
+    return {name: weighted_mean({"first": first[name], "second": second[name]}, weights) for name in first}

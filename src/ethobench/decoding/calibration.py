@@ -1,43 +1,48 @@
-"""Probabilities that mean what they say: how often a behavior goes on where it is given a probability.
+"""Calibration: probabilities that equal the frequency of a behavior among the frames that have this probability.
 
-Predictions handed in must be out-of-fold, made by models that did not see the recording.
+Temperature scaling with a bias for each behavior. All predictions must be out-of-fold, from models that were not trained on the
+recording.
+
+References
+----------
+C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, "On calibration of modern neural networks", ICML 2017.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
+from ethobench.core import Annotation, Prediction
 from ethobench.core.annotation import UNOBSERVED
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.core.folds import assign_folds
 from ethobench.core.targets import exclusive_targets, overlapping_targets
+from ethobench.decoding.training_data import cross_validation_splits
 
 Array = NDArray[np.float64]
-MOST_FRAMES = 50_000  # more hardly change what is learnt
-LEAST = 1e-6  # probabilities below it say no more than it does
-RESTRAINT = 1e-3  # how much large biases are held back: a behavior that is never seen keeps a finite one
+MAX_FRAMES = 50_000  # more frames hardly change the calibration
+MIN_PROBABILITY = 1e-6  # smaller probabilities count as this one, so that logarithms are finite
+REGULARIZATION = 1e-3  # on the squared parameters, so that a behavior that never occurs has a finite bias
+MAX_LOG_TEMPERATURE, MAX_BIAS = 3, 6
 BINS = 15
-LEVELS = tuple(float(level) for level in np.linspace(0, 0.95, 20))
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Logarithms of probabilities divided by a temperature, with something added for each behavior.
+    """Temperature scaling of log probabilities (exclusive) or log odds (overlapping), plus a bias for each behavior.
 
     Attributes
     ----------
     temperature : float
-        Above 1 where a model is too sure of itself.
+        Above 1 where a model is overconfident.
     bias : tuple of float
-        For each column of the probabilities: above 0 where a behavior is more frequent than the model thinks.
+        One per column of the probabilities: above 0 where a behavior is more frequent than predicted.
     exclusive : bool
-        One behavior at a time, or each on its own.
+        Whether behaviors exclude each other.
     """
 
     temperature: float
@@ -45,63 +50,55 @@ class Calibration:
     exclusive: bool
 
     def apply(self, probabilities: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Return calibrated probabilities."""
-        scores = _scores(probabilities, self.exclusive) / self.temperature + np.array(self.bias)
-        return _chances(scores, self.exclusive).astype(np.float32)
+        """Return calibrated probabilities of the same shape."""
+        logits = _to_logits(probabilities, self.exclusive) / self.temperature + np.array(self.bias)
+        return _to_probabilities(logits, self.exclusive).astype(np.float32)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
+        """Return the fields as values that JSON can hold."""
         return {"temperature": self.temperature, "bias": list(self.bias), "exclusive": self.exclusive}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Make what `to_dict` returned."""
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """Create a calibration from the result of `to_dict`."""
         try:
-            return cls(float(plain["temperature"]), tuple(map(float, plain["bias"])), bool(plain["exclusive"]))
+            return cls(float(saved["temperature"]), tuple(map(float, saved["bias"])), bool(saved["exclusive"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise EthobenchError(f"this is no calibration: {error}") from None
-
-
-class Coverage(NamedTuple):
-    """What is left, and how good it is, where a model abstains below a confidence."""
-
-    confidence: float
-    coverage: float
-    accuracy: float
-    f1: float
+            raise EthobenchError(f"not a valid calibration: {error}") from None
 
 
 def fit_calibration(
     predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], *, groups: Mapping[str, str] | None = None
 ) -> Calibration:
-    """Find the temperature and biases under which the truth is most probable; every group counts the same.
+    """Fit the temperature and biases that maximize the likelihood of the reference annotations; all groups have the same weight.
 
     Parameters
     ----------
     predictions : mapping of recording to Prediction
-        Out-of-fold, of one ethogram.
+        Out-of-fold, with one ethogram.
     truths : mapping of recording to Annotation
-        In the same ethogram.
+        Reference annotations in the same ethogram.
     groups : mapping of recording to str, optional
-        Individuals; each recording is its own unless given.
+        Individuals. Each recording is its own group by default.
     """
     from scipy.optimize import minimize
 
-    sample = _sample(predictions, truths, groups or {})
-    scores, exclusive = _scores(sample.probabilities, sample.exclusive), sample.exclusive
-    columns = scores.shape[1]
+    frames = label_frames(predictions, truths, groups)
+    logits, exclusive = _to_logits(frames.probabilities, frames.exclusive), frames.exclusive
+    n_columns = logits.shape[1]
 
-    def cost(x: Array) -> tuple[float, Array]:
-        changed = scores * np.exp(-x[0]) + x[1:]
-        wrong = (_chances(changed, exclusive) - sample.targets) * sample.weights
-        value = -(sample.weights * _log_likelihood(changed, sample.targets, exclusive)).sum() + RESTRAINT * (x**2).sum()
-        slope = np.concatenate([[-(wrong * scores).sum() * np.exp(-x[0])], wrong.sum(axis=0)])
-        return float(value), slope + 2 * RESTRAINT * x
+    def loss_and_gradient(x: Array) -> tuple[float, Array]:
+        scaled = logits * np.exp(-x[0]) + x[1:]
+        residual = (_to_probabilities(scaled, exclusive) - frames.targets) * frames.weights
+        loss = -(frames.weights * _log_likelihood(scaled, frames.targets, exclusive)).sum() + REGULARIZATION * (x**2).sum()
+        gradient = np.concatenate([[-(residual * logits).sum() * np.exp(-x[0])], residual.sum(axis=0)])
+        return float(loss), gradient + 2 * REGULARIZATION * x
 
-    if not len(scores):
-        return Calibration(1.0, (0.0,) * columns, exclusive)
-    found = minimize(cost, np.zeros(columns + 1), jac=True, method="L-BFGS-B", bounds=[(-3, 3)] + [(-6, 6)] * columns).x
-    return Calibration(float(np.exp(found[0])), tuple(map(float, found[1:])), exclusive)
+    if not len(logits):
+        return Calibration(1.0, (0.0,) * n_columns, exclusive)
+    bounds = [(-MAX_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)] + [(-MAX_BIAS, MAX_BIAS)] * n_columns
+    solution = minimize(loss_and_gradient, np.zeros(n_columns + 1), jac=True, method="L-BFGS-B", bounds=bounds).x
+    return Calibration(float(np.exp(solution[0])), tuple(map(float, solution[1:])), exclusive)
 
 
 def cross_calibrate(
@@ -111,124 +108,83 @@ def cross_calibrate(
     groups: Mapping[str, str] | None = None,
     n_folds: int = 5,
 ) -> dict[str, Prediction]:
-    """Calibrate every recording by what others tell, so that figures of the result are honest.
+    """Calibrate each recording with a calibration fitted on other groups, so that scores of the result are unbiased.
 
     Parameters
     ----------
     predictions, truths, groups
         As for `fit_calibration`.
     n_folds : int
-        At most. A single group is calibrated by itself.
+        At most. A single group is calibrated with its own calibration.
     """
     groups = groups or {}
-    recordings = tuple(Recording(n, groups.get(n, n), annotations={"truth": truths[n]}) for n in predictions)
-    data = Dataset(recordings, next(iter(predictions.values())).ethogram)
-    dealt = assign_folds(data, n_folds) if len({*data.groups().values()}) > 1 else {}
+    ethogram = next(iter(predictions.values())).ethogram
     result = {}
-    for fold in sorted({*dealt.values()}) or [0]:
-        others = [n for n in predictions if not dealt or dealt[n] != fold]
-        found = fit_calibration({n: predictions[n] for n in others}, truths, groups=groups)
-        for name, prediction in predictions.items():
-            if dealt.get(name, 0) == fold:
-                result[name] = with_probabilities(prediction, found.apply(prediction.probabilities))
+    for fit_on, evaluated in cross_validation_splits({name: truths[name] for name in predictions}, ethogram, groups, n_folds):
+        calibration = fit_calibration({name: predictions[name] for name in fit_on}, truths, groups=groups)
+        for name in evaluated:
+            result[name] = with_probabilities(predictions[name], calibration.apply(predictions[name].probabilities))
     return result
 
 
 def log_loss(predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], *, balanced: bool = False) -> float:
-    """Return the mean negative logarithm of the probability of what was true.
+    """Return the mean negative log probability of the reference annotations.
 
     Parameters
     ----------
     predictions, truths
         As for `fit_calibration`.
     balanced : bool
-        Let every behavior count the same, however rare.
+        Whether every behavior has the same weight, however rare.
     """
-    sample = _sample(predictions, truths, {})
-    losses = -_log_likelihood(_scores(sample.probabilities, sample.exclusive), sample.targets, sample.exclusive)
+    frames = label_frames(predictions, truths)
+    losses = -_log_likelihood(_to_logits(frames.probabilities, frames.exclusive), frames.targets, frames.exclusive)
     if not balanced:
-        return float((sample.weights * losses).sum() / max(float(sample.weights.sum()), LEAST))
-    on = sample.targets > 0.5
-    if not sample.exclusive:
-        parts = [losses[:, c][(sample.weights[:, c] > 0) & (on[:, c] == side)] for c in range(on.shape[1]) for side in (False, True)]
+        return float((frames.weights * losses).sum() / max(float(frames.weights.sum()), MIN_PROBABILITY))
+    occurs = frames.targets > 0.5
+    behaviors = range(occurs.shape[1])
+    if frames.exclusive:
+        by_class = [losses[occurs[:, c], 0] for c in behaviors]
     else:
-        parts = [losses[on[:, c], 0] for c in range(on.shape[1])]
-    return float(np.mean([part.mean() for part in parts if len(part)]))
+        by_class = [losses[:, c][(frames.weights[:, c] > 0) & (occurs[:, c] == value)] for c in behaviors for value in (False, True)]
+    return float(np.mean([class_losses.mean() for class_losses in by_class if len(class_losses)]))
 
 
 def calibration_error(predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], bins: int = BINS) -> float:
-    """Return the expected calibration error: how far confidence is from accuracy, over bins of the confidence.
+    """Return the expected calibration error: the mean difference between confidence and accuracy over bins of confidence.
 
-    Confidence is the largest probability of a frame where behaviors exclude each other, else that of each behavior being on.
+    The confidence is the largest probability of a frame for exclusive behaviors, else the probability of each behavior.
     """
-    sample = _sample(predictions, truths, {})
-    if sample.exclusive:
-        confidence = sample.probabilities.max(axis=1)
-        right = sample.targets[np.arange(len(confidence)), sample.probabilities.argmax(axis=1)]
+    frames = label_frames(predictions, truths)
+    if frames.exclusive:
+        confidence = frames.probabilities.max(axis=1)
+        correct = frames.targets[np.arange(len(confidence)), frames.probabilities.argmax(axis=1)]
     else:
-        known = sample.weights > 0
-        confidence, right = sample.probabilities[known], sample.targets[known]
-    place = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    gaps = [abs(float((confidence[place == b] - right[place == b]).sum())) for b in range(bins)]
+        observed = frames.weights > 0
+        confidence, correct = frames.probabilities[observed], frames.targets[observed]
+    bin_index = np.minimum((confidence * bins).astype(np.int64), bins - 1)
+    gaps = [abs(float((confidence[bin_index == b] - correct[bin_index == b]).sum())) for b in range(bins)]
     return float(np.sum(gaps) / max(len(confidence), 1))
 
 
-def coverage_curve(
-    predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], confidences: Sequence[float] = LEVELS
-) -> list[Coverage]:
-    """Tell how much is left, and how good it is, where a model abstains below a confidence.
-
-    Parameters
-    ----------
-    predictions, truths
-        As for `fit_calibration`.
-    confidences : sequence of float
-        Levels to abstain below.
-
-    Returns
-    -------
-    list of Coverage
-        ``coverage``: share of the known frames; ``accuracy`` (all of a frame is right) and ``f1`` (mean over behaviors without
-        background) on those; NaN where none is left.
-    """
-    sample = _sample(predictions, truths, {})
-    ethogram = next(iter(predictions.values())).ethogram
-    scored = [code for code in range(len(ethogram)) if code != ethogram.background]
-    known = (sample.weights if sample.exclusive else sample.weights[:, scored]).all(axis=1)
-    chances, true = sample.probabilities[known], sample.targets[known] > 0.5
-    confidence = frame_confidence(chances, ethogram, exclusive=sample.exclusive)
-    if sample.exclusive:
-        said = np.eye(chances.shape[1], dtype=bool)[chances.argmax(axis=1)]
-    else:
-        said, true, scored = chances[:, scored] >= 0.5, true[:, scored], list(range(len(scored)))
-    result = []
-    for level in confidences:
-        kept = confidence >= level
-        hits, both = (said & true)[kept][:, scored].sum(axis=0), said[kept][:, scored].sum(axis=0) + true[kept][:, scored].sum(axis=0)
-        f1 = 2 * hits[both > 0] / both[both > 0]
-        right = float((said == true).all(axis=1)[kept].mean()) if kept.any() else float("nan")
-        result.append(
-            Coverage(float(level), float(kept.mean()) if len(kept) else 0.0, right, float(f1.mean()) if len(f1) else float("nan"))
-        )
-    return result
-
-
-def frame_confidence(probabilities: NDArray[np.floating], ethogram: Ethogram, *, exclusive: bool) -> NDArray[np.floating]:
-    """Return how sure each frame is: of the most probable behavior, or of the least sure one where behaviors overlap."""
-    if exclusive:
-        return np.asarray(probabilities.max(axis=1))
-    own = probabilities[:, [code for code in range(len(ethogram)) if code != ethogram.background]]
-    return np.asarray(np.maximum(own, 1 - own).min(axis=1, initial=1.0))
-
-
 def with_probabilities(prediction: Prediction, probabilities: NDArray[np.floating]) -> Prediction:
-    """Return a prediction with other probabilities, decoded anew."""
+    """Return the prediction with other probabilities and the annotation that follows from them."""
     return Prediction(probabilities, prediction.ethogram, prediction.rate, exclusive=prediction.exclusive)
 
 
 @dataclass(frozen=True)
-class _Sample:
-    """Known frames: what was said, what was true (0 or 1 for each column), and how much each counts."""
+class LabeledFrames:
+    """Probabilities of observed frames with their reference labels.
+
+    Attributes
+    ----------
+    probabilities : array (n_frames, n_columns)
+    targets : array (n_frames, n_columns)
+        1 for the true behaviors, else 0.
+    weights : array (n_frames, 1) or (n_frames, n_columns)
+        The second shape for overlapping behaviors; 0 where a behavior is unobserved.
+    exclusive : bool
+    """
 
     probabilities: Array
     targets: Array
@@ -236,51 +192,67 @@ class _Sample:
     exclusive: bool
 
 
-def _sample(predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], groups: Mapping[str, str]) -> _Sample:
-    every = max(1, sum(p.n_frames for p in predictions.values()) // MOST_FRAMES)
-    parts = []
+def label_frames(
+    predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], groups: Mapping[str, str] | None = None
+) -> LabeledFrames:
+    """Collect the observed frames of all recordings, subsampled to about 50,000; all groups have the same total weight.
+
+    Parameters
+    ----------
+    predictions, truths, groups
+        As for `fit_calibration`.
+    """
+    step = max(1, sum(p.n_frames for p in predictions.values()) // MAX_FRAMES)
+    by_recording = []
     for name, prediction in predictions.items():
         if name not in truths:
-            raise MismatchError(f"recording {name!r} has a prediction but no truth")
-        parts.append(_known(prediction, truths[name].without_subjects().with_ethogram(prediction.ethogram), every))
-    members = [groups.get(name, name) for name in predictions]
-    sizes = {g: sum(part.weights.sum() for part, own in zip(parts, members, strict=True) if own == g) for g in members}
-    parts = [replace(p, weights=p.weights / max(sizes[g] * len(sizes), 1e-12)) for p, g in zip(parts, members, strict=True)]
-    said, true, weights = (np.concatenate([getattr(part, side) for part in parts]) for side in ("probabilities", "targets", "weights"))
-    return _Sample(said, true, weights, parts[0].exclusive)
+            raise MismatchError(f"recording {name!r} has a prediction but no reference annotation")
+        truth = truths[name].without_subjects().with_ethogram(prediction.ethogram)
+        by_recording.append(_label_recording(prediction, truth, step))
+    group_of = [(groups or {}).get(name, name) for name in predictions]
+    sizes = {g: sum(frames.weights.sum() for frames, other in zip(by_recording, group_of, strict=True) if other == g) for g in group_of}
+    by_recording = [
+        replace(frames, weights=frames.weights / max(sizes[g] * len(sizes), 1e-12))
+        for frames, g in zip(by_recording, group_of, strict=True)
+    ]
+    probabilities, targets, weights = (
+        np.concatenate([getattr(frames, name) for frames in by_recording]) for name in ("probabilities", "targets", "weights")
+    )
+    return LabeledFrames(probabilities, targets, weights, by_recording[0].exclusive)
 
 
-def _known(prediction: Prediction, truth: Annotation, every: int) -> _Sample:
-    chances = prediction.probabilities.astype(np.float64)
-    if prediction.exclusive and prediction.ethogram.background is None and chances.shape[1] == len(prediction.ethogram):
-        chances = np.column_stack([chances, np.clip(1 - chances.sum(axis=1), 0, 1)])
+def _label_recording(prediction: Prediction, truth: Annotation, step: int) -> LabeledFrames:
+    probabilities = prediction.probabilities.astype(np.float64)
+    if prediction.exclusive and prediction.ethogram.background is None and probabilities.shape[1] == len(prediction.ethogram):
+        probabilities = np.column_stack([probabilities, np.clip(1 - probabilities.sum(axis=1), 0, 1)])
     codes = exclusive_targets(truth) if prediction.exclusive else overlapping_targets(truth)
-    n = min(len(chances), len(codes))
-    chances, codes = chances[:n:every], codes[:n:every]
-    shown = ~np.isnan(chances).any(axis=1)
+    n = min(len(probabilities), len(codes))
+    probabilities, codes = probabilities[:n:step], codes[:n:step]
+    usable = ~np.isnan(probabilities).any(axis=1)
     if prediction.exclusive:
-        shown &= codes != UNOBSERVED
-        targets = np.eye(chances.shape[1])[codes[shown]]
-        return _Sample(chances[shown], targets, np.ones((len(targets), 1)), True)
-    codes, chances = codes[shown], chances[shown][:, : codes.shape[1]]
-    return _Sample(chances, (codes == 1).astype(np.float64), (codes != UNOBSERVED).astype(np.float64), False)
+        usable &= codes != UNOBSERVED
+        targets = np.eye(probabilities.shape[1])[codes[usable]]
+        return LabeledFrames(probabilities[usable], targets, np.ones((len(targets), 1)), True)
+    codes, probabilities = codes[usable], probabilities[usable][:, : codes.shape[1]]
+    return LabeledFrames(probabilities, (codes == 1).astype(np.float64), (codes != UNOBSERVED).astype(np.float64), False)
 
 
-def _scores(probabilities: NDArray[np.floating], exclusive: bool) -> Array:
-    chances = np.clip(probabilities.astype(np.float64), LEAST, 1 - LEAST)
-    return np.asarray(np.log(chances) if exclusive else np.log(chances) - np.log1p(-chances))
+def _to_logits(probabilities: NDArray[np.floating], exclusive: bool) -> Array:
+    clipped = np.clip(probabilities.astype(np.float64), MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    return np.asarray(np.log(clipped) if exclusive else np.log(clipped) - np.log1p(-clipped))
 
 
-def _chances(scores: Array, exclusive: bool) -> Array:
+def _to_probabilities(logits: Array, exclusive: bool) -> Array:
+    """Apply the softmax (exclusive) or the logistic function (overlapping)."""
     if not exclusive:
-        return np.asarray(1 / (1 + np.exp(-scores)))
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(1 / (1 + np.exp(-logits)))
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def _log_likelihood(scores: Array, targets: Array, exclusive: bool) -> Array:
-    """Return the logarithm of the probability of what was true: of each frame (one column), or of each behavior."""
+def _log_likelihood(logits: Array, targets: Array, exclusive: bool) -> Array:
+    """Return the log probability of the reference labels: one column for exclusive behaviors, else one per behavior."""
     if not exclusive:
-        return np.asarray(-np.logaddexp(0, np.where(targets > 0.5, -scores, scores)))
-    top = scores.max(axis=1, keepdims=True)
-    return np.asarray((scores * targets).sum(axis=1, keepdims=True) - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))
+        return np.asarray(-np.logaddexp(0, np.where(targets > 0.5, -logits, logits)))
+    top = logits.max(axis=1, keepdims=True)
+    return np.asarray((logits * targets).sum(axis=1, keepdims=True) - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True)))

@@ -1,4 +1,4 @@
-"""From probabilities to bouts: thresholds, smoothing, the most probable sequence or the best division, shortest bouts and gaps."""
+"""The decoder: turns per-frame probabilities into bouts."""
 
 from __future__ import annotations
 
@@ -11,103 +11,119 @@ from numpy.typing import ArrayLike, NDArray
 
 from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.intervals import Intervals
-from ethobench.decoding.postprocess import HIDDEN, majority, smooth, without_short_bouts, without_short_gaps
+from ethobench.decoding.postprocess import (
+    UNPREDICTED,
+    apply_thresholds,
+    close_short_gaps,
+    majority_vote,
+    normalize_rows,
+    remove_short_bouts,
+    smooth,
+)
 from ethobench.decoding.segments import SegmentScorer
 from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel, viterbi_path
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+FORMAT_VERSION = 1
 SMOOTHINGS = ("none", "mean", "median", "majority")
-CONTEXT = 120.0  # seconds to each side; what lies further away hardly decides how a stretch is decoded
-SURROUNDINGS = 4  # typical bouts, where they are longer
-LEAST = 1e-6  # probabilities below it say no more than it does
+CONTEXT_SECONDS = 120.0  # to each side; frames further away hardly change the decoded bouts
+CONTEXT_BOUTS = 4  # typical bouts to each side, where they are longer than `CONTEXT_SECONDS`
+MIN_PROBABILITY = 1e-6  # smaller probabilities count as this one, so that logarithms are finite
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """How probabilities become bouts; without any setting, the most probable behavior or all above a half.
+    """Rules that turn per-frame probabilities into bouts.
 
-    The steps, in this order: priors, smoothing, thresholds, the most probable sequence or the best division, short gaps, short bouts.
+    Without any setting, a frame has its most probable behavior (exclusive) or all behaviors with a probability of at least 0.5
+    (overlapping). The steps, in this order: priors, smoothing, thresholds, Viterbi or segment scoring, minimum gaps, minimum bouts.
 
     Attributes
     ----------
     priors : mapping of str to float
-        How much more frequent each behavior is where the model is used than where it was trained (`prior_factors`);
-        1 unless given. Classes that were balanced for training are set right by it.
+        Frequency of each behavior where the model is used, divided by its frequency in training (`prior_factors`); 1 by default.
+        Corrects for classes that were balanced in training.
     thresholds : mapping of str to float
-        0.5 unless given. Where behaviors overlap, one goes on where its probability reaches its threshold. Of exclusive
-        ones, that goes on whose probability is the largest multiple of its threshold.
+        Between 0 and 1; 0.5 by default. An overlapping behavior occurs where its probability reaches its threshold. Of exclusive
+        behaviors, the one with the largest ratio of probability to threshold occurs.
     smoothing : {"none", "mean", "median", "majority"}
-        Of the probabilities in a window, or the most frequent decision in it.
-    smooth_seconds : float
-        Length of that window.
+        Moving mean or median of the probabilities, or majority vote over the decoded frames.
+    smoothing_seconds : float
+        Length of the smoothing window.
     transition_models : mapping of str to TransitionModel
-        For the most probable sequence: of all behaviors together under ``""`` where they are exclusive, else of each
-        behavior and its absence; none for frame by frame.
+        For Viterbi decoding: the model of all behaviors under ``""`` where they are exclusive, else one of each behavior and its
+        absence. Empty for frame-by-frame decoding.
     segment_scorers : mapping of str to SegmentScorer
-        In place of transition_models, and under the same names: for the division into those bouts that are worth most as wholes.
+        For segment-level rescoring, under the same keys as `transition_models`, which they replace.
     emission_weight : float
-        How much a frame's probabilities count against the transition_models. Neighbouring frames tell much the same, so well below 1.
-    min_gap, min_bout : mapping of str to float
-        Seconds. Shorter gaps between two bouts of a behavior are closed, then shorter bouts are left out; in their place is
-        what comes before and after them.
+        Factor on the log probabilities in Viterbi decoding. Neighboring frames are correlated, so values well below 1 work best.
+    min_gap_seconds, min_bout_seconds : mapping of str to float
+        Minimum duration of gaps between two bouts of a behavior, and of its bouts. Shorter gaps are closed first, then shorter bouts
+        are removed; their frames get the behaviors before and after them.
 
     Examples
     --------
-    >>> decoder = Decoder(min_bout={"run": 2.0})
-    >>> unsure = [[0.9, 0.1], [0.4, 0.6], [0.9, 0.1], [0.2, 0.8], [0.1, 0.9]]
-    >>> decoder.decode(unsure, Ethogram(["rest", "run"]), rate=1).stop.tolist()
+    >>> decoder = Decoder(min_bout_seconds={"run": 2.0})
+    >>> probabilities = [[0.9, 0.1], [0.4, 0.6], [0.9, 0.1], [0.2, 0.8], [0.1, 0.9]]
+    >>> decoder.decode(probabilities, Ethogram(["rest", "run"]), rate=1).stop.tolist()
     [3, 5]
     """
 
     priors: Mapping[str, float] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
     smoothing: str = "none"
-    smooth_seconds: float = 0.0
+    smoothing_seconds: float = 0.0
     transition_models: Mapping[str, TransitionModel] = field(default_factory=dict)
     segment_scorers: Mapping[str, SegmentScorer] = field(default_factory=dict)
     emission_weight: float = 1.0
-    min_gap: Mapping[str, float] = field(default_factory=dict)
-    min_bout: Mapping[str, float] = field(default_factory=dict)
+    min_gap_seconds: Mapping[str, float] = field(default_factory=dict)
+    min_bout_seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.smoothing not in SMOOTHINGS:
-            raise EthobenchError(f"smoothing is one of {', '.join(SMOOTHINGS)}, not {self.smoothing!r}")
-        if not all(np.isfinite(p) and p > 0 for p in self.priors.values()) or not (
-            np.isfinite(self.emission_weight) and self.emission_weight > 0
-        ):
-            raise EthobenchError("priors and emission_weight are factors above 0")
+            raise ParameterError(f"`smoothing` must be one of {', '.join(SMOOTHINGS)}, got {self.smoothing!r}")
+        if not all(np.isfinite(factor) and factor > 0 for factor in (*self.priors.values(), self.emission_weight)):
+            raise ParameterError("`priors` and `emission_weight` must be finite and > 0")
         if not all(0 < t < 1 for t in self.thresholds.values()):
-            raise EthobenchError("thresholds lie between 0 and 1")
-        if not all(np.isfinite(s) and s >= 0 for s in (self.smooth_seconds, *self.min_gap.values(), *self.min_bout.values())):
-            raise EthobenchError("lengths of windows, gaps and bouts are seconds, 0 or more")
+            raise ParameterError("`thresholds` must lie between 0 and 1")
+        durations = (self.smoothing_seconds, *self.min_gap_seconds.values(), *self.min_bout_seconds.values())
+        if not all(np.isfinite(seconds) and seconds >= 0 for seconds in durations):
+            raise ParameterError("`smoothing_seconds`, `min_gap_seconds` and `min_bout_seconds` must be finite and >= 0")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in plain.items()}
-        return plain | {
-            kind: {name: part.to_dict() for name, part in plain[kind].items()} for kind in ("transition_models", "segment_scorers")
-        }
+        """Return the fields and a `format_version` as values that JSON can hold."""
+        result: dict[str, Any] = {"format_version": FORMAT_VERSION}
+        for name in (f.name for f in fields(self)):
+            value = getattr(self, name)
+            if name in ("transition_models", "segment_scorers"):
+                result[name] = {key: model.to_dict() for key, model in value.items()}
+            else:
+                result[name] = dict(value) if isinstance(value, Mapping) else value
+        return result
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Make a decoder from what `to_dict` returned."""
-        unknown = sorted({*plain} - {f.name for f in fields(cls)})
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """Create a decoder from the result of `to_dict`."""
+        version = saved.get("format_version")
+        if version != FORMAT_VERSION:
+            raise EthobenchError(f"the decoder has format_version {version!r}; this version of ethobench reads {FORMAT_VERSION}")
+        unknown = sorted({*saved} - {f.name for f in fields(cls)} - {"format_version"})
         if unknown:
-            raise EthobenchError(f"a decoder has no {', '.join(unknown)}")
+            raise EthobenchError(f"not a valid decoder: unknown fields {', '.join(unknown)}")
         try:
-            values: dict[str, Any] = {"smoothing": str(plain.get("smoothing", "none"))}
-            values |= {name: float(plain[name]) for name in ("smooth_seconds", "emission_weight") if name in plain}
-            for name in ("priors", "thresholds", "min_gap", "min_bout"):
-                values[name] = {str(key): float(value) for key, value in plain.get(name, {}).items()}
+            values: dict[str, Any] = {"smoothing": str(saved.get("smoothing", "none"))}
+            values |= {name: float(saved[name]) for name in ("smoothing_seconds", "emission_weight") if name in saved}
+            for name in ("priors", "thresholds", "min_gap_seconds", "min_bout_seconds"):
+                values[name] = {str(key): float(value) for key, value in saved.get(name, {}).items()}
             for name, kind in (("transition_models", TransitionModel), ("segment_scorers", SegmentScorer)):
-                values[name] = {str(key): kind.from_dict(part) for key, part in plain.get(name, {}).items()}
+                values[name] = {str(key): kind.from_dict(model) for key, model in saved.get(name, {}).items()}
         except EthobenchError:
             raise
         except (TypeError, ValueError, AttributeError) as error:
-            raise EthobenchError(f"this is no decoder: {error}") from None
+            raise EthobenchError(f"not a valid decoder: {error}") from None
         return cls(**values)
 
     def decode(
@@ -125,31 +141,31 @@ class Decoder:
         Parameters
         ----------
         probabilities : array-like (n_frames, n_behaviors) or (n_frames, n_behaviors + 1)
-            As for `Prediction`: where the ethogram names no background a last column may stand for it; rows of NaN become
-            unobserved.
+            As for `Prediction`. Where the ethogram names no background, a last column may hold the probability of "none of these".
+            Rows of NaN become unobserved.
         ethogram : Ethogram
         rate : float
             Frames per second.
         exclusive : bool, optional
-            One behavior at a time, or each on its own; told by whether rows sum to at most 1 unless given.
+            Whether behaviors exclude each other. By default, they do where no row sums to more than 1.
         subject, target : str, optional
-            Who does all this, to whom.
+            Of all bouts.
 
         Returns
         -------
         Annotation
-            Its bouts have the mean probability of their behavior as confidence.
+            The confidence of a bout is the mean probability of its behavior.
         """
         prediction = Prediction(probabilities, ethogram, rate, exclusive=exclusive)
-        hidden = np.isnan(prediction.probabilities).any(axis=1)
+        unpredicted = np.isnan(prediction.probabilities).any(axis=1)
         columns, names = self.prepare(prediction)
-        columns = self.thresholded(columns, names, prediction.exclusive)
-        on = self._exclusive if prediction.exclusive else self._overlapping
-        spans = on(columns, names, ethogram, float(rate), hidden)
-        return _annotation(spans, prediction.probabilities, ethogram, float(rate), hidden, subject, target)
+        columns = self.rescale(columns, names, prediction.exclusive)
+        decode = self._decode_exclusive if prediction.exclusive else self._decode_overlapping
+        spans = decode(columns, names, ethogram, float(rate), unpredicted)
+        return _to_annotation(spans, prediction.probabilities, ethogram, float(rate), unpredicted, subject, target)
 
     def apply(self, prediction: Prediction) -> Prediction:
-        """Return a prediction with the same probabilities and the annotation that this decoder makes of them."""
+        """Return the prediction with the annotation that this decoder makes of its probabilities."""
         annotation = self.decode(prediction.probabilities, prediction.ethogram, prediction.rate, exclusive=prediction.exclusive)
         return Prediction(
             prediction.probabilities, prediction.ethogram, prediction.rate, annotation=annotation, exclusive=prediction.exclusive
@@ -157,96 +173,100 @@ class Decoder:
 
     @property
     def context_seconds(self) -> float:
-        """How far to each side bouts depend on what is predicted, about."""
-        return max([CONTEXT, *(SURROUNDINGS * scorer.seconds for scorer in self.segment_scorers.values())])
+        """Approximate seconds to each side of a frame that its decoded behavior depends on."""
+        return max([CONTEXT_SECONDS, *(CONTEXT_BOUTS * scorer.typical_seconds for scorer in self.segment_scorers.values())])
 
     def prepare(self, prediction: Prediction) -> tuple[Array, tuple[str, ...]]:
-        """Return probabilities after priors and smoothing, and what the columns are; rows that were not predicted are NaN."""
+        """Apply priors and smoothing.
+
+        Returns
+        -------
+        columns : array (n_frames, n_columns)
+            Probabilities; rows without a prediction are NaN.
+        names : tuple of str
+            The behavior of each column. ``""`` is "none of these", added for exclusive behaviors without a named background.
+        """
         values = prediction.probabilities.astype(np.float64)
-        hidden = np.isnan(values).any(axis=1)
-        values[hidden] = np.nan
+        unpredicted = np.isnan(values).any(axis=1)
+        values[unpredicted] = np.nan
         ethogram = prediction.ethogram
-        columns, names = _with_nothing(values, ethogram) if prediction.exclusive else (values[:, : len(ethogram)], ethogram.names)
+        columns, names = _add_no_behavior(values, ethogram) if prediction.exclusive else (values[:, : len(ethogram)], ethogram.names)
         prior = np.array([self.priors.get(name, 1.0) for name in names])
         if (prior != 1).any():
-            columns = _normalized(columns * prior) if prediction.exclusive else columns * prior / (columns * prior + 1 - columns)
+            columns = normalize_rows(columns * prior) if prediction.exclusive else columns * prior / (columns * prior + 1 - columns)
         if self.smoothing in ("mean", "median"):
-            columns = smooth(columns, _frames(self.smooth_seconds, prediction.rate), self.smoothing)
-            columns[hidden] = np.nan
+            columns = smooth(columns, _to_frames(self.smoothing_seconds, prediction.rate), self.smoothing)
+            columns[unpredicted] = np.nan
         return columns, names
 
-    def thresholded(self, columns: Array, names: tuple[str, ...], exclusive: bool) -> Array:
-        """Weigh probabilities so that the largest, or a half, decides."""
-        threshold = np.array([self.thresholds.get(name, 0.5) for name in names])
-        if exclusive:
-            return _normalized(columns / threshold)
-        yes, no = columns * (1 - threshold), (1 - columns) * threshold
-        return np.asarray(yes / (yes + no))
+    def rescale(self, columns: Array, names: tuple[str, ...], exclusive: bool) -> Array:
+        """Rescale probabilities by the thresholds, so that the largest one (exclusive) or 0.5 (overlapping) decides."""
+        return apply_thresholds(columns, np.array([self.thresholds.get(name, 0.5) for name in names]), exclusive)
 
-    def _exclusive(
-        self, columns: Array, names: tuple[str, ...], ethogram: Ethogram, rate: float, hidden: NDArray[np.bool_]
+    def _decode_exclusive(
+        self, columns: Array, names: tuple[str, ...], ethogram: Ethogram, rate: float, unpredicted: Mask
     ) -> list[Intervals]:
-        nothing = len(ethogram) if ethogram.background is None else ethogram.background
+        no_behavior = len(ethogram) if ethogram.background is None else ethogram.background
         if NO_BEHAVIOR in self.segment_scorers:
-            codes = self.segment_scorers[NO_BEHAVIOR].divide(columns, names, rate)
+            codes = self.segment_scorers[NO_BEHAVIOR].decode(columns, names, rate)
         elif NO_BEHAVIOR in self.transition_models:
-            evidence = self.emission_weight * np.log(np.where(hidden[:, None], 1.0, np.maximum(columns, LEAST)))
-            codes = viterbi_path(evidence, self.transition_models[NO_BEHAVIOR].in_order(names), rate)
+            codes = self._viterbi(columns, self.transition_models[NO_BEHAVIOR].reordered(names), rate, unpredicted)
         else:
-            codes = np.where(columns.max(axis=1, initial=0) > 0, np.nan_to_num(columns).argmax(axis=1), nothing)
+            codes = np.where(columns.max(axis=1, initial=0) > 0, np.nan_to_num(columns).argmax(axis=1), no_behavior)
         if self.smoothing == "majority":
-            codes = majority(codes, len(names), _frames(self.smooth_seconds, rate), hidden)
-        codes = np.where(hidden, HIDDEN, codes)
-        gap, bout = ([_frames(wanted.get(name, 0.0), rate) for name in names] for wanted in (self.min_gap, self.min_bout))
-        codes = without_short_bouts(without_short_gaps(codes, gap, nothing), bout, nothing)
+            codes = majority_vote(codes, len(names), _to_frames(self.smoothing_seconds, rate), unpredicted)
+        codes = np.where(unpredicted, UNPREDICTED, codes)
+        min_gap = [_to_frames(self.min_gap_seconds.get(name, 0.0), rate) for name in names]
+        min_bout = [_to_frames(self.min_bout_seconds.get(name, 0.0), rate) for name in names]
+        codes = remove_short_bouts(close_short_gaps(codes, min_gap, no_behavior), min_bout, no_behavior)
         return [iv.from_mask(codes == code) for code in range(len(ethogram))]
 
-    def _overlapping(
-        self, columns: Array, names: tuple[str, ...], ethogram: Ethogram, rate: float, hidden: NDArray[np.bool_]
+    def _decode_overlapping(
+        self, columns: Array, names: tuple[str, ...], ethogram: Ethogram, rate: float, unpredicted: Mask
     ) -> list[Intervals]:
         spans: list[Intervals] = []
-        shown = iv.from_mask(~hidden)
+        predicted = iv.from_mask(~unpredicted)
         for code, name in enumerate(names):
             if code == ethogram.background:
                 spans.append(iv.empty())
                 continue
-            yes = np.where(hidden, 0.0, columns[:, code])
-            if name in self.segment_scorers:
-                on = self.segment_scorers[name].divide(absence_and_presence(columns[:, code]), (NO_BEHAVIOR, name), rate) == 1
-            elif name in self.transition_models:
-                both = np.stack([np.where(hidden, 1.0, 1 - yes), np.where(hidden, 1.0, yes)], axis=1)
-                on = (
-                    viterbi_path(
-                        self.emission_weight * np.log(np.maximum(both, LEAST)),
-                        self.transition_models[name].in_order((NO_BEHAVIOR, name)),
-                        rate,
-                    )
-                    == 1
-                )
-            else:
-                on = yes >= 0.5
+            occurs = self._decode_one(columns[:, code], name, rate, unpredicted)
             if self.smoothing == "majority":
-                on = majority(on.astype(np.int64), 2, _frames(self.smooth_seconds, rate), hidden) == 1
-            closed = iv.fill_gaps(iv.from_mask(on & ~hidden), max(_frames(self.min_gap.get(name, 0.0), rate), 1))
-            found = iv.intersection(closed, shown)
-            long = found.stop - found.start >= _frames(self.min_bout.get(name, 0.0), rate)
-            spans.append(Intervals(found.start[long], found.stop[long]))
+                occurs = majority_vote(occurs.astype(np.int64), 2, _to_frames(self.smoothing_seconds, rate), unpredicted) == 1
+            min_gap = max(_to_frames(self.min_gap_seconds.get(name, 0.0), rate), 1)
+            bouts = iv.intersection(iv.fill_gaps(iv.from_mask(occurs & ~unpredicted), min_gap), predicted)
+            long_enough = bouts.stop - bouts.start >= _to_frames(self.min_bout_seconds.get(name, 0.0), rate)
+            spans.append(Intervals(bouts.start[long_enough], bouts.stop[long_enough]))
         if ethogram.background is not None:
-            spans[ethogram.background] = iv.difference(shown, iv.union_all(spans))
+            spans[ethogram.background] = iv.difference(predicted, iv.union_all(spans))
         return spans
+
+    def _decode_one(self, probability: Array, name: str, rate: float, unpredicted: Mask) -> Mask:
+        """Return in which frames one of several overlapping behaviors occurs."""
+        states = (NO_BEHAVIOR, name)
+        if name in self.segment_scorers:
+            return np.asarray(self.segment_scorers[name].decode(absence_and_presence(probability), states, rate) == 1)
+        if name in self.transition_models:
+            model = self.transition_models[name].reordered(states)
+            return np.asarray(self._viterbi(absence_and_presence(probability), model, rate, unpredicted) == 1)
+        return np.asarray(np.where(unpredicted, 0.0, probability) >= 0.5)
+
+    def _viterbi(self, columns: Array, model: TransitionModel, rate: float, unpredicted: Mask) -> NDArray[np.int64]:
+        likelihood = np.where(unpredicted[:, None], 1.0, np.maximum(columns, MIN_PROBABILITY))
+        return viterbi_path(self.emission_weight * np.log(likelihood), model, rate)
 
 
 def prior_factors(trained: Mapping[str, float], true: Mapping[str, float], *, exclusive: bool = True) -> dict[str, float]:
-    """Return the `priors` of a decoder from shares of frames.
+    """Return the `priors` of a decoder from the frequencies of behaviors.
 
     Parameters
     ----------
     trained : mapping of str to float
-        The share of each behavior that the model saw, weights counted: all the same where classes were balanced.
+        Share of frames of each behavior in training, counting class weights: equal shares where classes were balanced.
     true : mapping of str to float
-        The share where it is used.
+        Share of frames where the model is used.
     exclusive : bool
-        Whether probabilities are of one behavior at a time; where behaviors overlap, each is weighed against its absence.
+        Whether behaviors exclude each other. Otherwise the odds of each behavior are compared.
 
     Examples
     --------
@@ -254,28 +274,23 @@ def prior_factors(trained: Mapping[str, float], true: Mapping[str, float], *, ex
     {'attack': 0.2, 'other': 1.8}
     """
     if {*trained} != {*true} or not all(0 < share < 1 for share in (*trained.values(), *true.values())):
-        raise EthobenchError("shares of the same behaviors are needed on both sides, each between 0 and 1")
+        raise ParameterError("`trained` and `true` must name the same behaviors, with shares between 0 and 1")
     if exclusive:
         return {name: float(true[name] / trained[name]) for name in trained}
     return {name: float(true[name] * (1 - trained[name]) / (trained[name] * (1 - true[name]))) for name in trained}
 
 
 def absence_and_presence(probability: Array) -> Array:
-    """Return the columns of a behavior's absence and of the behavior."""
+    """Return the probabilities of a behavior's absence and presence as two columns."""
     return np.stack([1 - probability, probability], axis=1)
 
 
-def _frames(seconds: float, rate: float) -> int:
+def _to_frames(seconds: float, rate: float) -> int:
     return int(np.floor(seconds * rate + 0.5))
 
 
-def _normalized(columns: Array) -> Array:
-    total = columns.sum(axis=1, keepdims=True)
-    return np.asarray(columns / np.where(total > 0, total, 1))
-
-
-def _with_nothing(values: Array, ethogram: Ethogram) -> tuple[Array, tuple[str, ...]]:
-    """Add the column of "none of these" where the ethogram names no background and the model gives none."""
+def _add_no_behavior(values: Array, ethogram: Ethogram) -> tuple[Array, tuple[str, ...]]:
+    """Add a column for "none of these" where the ethogram names no background and the model has no such column."""
     if ethogram.background is not None:
         return values, ethogram.names
     if values.shape[1] == len(ethogram):
@@ -283,19 +298,19 @@ def _with_nothing(values: Array, ethogram: Ethogram) -> tuple[Array, tuple[str, 
     return values, (*ethogram.names, NO_BEHAVIOR)
 
 
-def _annotation(
+def _to_annotation(
     spans: list[Intervals],
-    values: NDArray[np.floating],
+    probabilities: NDArray[np.floating],
     ethogram: Ethogram,
     rate: float,
-    hidden: NDArray[np.bool_],
+    unpredicted: Mask,
     subject: str | None,
     target: str | None,
 ) -> Annotation:
-    """Make an annotation of bouts whose confidence is the mean probability of their frames; point events lie in their middle."""
-    start, stop = (np.concatenate([part[side] for part in spans]) if spans else np.zeros(0, dtype=np.int64) for side in (0, 1))
-    behavior = np.repeat(np.arange(len(spans)), [len(part.start) for part in spans])
-    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(np.nan_to_num(values), axis=0, dtype=np.float64)])
+    """Create an annotation whose bouts have the mean probability of their frames; point events are in the middle of their span."""
+    start, stop = (np.concatenate([s[side] for s in spans]) if spans else np.zeros(0, dtype=np.int64) for side in (0, 1))
+    behavior = np.repeat(np.arange(len(spans)), [len(s.start) for s in spans])
+    sums = np.concatenate([np.zeros((1, probabilities.shape[1])), np.cumsum(np.nan_to_num(probabilities), axis=0, dtype=np.float64)])
     confidence = (sums[stop, behavior] - sums[start, behavior]) / np.maximum(stop - start, 1)
     is_point = np.array([b.point for b in ethogram], dtype=bool)[behavior]
     middle = (start + stop) // 2
@@ -306,10 +321,10 @@ def _annotation(
         behavior,
         ethogram,
         rate,
-        len(values),
+        len(probabilities),
         subject=None if subject is None else [subject] * len(start),
         target=None if target is None else [target] * len(start),
-        observed=iv.from_mask(~hidden) if hidden.any() else None,
+        observed=iv.from_mask(~unpredicted) if unpredicted.any() else None,
         confidence=np.clip(confidence, 0, 1),
         subjects=[name for name in (subject, target) if name],
     )

@@ -1,6 +1,6 @@
-"""Decoders, and the choice of one: by grouped cross-validation on the training recordings, for the metric that the user names.
+"""Search for the best decoder: grouped cross-validation on the training recordings, for a metric that the user names.
 
-Predictions handed in must be out-of-fold, made by models that did not see the recording; test recordings have no business here.
+All predictions must be out-of-fold, from models that were not trained on the recording, and none may be of a test recording.
 """
 
 from __future__ import annotations
@@ -10,102 +10,93 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core import Annotation, Prediction
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
-from ethobench.core.folds import assign_folds
 from ethobench.core.progress import report_progress
 from ethobench.decoding.decoder import Decoder
-from ethobench.decoding.training_data import DecoderTrainingData
-from ethobench.metrics import Scores, score, suites
+from ethobench.decoding.training_data import DecoderTrainingData, cross_validation_splits
+from ethobench.metrics import Scores, score
+from ethobench.metrics.suites import suites
 
 SUITE = "ethobench"
 BALANCED = "balanced"
-BOTH = ("f1", "bout_f1")
-WINDOWS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # of the typical duration of a bout
+SMOOTHING_WINDOWS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # in typical bout durations
 EMISSION_WEIGHTS = (1.0, 0.3, 0.1, 0.03)
-SEGMENT_REWARDS = (
-    (0.15, 0.25),
-    (0.15, 0.5),
-    (0.25, 0.5),
-    (0.25, 1.0),
-    (0.4, 1.0),
-    (0.4, 2.0),
-)  # prices and fillings of bouts that are judged as wholes
-STAGES = 4  # at most; more cost time and gain little
-SHORTEST = (0.02, 0.05, 0.1)  # quantiles of the true durations below which bouts and gaps are not believed
-WORSE = 0.005  # further down the same way no better config is expected
-FEWEST_TRIALS, MOST_TRIALS = 2, 40
-QUICK_WINDOW = 1 / 4  # of the typical duration of a bout: smoothing that is tried first where time is limited
-SEGMENT_COST = 10.0  # times what tuning thresholds takes: the first trial of segments, which learns what bouts look like
-NOTICEABLE = 1e-4  # a later config is more complicated, so it must be better by this much
+SEGMENT_REWARDS = ((0.15, 0.25), (0.15, 0.5), (0.25, 0.5), (0.25, 1.0), (0.4, 1.0), (0.4, 2.0))  # (`min_score`, `frame_reward`)
+MAX_STAGES = 4  # more stages cost time and improve little
+DURATION_QUANTILES = (0.02, 0.05, 0.1)  # of the true durations, as minimum durations of bouts and gaps
+EARLY_STOPPING_LOSS = 0.005  # a series of configurations ends at one that is worse than its best by this much
+MIN_TRIALS, MAX_TRIALS = 2, 40
+FIRST_WINDOW = 1 / 4  # smoothing that is tried first where time is limited, in typical bout durations
+SEGMENT_COST = 10.0  # duration of the first trial of segment scoring, which fits the scorers, in trials of thresholds
+MIN_IMPROVEMENT = 1e-4  # later configurations are more complicated, so they must be better by this much
 
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """What to learn from the training recordings for a decoder.
+    """Which parts of a decoder to fit, and their settings.
 
     Attributes
     ----------
     thresholds : bool
-        Whether to tune one for each behavior, for F1 of frames.
+        Whether to fit a threshold for each behavior, for the F1 of frames.
     smoothing : str
         As for `Decoder`.
-    window : float
-        Its window, in typical durations of a bout.
-    stages : int
-        The most stages of a behavior in the most probable sequence; 0 for frame by frame, 1 for plain Viterbi.
+    smoothing_window : float
+        Its window, in typical bout durations.
+    max_stages : int
+        Maximum number of stages of a behavior in Viterbi decoding: 1 for geometric durations, 0 for no Viterbi decoding.
     emission_weight : float
         As for `Decoder`.
-    min_score, frame_reward : float
-        As for `SegmentScorer`, where bouts are judged as wholes; without a min_score, they are not.
-    shortest : float
-        The quantile of true durations that bounds bouts and gaps from below.
+    min_score : float, optional
+        As for `SegmentScorer`. None for no segment scoring.
+    frame_reward : float
+        As for `SegmentScorer`.
+    duration_quantile : float
+        The quantile of the true durations that is the minimum duration of bouts and gaps; 0 for no minimum.
     """
 
     thresholds: bool = False
     smoothing: str = "none"
-    window: float = 0.0
-    stages: int = 0
+    smoothing_window: float = 0.0
+    max_stages: int = 0
     emission_weight: float = 1.0
     min_score: float | None = None
     frame_reward: float = 0.0
-    shortest: float = 0.0
+    duration_quantile: float = 0.0
 
-    def learn(self, training_data: DecoderTrainingData) -> Decoder:
-        """Make a decoder from training recordings."""
-        gaps, bouts = training_data.shortest(self.shortest) if self.shortest else ({}, {})
-        seconds = self.window * training_data.typical_seconds if self.window else 0.0
-        segment_scorers = {}
-        if self.min_score is not None:
-            segment_scorers = {
-                name: replace(scorer, min_score=self.min_score, frame_reward=self.frame_reward)
-                for name, scorer in training_data.segment_scorers.items()
-            }
+    def fit(self, data: DecoderTrainingData) -> Decoder:
+        """Fit a decoder with these settings."""
+        min_gaps, min_bouts = data.minimum_durations(self.duration_quantile) if self.duration_quantile else ({}, {})
+        seconds = self.smoothing_window * data.typical_seconds if self.smoothing_window else 0.0
+        scorers = {} if self.min_score is None else data.segment_scorers
         return Decoder(
-            priors=training_data.priors,
-            thresholds=training_data.thresholds(self.smoothing, seconds) if self.thresholds else {},
+            priors=data.priors,
+            thresholds=data.thresholds(self.smoothing, seconds) if self.thresholds else {},
             smoothing=self.smoothing,
-            smooth_seconds=seconds,
-            transition_models=training_data.transition_models(self.stages) if self.stages else {},
-            segment_scorers=segment_scorers,
+            smoothing_seconds=seconds,
+            transition_models=data.transition_models(self.max_stages) if self.max_stages else {},
+            segment_scorers={
+                name: replace(scorer, min_score=self.min_score, frame_reward=self.frame_reward) for name, scorer in scorers.items()
+            },
             emission_weight=self.emission_weight,
-            min_gap=gaps,
-            min_bout=bouts,
+            min_gap_seconds=min_gaps,
+            min_bout_seconds=min_bouts,
         )
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A config that was tried, and how good it was on recordings that its numbers were not learnt from.
+    """A configuration with its cross-validated score.
 
     Attributes
     ----------
     config : DecoderConfig
     value : float
-        Of the metric asked for; larger is better, so errors are negative.
+        Of the requested metric; larger is better, so errors are negative.
     f1, bout_f1 : float
-        Of frames and bouts, from suite ``ethobench``.
+        F1 of frames and of bouts, from suite ``ethobench``.
     chosen : bool
     """
 
@@ -127,166 +118,158 @@ def fit_decoder(
     sequences: bool = True,
     deadline: Deadline | None = None,
 ) -> tuple[Decoder, list[Trial]]:
-    """Choose a decoder for out-of-fold predictions of training recordings.
+    """Choose and fit a decoder on out-of-fold predictions of training recordings.
 
-    Recipes are tried from simple to complicated: thresholds, smoothing, the most probable sequence with plain and with more
-    regular durations, the best division into bouts that are judged as wholes, shortest bouts and gaps. What a config learns comes
-    from some groups, how good it is from the others; the best one learns from all.
+    Configurations are tried from simple to complicated: thresholds, smoothing, Viterbi decoding with geometric and with more regular
+    durations, segment scoring, minimum durations. Each is fitted on some groups and scored on the others. The best one is fitted on all.
 
     Parameters
     ----------
     predictions : mapping of recording to Prediction
-        Out-of-fold, of one ethogram.
+        Out-of-fold, with one ethogram.
     truths : mapping of recording to Annotation
-        Who did it is left aside.
+        Reference annotations; their subjects are ignored.
     metric : str
-        ``"f1"`` of frames, ``"bout_f1"``, ``"balanced"`` for their mean, or any other figure of suite ``ethobench`` that
+        ``"f1"`` of frames, ``"bout_f1"``, ``"balanced"`` for their mean, or any other metric of suite ``ethobench`` that
         depends on bouts.
     groups : mapping of recording to str, optional
-        What must not be on both sides: individuals, or ``"a;b"`` for recordings of two. Each recording is its own unless given.
+        Individuals, or ``"a;b"`` for recordings of two; never split between folds. Each recording is its own group by default.
     n_folds : int
-        At most; no more than there are groups. With a single group, configs are judged on what they learn from.
+        At most; no more than there are groups. With a single group, configurations are scored on the data they are fitted on.
     priors : mapping of str to float, optional
         Of the decoder (`prior_factors`).
     sequences : bool
-        Whether to try the most probable sequence of behaviors and the best division into bouts too; without, frames are smoothed
-        at most.
+        Whether to try Viterbi decoding and segment scoring.
     deadline : Deadline, optional
-        Until when configs are tried, those that are usually best first; at least two are.
+        End of the search. With a deadline, the configurations that are best in most datasets come first; at least two are tried.
 
     Returns
     -------
     decoder : Decoder
     trials : list of Trial
-        All that was tried, in order.
+        All configurations that were tried, in order.
     """
     check_metric(metric)
-    truths = {name: _fitting(name, prediction, truths) for name, prediction in predictions.items()}
+    truths = {name: _matching_truth(name, prediction, truths) for name, prediction in predictions.items()}
     if len({prediction.ethogram for prediction in predictions.values()}) != 1 or len({p.exclusive for p in predictions.values()}) != 1:
-        raise MismatchError("a decoder is chosen for at least one recording, in one ethogram, exclusive or overlapping throughout")
-    everything = DecoderTrainingData(predictions, truths, priors or {})
+        raise MismatchError(
+            "a decoder needs at least one prediction, and all must have the same ethogram and be exclusive, or all overlapping"
+        )
+    data = DecoderTrainingData(predictions, truths, priors or {})
     limit = deadline or Deadline()
-    search = _Search(everything, _folds(everything, groups or {}, n_folds), metric, limit)
-    search.climb([DecoderConfig()])
-    if limit.is_limited:  # what costs least and brings most comes first
-        search.climb([DecoderConfig(smoothing="mean", window=QUICK_WINDOW)])
-    search.climb([DecoderConfig(thresholds=True)])
-    simple = search.best.config
-    segments = (
-        [DecoderConfig(min_score=min_score, frame_reward=frame_reward) for min_score, frame_reward in SEGMENT_REWARDS] if sequences else []
+    search = _Search(data, cross_validation_splits(truths, data.ethogram, groups or {}, n_folds), metric, limit)
+    search.try_series([DecoderConfig()])
+    if limit.is_limited:  # the cheapest improvement first
+        search.try_series([DecoderConfig(smoothing="mean", smoothing_window=FIRST_WINDOW)])
+    search.try_series([DecoderConfig(thresholds=True)])
+    frame_by_frame = search.best.config
+    segment_configs = (
+        [DecoderConfig(min_score=min_score, frame_reward=reward) for min_score, reward in SEGMENT_REWARDS] if sequences else []
     )
-    if limit.is_limited and limit.remaining > SEGMENT_COST * search.slowest:
-        search.climb(segments)
+    if limit.is_limited and limit.remaining > SEGMENT_COST * search.slowest_seconds:
+        search.try_series(segment_configs)
     for smoothing in ("mean", "median"):
-        search.climb([replace(simple, smoothing=smoothing, window=window) for window in WINDOWS])
-    for stages in _stages(everything) if sequences else ():
-        for tuned in (False, True):
-            search.climb(
-                [DecoderConfig(thresholds=tuned, stages=stages, emission_weight=emission_weight) for emission_weight in EMISSION_WEIGHTS]
+        search.try_series([replace(frame_by_frame, smoothing=smoothing, smoothing_window=window) for window in SMOOTHING_WINDOWS])
+    for max_stages in _stage_counts(data) if sequences else ():
+        for thresholds in (False, True):
+            search.try_series(
+                [DecoderConfig(thresholds=thresholds, max_stages=max_stages, emission_weight=weight) for weight in EMISSION_WEIGHTS]
             )
     if not limit.is_limited:
-        search.climb(segments)
-    if search.best.config.min_score is None:  # whoever segment_scorers bouts has seen how short they are
-        search.climb([replace(search.best.config, shortest=quantile) for quantile in SHORTEST])
+        search.try_series(segment_configs)
+    if search.best.config.min_score is None:  # segment scorers take durations into account already
+        search.try_series([replace(search.best.config, duration_quantile=quantile) for quantile in DURATION_QUANTILES])
     best = search.best
-    return best.config.learn(everything), [replace(trial, chosen=trial is best) for trial in search.trials]
+    return best.config.fit(data), [replace(trial, chosen=trial is best) for trial in search.trials]
 
 
 def check_metric(metric: str) -> None:
-    """Refuse a metric that does not exist or that does not depend on how probabilities are decoded."""
-    known = {measure.name: measure.of for measure in suites[SUITE].measures}
-    if metric != BALANCED and metric not in known:
-        raise NotFoundError(f"no metric {metric!r}; there are: {BALANCED}, {', '.join(known)}")
-    if metric != BALANCED and known[metric].probabilistic:
-        raise EthobenchError(f"{metric!r} is a figure of the probabilities themselves, so no decoder is better for it than another")
-
-
-def _stages(training_data: DecoderTrainingData) -> tuple[int, ...]:
-    """Return how many stages a behavior may have, where that makes a difference."""
-    return (1, STAGES) if training_data.transition_models(STAGES) != training_data.transition_models(1) else (1,)
+    """Raise an error for a metric that does not exist or does not depend on decoding."""
+    metrics = {measure.name: measure.metric for measure in suites[SUITE].measures}
+    if metric != BALANCED and metric not in metrics:
+        raise NotFoundError(f"no metric {metric!r}; available: {BALANCED}, {', '.join(metrics)}")
+    if metric != BALANCED and metrics[metric].probabilistic:
+        raise EthobenchError(
+            f"metric {metric!r} is computed from probabilities, so it does not depend on the decoder; choose another metric"
+        )
 
 
 class _Search:
-    """Recipes that were tried so far, and how to try more."""
+    """The trials of a search.
 
-    def __init__(
-        self, everything: DecoderTrainingData, folds: list[tuple[DecoderTrainingData, list[str]]], metric: str, limit: Deadline
-    ) -> None:
-        self.everything, self.folds, self.metric, self.limit = everything, folds, metric, limit
+    Parameters
+    ----------
+    data : DecoderTrainingData
+    splits : list of (list of str, list of str)
+        Recordings to fit on and to evaluate on, for each fold.
+    metric : str
+    limit : Deadline
+    """
+
+    def __init__(self, data: DecoderTrainingData, splits: list[tuple[list[str], list[str]]], metric: str, limit: Deadline) -> None:
+        self.data, self.metric, self.limit = data, metric, limit
+        self.folds = [(data if fit == evaluated else data.subset(fit), evaluated) for fit, evaluated in splits]
         self.trials: list[Trial] = []
-        self.slowest = 0.0  # seconds that a trial took
+        self.slowest_seconds = 0.0
 
     @property
     def best(self) -> Trial:
-        """The first trial than which no later one is noticeably better."""
+        """The first trial that no later one improves on by more than `MIN_IMPROVEMENT`."""
         best = self.trials[0]
         for trial in self.trials[1:]:
-            if trial.value > best.value + NOTICEABLE or (np.isnan(best.value) and not np.isnan(trial.value)):
+            if trial.value > best.value + MIN_IMPROVEMENT or (np.isnan(best.value) and not np.isnan(trial.value)):
                 best = trial
         return best
 
-    def climb(self, configs: list[DecoderConfig]) -> None:
-        """Try configs in their order until one is clearly worse than the best of them so far."""
+    def try_series(self, configs: list[DecoderConfig]) -> None:
+        """Try configurations in order until one is clearly worse than the best of the series."""
         top = -np.inf
         for config in configs:
-            if len(self.trials) >= FEWEST_TRIALS and self.limit.remaining < self.slowest:
+            if len(self.trials) >= MIN_TRIALS and self.limit.remaining < self.slowest_seconds:
                 return
             start = self.limit.clock()
-            self.trials.append(self._try(config))
-            self.slowest = max(self.slowest, self.limit.clock() - start)
-            report_progress("decoding", max(self.limit.fraction_elapsed, len(self.trials) / MOST_TRIALS))
-            if self.trials[-1].value < top - WORSE:
+            self.trials.append(self._evaluate(config))
+            self.slowest_seconds = max(self.slowest_seconds, self.limit.clock() - start)
+            report_progress("decoding", max(self.limit.fraction_elapsed, len(self.trials) / MAX_TRIALS))
+            if self.trials[-1].value < top - EARLY_STOPPING_LOSS:
                 return
             top = max(top, self.trials[-1].value)
 
-    def _try(self, config: DecoderConfig) -> Trial:
+    def _evaluate(self, config: DecoderConfig) -> Trial:
         decoded: dict[str, Annotation] = {}
-        for training_data, held_out in self.folds:
-            decoder = config.learn(training_data)
-            decoded |= {name: decoder.apply(self.everything.predictions[name]).annotation for name in held_out}
-        scores = score(decoded, self.everything.truths, suite=SUITE, resamples=0, behaviors="all")
-        f1, bout_f1 = (_figure(scores, name) for name in BOTH)
-        return Trial(config, (f1 + bout_f1) / 2 if self.metric == BALANCED else _figure(scores, self.metric), f1, bout_f1)
+        for fold_data, evaluated in self.folds:
+            decoder = config.fit(fold_data)
+            decoded |= {name: decoder.apply(self.data.predictions[name]).annotation for name in evaluated}
+        scores = score(decoded, self.data.truths, suite=SUITE, resamples=0, behaviors="all")
+        f1, bout_f1 = _metric_value(scores, "f1"), _metric_value(scores, "bout_f1")
+        return Trial(config, (f1 + bout_f1) / 2 if self.metric == BALANCED else _metric_value(scores, self.metric), f1, bout_f1)
 
 
-def _figure(scores: Scores, name: str) -> float:
-    """Return one figure, turned so that larger is better; the others are not computed."""
+def _stage_counts(data: DecoderTrainingData) -> tuple[int, ...]:
+    """Return the maximum numbers of stages that lead to different transition models."""
+    return (1, MAX_STAGES) if data.transition_models(MAX_STAGES) != data.transition_models(1) else (1,)
+
+
+def _metric_value(scores: Scores, name: str) -> float:
+    """Return one metric, with its sign changed where smaller is better; other metrics are not computed."""
     measure = next(m for m in scores.suite.measures if m.name == name)
-    values = np.atleast_1d(measure.of.value(scores.statistics(measure).sum(axis=0)))
-    if not measure.of.joint:
-        counted = [c != scores.ethogram.background and (measure.of.points or not b.point) for c, b in enumerate(scores.ethogram)]
-        values = values[counted]
-    known = values[~np.isnan(values)]
-    sign = 1.0 if measure.of.best > measure.of.worst else -1.0
-    return sign * float(known.mean()) if len(known) else float("nan")
+    values = np.atleast_1d(measure.metric.value(scores.statistics(measure).sum(axis=0)))
+    if not measure.metric.joint:
+        scored = [c != scores.ethogram.background and (measure.metric.points or not b.point) for c, b in enumerate(scores.ethogram)]
+        values = values[scored]
+    defined = values[~np.isnan(values)]
+    sign = 1.0 if measure.metric.best > measure.metric.worst else -1.0
+    return sign * float(defined.mean()) if len(defined) else float("nan")
 
 
-def _fitting(name: str, prediction: Prediction, truths: Mapping[str, Annotation]) -> Annotation:
-    """Return the truth of a recording in the prediction's ethogram, without subjects; refuse one that does not fit."""
+def _matching_truth(name: str, prediction: Prediction, truths: Mapping[str, Annotation]) -> Annotation:
+    """Return the reference annotation of a recording without subjects, in the prediction's ethogram and on its clock."""
     if name not in truths:
-        raise MismatchError(f"recording {name!r} has a prediction but no truth")
+        raise MismatchError(f"recording {name!r} has a prediction but no reference annotation")
     truth = truths[name].without_subjects().with_ethogram(prediction.ethogram)
     if (truth.rate, truth.n_frames) != (prediction.rate, prediction.n_frames):
         raise MismatchError(
-            f"recording {name!r}: {prediction.n_frames} frames at {prediction.rate:g} Hz were predicted, "
-            f"the truth has {truth.n_frames} at {truth.rate:g} Hz"
+            f"recording {name!r}: the prediction has {prediction.n_frames} frames at {prediction.rate:g} Hz, "
+            f"the reference annotation {truth.n_frames} at {truth.rate:g} Hz"
         )
     return truth
-
-
-def _folds(everything: DecoderTrainingData, groups: Mapping[str, str], n_folds: int) -> list[tuple[DecoderTrainingData, list[str]]]:
-    """Return what to learn from and the recordings to scorer by, for each fold."""
-    names = list(everything.predictions)
-    recordings = [Recording(name, groups.get(name, name), annotations={"truth": everything.truths[name]}) for name in names]
-    data = Dataset(tuple(recordings), everything.ethogram)
-    if n_folds < 2 or len({*data.groups().values()}) < 2:
-        return [(everything, names)]
-    dealt = assign_folds(data, n_folds)
-    folds = []
-    for fold in sorted({*dealt.values()}):
-        kept = [name for name in names if dealt[name] != fold]
-        training_data = DecoderTrainingData(
-            {name: everything.predictions[name] for name in kept}, {name: everything.truths[name] for name in kept}, everything.priors
-        )
-        folds.append((training_data, [name for name in names if dealt[name] == fold]))
-    return folds

@@ -1,10 +1,13 @@
-"""Bouts judged as wholes: which stretches could be bouts, how likely each is to be one, and the division into the best of them.
+"""Segment-level rescoring: candidate segments, the probability that each is a true bout, and the best segmentation of a recording.
 
-Frame by frame, a model says what goes on; whether a stretch is one bout, several, or a part of one shows in the stretch and its
-surroundings. CandidateSegments lie between cuts: places where probabilities, smoothed more or less, cross one of some levels. A cut that
-many of these agree on is strong. From one cut stretches lead to the next few, and over weak cuts to the next few stronger ones, so
-that short bouts and long ones are among them. All lengths are told relative to the typical bout; a faster recording than those that
-were learnt from is judged by every n-th frame.
+A frame-wise model predicts each frame. Whether a span of frames is one bout, several bouts or a part of one depends on the whole span
+and its surroundings, so a logistic regression scores candidate segments by features of both.
+
+Candidates lie between boundaries: frames where the probabilities, smoothed over several windows, cross one of several levels. The
+strength of a boundary is the number of these crossings. Candidates connect each boundary to the next few ones and, across weak
+boundaries, to the next few stronger ones, so that there are short and long candidates. Dynamic programming then finds the sequence of
+candidates with the highest total score. All lengths are relative to the typical bout, and recordings with a higher frame rate than
+the training recordings are subsampled.
 """
 
 from __future__ import annotations
@@ -22,332 +25,393 @@ from ethobench.decoding.postprocess import smooth
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
-SMOOTHED = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # over these parts of the typical bout, for cuts
-LEVELS = (0.2, 0.35, 0.5, 0.65, 0.8)  # of probability that make a cut where they are crossed
-NEAR = 1 / 32  # of the typical bout, within which two cuts are one
+BOUNDARY_WINDOWS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # smoothing before boundaries are detected, in typical bouts
+BOUNDARY_LEVELS = (0.2, 0.35, 0.5, 0.65, 0.8)  # a crossing of one of these probabilities is a boundary
+MIN_BOUNDARY_DISTANCE = 1 / 32  # typical bouts; closer boundaries are merged
+STRENGTHS = (1, 2, 4, 8, 16)  # minimum strengths of boundaries that candidates connect
+MAX_BOUNDARIES_AHEAD = 8  # of each strength
+MIN_MEAN_PROBABILITY = 0.2  # of a candidate's behavior, unless it is the most probable one
 N_FEATURES = 40
-STRENGTHS = (1, 2, 4, 8, 16)
-NEXT = 8  # cuts, of each strength, to which stretches lead
-PROBABLE = 0.2  # mean probability below which a behavior is not considered, unless it is the most probable one
-AROUND = (1 / 16, 1 / 4, 1, 2)  # typical bouts before and after a stretch that are looked at
-DIPS = (1 / 8, 1 / 2)  # smoothed so, how low probability falls inside
-LOW, LEAST = 0.3, 1e-3
-RIGHT = 0.5  # overlap (intersection over union) with a true bout from which on a stretch is one
-MOST_ROWS = 100_000  # that are learnt from
-AT_ONCE = 20_000  # stretches, so that long recordings fit into memory
-TIGHT = 0.01  # inverse of how strongly large weights are punished
-FAR = 5.0  # standard deviations beyond which values are not told apart
-PRICE, FILLING = 0.2, 0.5
+CONTEXT_WINDOWS = (1 / 16, 1 / 4, 1, 2)  # before and after a candidate, in typical bouts
+MINIMUM_WINDOWS = (1 / 8, 1 / 2)  # smoothing before the lowest probability inside a candidate is taken, in typical bouts
+LOW_PROBABILITY, MIN_PROBABILITY, MIN_STD = 0.3, 1e-3, 1e-3
+MIN_IOU = 0.5  # intersection over union with a true bout, from which on a candidate counts as a bout
+MAX_TRAINING_ROWS = 100_000
+CHUNK = 20_000  # candidates scored at a time, to limit memory in long recordings
+INVERSE_REGULARIZATION = 0.01  # `C` of the logistic regression
+MAX_DEVIATION = 5.0  # standard deviations at which features are clipped
+MIN_SCORE, FRAME_REWARD = 0.2, 0.5
 
 
 class CandidateSegments(NamedTuple):
-    """What could be bouts: from which cut to which, of which behavior; places of all cuts, and running sums of probabilities."""
+    """Segments that could be bouts.
+
+    Attributes
+    ----------
+    first, last : array of int (n_segments,)
+        Indices of the boundaries at which each segment starts and stops.
+    behavior : array of int (n_segments,)
+        The column of the segment's behavior.
+    boundaries : array of int (n_boundaries,)
+        Frames, from 0 to the number of frames.
+    sums : array (n_frames + 1, n_states)
+        Cumulative sums of the probabilities.
+    """
 
     first: Codes
     last: Codes
     behavior: Codes
-    cuts: Codes
+    boundaries: Codes
     sums: Array
 
     @property
     def start(self) -> Codes:
-        """First frames."""
-        return self.cuts[self.first]
+        """First frame of each segment."""
+        return self.boundaries[self.first]
 
     @property
     def stop(self) -> Codes:
-        """Frames after the last."""
-        return self.cuts[self.last]
+        """Frame after the last one of each segment."""
+        return self.boundaries[self.last]
 
-    def own(self) -> Array:
-        """Mean probability of the stretch's behavior."""
+    def mean_probability(self) -> Array:
+        """Return the mean probability of each segment's behavior."""
         start, stop = self.start, self.stop
         return np.asarray((self.sums[stop, self.behavior] - self.sums[start, self.behavior]) / (stop - start))
 
 
 @dataclass(frozen=True)
 class SegmentScorer:
-    """How likely a stretch is to be a bout, and what that is worth.
+    """Logistic regression that scores candidate segments, and the rewards by which a segmentation is chosen.
 
     Attributes
     ----------
     states : tuple of str
-        Behaviors; an empty name stands for none of them.
-    seconds : float
-        The typical duration of a bout.
+        Names of behaviors; the empty name is none of them.
+    typical_seconds : float
+        Typical duration of a bout, the unit of all lengths.
     rate : float
-        Frames per second, about, at which it learnt and segment_scorers.
-    center, scale, weights : tuple of float
-        Of logistic regression: what is usual of each trait of a stretch, and how much traits, their squares, their products with the
-        stretch's length, and behaviors speak for a bout.
-    bias : float
+        Frames per second of the training recordings. Faster recordings are subsampled to about this rate.
+    mean, scale : tuple of float
+        Mean and standard deviation of each feature.
+    weights : tuple of float
+        Coefficients of the standardized features, of their squares, of their products with the segment's length, and of the behaviors.
+    intercept : float
     min_score : float
-        Probability from which on a bout is worth having: half of the F1 that is reached, in theory.
+        Probability above which a segment improves the total score. In theory the best value is half of the F1 that is reached.
     frame_reward : float
-        What a typical bout's worth of rightly named frames is worth, in bouts.
+        Reward for the expected number of correct frames, in bouts per typical bout duration.
     """
 
     states: tuple[str, ...]
-    seconds: float
+    typical_seconds: float
     rate: float
-    center: tuple[float, ...] = field(repr=False)
+    mean: tuple[float, ...] = field(repr=False)
     scale: tuple[float, ...] = field(repr=False)
     weights: tuple[float, ...] = field(repr=False)
-    bias: float
-    min_score: float = PRICE
-    frame_reward: float = FILLING
+    intercept: float
+    min_score: float = MIN_SCORE
+    frame_reward: float = FRAME_REWARD
 
     def __post_init__(self) -> None:
-        sizes = len(self.center), len(self.scale), len(self.weights)
-        if len({*self.states}) < max(len(self.states), 2) or sizes != (N_FEATURES, N_FEATURES, 3 * N_FEATURES + len(self.states)):
-            raise EthobenchError("a scorer has two different behaviors or more, and a weight for each trait of a stretch")
-        numbers = (self.seconds, self.rate, *self.scale, *self.center, *self.weights, self.bias, self.min_score, self.frame_reward)
-        if not np.isfinite(numbers).all() or min(self.seconds, self.rate, *self.scale) <= 0:
-            raise EthobenchError("a scorer's numbers are finite; durations, rates and scales above 0")
+        sizes = len(self.mean), len(self.scale), len(self.weights)
+        expected = N_FEATURES, N_FEATURES, 3 * N_FEATURES + len(self.states)
+        if len({*self.states}) < max(len(self.states), 2) or sizes != expected:
+            raise EthobenchError("a segment scorer needs two or more different states, and a weight for each feature of a segment")
+        numbers = (self.typical_seconds, self.rate, *self.scale, *self.mean, *self.weights, self.intercept)
+        if not np.isfinite((*numbers, self.min_score, self.frame_reward)).all() or min(self.typical_seconds, self.rate, *self.scale) <= 0:
+            raise EthobenchError("the numbers of a segment scorer must be finite; `typical_seconds`, `rate` and `scale` must be > 0")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+        """Return the fields as values that JSON can hold."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Make what `to_dict` returned."""
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """Create a scorer from the result of `to_dict`."""
+        numbers = ("typical_seconds", "rate", "intercept", "min_score", "frame_reward")
         try:
-            center, scale, weights = (tuple(map(float, plain[name])) for name in ("center", "scale", "weights"))
-            seconds, rate, bias, min_score, frame_reward = (
-                float(plain[name]) for name in ("seconds", "rate", "bias", "min_score", "frame_reward")
-            )
-            return cls(tuple(map(str, plain["states"])), seconds, rate, center, scale, weights, bias, min_score, frame_reward)
+            values: dict[str, Any] = {name: float(saved[name]) for name in numbers}
+            values |= {name: tuple(map(float, saved[name])) for name in ("mean", "scale", "weights")}
+            values["states"] = tuple(map(str, saved["states"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise EthobenchError(f"this is no scorer of bouts: {error!r}") from None
+            raise EthobenchError(f"not a valid segment scorer: {error!r}") from None
+        return cls(**values)
 
-    def divide(self, columns: Array, names: tuple[str, ...], rate: float) -> Codes:
-        """Return the code of each frame by the division into the bouts that are worth most.
+    def decode(self, columns: Array, names: tuple[str, ...], rate: float) -> Codes:
+        """Return the column of each frame's behavior in the segmentation with the highest total score.
 
         Parameters
         ----------
         columns : array (n_frames, n_states)
-            Probabilities; rows of NaN where nothing is known.
+            Probabilities; rows of NaN where there is no prediction.
         names : tuple of str
-            What the columns are.
+            The state of each column.
         rate : float
             Frames per second.
+
+        Returns
+        -------
+        array of int (n_frames,)
         """
         if {*names} != {*self.states}:
-            known, wanted = (", ".join(repr(s) for s in some) for some in (self.states, names))
-            raise MismatchError(f"the decoder segment_scorers bouts of {known}; these are {wanted}")
-        places = np.array([names.index(state) for state in self.states])
+            fitted, requested = (", ".join(repr(s) for s in states) for states in (self.states, names))
+            raise MismatchError(f"the decoder was fitted for the behaviors {fitted}, not for {requested}")
+        order = np.array([names.index(state) for state in self.states])
         if not len(columns):
             return np.zeros(0, dtype=np.int64)
-        every = max(1, round(rate / self.rate))
-        values, typical = _filled(columns[::every, places]), self.seconds * rate / every
-        found = propose_segments(values, typical)
-        told, parts = SegmentFeatures(values, found, typical), range(0, len(found.behavior), AT_ONCE)
-        chances = [self.probability(told.rows(slice(k, k + AT_ONCE)), found.behavior[k : k + AT_ONCE]) for k in parts]
-        frames = (found.stop - found.start) / typical * found.own()
-        codes = _best_division(found, np.concatenate(chances) - self.min_score + self.frame_reward * frames)
-        return np.repeat(places[codes], every)[: len(columns)]
+        step = max(1, round(rate / self.rate))
+        values, typical_frames = _fill_unpredicted(columns[::step, order]), self.typical_seconds * rate / step
+        segments = propose_segments(values, typical_frames)
+        features = SegmentFeatures(values, segments, typical_frames)
+        chunks = [slice(start, start + CHUNK) for start in range(0, len(segments.behavior), CHUNK)]
+        probability = np.concatenate([self.probability(features.rows(chunk), segments.behavior[chunk]) for chunk in chunks])
+        correct_frames = (segments.stop - segments.start) / typical_frames * segments.mean_probability()
+        codes = best_segmentation(segments, probability - self.min_score + self.frame_reward * correct_frames)
+        return np.repeat(order[codes], step)[: len(columns)]
 
     def probability(self, rows: Array, behavior: Codes) -> Array:
-        """Return how likely stretches with these traits are to be bouts."""
-        terms = _terms(rows, behavior, np.array(self.center), np.array(self.scale), len(self.states))
-        return np.asarray(1 / (1 + np.exp(-np.clip(terms @ np.array(self.weights) + self.bias, -30, 30))))
+        """Return the probability that each candidate segment is a true bout.
+
+        Parameters
+        ----------
+        rows : array (n_segments, N_FEATURES)
+            As `SegmentFeatures.rows` returns them.
+        behavior : array of int (n_segments,)
+        """
+        terms = _regression_terms(rows, behavior, np.array(self.mean), np.array(self.scale), len(self.states))
+        return np.asarray(1 / (1 + np.exp(-np.clip(terms @ np.array(self.weights) + self.intercept, -30, 30))))
 
 
-def fit_segment_scorer(tracks: Iterable[tuple[Array, Codes, float]], states: tuple[str, ...], seconds: float) -> SegmentScorer | None:
-    """Learn which stretches are bouts.
+def fit_segment_scorer(
+    recordings: Iterable[tuple[Array, Codes, float]], states: tuple[str, ...], typical_seconds: float
+) -> SegmentScorer | None:
+    """Fit the probability that a candidate segment is a true bout.
 
     Parameters
     ----------
-    tracks : iterable of (columns, codes, rate)
-        Out-of-fold probabilities of each state, and the true code of each frame, -1 where nobody looked.
+    recordings : iterable of (columns, codes, rate)
+        Out-of-fold probabilities (n_frames, n_states), the true state of each frame (-1 where unobserved), and frames per second.
     states : tuple of str
-    seconds : float
-        The typical duration of a bout.
+        The state of each column.
+    typical_seconds : float
+        Typical duration of a bout.
 
     Returns
     -------
     SegmentScorer or None
-        None where all stretches are bouts, or none is.
+        None where all candidates are bouts, or none is.
     """
     from sklearn.linear_model import LogisticRegression
 
-    looked, rates = [], []
-    for columns, codes, rate in tracks:
+    prepared, rates = [], []
+    for columns, codes, rate in recordings:
         if len(codes) and len(states) > 1:
-            values = _filled(columns)
-            found = propose_segments(values, seconds * rate)
-            unknown = np.concatenate([[0], np.cumsum((codes < 0) | np.isnan(columns).any(axis=1))])
-            looked.append((values, found, codes, seconds * rate, np.flatnonzero(unknown[found.stop] == unknown[found.start])))
+            values = _fill_unpredicted(columns)
+            segments = propose_segments(values, typical_seconds * rate)
+            n_unusable = np.concatenate([[0], np.cumsum((codes < 0) | np.isnan(columns).any(axis=1))])
+            usable = np.flatnonzero(n_unusable[segments.stop] == n_unusable[segments.start])
+            prepared.append((values, segments, codes, typical_seconds * rate, usable))
             rates.append(rate)
-    every = max(1, -(-sum(len(seen) for *_, seen in looked) // MOST_ROWS))
-    rows, behaviors, right = [np.zeros((0, N_FEATURES))], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
-    for values, found, codes, typical, seen in looked:
-        chosen = seen[::every]
-        rows.append(SegmentFeatures(values, found, typical).rows(chosen))
-        behaviors.append(found.behavior[chosen])
-        right.append(_is_bout(found, codes)[chosen])
-    x, behavior, y = (np.concatenate(parts) for parts in (rows, behaviors, right))
+    step = max(1, -(-sum(len(usable) for *_, usable in prepared) // MAX_TRAINING_ROWS))
+    rows, behaviors, labels = [np.zeros((0, N_FEATURES))], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
+    for values, segments, codes, typical_frames, usable in prepared:
+        chosen = usable[::step]
+        rows.append(SegmentFeatures(values, segments, typical_frames).rows(chosen))
+        behaviors.append(segments.behavior[chosen])
+        labels.append(is_true_bout(segments, codes)[chosen])
+    x, behavior, y = np.concatenate(rows), np.concatenate(behaviors), np.concatenate(labels)
     if len({*y.tolist()}) < 2:
         return None
-    center, scale = x.mean(axis=0), np.maximum(x.std(axis=0), LEAST)
-    learnt = LogisticRegression(C=TIGHT, solver="newton-cholesky").fit(_terms(x, behavior, center, scale, len(states)), y)
-    usual, spread, weights = (tuple(map(float, part)) for part in (center, scale, learnt.coef_[0]))
-    return SegmentScorer(states, seconds, float(np.median(rates)), usual, spread, weights, float(learnt.intercept_[0]))
+    mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), MIN_STD)
+    terms = _regression_terms(x, behavior, mean, scale, len(states))
+    regression = LogisticRegression(C=INVERSE_REGULARIZATION, solver="newton-cholesky").fit(terms, y)
+    return SegmentScorer(
+        states,
+        typical_seconds,
+        float(np.median(rates)),
+        tuple(map(float, mean)),
+        tuple(map(float, scale)),
+        tuple(map(float, regression.coef_[0])),
+        float(regression.intercept_[0]),
+    )
 
 
-def propose_segments(values: Array, typical: float) -> CandidateSegments:
-    """Return what could be bouts, given probabilities (n_frames, n_states) and the typical length of a bout in frames."""
-    cuts, strength = _cuts(values, typical)
+def propose_segments(values: Array, typical_frames: float) -> CandidateSegments:
+    """Return the candidate segments of a recording.
+
+    Parameters
+    ----------
+    values : array (n_frames, n_states)
+        Probabilities without NaN.
+    typical_frames : float
+        Typical duration of a bout in frames.
+    """
+    boundaries, strength = find_boundaries(values, typical_frames)
     pairs = []
-    for least in STRENGTHS:
-        strong = np.flatnonzero(strength >= least)
-        pairs += [strong[:-ahead] * len(cuts) + strong[ahead:] for ahead in range(1, min(NEXT, len(strong) - 1) + 1)]
-    first, last = np.divmod(np.unique(np.concatenate(pairs)), len(cuts))
-    sums = _sums(values)
-    means = _means(sums, cuts[first], cuts[last])
-    likely = np.asarray(means >= PROBABLE)
-    likely[np.arange(len(means)), means.argmax(axis=1)] = True
-    place, behavior = np.nonzero(likely)
-    return CandidateSegments(first[place], last[place], behavior, cuts, sums)
+    for min_strength in STRENGTHS:
+        strong = np.flatnonzero(strength >= min_strength)
+        n_ahead = min(MAX_BOUNDARIES_AHEAD, len(strong) - 1)
+        pairs += [strong[:-ahead] * len(boundaries) + strong[ahead:] for ahead in range(1, n_ahead + 1)]
+    first, last = np.divmod(np.unique(np.concatenate(pairs)), len(boundaries))
+    sums = _cumulative_sums(values)
+    means = _mean_between(sums, boundaries[first], boundaries[last])
+    considered = np.asarray(means >= MIN_MEAN_PROBABILITY)
+    considered[np.arange(len(means)), means.argmax(axis=1)] = True
+    pair, behavior = np.nonzero(considered)
+    return CandidateSegments(first[pair], last[pair], behavior, boundaries, sums)
 
 
 class SegmentFeatures:
-    """What can be told of each stretch: its length, probabilities in it, at its ends, and around it."""
+    """Features of candidate segments: length, and probabilities inside, at the ends and around.
 
-    def __init__(self, values: Array, found: CandidateSegments, typical: float) -> None:
-        self.found, self.typical, self.n = found, typical, len(values)
-        named = values.argmax(axis=1)[:, None] == np.arange(values.shape[1])
-        self.marks = [_sums(mark.astype(np.float64)) for mark in (values**2, named, values < LOW, np.log(np.maximum(values, LEAST)))]
-        self.dips = [_lowest(smooth(values, self._frames(part), "mean"), found) for part in DIPS]
+    Parameters
+    ----------
+    values : array (n_frames, n_states)
+        Probabilities without NaN.
+    segments : CandidateSegments
+    typical_frames : float
+        Typical duration of a bout in frames.
+    """
 
-    def rows(self, part: slice | Codes) -> Array:
-        """Return the traits of some stretches."""
-        found, n, typical = self.found, self.n, self.typical
-        first, last, own = found.first[part], found.last[part], found.behavior[part]
-        start, stop = found.cuts[first], found.cuts[last]
-        each, others = np.arange(len(own)), np.arange(found.sums.shape[1]) != own[:, None]
+    def __init__(self, values: Array, segments: CandidateSegments, typical_frames: float) -> None:
+        self.segments, self.typical_frames, self.n_frames = segments, typical_frames, len(values)
+        is_top = values.argmax(axis=1)[:, None] == np.arange(values.shape[1])
+        per_frame = (values**2, is_top, values < LOW_PROBABILITY, np.log(np.maximum(values, MIN_PROBABILITY)))
+        self._sums = [_cumulative_sums(v.astype(np.float64)) for v in per_frame]
+        self._minima = [segment_minima(smooth(values, self._to_frames(window), "mean"), segments) for window in MINIMUM_WINDOWS]
 
-        def both(begin: Codes, end: Codes) -> list[Array]:
-            """Mean probability of the own behavior, and of the most probable other, of some frames; 0 of none."""
-            means = _means(found.sums, begin, end)
-            return [means[each, own], np.where(others, means, 0).max(axis=1)]
+    def rows(self, chosen: slice | Codes) -> Array:
+        """Return the features of chosen segments, as an array (n_chosen, N_FEATURES)."""
+        segments, n, typical = self.segments, self.n_frames, self.typical_frames
+        first, last, behavior = segments.first[chosen], segments.last[chosen], segments.behavior[chosen]
+        start, stop = segments.boundaries[first], segments.boundaries[last]
+        index, is_other = np.arange(len(behavior)), np.arange(segments.sums.shape[1]) != behavior[:, None]
 
-        def single(begin: Codes, end: Codes) -> Array:
-            return np.asarray((found.sums[end, own] - found.sums[begin, own]) / np.maximum(end - begin, 1))
+        def mean_of(begin: Codes, end: Codes) -> Array:
+            """Return the mean probability of the segment's behavior between frames; 0 where there are none."""
+            return np.asarray((segments.sums[end, behavior] - segments.sums[begin, behavior]) / np.maximum(end - begin, 1))
 
-        mean, rival = both(start, stop)
-        squares, *shares = ((sums[stop, own] - sums[start, own]) / (stop - start) for sums in self.marks)
-        told = [np.log((stop - start) / typical), mean, rival, np.sqrt(np.maximum(squares - mean**2, 0)), *shares]
-        told += [(last - first).astype(np.float64), (start == 0).astype(np.float64), (stop == n).astype(np.float64)]
-        for width in AROUND:
-            reach = self._frames(width)
-            told += both(np.maximum(start - reach, 0), start) + both(stop, np.minimum(stop + reach, n))
-            if width < 1:
-                told += [single(start, np.minimum(start + reach, stop)), single(np.maximum(stop - reach, start), stop)]
-        told += [dip[part] for dip in self.dips]
-        for beyond in (1, 2):
-            before, after = found.cuts[np.maximum(first - beyond, 0)], found.cuts[np.minimum(last + beyond, len(found.cuts) - 1)]
-            told += [single(before, start), single(stop, after)]
-            told += [np.log((start - before + 1) / typical), np.log((after - stop + 1) / typical)]
-        return np.stack(told, axis=1)
+        def mean_and_rival(begin: Codes, end: Codes) -> list[Array]:
+            """Return the mean probability of the segment's behavior and of the most probable other one."""
+            means = _mean_between(segments.sums, begin, end)
+            return [means[index, behavior], np.where(is_other, means, 0).max(axis=1)]
 
-    def _frames(self, part: float) -> int:
-        return max(int(part * self.typical), 1)
+        mean, rival = mean_and_rival(start, stop)
+        squares, *shares = ((sums[stop, behavior] - sums[start, behavior]) / (stop - start) for sums in self._sums)
+        columns = [np.log((stop - start) / typical), mean, rival, np.sqrt(np.maximum(squares - mean**2, 0)), *shares]
+        columns += [(last - first).astype(np.float64), (start == 0).astype(np.float64), (stop == n).astype(np.float64)]
+        for window in CONTEXT_WINDOWS:
+            reach = self._to_frames(window)
+            columns += mean_and_rival(np.maximum(start - reach, 0), start) + mean_and_rival(stop, np.minimum(stop + reach, n))
+            if window < 1:
+                columns += [mean_of(start, np.minimum(start + reach, stop)), mean_of(np.maximum(stop - reach, start), stop)]
+        columns += [minima[chosen] for minima in self._minima]
+        for n_beyond in (1, 2):
+            before = segments.boundaries[np.maximum(first - n_beyond, 0)]
+            after = segments.boundaries[np.minimum(last + n_beyond, len(segments.boundaries) - 1)]
+            columns += [mean_of(before, start), mean_of(stop, after)]
+            columns += [np.log((start - before + 1) / typical), np.log((after - stop + 1) / typical)]
+        return np.stack(columns, axis=1)
+
+    def _to_frames(self, typical_bouts: float) -> int:
+        return max(int(typical_bouts * self.typical_frames), 1)
 
 
-def _terms(rows: Array, behavior: Codes, center: Array, scale: Array, n_states: int) -> Array:
-    """Return traits, their squares, their products with the length (the first of them), and the behavior, as regression takes them."""
-    usual = np.clip((rows - center) / scale, -FAR, FAR)
-    return np.concatenate([usual, usual**2, usual * usual[:, :1], np.equal.outer(behavior, np.arange(n_states))], axis=1)
+def _regression_terms(rows: Array, behavior: Codes, mean: Array, scale: Array, n_states: int) -> Array:
+    """Return standardized features, their squares, their products with the length (the first feature), and one-hot behaviors."""
+    standardized = np.clip((rows - mean) / scale, -MAX_DEVIATION, MAX_DEVIATION)
+    one_hot = np.equal.outer(behavior, np.arange(n_states))
+    return np.concatenate([standardized, standardized**2, standardized * standardized[:, :1], one_hot], axis=1)
 
 
-def _filled(columns: Array) -> Array:
-    """Return probabilities with all states alike where nothing is known."""
+def _fill_unpredicted(columns: Array) -> Array:
+    """Give all states the same probability where there is no prediction."""
     return np.where(np.isnan(columns).any(axis=1, keepdims=True), 1 / columns.shape[1], columns)
 
 
-def _cuts(values: Array, typical: float) -> tuple[Codes, Array]:
-    """Return where stretches may begin and end, the two ends of the recording among them, and how strong each place is."""
+def find_boundaries(values: Array, typical_frames: float) -> tuple[Codes, Array]:
+    """Return the frames at which segments may start and stop, with both ends of the recording, and the strength of each."""
     n = len(values)
     votes = np.zeros(n + 1)
-    for part in SMOOTHED:
-        smoothed = smooth(values, max(int(part * typical), 1), "mean")
-        named = smoothed.argmax(axis=1)
-        votes[1:n] += named[1:] != named[:-1]
-        for level in LEVELS:
+    for window in BOUNDARY_WINDOWS:
+        smoothed = smooth(values, max(int(window * typical_frames), 1), "mean")
+        top = smoothed.argmax(axis=1)
+        votes[1:n] += top[1:] != top[:-1]
+        for level in BOUNDARY_LEVELS:
             above = np.asarray(smoothed >= level)
             votes[1:n] += (above[1:] != above[:-1]).any(axis=1)
-    near = int(NEAR * typical)
-    total = np.concatenate([np.zeros(near + 1), np.cumsum(votes), np.full(near, votes.sum())])
-    around = total[2 * near + 1 :] - total[: n + 1]
-    places = np.flatnonzero(votes)
-    taken = np.zeros(n + 2 * near + 1, dtype=bool)
+    distance = int(MIN_BOUNDARY_DISTANCE * typical_frames)
+    cumulative = np.concatenate([np.zeros(distance + 1), np.cumsum(votes), np.full(distance, votes.sum())])
+    nearby_votes = cumulative[2 * distance + 1 :] - cumulative[: n + 1]
+    candidates = np.flatnonzero(votes)
+    occupied = np.zeros(n + 2 * distance + 1, dtype=bool)
     kept = []
-    for place in places[np.lexsort((places, -votes[places], -around[places]))].tolist():
-        if near <= place <= n - near and not taken[place : place + 2 * near + 1].any():
-            taken[place + near] = True
-            kept.append(place)
-    cuts = np.array([0, *sorted(kept), n])
-    strength = around[cuts]
+    for frame in candidates[np.lexsort((candidates, -votes[candidates], -nearby_votes[candidates]))].tolist():
+        if distance <= frame <= n - distance and not occupied[frame : frame + 2 * distance + 1].any():
+            occupied[frame + distance] = True
+            kept.append(frame)
+    boundaries = np.array([0, *sorted(kept), n])
+    strength = nearby_votes[boundaries]
     strength[[0, -1]] = np.inf
-    return cuts, strength
+    return boundaries, strength
 
 
-def _sums(values: Array) -> Array:
+def _cumulative_sums(values: Array) -> Array:
     return np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
 
 
-def _means(sums: Array, start: Codes, stop: Codes) -> Array:
+def _mean_between(sums: Array, start: Codes, stop: Codes) -> Array:
     return np.asarray((sums[stop] - sums[start]) / np.maximum(stop - start, 1)[:, None])
 
 
-def _lowest(values: Array, found: CandidateSegments) -> Array:
-    """Return the lowest value of its behavior in each stretch, from tables of the lowest of 1, 2, 4, ... frames."""
-    start, stop = found.start, found.stop
+def segment_minima(values: Array, segments: CandidateSegments) -> Array:
+    """Return the minimum of each segment's behavior inside the segment, from a sparse table of minima over 1, 2, 4, ... frames."""
+    start, stop = segments.start, segments.stop
     power = np.frexp(stop - start)[1] - 1  # the largest power of two that fits
-    lowest, result = values, np.empty(len(start))
+    table, result = values, np.empty(len(start))
     for exponent in range(int(power.max(initial=0)) + 1):
-        now = np.flatnonzero(power == exponent)
-        own = found.behavior[now]
-        result[now] = np.minimum(lowest[start[now], own], lowest[stop[now] - (1 << exponent), own])
-        lowest = np.minimum(lowest[: -(1 << exponent)], lowest[1 << exponent :])
+        index = np.flatnonzero(power == exponent)
+        behavior = segments.behavior[index]
+        result[index] = np.minimum(table[start[index], behavior], table[stop[index] - (1 << exponent), behavior])
+        table = np.minimum(table[: -(1 << exponent)], table[1 << exponent :])
     return result
 
 
-def _is_bout(found: CandidateSegments, codes: Codes) -> NDArray[np.bool_]:
-    """Tell which stretches overlap a true bout of their behavior well enough."""
+def is_true_bout(segments: CandidateSegments, codes: Codes) -> NDArray[np.bool_]:
+    """Return which segments have an intersection over union of at least `MIN_IOU` with a true bout of their behavior."""
     runs = iv.encode_runs(codes)
-    start, stop = found.start, found.stop
-    middle = np.searchsorted(runs.start, (start + stop) // 2, side="right") - 1
+    start, stop = segments.start, segments.stop
+    middle_run = np.searchsorted(runs.start, (start + stop) // 2, side="right") - 1
     result = np.zeros(len(start), dtype=bool)
-    for shift in (-1, 0, 1):  # half of a stretch and half of a bout can only meet around the middle
-        run = np.clip(middle + shift, 0, len(runs.start) - 1)
-        shared = np.minimum(stop, runs.stop[run]) - np.maximum(start, runs.start[run])
-        spanned = np.maximum(stop, runs.stop[run]) - np.minimum(start, runs.start[run])
-        result |= (runs.values[run] == found.behavior) & (shared >= RIGHT * spanned)
+    for shift in (-1, 0, 1):  # a bout that overlaps half of the segment contains its middle or is next to it
+        run = np.clip(middle_run + shift, 0, len(runs.start) - 1)
+        intersection = np.minimum(stop, runs.stop[run]) - np.maximum(start, runs.start[run])
+        union = np.maximum(stop, runs.stop[run]) - np.minimum(start, runs.start[run])
+        result |= (runs.values[run] == segments.behavior) & (intersection >= MIN_IOU * union)
     return result
 
 
-def _best_division(found: CandidateSegments, worth: Array) -> Codes:
-    """Return the code of each frame where the stretches that follow each other from end to end are worth most.
+def best_segmentation(segments: CandidateSegments, scores: Array) -> Codes:
+    """Return the behavior of each frame in the sequence of adjoining segments with the highest total score.
 
-    Two of one behavior may follow each other: as one bout they may be longer than any single stretch.
+    Adjoining segments may have the same behavior: joined, they form a bout that is longer than any candidate.
     """
-    order = np.argsort(found.last, kind="stable")
-    ends = np.searchsorted(found.last[order], np.arange(len(found.cuts) + 1))
-    first, worth = found.first[order], worth[order]
-    best, chosen = np.zeros(len(found.cuts)), np.zeros(len(found.cuts), dtype=np.int64)
-    for cut in range(1, len(found.cuts)):
-        here = slice(ends[cut], ends[cut + 1])
-        total = best[first[here]] + worth[here]
+    n_boundaries = len(segments.boundaries)
+    order = np.argsort(segments.last, kind="stable")
+    ends = np.searchsorted(segments.last[order], np.arange(n_boundaries + 1))
+    first, scores = segments.first[order], scores[order]
+    best, chosen = np.zeros(n_boundaries), np.zeros(n_boundaries, dtype=np.int64)
+    for boundary in range(1, n_boundaries):
+        ending_here = slice(ends[boundary], ends[boundary + 1])
+        total = best[first[ending_here]] + scores[ending_here]
         top = int(total.argmax())
-        best[cut], chosen[cut] = total[top], order[ends[cut] + top]
-    codes = np.empty(found.cuts[-1], dtype=np.int64)
-    cut = len(found.cuts) - 1
-    while cut > 0:
-        stretch = chosen[cut]
-        codes[found.cuts[found.first[stretch]] : found.cuts[cut]] = found.behavior[stretch]
-        cut = int(found.first[stretch])
+        best[boundary], chosen[boundary] = total[top], order[ends[boundary] + top]
+    codes = np.empty(segments.boundaries[-1], dtype=np.int64)
+    boundary = n_boundaries - 1
+    while boundary > 0:
+        segment = chosen[boundary]
+        codes[segments.boundaries[segments.first[segment]] : segments.boundaries[boundary]] = segments.behavior[segment]
+        boundary = int(segments.first[segment])
     return codes

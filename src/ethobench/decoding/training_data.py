@@ -1,4 +1,4 @@
-"""What a decoder learns from training recordings: thresholds, durations, what follows what, and what bouts look like."""
+"""The data that decoders are fitted on: out-of-fold predictions with reference annotations, and what is estimated from them."""
 
 from __future__ import annotations
 
@@ -8,98 +8,112 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Ethogram, Prediction
+from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core import intervals as iv
-from ethobench.decoding.decoder import Array, Decoder, absence_and_presence
+from ethobench.core.folds import assign_folds
+from ethobench.core.targets import overlapping_targets
+from ethobench.decoding.decoder import Decoder, absence_and_presence
+from ethobench.decoding.postprocess import fit_exclusive_thresholds, fit_threshold
 from ethobench.decoding.segments import SegmentScorer, fit_segment_scorer
-from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel, behavior_codes, fit_transition_models, frame_codes
+from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel, fit_transition_models, frame_codes
 
-Codes = NDArray[np.int64]
-MOST_FRAMES = 20_000  # thresholds tuned on more are hardly better
-ENOUGH = 200  # frames of the rarest behavior; up to ten times as many frames are looked at for its sake
-OFFSETS = np.linspace(-2.5, 2.5, 21)  # tried for the logarithm of a behavior's weight
-GRID = 1 / (1 + np.exp(-np.linspace(-4, 4, 81)))
+Array = NDArray[np.float64]
+MAX_THRESHOLD_FRAMES = 20_000  # more frames hardly improve thresholds
+MIN_RARE_FRAMES = 200  # of the rarest behavior; up to ten times as many frames are used to reach it
+DEFAULT_BOUT_SECONDS = 1.0  # where the annotations have no bouts
 
 
 class DecoderTrainingData:
-    """Training recordings, and what can be learnt from them; each lesson is learnt once.
+    """Out-of-fold predictions with reference annotations, and the parts of a decoder that are estimated from them.
+
+    Each part is estimated once and kept.
 
     Parameters
     ----------
     predictions : mapping of recording to Prediction
-        Out-of-fold, of one ethogram.
+        Out-of-fold, with one ethogram.
     truths : mapping of recording to Annotation
-        In the same ethogram.
+        Reference annotations in the same ethogram.
     priors : mapping of str to float
-        Of the decoder to be.
+        Of the decoder to be fitted.
     """
 
     def __init__(self, predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], priors: Mapping[str, float]) -> None:
         self.predictions, self.truths, self.priors = predictions, truths, dict(priors)
         first = next(iter(predictions.values()))
         self.ethogram, self.exclusive = first.ethogram, first.exclusive
-        self._dynamics: dict[int, dict[str, TransitionModel]] = {}
+        self._transition_models: dict[int, dict[str, TransitionModel]] = {}
         self._thresholds: dict[tuple[str, float], dict[str, float]] = {}
 
-    def thresholds(self, smoothing: str, smooth_seconds: float) -> dict[str, float]:
-        """Return thresholds tuned for probabilities that are smoothed so."""
-        key = smoothing, smooth_seconds
+    def subset(self, recordings: list[str]) -> DecoderTrainingData:
+        """Return the data of some recordings, with nothing estimated yet."""
+        predictions = {name: self.predictions[name] for name in recordings}
+        return DecoderTrainingData(predictions, {name: self.truths[name] for name in recordings}, self.priors)
+
+    def thresholds(self, smoothing: str, smoothing_seconds: float) -> dict[str, float]:
+        """Return thresholds for probabilities that are smoothed in this way."""
+        key = smoothing, smoothing_seconds
         if key not in self._thresholds:
-            decoder = Decoder(priors=self.priors, smoothing=smoothing, smooth_seconds=smooth_seconds)
+            decoder = Decoder(priors=self.priors, smoothing=smoothing, smoothing_seconds=smoothing_seconds)
             self._thresholds[key] = fit_thresholds(self.predictions, self.truths, decoder)
         return self._thresholds[key]
 
-    def transition_models(self, most_stages: int) -> dict[str, TransitionModel]:
-        """Durations and successors, with at most so many stages."""
-        if most_stages not in self._dynamics:
-            self._dynamics[most_stages] = fit_transition_models(self.truths.values(), exclusive=self.exclusive, most_stages=most_stages)
-        return self._dynamics[most_stages]
+    def transition_models(self, max_stages: int) -> dict[str, TransitionModel]:
+        """Return transition models whose states have at most this many stages."""
+        if max_stages not in self._transition_models:
+            models = fit_transition_models(self.truths.values(), exclusive=self.exclusive, max_stages=max_stages)
+            self._transition_models[max_stages] = models
+        return self._transition_models[max_stages]
 
     @cached_property
     def segment_scorers(self) -> dict[str, SegmentScorer]:
-        """Judges of bouts, as `Decoder.segment_scorers` takes them; none of behaviors of which there is too little to learn from."""
+        """Segment scorers, as for `Decoder`; without those behaviors that have too few bouts."""
         decoder = Decoder(priors=self.priors)
         prepared = {name: decoder.prepare(prediction) for name, prediction in self.predictions.items()}
-        columns = {name: decoder.thresholded(*own, self.exclusive) for name, own in prepared.items()}
+        columns = {name: decoder.rescale(values, names, self.exclusive) for name, (values, names) in prepared.items()}
         medians = {name: float(np.median(bouts)) for name, bouts in self.durations[1].items() if len(bouts)}
-        learnt: dict[str, SegmentScorer | None] = {}
+        scorers: dict[str, SegmentScorer | None] = {}
         if self.exclusive:
             states = next(iter(prepared.values()))[1]
-            seconds = float(np.exp(np.mean(np.log([*medians.values()])))) if medians else 1.0  # so that the short ones count as well
-            tracks = [(columns[name], frame_codes(truth), truth.rate) for name, truth in self.truths.items()]
-            learnt[NO_BEHAVIOR] = fit_segment_scorer(tracks, states, seconds)
+            # The geometric mean, so that behaviors with short bouts count as much as those with long ones.
+            typical_seconds = float(np.exp(np.mean(np.log([*medians.values()])))) if medians else DEFAULT_BOUT_SECONDS
+            labeled = [(columns[name], frame_codes(truth), truth.rate) for name, truth in self.truths.items()]
+            scorers[NO_BEHAVIOR] = fit_segment_scorer(labeled, states, typical_seconds)
         else:
+            targets = {name: overlapping_targets(truth) for name, truth in self.truths.items()}
             for code, behavior in enumerate(self.ethogram):
-                if code != self.ethogram.background and not behavior.point:
-                    own = {name: absence_and_presence(values[:, code]) for name, values in columns.items()}
-                    tracks = [(own[name], behavior_codes(truth, code), truth.rate) for name, truth in self.truths.items()]
-                    learnt[behavior.name] = fit_segment_scorer(
-                        tracks, (NO_BEHAVIOR, behavior.name), medians.get(behavior.name, self.typical_seconds)
-                    )
-        return {name: scorer for name, scorer in learnt.items() if scorer is not None}
+                if code == self.ethogram.background or behavior.point:
+                    continue
+                labeled = [
+                    (absence_and_presence(columns[name][:, code]), targets[name][:, code].astype(np.int64), truth.rate)
+                    for name, truth in self.truths.items()
+                ]
+                typical_seconds = medians.get(behavior.name, self.typical_seconds)
+                scorers[behavior.name] = fit_segment_scorer(labeled, (NO_BEHAVIOR, behavior.name), typical_seconds)
+        return {name: scorer for name, scorer in scorers.items() if scorer is not None}
 
     @cached_property
     def durations(self) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Seconds of all gaps between bouts of a behavior, and of its bouts, by behavior."""
-        found: tuple[dict[str, list[Array]], dict[str, list[Array]]] = ({}, {})
+        """Durations in seconds of all gaps between bouts of a behavior, and of its bouts, by behavior."""
+        gaps: dict[str, list[Array]] = {}
+        bouts: dict[str, list[Array]] = {}
         for truth in self.truths.values():
             for code, behavior in enumerate(truth.ethogram):
                 if code == truth.ethogram.background or behavior.point:
                     continue
                 spans = iv.intersection(iv.union(truth.spans(code)), truth.observed.of(behavior.name))
-                found[0].setdefault(behavior.name, []).append((spans.start[1:] - spans.stop[:-1]) / truth.rate)
-                found[1].setdefault(behavior.name, []).append((spans.stop - spans.start) / truth.rate)
-        gaps, bouts = ({name: np.concatenate(parts) for name, parts in side.items()} for side in found)
-        return gaps, bouts
+                gaps.setdefault(behavior.name, []).append((spans.start[1:] - spans.stop[:-1]) / truth.rate)
+                bouts.setdefault(behavior.name, []).append((spans.stop - spans.start) / truth.rate)
+        return {name: np.concatenate(s) for name, s in gaps.items()}, {name: np.concatenate(s) for name, s in bouts.items()}
 
     @cached_property
     def typical_seconds(self) -> float:
-        """The median over behaviors of their median duration; 1 s where there is none."""
+        """The median over behaviors of their median bout duration in seconds."""
         medians = [float(np.median(bouts)) for bouts in self.durations[1].values() if len(bouts)]
-        return float(np.median(medians)) if medians else 1.0
+        return float(np.median(medians)) if medians else DEFAULT_BOUT_SECONDS
 
-    def shortest(self, quantile: float) -> tuple[dict[str, float], dict[str, float]]:
-        """Quantiles of the lengths of gaps and of bouts, by behavior."""
+    def minimum_durations(self, quantile: float) -> tuple[dict[str, float], dict[str, float]]:
+        """Return a quantile of the durations of gaps and of bouts, in seconds, by behavior."""
         gaps, bouts = ({name: float(np.quantile(s, quantile)) for name, s in side.items() if len(s)} for side in self.durations)
         return gaps, bouts
 
@@ -107,86 +121,65 @@ class DecoderTrainingData:
 def fit_thresholds(
     predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], decoder: Decoder | None = None
 ) -> dict[str, float]:
-    """Tune one threshold for each behavior, for the best F1 of frames (its mean over behaviors but background, if exclusive).
+    """Choose one threshold per behavior for the best F1 of frames (for exclusive behaviors, its mean without the background).
 
     Parameters
     ----------
     predictions : mapping of recording to Prediction
-        Out-of-fold, of one ethogram.
+        Out-of-fold, with one ethogram.
     truths : mapping of recording to Annotation
         In the same ethogram.
     decoder : Decoder, optional
-        Whose priors and smoothing come first.
+        Whose priors and smoothing are applied first.
     """
     first = next(iter(predictions.values()))
     ethogram, exclusive = first.ethogram, first.exclusive
-    every = _every(predictions, truths)
-    scores, labels = [], []
+    step = _subsampling_step(predictions, truths)
+    columns, labels = [], []
     for name, prediction in predictions.items():
-        columns, names = (decoder or Decoder()).prepare(prediction)
-        scores.append(columns[::every])
-        labels.append((frame_codes(truths[name]) if exclusive else _masks(truths[name]))[::every])
-    found, truth = np.concatenate(scores), np.concatenate(labels)
-    known = ~np.isnan(found).any(axis=1)
+        prepared, names = (decoder or Decoder()).prepare(prediction)
+        columns.append(prepared[::step])
+        labels.append((frame_codes(truths[name]) if exclusive else overlapping_targets(truths[name]))[::step])
+    probabilities, truth = np.concatenate(columns), np.concatenate(labels)
+    predicted = ~np.isnan(probabilities).any(axis=1)
+    scored = [code for code in range(len(ethogram)) if code != ethogram.background]
     if exclusive:
-        known &= truth >= 0
-        return _tune_weights(found[known], truth[known], names, ethogram)
-    return {
-        name: _tune_threshold(found[known & (truth[:, code] >= 0), code], truth[known & (truth[:, code] >= 0), code])
-        for code, name in enumerate(names)
-        if code != ethogram.background
-    }
+        usable = predicted & (truth >= 0)
+        return fit_exclusive_thresholds(probabilities[usable], truth[usable], names, scored)
+    thresholds = {}
+    for code in scored:
+        usable = predicted & (truth[:, code] >= 0)
+        thresholds[names[code]] = fit_threshold(probabilities[usable, code], truth[usable, code])
+    return thresholds
 
 
-def _every(predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation]) -> int:
-    """Return which frames to tune on: every n-th, so that there are not too many, but enough of the rarest behavior."""
+def cross_validation_splits(
+    truths: Mapping[str, Annotation], ethogram: Ethogram, groups: Mapping[str, str], n_folds: int
+) -> list[tuple[list[str], list[str]]]:
+    """Return the recordings to fit on and those to evaluate on, for each fold of a grouped cross-validation.
+
+    Parameters
+    ----------
+    truths : mapping of recording to Annotation
+    ethogram : Ethogram
+    groups : mapping of recording to str
+        Individuals, or ``"a;b"`` for recordings of two; a recording without an entry is its own group.
+    n_folds : int
+        At most; no more than there are groups. With a single group, or fewer than two folds, all recordings are on both sides.
+    """
+    names = list(truths)
+    recordings = tuple(Recording(name, groups.get(name, name), annotations={"truth": truths[name]}) for name in names)
+    data = Dataset(recordings, ethogram)
+    if n_folds < 2 or len({*data.groups().values()}) < 2:
+        return [(names, names)]
+    fold_of = assign_folds(data, n_folds)
+    folds = sorted({*fold_of.values()})
+    return [([n for n in names if fold_of[n] != fold], [n for n in names if fold_of[n] == fold]) for fold in folds]
+
+
+def _subsampling_step(predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation]) -> int:
+    """Return the step between frames to fit thresholds on: not too many frames, yet enough of the rarest behavior."""
     total = sum(p.n_frames for p in predictions.values())
-    shown = sum((np.bincount(t.behavior, t.stop - t.start, len(t.ethogram)) for t in (truths[name] for name in predictions)), np.zeros(1))
-    rarest = float(shown[shown > 0].min(initial=total))
-    return max(1, min(total // MOST_FRAMES, max(int(rarest) // ENOUGH, total // (10 * MOST_FRAMES))))
-
-
-def _masks(truth: Annotation) -> Codes:
-    return np.stack([behavior_codes(truth, code) for code in range(len(truth.ethogram))], axis=1)
-
-
-def _tune_weights(scores: Array, truth: Codes, names: tuple[str, ...], ethogram: Ethogram) -> dict[str, float]:
-    """Climb, behavior by behavior, to the weights with the best mean F1; return them as thresholds."""
-    n = len(names)
-    logs = np.log(np.maximum(scores, 1e-9))
-    foreground = [code for code in range(len(ethogram)) if code != ethogram.background and (truth == code).any()]
-    offsets = np.zeros(n)
-    if not foreground:
-        return {}
-    best = _mean_f1(logs.argmax(axis=1), truth, n, foreground)
-    for _ in range(3):
-        before = best
-        for code in range(n):
-            others = logs + offsets
-            others[:, code] = -np.inf
-            rival, bar = others.argmax(axis=1), others.max(axis=1)
-            for offset in OFFSETS:
-                value = _mean_f1(np.where(logs[:, code] + offset > bar, code, rival), truth, n, foreground)
-                if value > best + 1e-6:
-                    best, offsets[code] = value, offset
-        if best < before + 1e-4:
-            break
-    weights = np.exp(-(offsets - offsets.max()))
-    return {name: float(0.5 * weight / weights.max()) for name, weight in zip(names, weights, strict=True)}
-
-
-def _mean_f1(codes: Codes, truth: Codes, n: int, foreground: list[int]) -> float:
-    table = np.bincount(truth * n + codes, minlength=n * n).reshape(n, n)
-    both = table.sum(axis=0) + table.sum(axis=1)
-    return float(np.mean([2 * table[c, c] / both[c] for c in foreground]))
-
-
-def _tune_threshold(scores: Array, truth: Codes) -> float:
-    """Return the threshold with the best F1, the nearest to a half among equals; a half where the behavior never occurs."""
-    if not truth.any():
-        return 0.5
-    guessed = scores[:, None] >= GRID
-    hits = (guessed & (truth == 1)[:, None]).sum(axis=0)
-    f1 = 2 * hits / (guessed.sum(axis=0) + truth.sum())
-    near = np.flatnonzero(f1 >= f1.max() - 1e-9)
-    return float(GRID[near[np.abs(GRID[near] - 0.5).argmin()]])
+    frames = sum((np.bincount(t.behavior, t.stop - t.start, len(t.ethogram)) for t in (truths[name] for name in predictions)), np.zeros(1))
+    rarest = float(frames[frames > 0].min(initial=total))
+    return max(1, min(total // MAX_THRESHOLD_FRAMES, max(int(rarest) // MIN_RARE_FRAMES, total // (10 * MAX_THRESHOLD_FRAMES))))

@@ -1,16 +1,22 @@
-"""Metrics: statistics first, values last. One file per family, one file per suite."""
+"""Scores of annotations against a reference, agreement of annotators, and the human ceiling.
 
-from ethobench.metrics.agreement import Agreement, agreement
-from ethobench.metrics.base import Metric, all_metrics, get_metric, register_metric
-from ethobench.metrics.ceiling import Ceiling, ceiling
-from ethobench.metrics.consensus import consensus
+Scoring takes four steps: read the files and collate them by recording (`ethobench.datasets.collate`), align prediction and truth
+(`scoring`, `pairs`), count statistics of each recording (one module per family: `frames`, `bouts`, ...), and divide
+(`evaluation`, `scores`).
+"""
+
+from ethobench.metrics.base import Measure, Metric, all_metrics, get_metric, register_metric
+from ethobench.metrics.human_ceiling import Ceiling, ceiling
+from ethobench.metrics.majority import consensus
+from ethobench.metrics.rater_agreement import Agreement, agreement
 from ethobench.metrics.scores import Scores
 from ethobench.metrics.scoring import score
-from ethobench.metrics.suites import Suite, register_suite, suites
+from ethobench.metrics.suites import Suite, register_suite
 
 __all__ = [
     "Agreement",
     "Ceiling",
+    "Measure",
     "Metric",
     "Scores",
     "Suite",
@@ -22,5 +28,4 @@ __all__ = [
     "register_metric",
     "register_suite",
     "score",
-    "suites",
 ]

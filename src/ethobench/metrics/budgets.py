@@ -1,108 +1,262 @@
-"""Whether a prediction leads to the same conclusions: how long, how often, in what order, how soon.
+"""Time-budget scores (durations, counts, transitions, latencies), and the correction of time budgets by a confusion matrix.
 
 Conventions
 -----------
-Shares are of the frames that were looked at. Distributions of bout durations are compared over 200 bins, evenly spaced in
-the logarithm from 10 ms to 10,000 s. A transition leads from a bout to the next one of the same subject, background
-included where it is a behavior. A behavior that does not occur in a recording has the recording's end as latency.
+Shares are of the observed frames. Distributions of bout durations are compared over 200 bins, evenly spaced in
+the logarithm from 10 ms to 10,000 s. A transition leads from a bout to the next one of the same subject, including the
+background if it is a behavior of the ethogram. The latency of a behavior that does not occur in a recording is the end of the recording.
+
+References
+----------
+Time budgets, bouts, transitions and latencies: Martin and Bateson (2007), Measuring Behaviour, 3rd edition, Cambridge University Press.
+Distance of distributions: Smirnov (1948), Annals of Mathematical Statistics 19, 279-281. Correction of shares by a confusion
+matrix: Hay (1988), International Journal of Remote Sensing 9, 1395-1398; with non-negative least squares, Lawson and Hanson (1974),
+Solving Least Squares Problems.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
+from ethobench.core import Annotation
 from ethobench.core import intervals as iv
+from ethobench.core.errors import MismatchError
 from ethobench.core.intervals import Intervals
-from ethobench.metrics.base import Array, mean_of, per_behavior, ratio, register_metric
-from ethobench.metrics.cases import Case, Track
+from ethobench.metrics.base import Array, ratio, register_metric, sum_tracks, weighted_mean
+from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval
+from ethobench.metrics.pairs import AlignedPair, TrackPair
 
 DURATION_BINS = 200
-SHORTEST, LONGEST = 0.01, 10_000.0
+SHORTEST, LONGEST = 0.01, 10_000.0  # seconds
 
 
-def sums(case: Case) -> Array:
-    """Sum for each behavior: seconds looked at, true, predicted; true and predicted bouts."""
+def sums(pair: AlignedPair) -> Array:
+    """Sum for each behavior: observed, true and predicted seconds; true and predicted bouts. Shape (n_behaviors, 5)."""
 
-    def of(track: Track) -> list[float]:
-        seconds = [iv.total(a) / case.rate for a in (track.seen, track.truth, track.pred)]
+    def count(track: TrackPair) -> list[float]:
+        seconds = [iv.total(a) / pair.rate for a in (track.observed, track.truth, track.pred)]
         return [*seconds, len(track.truth.start), len(track.pred.start)]
 
-    return per_behavior(case, 5, of)
+    return sum_tracks(pair, 5, count)
 
 
-def durations(case: Case) -> Array:
-    """Sort the durations of true and of predicted bouts into bins."""
-    return per_behavior(case, 2 * DURATION_BINS, lambda t: np.concatenate([_bins(t.truth, case.rate), _bins(t.pred, case.rate)]))
+def durations(pair: AlignedPair) -> Array:
+    """Count true, then predicted bouts of each behavior by duration in logarithmic bins, shape (n_behaviors, 2 * DURATION_BINS)."""
+    return sum_tracks(
+        pair,
+        2 * DURATION_BINS,
+        lambda track: np.concatenate([_duration_histogram(track.truth, pair.rate), _duration_histogram(track.pred, pair.rate)]),
+    )
 
 
-def _bins(a: Intervals, rate: float) -> Array:
+def _duration_histogram(a: Intervals, rate: float) -> Array:
     seconds = np.clip((a.stop - a.start) / rate, SHORTEST, LONGEST)
-    place = np.log(seconds / SHORTEST) / np.log(LONGEST / SHORTEST) * (DURATION_BINS - 1)
-    return np.bincount(np.round(place).astype(np.int64), minlength=DURATION_BINS).astype(float)
+    position = np.log(seconds / SHORTEST) / np.log(LONGEST / SHORTEST) * (DURATION_BINS - 1)
+    return np.bincount(np.round(position).astype(np.int64), minlength=DURATION_BINS).astype(float)
 
 
-def transitions(case: Case) -> Array:
-    """Count which behavior follows which, in the truth and in the prediction."""
-    size = len(case.ethogram)
+def transitions(pair: AlignedPair) -> Array:
+    """Count which behavior follows which in truth and prediction, shape (2, n_behaviors, n_behaviors)."""
+    size = len(pair.ethogram)
     counts = np.zeros((2, size, size))
-    for which, side in enumerate(("truth", "pred")):
-        for subject in {track.subject for track in case.tracks}:
-            tracks = [track for track in case.tracks if track.subject == subject]
+    for k, side in enumerate(("truth", "pred")):
+        for subject in {track.subject for track in pair.tracks}:
+            tracks = [track for track in pair.tracks if track.subject == subject]
             spans = [getattr(track, side) for track in tracks]
             start = np.concatenate([np.zeros(0, dtype=np.int64), *(s.start for s in spans)])
             codes = np.repeat([track.behavior for track in tracks], [len(s.start) for s in spans]).astype(np.int64)
             order = codes[np.lexsort((codes, start))]
             changed = order[1:] != order[:-1]
-            np.add.at(counts[which], (order[:-1][changed], order[1:][changed]), 1)
+            np.add.at(counts[k], (order[:-1][changed], order[1:][changed]), 1)
     return counts
 
 
-def latencies(case: Case) -> Array:
-    """Give for each behavior the distance between the first true and first predicted start in seconds, and the weight 1."""
-    table = np.zeros((len(case.ethogram), 2))
-    for code in range(len(case.ethogram)):
-        tracks = [track for track in case.tracks if track.behavior == code]
+def latencies(pair: AlignedPair) -> Array:
+    """Return for each behavior the difference of its true and predicted latency in seconds, and weight 1; shape (n_behaviors, 2)."""
+    table = np.zeros((len(pair.ethogram), 2))
+    for code in range(len(pair.ethogram)):
+        tracks = [track for track in pair.tracks if track.behavior == code]
         if any(len(t.truth.start) or len(t.pred.start) for t in tracks):
-            end = case.truth.n_frames
+            end = pair.truth.n_frames
             truth = min((int(t.truth.start[0]) for t in tracks if len(t.truth.start)), default=end)
             pred = min((int(t.pred.start[0]) for t in tracks if len(t.pred.start)), default=end)
-            table[code] = abs(truth - pred) / case.rate, 1
+            table[code] = abs(truth - pred) / pair.rate, 1
     return table
 
 
 @register_metric(sums, best=0.0, worst=1.0, symmetric=True, distance=True)
 def time_error(s: Array) -> Array:
-    """Distance between the predicted and the true share of time."""
+    """Absolute difference of the predicted and the true share of time."""
     present = (s[..., 1] > 0) | (s[..., 2] > 0)
     return np.where(present, np.abs(ratio(s[..., 2] - s[..., 1], s[..., 0])), np.nan)
 
 
 @register_metric(sums, best=0.0, worst=np.inf, distance=True)
 def count_error(s: Array) -> Array:
-    """Distance between the predicted and the true number of bouts, relative to the true one."""
+    """Absolute difference of the predicted and the true number of bouts, relative to the true number."""
     return np.abs(ratio(s[..., 4] - s[..., 3], s[..., 3]))
 
 
 @register_metric(durations, kind="histogram", best=0.0, worst=1.0, symmetric=True, distance=True)
 def duration_distance(s: Array) -> Array:
-    """Kolmogorov-Smirnov distance between the durations of true and predicted bouts; undefined where a side has none."""
-    parts = [s[..., :DURATION_BINS], s[..., DURATION_BINS:]]
-    shares = [ratio(np.cumsum(p, axis=-1), p.sum(axis=-1, keepdims=True)) for p in parts]
+    """Kolmogorov-Smirnov distance of the durations of true and predicted bouts; undefined if either side has none."""
+    histograms = [s[..., :DURATION_BINS], s[..., DURATION_BINS:]]
+    shares = [ratio(np.cumsum(h, axis=-1), h.sum(axis=-1, keepdims=True)) for h in histograms]
     return np.asarray(np.abs(shares[0] - shares[1]).max(axis=-1))
 
 
 @register_metric(transitions, joint=True, best=0.0, worst=1.0, distance=True)
 def transition_distance(s: Array) -> Array:
-    """Mean distance between what follows a behavior in the truth and in the prediction (total variation)."""
+    """Mean total variation distance of the true and predicted transition probabilities, weighted by true transitions."""
     truth, pred = s[..., 0, :, :], s[..., 1, :, :]
-    shares = [np.nan_to_num(ratio(p, p.sum(axis=-1, keepdims=True))) for p in (truth, pred)]
-    apart = np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
-    apart = np.where((truth.sum(axis=-1) > 0) & (pred.sum(axis=-1) == 0), 1.0, apart)
+    shares = [np.nan_to_num(ratio(counts, counts.sum(axis=-1, keepdims=True))) for counts in (truth, pred)]
+    distance = np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
+    distance = np.where((truth.sum(axis=-1) > 0) & (pred.sum(axis=-1) == 0), 1.0, distance)
     weight = truth.sum(axis=-1)
-    return ratio((apart * weight).sum(axis=-1), weight.sum(axis=-1))
+    return ratio((distance * weight).sum(axis=-1), weight.sum(axis=-1))
 
 
 @register_metric(latencies, kind="rows", best=0.0, worst=np.inf, symmetric=True)
 def latency_error(s: Array) -> Array:
-    """Mean distance in seconds between the first true and the first predicted bout of a recording."""
-    return mean_of(s)
+    """Mean absolute difference in seconds of the starts of the first true and the first predicted bout of a recording."""
+    return weighted_mean(s)
+
+
+def time_budget(annotation: Annotation) -> list[dict[str, Any]]:
+    """Return the time budget of an annotation: one row for each behavior of each subject.
+
+    Parameters
+    ----------
+    annotation : Annotation
+
+    Returns
+    -------
+    list of dict
+        ``subject`` (empty if the bouts name none), ``behavior``, ``bouts`` (their number), ``seconds`` (total duration), ``share`` of the
+        observed time, ``mean`` and ``median`` bout duration, and ``latency`` of the first bout, in seconds. Undefined values are None.
+
+    Examples
+    --------
+    >>> annotation = Annotation.from_bouts([10, 50], [20, 60], ["groom", "groom"], ["groom"], rate=10, n_frames=100)
+    >>> (row,) = time_budget(annotation)
+    >>> row["bouts"], row["seconds"], row["share"], row["latency"]
+    (2, 2.0, 0.2, 1.0)
+    """
+    named = annotation.subjects if (annotation.subject >= 0).any() else ()
+    subjects = [*named, *([""] if (annotation.subject < 0).any() or not named else [])]
+    return [_budget_row(annotation, code, subject) for subject in subjects for code in range(len(annotation.ethogram))]
+
+
+def _budget_row(annotation: Annotation, code: int, subject: str) -> dict[str, Any]:
+    behavior, rate, n_frames = annotation.ethogram[code], annotation.rate, annotation.n_frames
+    observed = annotation.observed.of(behavior.name, subject or None)
+    bouts = annotation.select(subject=subject)
+    if behavior.point:
+        at = bouts.spans(code).start
+        frame = np.minimum(at, n_frames - 1)  # an event at the very end belongs to the last frame
+        inside = iv.covered_before(observed, frame + 1) > iv.covered_before(observed, frame)
+        start, durations = at[inside], np.zeros(int(inside.sum()))
+    else:
+        spans = iv.union(bouts.spans(code))
+        if code == annotation.ethogram.background:
+            spans = iv.union_all([spans, iv.complement(iv.union(Intervals(bouts.start, bouts.stop)), n_frames)])
+        spans = iv.intersection(spans, observed)
+        start, durations = spans.start, (spans.stop - spans.start) / rate
+    observed_seconds, has_durations = iv.total(observed) / rate, len(durations) > 0 and not behavior.point
+    return {
+        "subject": subject,
+        "behavior": behavior.name,
+        "bouts": len(durations),
+        "seconds": float(durations.sum()),
+        "share": float(durations.sum() / observed_seconds) if observed_seconds else None,
+        "mean": float(durations.mean()) if has_durations else None,
+        "median": float(np.median(durations)) if has_durations else None,
+        "latency": float(start[0] / rate) if len(start) else None,
+    }
+
+
+def correct_time_budget(rows: Sequence[Mapping[str, Any]], labels: Sequence[str], confusion: Array) -> list[dict[str, Any]]:
+    """Return a time budget with shares corrected by a confusion matrix: ``corrected`` and its 95 % interval, ``low`` to ``high``.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        As `time_budget` returns them. Each subject is corrected separately.
+    labels : sequence of str
+        Behaviors of the confusion matrix; an empty name stands for frames without any behavior.
+    confusion : array (n_individuals, n_labels, n_labels)
+        Frames by true (row) and predicted (column) behavior.
+
+    See Also
+    --------
+    corrected_shares : the correction itself.
+    """
+    corrected: list[dict[str, Any]] = []
+    for subject in dict.fromkeys(row["subject"] for row in rows):
+        shares = {row["behavior"]: row["share"] or 0.0 for row in rows if row["subject"] == subject}
+        unknown = [name for name, share in shares.items() if name not in labels and share]
+        if unknown:
+            raise MismatchError(f"behaviors that the confusion matrix lacks: {', '.join(unknown)}")
+        vector = np.array([shares.get(label, 0.0) for label in labels])
+        if "" in labels:
+            vector[labels.index("")] = max(0.0, 1 - vector.sum())
+        results = np.stack(corrected_shares(vector, confusion))
+        for row in (row for row in rows if row["subject"] == subject):
+            values = results[:, labels.index(row["behavior"])] if row["behavior"] in labels else (np.nan,) * 3
+            names = ("corrected", "low", "high")
+            corrected.append({**row, **{name: None if np.isnan(v) else float(v) for name, v in zip(names, values, strict=True)}})
+    return corrected
+
+
+def corrected_shares(shares: Array, confusion: Array, *, resamples: int = 1000, seed: int = 0) -> tuple[Array, Array, Array]:
+    """Correct predicted shares of time by a confusion matrix.
+
+    A model that mistakes walking for running inflates running in every recording. If its confusion matrix is
+    known from recordings with a truth, the corrected shares are those that, confused in the same way, come closest to the predicted ones.
+
+    Parameters
+    ----------
+    shares : array (n_behaviors,)
+        Predicted shares of time.
+    confusion : array (n_individuals, n_behaviors, n_behaviors)
+        Frames by true (row) and predicted (column) behavior, for each individual with a truth.
+    resamples, seed : int
+        Number of resamples of these individuals for the interval, and the random seed.
+
+    Returns
+    -------
+    value, low, high : arrays (n_behaviors,)
+        `low` and `high` are NaN with fewer than five individuals.
+
+    Examples
+    --------
+    >>> confusion = np.array([[[80, 20], [0, 100]]], dtype=float)
+    >>> corrected_shares(np.array([0.4, 0.6]), confusion)[0].round(3).tolist()
+    [0.5, 0.5]
+    """
+    if confusion.ndim != 3 or confusion.shape[1:] != (len(shares), len(shares)):
+        raise MismatchError(f"`confusion` must have shape (n_individuals, {len(shares)}, {len(shares)}), got {confusion.shape}")
+    value = _correct(shares, confusion.sum(axis=0))
+    if len(confusion) < MIN_GROUPS:
+        return value, np.full_like(value, np.nan), np.full_like(value, np.nan)
+
+    def corrected(weights: Array) -> Array:
+        return np.stack([_correct(shares, matrix) for matrix in np.tensordot(weights, confusion, axes=1)])
+
+    resampled = Resampled.evaluate(corrected, len(confusion), resamples, seed)
+    low, high = confidence_interval(value, resampled, len(confusion), (0.0, 1.0), on_logit=True)
+    return value, low, high
+
+
+def _correct(shares: Array, confusion: Array) -> Array:
+    """Return the non-negative true shares that, confused, come closest to the predicted ones; behaviors without true frames are kept."""
+    from scipy.optimize import nnls
+
+    rows = ratio(confusion, confusion.sum(axis=1, keepdims=True))
+    rows = np.where(np.isnan(rows), np.eye(len(shares)), rows)
+    solution, _ = nnls(rows.T, shares)
+    total = solution.sum()
+    return np.asarray(solution / total * shares.sum() if total > 0 else shares)

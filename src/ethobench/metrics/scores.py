@@ -1,36 +1,19 @@
-"""The result of scoring, with its intervals, breakdowns and comparisons."""
+"""`Scores`: the result of scoring, with confidence intervals, breakdowns, tables and comparisons."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ethobench.core import Behavior, Ethogram
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError, Note, NotFoundError
-from ethobench.core.intervals import BoolArray, IntArray
-from ethobench.core.occurrence import Occurrence
-from ethobench.metrics.base import Array, Statistics
-from ethobench.metrics.bootstrap import (
-    HISTOGRAM_RESAMPLES,
-    LEVEL,
-    MIN_GROUPS,
-    RESAMPLES,
-    Resampled,
-    confidence_interval,
-    probability_higher,
-    sample_weights,
-    too_few,
-)
-from ethobench.metrics.cases import Case
-from ethobench.metrics.measures import Measure, Resampler, Sample, nanmean
-from ethobench.metrics.occurrence import occurrence_of
-from ethobench.metrics.state import pack, statistics_name, unpack
-from ethobench.metrics.suites import Suite, suites
+from ethobench.core.occurrence import Amount, Occurrence
+from ethobench.metrics.base import Array, Measure
+from ethobench.metrics.bootstrap import LEVEL, MIN_GROUPS, confidence_interval, probability_higher, too_few
+from ethobench.metrics.evaluation import Evaluation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,171 +21,192 @@ if TYPE_CHECKING:
 COLUMNS = ("suite", "metric", "behavior", "recording", "value", "low", "high")
 
 
-class Scores:
-    """The scores of a set of recordings in one suite.
+class Scores(Evaluation):
+    """The scores of a set of recordings in one suite, as `score` returns them.
 
     Attributes
     ----------
     suite : Suite
+        The definitions used.
     ethogram : Ethogram
+        The behaviors scored.
     recordings, individuals : tuple of str
-        In order; `individuals` without repeats.
+        Names in order; `individuals` without duplicates.
     overall : dict of str to float
-        By the suite's measures; NaN where undefined.
+        Value of each measure of the suite; NaN where undefined.
     behaviors : dict of str to dict
         The same for each behavior.
-    cases : list of Case
-        The recordings as they were compared.
+    intervals : dict
+        95 % confidence intervals over individuals.
+    pairs : list of AlignedPair
+        The recordings as they were compared; empty for scores restored from a store.
     notes : list of Note
-        What was pooled, left out or not looked at.
+        What was pooled, skipped or unobserved.
+
+    See Also
+    --------
+    score : score predictions.
+    Scores.compare : compare two models on the same recordings.
+
+    Examples
+    --------
+    >>> from ethobench import Annotation, score
+    >>> truth = Annotation.from_frames([0, 0, 1, 1], ["rest", "run"], rate=1)
+    >>> pred = Annotation.from_frames([0, 0, 0, 1], ["rest", "run"], rate=1)
+    >>> scores = score(pred, truth)
+    >>> round(scores.overall["f1"], 3), round(scores.behaviors["run"]["f1"], 3)
+    (0.733, 0.667)
+    >>> scores.interval_note
+    'n = 1 recording; no interval below 5 recordings'
+    >>> scores.headline_table()["f1"].to_dict()
+    {'all': '0.733', 'rest': '0.800', 'run': '0.667'}
+    >>> sorted(scores.to_dict())[:4]
+    ['absent', 'behaviors', 'confusion', 'coverage']
     """
 
-    def __init__(
-        self,
-        suite: Suite,
-        ethogram: Ethogram,
-        owners: Mapping[str, str],
-        *,
-        cases: list[Case] | None = None,
-        scored: Iterable[bool] | None = None,
-        resamples: int = RESAMPLES,
-        seed: int = 0,
-    ) -> None:
-        self.suite, self.ethogram = suite, ethogram
-        self.recordings, self.individuals = tuple(owners), tuple(dict.fromkeys(owners.values()))
-        self.cases, self._resamples, self._seed = cases or [], resamples, seed
-        self._statistics: dict[Statistics, Array] = {}
-        self._resamplers: dict[int, Resampler] = {}
-        membership = np.array([[float(owner == who) for owner in owners.values()] for who in self.individuals])
-        foreground = np.array([code != ethogram.background for code in range(len(ethogram))], dtype=bool)
-        known = [True] * len(ethogram) if scored is None else list(scored)
-        points = np.array([b.point for b in ethogram], dtype=bool)
-        self._sample = Sample(membership, foreground, np.array(known, dtype=bool), points)
-
     def __repr__(self) -> str:
-        figures = ", ".join(f"{name} {self.overall[name]:.3f}" for name in self.suite.headline)
-        return f"Scores({self.suite.name}, {len(self.recordings)} recordings: {figures})"
+        values = ", ".join(f"{name} {self.overall[name]:.3f}" for name in self.suite.headline)
+        return f"Scores({self.suite.name}, {len(self.recordings)} recordings: {values})"
+
+    def _repr_html_(self) -> str:
+        """Return the headline table as HTML, for notebooks."""
+        from html import escape
+
+        table = self.headline_table().to_html(border=0)
+        return f"<p>{escape(self.suite.title)}; {escape(self.interval_note)}</p>\n{table}"
 
     @cached_property
     def overall(self) -> dict[str, float]:
-        """The suite's figures."""
-        return {m.name: self._value(m)[0] for m in self.suite.measures}
+        """Value of each measure of the suite, all behaviors together."""
+        return {m.name: self.evaluate(m)[0] for m in self.suite.measures}
 
     @cached_property
     def behaviors(self) -> dict[str, dict[str, float]]:
-        """The suite's figures of each behavior that was looked at."""
-        names = [(code, b.name) for code, b in enumerate(self.ethogram) if self._sample.scored[code]]
-        single = [m for m in self.suite.measures if m.behaviors and not m.of.joint]
-        return {name: {m.name: float(self._value(m)[1][code]) for m in single} for code, name in names}
+        """Value of each measure of the suite, for each behavior that is observed."""
+        names = [(code, b.name) for code, b in enumerate(self.ethogram) if self.grouping.scored[code]]
+        measures = [m for m in self.suite.measures if m.behaviors and not m.metric.joint]
+        return {name: {m.name: float(self.evaluate(m)[1][code]) for m in measures} for code, name in names}
 
     @property
     def unit(self) -> str:
-        """What intervals count: ``"individuals"``, or ``"recordings"`` where no individuals are named and each is taken as one."""
-        own = (
-            name == who or name.startswith((f"{who}@", f"{who} ("))
-            for name, who in zip(self.recordings, self.individuals_by_recording, strict=True)
+        """What intervals count: ``"individuals"``, or ``"recordings"`` if no individuals are named and each recording counts as one."""
+        names_itself = (
+            name == individual or name.startswith((f"{individual}@", f"{individual} ("))
+            for name, individual in zip(self.recordings, self.individuals_by_recording, strict=True)
         )
-        return "recordings" if all(own) else "individuals"
+        return "recordings" if all(names_itself) else "individuals"
 
     @cached_property
     def intervals(self) -> dict[str, Any]:
-        """95 % intervals over individuals, as `ethobench.metrics.bootstrap` defines them.
+        """95 % confidence intervals over individuals, as defined in `ethobench.metrics.bootstrap`.
 
-        ``overall`` has one for each measure and ``behaviors`` the same for each behavior: ``(low, high)``, or None where it is
-        withheld. ``n`` is the number of individuals, or of recordings (``unit``). ``reason`` says why there are no intervals at all,
-        such as fewer than five individuals; else it is None, and ``withheld`` gives ``n`` and ``reason`` of every score that has
+        ``overall`` has one for each measure and ``behaviors`` the same for each behavior: ``(low, high)``, or None if it is
+        withheld. ``n`` is the number of individuals, or of recordings (``unit``). ``reason`` states why there are no intervals at all,
+        such as fewer than five individuals; otherwise it is None, and ``withheld`` has ``n`` and ``reason`` of every score that has
         a value but no interval.
         """
         reason = "scored without resampling" if self._resamples < 1 else too_few(len(self.individuals), self.unit)
         overall: dict[str, Any] = dict.fromkeys(self.overall)
         behaviors: dict[str, dict[str, Any]] = {name: dict.fromkeys(values) for name, values in self.behaviors.items()}
         withheld: dict[str, Any] = {"overall": {}, "behaviors": {name: {} for name in behaviors}}
-        codes = {name: 1 + self.ethogram.code(name) for name in behaviors}
+        columns = {name: 1 + self.ethogram.code(name) for name in behaviors}
+        targets = [(overall, withheld["overall"], 0), *((behaviors[b], withheld["behaviors"][b], columns[b]) for b in behaviors)]
         for measure in self.suite.measures if not reason else ():
-            values, lows, highs, n = self._ends(measure)
-            places = [(overall, withheld["overall"], 0), *((behaviors[b], withheld["behaviors"][b], codes[b]) for b in behaviors)]
-            for table, reasons, place in places:
-                if measure.name not in table or np.isnan(values[place]):
+            values, lows, highs, n = self.evaluate_with_interval(measure)
+            for table, reasons, column in targets:
+                if measure.name not in table or np.isnan(values[column]):
                     continue
-                if lows[place] <= highs[place]:
-                    table[measure.name] = (float(lows[place]), float(highs[place]))
+                if lows[column] <= highs[column]:
+                    table[measure.name] = (float(lows[column]), float(highs[column]))
                 else:
-                    reasons[measure.name] = {"n": int(n[place]), "reason": self._why_withheld(measure, int(n[place]))}
+                    reasons[measure.name] = {"n": int(n[column]), "reason": self._reason_withheld(measure, int(n[column]))}
         withheld["behaviors"] = {name: reasons for name, reasons in withheld["behaviors"].items() if reasons}
         result: dict[str, Any] = {"level": LEVEL, "overall": overall, "behaviors": behaviors}
         return {**result, "n": len(self.individuals), "unit": self.unit, "reason": reason or None, "withheld": withheld}
 
-    def _ends(self, measure: Measure) -> tuple[Array, Array, Array, IntArray]:
-        """Return a measure's values, the ends of their intervals, and in how many individuals each is defined; overall comes first."""
-        value, by_behavior = self._value(measure)
-        values = np.append(value, by_behavior)
-        undefined = np.full(len(values), np.nan)
-        if np.isnan(value) or measure.spread:
-            return values, undefined, undefined, np.full(len(values), len(self.individuals))
-        n = self.contributing(measure).sum(axis=0)
-        return values, *confidence_interval(values, self.resampled(measure), n, measure.of.bounds, on_logit=measure.of.on_logit), n
-
-    def _why_withheld(self, measure: Measure, n: int) -> str:
+    def _reason_withheld(self, measure: Measure, n: int) -> str:
         if measure.spread:
             return "no interval of a standard deviation"
         return too_few(n, self.unit) or f"no spread: the same in all {self.unit}"
 
     @property
     def interval_note(self) -> str:
-        """What intervals are based on, or why there are none, in a few words to print once with a table."""
+        """What intervals are based on, or why there are none; to print once with a table."""
         n = len(self.individuals)
         count = f"n = {n} {self.unit if n != 1 else self.unit.removesuffix('s')}"
         if self.intervals["reason"]:
             return f"{count}; {self.intervals['reason']}"
-        few = [name for name, found in self.intervals["withheld"]["behaviors"].items() if any(w["n"] < MIN_GROUPS for w in found.values())]
+        withheld = self.intervals["withheld"]["behaviors"]
+        rare = [name for name, reasons in withheld.items() if any(reason["n"] < MIN_GROUPS for reason in reasons.values())]
         return f"{count}; in brackets 95 % intervals" + (
-            f"; not where fewer than {MIN_GROUPS} have a value: {', '.join(few)}" if few else ""
+            f"; not where fewer than {MIN_GROUPS} have a value: {', '.join(rare)}" if rare else ""
         )
 
     @cached_property
     def coverage(self) -> float:
-        """Share of the frames looked at by the truth that the prediction looked at too."""
-        seen = both = 0
-        for case in self.cases:
-            truth = case.truth.observed.of_any()
-            seen += iv.total(truth)
-            both += iv.overlap(truth, case.pred.observed.of_any())
-        return both / seen if seen else float("nan")
+        """Share of the frames observed by the truth that the prediction observed too."""
+        observed = shared = 0
+        for pair in self.pairs:
+            truth = pair.truth.observed.of_any()
+            observed += iv.total(truth)
+            shared += iv.overlap(truth, pair.pred.observed.of_any())
+        return shared / observed if observed else float("nan")
 
     @cached_property
     def notes(self) -> list[Note]:
-        """What a reader of the figures must know."""
+        """What a reader of the scores must know."""
         notes = []
-        pooled = [c for c in self.cases if c.merged and (c.truth.subjects or c.pred.subjects)]
+        pooled = [pair for pair in self.pairs if pair.pool_subjects and (pair.truth.subjects or pair.pred.subjects)]
         if pooled:
-            notes.append(Note(f"subjects were pooled in {len(pooled)} of {len(self.cases)} recordings"))
+            notes.append(Note(f"subjects were pooled in {len(pooled)} of {len(self.pairs)} recordings"))
         if self.coverage < 1:
-            notes.append(Note(f"the prediction covers {self.coverage:.1%} of the frames looked at; the rest counts as without behavior"))
+            notes.append(Note(f"the prediction covers {self.coverage:.1%} of the observed frames; the rest counts as without behavior"))
         points = [b.name for b in self.ethogram if b.point]
         if points:
-            notes.append(Note(f"point events count in the figures of bouts only: {', '.join(points)}"))
-        if not all(case.exclusive for case in self.cases):
-            notes.append(Note("behaviors overlap, so figures of all behaviors together are undefined"))
+            notes.append(Note(f"point events count in bout scores only: {', '.join(points)}"))
+        if not all(pair.exclusive for pair in self.pairs):
+            notes.append(Note("behaviors overlap, so scores of all behaviors together are undefined"))
         return notes
 
     @cached_property
     def occurrence(self) -> Occurrence | None:
-        """How often each behavior was annotated and predicted; None where stored scores do not tell."""
-        return occurrence_of(self)
+        """How often each behavior was annotated and predicted; None if the stored statistics of the suite do not contain it."""
+        if self.pairs:
+            return Occurrence.count(self.ethogram, (p.truth for p in self.pairs), (p.pred for p in self.pairs))
+        from ethobench.metrics import bouts, budgets, frames
+        from ethobench.metrics.suites import bebe
+
+        measures = {m.metric.statistics: m for m in self.suite.measures}
+        if budgets.sums in measures and bouts.counts in measures:  # durations from the one, point events from the other
+            seconds, counts = (self.statistics(measures[function]).sum(axis=0) for function in (budgets.sums, bouts.counts))
+            return self._occurrence_from((seconds[:, 1], counts[:, 0]), (seconds[:, 2], counts[:, 1]))
+        for function in (frames.counts, bebe.counts):
+            if function in measures:  # true positives, false positives, false negatives; frames rank behaviors as seconds do
+                table = self.statistics(measures[function]).sum(axis=0)
+                true, predicted = table[:, 0] + table[:, 2], table[:, 0] + table[:, 1]
+                return self._occurrence_from((true, true), (predicted, predicted))
+        return None
+
+    def _occurrence_from(self, annotated: tuple[Array, Array], predicted: tuple[Array, Array]) -> Occurrence:
+        def amounts(seconds: Array, counts: Array) -> dict[str, Amount]:
+            rows = zip(self.ethogram.names, seconds, counts, strict=True)
+            return {name: Amount(float(duration), int(count)) for name, duration, count in rows if count > 0}
+
+        return Occurrence(self.ethogram, amounts(*annotated), amounts(*predicted))
 
     @cached_property
     def absent(self) -> list[str]:
-        """Behaviors that neither side shows in any recording."""
+        """Behaviors that occur neither in the truth nor in the prediction of any recording."""
         never = () if self.occurrence is None else self.occurrence.never_annotated
-        return [name for name in never if self._sample.scored[self.ethogram.code(name)] and not self.ethogram[name].point]
+        return [name for name in never if self.grouping.scored[self.ethogram.code(name)] and not self.ethogram[name].point]
 
     def occurrence_lines(self, occurrence: Occurrence | None = None) -> list[str]:
-        """Name the behaviors that were never annotated, and those that were only predicted: one line each.
+        """Return one line that names the behaviors never annotated, and one for those only predicted, if there are any.
 
         Parameters
         ----------
         occurrence : Occurrence, optional
-            Of more than these scores, where other annotators or predictions are shown beside them.
+            Counts that include other annotators or predictions shown beside these scores.
         """
         occurrence = occurrence or self.occurrence
         if occurrence is None:
@@ -212,25 +216,25 @@ class Scores:
 
     @property
     def undefined_behaviors(self) -> list[str]:
-        """Behaviors that tables leave out: they never occur, and the suite defines none of its headline scores for them."""
+        """Behaviors that tables omit: they never occur, and none of the headline scores is defined for them."""
         never = () if self.occurrence is None else self.occurrence.never_annotated
-        figures = {name: [self.behaviors.get(name, {}).get(m, np.nan) for m in self.suite.headline] for name in never}
-        return [name for name, values in figures.items() if np.isnan(values).all()]
+        headline = {name: [self.behaviors.get(name, {}).get(m, np.nan) for m in self.suite.headline] for name in never}
+        return [name for name, values in headline.items() if np.isnan(values).all()]
 
     def confusion(self) -> dict[str, Any] | None:
-        """Return frames by true (row) and predicted (column) behavior for each individual; None where behaviors overlap.
+        """Return frames by true (row) and predicted (column) behavior, in total and by individual; None if behaviors overlap.
 
         Without a named background the last label, an empty one, stands for frames without any behavior.
         """
-        if not self.cases or not all(case.exclusive for case in self.cases):
+        if not self.pairs or not all(pair.exclusive for pair in self.pairs):
             return None
         labels = [*self.ethogram.names, *([""] if self.ethogram.background is None else [])]
-        matrices = np.tensordot(self._sample.membership, np.stack([case.confusion for case in self.cases]), axes=1)
-        by_individual = {who: matrices[i].tolist() for i, who in enumerate(self.individuals)}
+        matrices = np.tensordot(self.grouping.membership, np.stack([pair.confusion for pair in self.pairs]), axes=1)
+        by_individual = {name: matrices[i].tolist() for i, name in enumerate(self.individuals)}
         return {"labels": labels, "matrix": matrices.sum(axis=0).tolist(), "individuals": by_individual}
 
     def per(self, unit: str) -> dict[str, dict[str, Any]]:
-        """Break the figures down.
+        """Return the scores of each recording or each individual.
 
         Parameters
         ----------
@@ -241,142 +245,81 @@ class Scores:
         dict
             Names to ``{"overall": {...}, "behaviors": {...}}``.
         """
-        members = self._members(unit)
-        if len(members) == 1:
-            return {name: {"overall": self.overall, "behaviors": self.behaviors} for name in members}
-        chosen = np.array(list(members.values()))
-        result: dict[str, dict[str, Any]] = {name: {"overall": {}, "behaviors": {b: {} for b in self.behaviors}} for name in members}
+        subsets = self._subsets(unit)
+        if len(subsets) == 1:
+            return {name: {"overall": self.overall, "behaviors": self.behaviors} for name in subsets}
+        rows = np.array(list(subsets.values()))
+        result: dict[str, dict[str, Any]] = {name: {"overall": {}, "behaviors": {b: {} for b in self.behaviors}} for name in subsets}
         for measure in self.suite.measures:
-            overall, behaviors = self._values_of(measure, chosen)
-            for k, part in enumerate(result.values()):
-                part["overall"][measure.name] = float(overall[k])
-                for b, figures in part["behaviors"].items() if behaviors.shape[1] and measure.behaviors else ():
-                    figures[measure.name] = float(behaviors[k, self.ethogram.code(b)])
+            overall, behaviors = self.evaluate_subsets(measure, rows)
+            for k, scores in enumerate(result.values()):
+                scores["overall"][measure.name] = float(overall[k])
+                for b, values in scores["behaviors"].items() if behaviors.shape[1] and measure.behaviors else ():
+                    values[measure.name] = float(behaviors[k, self.ethogram.code(b)])
         return result
 
     def overall_per(self, unit: str) -> dict[str, Array]:
-        """Return the figures of all behaviors together, one value for each recording or individual, by measure."""
-        members = self._members(unit)
-        if len(members) == 1:
+        """Return the overall scores by measure, each an array with one value for each recording or individual."""
+        subsets = self._subsets(unit)
+        if len(subsets) == 1:
             return {name: np.array([value]) for name, value in self.overall.items()}
-        chosen = np.array(list(members.values()))
-        return {measure.name: self._values_of(measure, chosen)[0] for measure in self.suite.measures}
+        rows = np.array(list(subsets.values()))
+        return {measure.name: self.evaluate_subsets(measure, rows)[0] for measure in self.suite.measures}
 
-    def _members(self, unit: str) -> dict[str, Array]:
+    def _subsets(self, unit: str) -> dict[str, Array]:
         """Return which recordings (1, else 0) belong to each recording or individual."""
         if unit not in ("recording", "individual"):
-            raise NotFoundError(f"figures are broken down per recording or individual, not {unit!r}")
-        rows = np.eye(len(self.recordings)) if unit == "recording" else self._sample.membership
+            raise NotFoundError(f"`unit` must be 'recording' or 'individual', got {unit!r}")
+        rows = np.eye(len(self.recordings)) if unit == "recording" else self.grouping.membership
         return dict(zip(self.recordings if unit == "recording" else self.individuals, rows, strict=True))
-
-    def _values_of(self, measure: Measure, chosen: Array) -> tuple[Array, Array]:
-        """Return a measure's values of several sets of recordings, each taken as one individual."""
-        metric = measure.of
-        if metric.probabilistic and any(case.probabilities is None for case in self.cases):
-            return np.full(len(chosen), np.nan), np.full((len(chosen), len(self.ethogram)), np.nan)
-        if self.cases and metric.exact is not None:
-            from ethobench.metrics.probabilities import ranking_of
-
-            groups = [[self.cases[k] for k in np.flatnonzero(row)] for row in chosen]
-            values = np.array([[metric.exact(ranking_of(g, code)) for code in range(len(self.ethogram))] for g in groups])
-        elif measure.over in ("recordings", "cells"):
-            table, parts = self.statistics(measure), []
-            for row in chosen > 0:
-                alone = replace(self._sample, membership=np.eye(int(row.sum())))
-                parts.append(Resampler(alone).evaluate(measure, table[row]))
-            return np.array([p[0][0] for p in parts]), np.array([p[1][0] for p in parts])
-        else:
-            statistics = self.statistics(measure)
-            summed = (chosen @ statistics.reshape(len(statistics), -1)).reshape(-1, *statistics.shape[1:])
-            values = self._sample.defined(metric, metric.value(summed))
-            if measure.spread:
-                values = np.zeros_like(values)
-        if metric.joint:
-            return values, np.empty((len(chosen), 0))
-        return nanmean(values[:, self._sample.averaged(measure)]), values
-
-    def select(self, recordings: Collection[str]) -> Scores:
-        """Return the scores of some of the recordings.
-
-        Parameters
-        ----------
-        recordings : collection of str
-            Names among `recordings`.
-        """
-        unknown = [name for name in recordings if name not in self.recordings]
-        if unknown:
-            raise NotFoundError(f"not scored: {', '.join(unknown)}; scored are: {', '.join(self.recordings)}")
-        rows = [k for k, name in enumerate(self.recordings) if name in recordings]
-        owners = {self.recordings[k]: self.individuals_by_recording[k] for k in rows}
-        options: dict[str, Any] = {"scored": self._sample.scored, "resamples": self._resamples, "seed": self._seed}
-        chosen = Scores(self.suite, self.ethogram, owners, cases=[self.cases[k] for k in rows] if self.cases else None, **options)
-        chosen._statistics = {function: table[rows] for function, table in self._statistics.items()}
-        return chosen
-
-    @property
-    def individuals_by_recording(self) -> tuple[str, ...]:
-        """The individual of each recording."""
-        return tuple(self.individuals[int(np.argmax(column))] for column in self._sample.membership.T)
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the statistics themselves as plain values, so that any aggregate can be made again by `from_states`."""
-        tables = {statistics_name(m.of.statistics): self.statistics(m) for m in self.suite.measures}
-        return {
-            "suite": self.suite.name,
-            "behaviors": list(self.ethogram.names),
-            "points": [b.name for b in self.ethogram if b.point],
-            "background": self.ethogram.background_name,
-            "scored": self._sample.scored.tolist(),
-            "recordings": list(self.recordings),
-            "individuals": list(self.individuals_by_recording),
-            "statistics": {name: pack(table) for name, table in tables.items()},
-        }
-
-    @classmethod
-    def from_states(cls, states: Sequence[Mapping[str, Any]], *, resamples: int = RESAMPLES, seed: int = 0) -> Scores:
-        """Bring the statistics of several scorings in one suite and ethogram together.
-
-        Figures that need ranked scores (average precision) come from bins then, which is close but not exact.
-        """
-        first = states[0]
-        shared = ("suite", "behaviors", "background")
-        if any([state[key] for key in shared] != [first[key] for key in shared] for state in states):
-            raise MismatchError("only scores of the same suite and ethogram can be brought together")
-        owners: dict[str, str] = {}
-        for k, state in enumerate(states):
-            for name, who in zip(state["recordings"], state["individuals"], strict=True):
-                owners[name if name not in owners else f"{name} ({k})"] = who
-        ethogram = Ethogram([Behavior(name, point=name in first["points"]) for name in first["behaviors"]], first["background"])
-        scored = np.any([state["scored"] for state in states], axis=0)
-        scores = cls(suites[first["suite"]], ethogram, owners, scored=scored, resamples=resamples, seed=seed)
-        for statistics in dict.fromkeys(measure.of.statistics for measure in scores.suite.measures):
-            name = statistics_name(statistics)
-            scores._statistics[statistics] = unpack([state["statistics"][name] for state in states])
-        return scores
 
     def table(self) -> pd.DataFrame:
         """Return one tidy table: overall, by behavior, and by recording.
 
-        Columns are suite, metric, behavior, recording, value, low, high; an empty behavior or recording means all of them, a missing
-        low and high that the interval is withheld (see `intervals`).
+        Columns are suite, metric, behavior, recording, value, low, high. An empty behavior or recording stands for all of them; low and
+        high are missing where the interval is withheld (see `intervals`).
         """
         import pandas as pd
 
-        low_high = (float("nan"), float("nan"))
+        no_interval = (float("nan"), float("nan"))
         rows: list[tuple[Any, ...]] = []
         for name, value in self.overall.items():
-            rows.append((self.suite.name, name, "", "", value, *(self.intervals["overall"][name] or low_high)))
-        for behavior, figures in self.behaviors.items():
-            between = self.intervals["behaviors"][behavior]
-            rows += [(self.suite.name, name, behavior, "", value, *(between[name] or low_high)) for name, value in figures.items()]
-        for recording, part in self.per("recording").items():
-            rows += [(self.suite.name, name, "", recording, value, *low_high) for name, value in part["overall"].items()]
-            for behavior, figures in part["behaviors"].items():
-                rows += [(self.suite.name, name, behavior, recording, value, *low_high) for name, value in figures.items()]
+            rows.append((self.suite.name, name, "", "", value, *(self.intervals["overall"][name] or no_interval)))
+        for behavior, values in self.behaviors.items():
+            ends = self.intervals["behaviors"][behavior]
+            rows += [(self.suite.name, name, behavior, "", value, *(ends[name] or no_interval)) for name, value in values.items()]
+        for recording, scores in self.per("recording").items():
+            for behavior, values in {"": scores["overall"], **scores["behaviors"]}.items():
+                rows += [(self.suite.name, name, behavior, recording, value, *no_interval) for name, value in values.items()]
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
+    def headline_table(self) -> pd.DataFrame:
+        """Return the headline scores as text, one row for all behaviors and one for each, with intervals in brackets."""
+        import pandas as pd
+
+        rows = {"all": self._cells(self.overall, self.intervals["overall"])}
+        for name, values in self.behaviors.items():
+            if name not in self.undefined_behaviors:
+                rows[name] = self._cells(values, self.intervals["behaviors"][name])
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=list(self.suite.headline))
+        return table.rename_axis(index="behavior")
+
+    def _cells(self, values: Mapping[str, float], intervals: Mapping[str, tuple[float, float] | None]) -> list[str]:
+        return [format_value(values.get(name), intervals.get(name)) for name in self.suite.headline]
+
+    def to_latex(self) -> str:
+        """Return the headline table in LaTeX, for the package booktabs."""
+        return self.headline_table().reset_index().to_latex(index=False, escape=True)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values that JSON can hold; undefined ones are None."""
+        """Return all scores as plain values for JSON; undefined ones are None.
+
+        Returns
+        -------
+        dict
+            ``suite``; ``overall`` and ``behaviors`` as the attributes; ``intervals``; ``recordings`` and ``individuals`` as `per`
+            returns them; ``confusion``; ``coverage``; ``absent``; ``notes``, a list of text.
+        """
         plain: dict[str, Any] = _plain(
             {
                 "suite": self.suite.name,
@@ -400,23 +343,19 @@ class Scores:
         ----------
         other : Scores
         measures : collection of str, optional
-            Which measures; all unless given.
+            Names of measures; all by default.
 
         Returns
         -------
         dict
             By measure: ``difference`` (this one minus the other), ``low`` and ``high`` of its 95 % interval over individuals (paired),
             and ``better``, the probability that this one is higher in the population (`probability_higher`; never quite 0 or 1).
-            ``n`` counts the individuals in whom both scores are defined. With fewer than five of them, or where the difference is the
-            same in all, ``low``, ``high`` and ``better`` are None, and ``reason`` says so.
+            ``n`` is the number of individuals in whom both scores are defined. With fewer than five of them, or if the difference is the
+            same in all, ``low``, ``high`` and ``better`` are None, and ``reason`` states why.
         """
         if (self.suite.name, self.recordings, self.individuals) != (other.suite.name, other.recordings, other.individuals):
             raise MismatchError("only scores of the same suite, recordings and individuals can be compared")
-        result = {}
-        for measure in self.suite.measures:
-            if measures is None or measure.name in measures:
-                result[measure.name] = self._compare(other, measure)
-        return result
+        return {m.name: self._compare(other, m) for m in self.suite.measures if measures is None or m.name in measures}
 
     def _compare(self, other: Scores, measure: Measure) -> dict[str, Any]:
         difference = self.overall[measure.name] - other.overall[measure.name]
@@ -429,58 +368,28 @@ class Scores:
             return {**row, "reason": "no interval of a standard deviation"}
         defined = (self.contributing(measure) & other.contributing(measure)).sum(axis=0)
         row["n"] = n = int(defined[0])
-        if few := too_few(n, self.unit):
-            return {**row, "reason": few}
-        resampled = (self.resampled(measure) - other.resampled(measure)).of(0)
+        if reason := too_few(n, self.unit):
+            return {**row, "reason": reason}
+        resampled = (self.resampled(measure) - other.resampled(measure)).column(0)
         low, high = confidence_interval(difference, resampled, n, measure.difference_bounds)
         if np.isnan(low):
             return {**row, "reason": f"no spread: the same difference in all {self.unit}"}
         return {**row, "low": float(low), "high": float(high), "better": probability_higher(difference, resampled, n), "reason": None}
 
-    def contributing(self, measure: Measure) -> BoolArray:
-        """Tell in which individuals (rows) a measure is defined: overall in the first column, then of each behavior."""
-        return np.column_stack(Resampler(self._sample).contributing(measure, self.statistics(measure)))
 
-    def resampled(self, measure: Measure) -> Resampled:
-        """Return a measure's values in other samples of the individuals: overall in the first column, then of each behavior."""
-        count = min(self._resamples, HISTOGRAM_RESAMPLES) if measure.of.kind == "histogram" else self._resamples
-        if count not in self._resamplers:
-            self._resamplers[count] = Resampler(self._sample, sample_weights(len(self.individuals), count, self._seed))
-        values = np.column_stack(self._resamplers[count].evaluate(measure, self.statistics(measure)))
-        return Resampled(values[:count], values[count:])
+def format_value(value: float | None, interval: tuple[float, float] | None = None) -> str:
+    """Return a score as text with three decimals, and its interval in brackets.
 
-    def statistics(self, measure: Measure) -> Array:
-        """Return the statistics that a measure is made of, recordings first."""
-        function = measure.of.statistics
-        if function not in self._statistics:
-            self._statistics[function] = np.stack([function(case) for case in self.cases])
-        return self._statistics[function]
-
-    def _value(self, measure: Measure) -> tuple[float, Array]:
-        metric = measure.of
-        if metric.probabilistic and any(case.probabilities is None for case in self.cases):
-            return float("nan"), np.full(len(self.ethogram), np.nan)
-        if self.cases and metric.exact is not None and measure.over == "pooled":
-            values = self._exact[metric.name]
-            return float(nanmean(values[self._sample.averaged(measure)])), values
-        overall, behaviors = Resampler(self._sample).evaluate(measure, self.statistics(measure))
-        return float(overall[0]), behaviors[0]
-
-    @cached_property
-    def _exact(self) -> dict[str, Array]:
-        """Values that need the ranked scores of all frames: each behavior is ranked once for all of them."""
-        from ethobench.metrics.probabilities import ranking_of
-
-        wanted = {m.of.name: m.of.exact for m in self.suite.measures if m.of.exact is not None and m.over == "pooled"}
-        values = {name: np.full(len(self.ethogram), np.nan) for name in wanted}
-        for code in range(len(self.ethogram)):
-            ranking = ranking_of(self.cases, code)
-            for name, function in wanted.items():
-                values[name][code] = function(ranking)
-        return values
+    >>> format_value(0.73333, (0.5, 0.9)), format_value(float("nan"))
+    ('0.733 [0.50, 0.90]', '-')
+    """
+    if value is None or np.isnan(value):
+        return "-"
+    return f"{value:.3f}" if interval is None else f"{value:.3f} [{interval[0]:.2f}, {interval[1]:.2f}]"
 
 
 def _plain(value: Any) -> Any:
+    """Return a value with text keys, lists for tuples, and None for NaN and infinity."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

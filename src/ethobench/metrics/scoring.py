@@ -1,23 +1,40 @@
-"""The verb: say how good predictions are."""
+"""`score`: read the inputs, align predictions with truths, and return `Scores`.
+
+Inputs are annotations in memory, a dataset, or paths. Paths are matched by recording as `ethobench.datasets.collate` defines it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ethobench.core import Annotation, Dataset, Prediction
-from ethobench.core.errors import Note
+import numpy as np
+
+from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError, ReadWarning
+from ethobench.datasets import load_dataset
+from ethobench.datasets.collate import CollatedPairs, RecordingPair, collate_pairs, equalize_lengths
+from ethobench.datasets.loose_files import is_dataset
+from ethobench.metrics.alignment import ALL, SINGLE, Unaligned, align, join_ethograms
 from ethobench.metrics.bootstrap import RESAMPLES
-from ethobench.metrics.cases import Case
-from ethobench.metrics.labels import label_notes
-from ethobench.metrics.pairing import ALL, inferred, join_cases, make_case, make_pairs
+from ethobench.metrics.label_mismatches import label_notes
+from ethobench.metrics.majority import consensus
+from ethobench.metrics.pairs import AlignedPair
 from ethobench.metrics.scores import Scores
 from ethobench.metrics.suites import Suite, suites
 
+CONSENSUS = "consensus"
+MAX_NAMES = 5  # names that a message lists
+SIDES = ("the prediction", "the truth")
+
 
 def score(
-    pred: Annotation | Prediction | Mapping[str, Any],
-    truth: Annotation | Prediction | Mapping[str, Any] | Dataset | None = None,
+    pred: Annotation | Prediction | Mapping[str, Any] | str | Path,
+    truth: Annotation | Prediction | Mapping[str, Any] | Dataset | str | Path | None = None,
     *,
     suite: str = "ethobench",
     individuals: Mapping[str, str] | None = None,
@@ -26,29 +43,46 @@ def score(
     tracks: str = "auto",
     resamples: int = RESAMPLES,
     seed: int = 0,
+    rate: float | None = None,
+    rename: Mapping[str, str] | None = None,
 ) -> Scores:
-    """Say how good predictions are.
+    """Score predictions against a truth.
 
     Parameters
     ----------
-    pred : Annotation, Prediction, or mapping
-        One prediction; or recordings' names to ``(prediction, truth)``; or recordings' names to predictions, with `truth` a
-        Dataset or a mapping of truths.
-    truth : Annotation, mapping or Dataset, optional
+    pred : Annotation, Prediction, mapping or path
+        One prediction; or recordings to ``(prediction, truth)``; or recordings to predictions, with `truth` a
+        Dataset or a mapping of truths; or a file or folder, with `truth` a path or a Dataset.
+    truth : Annotation, mapping, Dataset or path, optional
+        What the predictions are compared with. A path is a file, a folder, or a study with a ``recordings.csv``.
     suite : str
         Whose definitions: ``"ethobench"``, ``"banos"``, ``"bebe"``, ``"calms21"`` or ``"rodentbench"``.
     individuals : mapping, optional
-        Recordings' names to individuals; intervals resample individuals. Each recording is its own unless given.
+        Recordings to individuals; intervals resample individuals. By default each recording is an individual.
     annotator : str, optional
-        Whose annotations of a Dataset are the truth: a name, ``"consensus"`` or ``"all"``.
+        Whose annotation is the truth, if there are several: a name, ``"consensus"`` or ``"all"``. For paths and datasets.
     behaviors : iterable of str, optional
-        Score only these; ``"all"`` scores every behavior that either side knows.
-    tracks : str
-        ``"auto"`` scores subjects apart where both sides name them, ``"merge"`` pools them.
+        Score only these; ``"all"`` scores every behavior of either side.
+    tracks : {"auto", "merge"}
+        ``"auto"`` scores subjects separately if both sides name them, ``"merge"`` pools them.
     resamples : int
-        For the intervals of additive metrics (at most 1,000 for histograms); 0 for none.
+        Number of bootstrap resamples for intervals (at most 1,000 for histograms); 0 for no intervals.
     seed : int
-        Of the resampling.
+        Random seed of the resampling.
+    rate : float, optional
+        Frames per second of files that do not state it.
+    rename : mapping of str to str, optional
+        Behaviors in files to rename, old name to new name.
+
+    Returns
+    -------
+    Scores
+        Notes of the readers are issued as `ReadWarning`.
+
+    See Also
+    --------
+    agreement : compare annotators with each other.
+    ceiling : compare a model with the agreement of annotators.
 
     Examples
     --------
@@ -57,37 +91,247 @@ def score(
     >>> scores = score(pred, truth)
     >>> round(scores.overall["f1"], 3), scores.behaviors["run"]["recall"]
     (0.733, 0.5)
+
+    Files are scored as the command ``ethobench score`` does it:
+
+    >>> from ethobench import write_annotation
+    >>> for name, annotation in {"pred": pred, "truth": truth}.items():
+    ...     _ = write_annotation(annotation, folder / name / "mouse1.csv")
+    >>> round(score(folder / "pred", folder / "truth").overall["f1"], 3)
+    0.733
     """
     chosen = suites[suite]
     if behaviors is not None and not isinstance(behaviors, str):
         behaviors = list(behaviors)
-    pairs, who, metadata = make_pairs(pred, truth, individuals, annotator)
-    cases = [
-        make_case(name, who[name], p, t, chosen, behaviors=behaviors, tracks=tracks, both=False, metadata=metadata.get(name, {}))
-        for name, (p, t) in pairs.items()
-    ]
-    notes = inferred(pairs, chosen)
+    if isinstance(pred, (str, Path)):
+        files = read_score_files(pred, truth, annotator=annotator, rate=rate, rename=rename)
+        for note in files.notes:
+            warnings.warn(str(note), ReadWarning, stacklevel=2)
+        pred, truth = files.predictions, files.dataset
+    elif rate is not None or rename:
+        raise EthobenchError("`rate` and `rename` are options for reading files; resample or rename annotations before scoring them")
+    recordings = _pair_inputs(pred, truth, individuals, annotator)
+    pairs = [align(recording, chosen, behaviors=behaviors, tracks=tracks) for recording in recordings]
+    notes = _prediction_notes(recordings, chosen)
     if isinstance(truth, Dataset):
-        missing = [r.id for r in truth if r.annotations and r.id not in pairs and f"{r.id}@{next(iter(r.annotations))}" not in pairs]
-        if missing:
-            notes.append(Note(f"{len(missing)} of {len(truth)} recordings have no prediction: {', '.join(missing[:5])}"))
-    notes += _label_notes(pairs, behaviors)
-    return score_cases(cases, chosen, resamples=resamples, seed=seed, notes=notes)
+        notes += _missing_notes(recordings, truth)
+    notes += _label_notes(recordings, behaviors)
+    return score_pairs(pairs, chosen, resamples=resamples, seed=seed, notes=notes)
 
 
-def _label_notes(pairs: Mapping[str, tuple[Annotation | Prediction, Annotation]], behaviors: Iterable[str] | str | None) -> list[Note]:
-    """Note labels that only the predictions or only the truths use: probably other names of the same behaviors."""
+def score_pairs(
+    pairs: Sequence[AlignedPair], suite: Suite, *, resamples: int = RESAMPLES, seed: int = 0, notes: Iterable[Note] = ()
+) -> Scores:
+    """Score aligned pairs; their ethograms are joined by name, and unobserved behaviors are not scored."""
+    joined, ethogram, unobserved = join_ethograms(pairs, suite)
+    scores = Scores(suite, ethogram, {pair.id: pair.individual for pair in joined}, pairs=joined, resamples=resamples, seed=seed)
+    skipped = [Note(f"never observed, so not scored: {', '.join(unobserved)}")] if unobserved else []
+    scores.notes = [*notes, *skipped, *scores.notes]
+    return scores
+
+
+@dataclass(frozen=True)
+class ScoreFiles:
+    """Predictions and truths read from files, for `score`.
+
+    Attributes
+    ----------
+    predictions : dict
+        Recordings to ``(prediction, truth)``; or recordings to predictions if the truth is a `dataset`.
+    dataset : Dataset, optional
+        The study that the truth path names.
+    notes : tuple of Note
+        What the readers repaired, which recordings were matched other than by equal names, and which lengths were adjusted.
+    """
+
+    predictions: dict[str, Any]
+    dataset: Dataset | None = None
+    notes: tuple[Note, ...] = ()
+
+
+def read_score_files(
+    pred: str | Path,
+    truth: Any,
+    *,
+    annotator: str | None = None,
+    rate: float | None = None,
+    rename: Mapping[str, str] | None = None,
+) -> ScoreFiles:
+    """Read a prediction and a truth from files, folders or a study, and match them by recording.
+
+    Parameters
+    ----------
+    pred : path
+        A file, or a folder of files.
+    truth : path or Dataset
+        A file, a folder, a study with a ``recordings.csv``, or a dataset in memory.
+    annotator, rate, rename
+        As in `score`.
+    """
+    rename = dict(rename or {})
+    if not isinstance(truth, (str, Path, Dataset)):
+        raise EthobenchError(f"the prediction is a path, so the truth must be a path or a Dataset, not {type(truth).__name__}")
+    if isinstance(truth, Dataset) or is_dataset(Path(truth)):
+        return _read_against_dataset(Path(pred), truth, annotator, rate, rename)
+    matched = collate_pairs(pred, truth, rate=rate, rename=rename)
+    if matched.only_predictions or matched.only_references:
+        sides = ((pred, matched.only_predictions), (truth, matched.only_references))
+        unmatched = "; ".join(f"only in {path}: {', '.join(names[:MAX_NAMES])}" for path, names in sides if names)
+        raise EthobenchError(f"recording names do not match ({unmatched})")
+    pairs: dict[str, Any] = {}
+    notes: list[Note] = []
+    for name, pair in matched.pairs.items():
+        prediction = _only_annotation(pair.predictions, name, "score them one at a time, from separate files (ethobench convert)")
+        for suffix, reference in _references(pair.references, annotator, name).items():
+            pairs[f"{name}@{suffix}" if suffix else name] = _equalize(prediction, reference, name, pair, notes)
+    return ScoreFiles(pairs, None, _reader_notes(matched, notes))
+
+
+def _read_against_dataset(
+    pred: Path, truth: str | Path | Dataset, annotator: str | None, rate: float | None, rename: Mapping[str, str]
+) -> ScoreFiles:
+    data = truth if isinstance(truth, Dataset) else load_dataset(truth, rename=rename, check_rename=False)
+    matched = collate_pairs(pred, data, rate=rate, rename=rename, check_rename=False)
+    missing = {old: new for old, new in rename.items() if old not in matched.labels}
+    if missing and not isinstance(truth, Dataset):
+        load_dataset(truth, rename=missing)  # raises an error if the study does not have these behaviors either
+    if matched.only_predictions:
+        ids = [recording.id for recording in data if recording.annotations]
+        available = ", ".join(ids[:MAX_NAMES]) + (", ..." if len(ids) > MAX_NAMES else "")
+        unknown = ", ".join(matched.only_predictions[:MAX_NAMES])
+        raise NotFoundError(f"{data.source or data.name} has no annotated recording {unknown}. Available: {available}")
+    predictions: dict[str, Any] = {}
+    notes: list[Note] = []
+    for name, pair in matched.pairs.items():
+        prediction = _only_annotation(pair.predictions, name, "score them one at a time, from separate files (ethobench convert)")
+        if annotator not in (ALL, CONSENSUS):
+            reference = data[name].annotation(annotator)
+            if reference.n_frames > prediction.n_frames:
+                prediction, _ = _equalize(prediction, reference, name, pair, notes)
+        predictions[name] = prediction
+    return ScoreFiles(predictions, data, _reader_notes(matched, notes))
+
+
+def _reader_notes(matched: CollatedPairs, notes: Iterable[Note]) -> tuple[Note, ...]:
+    return (*matched.reader_notes, *matched.notes, *notes)
+
+
+def _equalize(
+    prediction: Annotation, reference: Annotation, name: str, pair: RecordingPair, notes: list[Note]
+) -> tuple[Annotation, Annotation]:
+    """Make both sides equally long if their clocks agree and the difference is small or the length of one is not stated."""
+    if prediction.rate != reference.rate:
+        return prediction, reference
+    stated = [side for side, is_stated in zip(SIDES, pair.stated_lengths, strict=True) if is_stated]
+    sides, more = equalize_lengths(dict(zip(SIDES, (prediction, reference), strict=True)), name, stated=stated, any_difference=False)
+    notes += more
+    return sides[SIDES[0]], sides[SIDES[1]]
+
+
+def _references(annotations: Mapping[str, Annotation], annotator: str | None, name: str) -> dict[str, Annotation]:
+    """Return the truths of a recording by suffix of its name: all annotators, the consensus, the named one, or the only one."""
+    if annotator == ALL:
+        return dict(annotations)
+    if annotator == CONSENSUS:
+        return {"": consensus(annotations)}
+    if annotator is not None:
+        return {"": Recording(name, annotations=annotations).annotation(annotator)}
+    return {"": _only_annotation(annotations, name, "name one with --annotator (annotator=)")}
+
+
+def _only_annotation(annotations: Mapping[str, Annotation], name: str, advice: str) -> Annotation:
+    if len(annotations) > 1:
+        raise EthobenchError(f"{name!r} has several annotators ({', '.join(annotations)}); {advice}")
+    return next(iter(annotations.values()))
+
+
+def _pair_inputs(pred: Any, truth: Any, individuals: Mapping[str, str] | None, annotator: str | None) -> list[Unaligned]:
+    """Pair each prediction with its truth."""
+    if isinstance(truth, Dataset):
+        return _pair_with_dataset(pred, truth, annotator)
+    if isinstance(pred, Mapping) and truth is None:
+        pairs = {str(name): _checked_pair(name, value) for name, value in pred.items()}
+    elif isinstance(pred, Mapping) and isinstance(truth, Mapping):
+        predictions, truths = ({str(name): value for name, value in mapping.items()} for mapping in (pred, truth))
+        unmatched = sorted({*predictions} ^ {*truths})
+        if unmatched:
+            raise MismatchError(f"these recordings have only a prediction or only a truth: {', '.join(unmatched)}")
+        pairs = {name: (_checked(predictions[name], name), _annotation(truths[name], name)) for name in predictions}
+    elif isinstance(pred, Mapping) or isinstance(truth, Mapping) or truth is None:
+        raise EthobenchError("score takes a prediction and a truth, a mapping of recordings to such pairs, or predictions and a Dataset")
+    else:
+        pairs = {SINGLE: (_checked(pred, SINGLE), _annotation(truth, SINGLE))}
+    if not pairs:
+        raise EthobenchError("nothing to score: there are no recordings")
+    owners = {str(name): str(individual) for name, individual in (individuals or {}).items()}
+    unknown = sorted({*owners} - {*pairs})
+    if unknown:
+        raise NotFoundError(f"`individuals` names recordings that are not scored: {', '.join(unknown)}")
+    return [Unaligned(name, owners.get(name, name), *pair) for name, pair in pairs.items()]
+
+
+def _pair_with_dataset(pred: Any, data: Dataset, annotator: str | None) -> list[Unaligned]:
+    if not isinstance(pred, Mapping):
+        if len(data) != 1:
+            raise EthobenchError(f"{data.name or 'the dataset'} has {len(data)} recordings: pass predictions as a mapping of recording ids")
+        pred = {data.recordings[0].id: pred}
+    groups, recordings = data.groups(), []
+    for name, prediction in pred.items():
+        recording = data[name]
+        if annotator == ALL:
+            truths = {f"{name}@{who}": truth for who, truth in recording.annotations.items()}
+        elif annotator == CONSENSUS:
+            truths = {name: consensus(recording.annotations)}
+        else:
+            truths = {name: recording.annotation(annotator)}
+        checked = _checked(prediction, name)
+        recordings += [Unaligned(key, groups[name], checked, truth, recording.metadata) for key, truth in truths.items()]
+    if not recordings:
+        raise EthobenchError("nothing to score: there are no recordings")
+    return recordings
+
+
+def _checked_pair(name: object, value: Any) -> tuple[Annotation | Prediction, Annotation]:
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise EthobenchError(f"recording {name!r}: expected a pair (prediction, truth), got {type(value).__name__}")
+    return _checked(value[0], name), _annotation(value[1], name)
+
+
+def _checked(value: Any, name: object) -> Annotation | Prediction:
+    if isinstance(value, (Annotation, Prediction)):
+        return value
+    is_table = isinstance(value, (np.ndarray, list)) or hasattr(value, "columns")
+    hint = "use Annotation.from_frames for labels by frame" if is_table else "read_annotation reads one"
+    raise EthobenchError(f"recording {name!r}: expected an Annotation or a Prediction, got {type(value).__name__}; {hint}")
+
+
+def _annotation(value: Any, name: object) -> Annotation:
+    checked = _checked(value, name)
+    return checked.annotation if isinstance(checked, Prediction) else checked
+
+
+def _prediction_notes(recordings: Sequence[Unaligned], suite: Suite) -> list[Note]:
+    """Return what had to be inferred about predictions, once for each kind, with the number of recordings it concerns."""
+    if suite.exclusive is not None:
+        return []
+    messages = Counter(note.message for r in recordings if isinstance(r.pred, Prediction) for note in r.pred.notes)
+    total = len(recordings)
+    return [Note(message if count == total else f"{count} of {total} recordings: {message}") for message, count in messages.items()]
+
+
+def _missing_notes(recordings: Sequence[Unaligned], data: Dataset) -> list[Note]:
+    """Note the annotated recordings of a dataset that have no prediction."""
+    ids = {recording.id for recording in recordings}
+    missing = [r.id for r in data if r.annotations and r.id not in ids and f"{r.id}@{next(iter(r.annotations))}" not in ids]
+    if not missing:
+        return []
+    return [Note(f"{len(missing)} of {len(data)} recordings have no prediction: {', '.join(missing[:MAX_NAMES])}")]
+
+
+def _label_notes(recordings: Sequence[Unaligned], behaviors: Iterable[str] | str | None) -> list[Note]:
+    """Note labels that only the predictions or only the truths use: probably different names of the same behaviors."""
     sides = {
-        name: {"the prediction": p.annotation if isinstance(p, Prediction) else p, "the truth": truth} for name, (p, truth) in pairs.items()
+        r.id: dict(zip(SIDES, (r.pred.annotation if isinstance(r.pred, Prediction) else r.pred, r.truth), strict=True)) for r in recordings
     }
     chosen = None if behaviors is None or behaviors == ALL else [behaviors] if isinstance(behaviors, str) else behaviors
     return label_notes(sides, chosen)
-
-
-def score_cases(cases: list[Case], suite: Suite, *, resamples: int = RESAMPLES, seed: int = 0, notes: Iterable[Note] = ()) -> Scores:
-    """Score cases that are already made; ethograms are joined by name, behaviors that nobody looked at are left out."""
-    fitted, ethogram, unseen = join_cases(cases, suite)
-    owners = {case.id: case.individual for case in fitted}
-    scores = Scores(suite, ethogram, owners, cases=fitted, resamples=resamples, seed=seed)
-    scores.notes = [*notes, *([Note(f"never looked at, so not scored: {', '.join(unseen)}")] if unseen else []), *scores.notes]
-    return scores

@@ -216,7 +216,7 @@ def audit_scores(
                 f"some predictions were made by another model than {model}: {list_names(sorted({e.model for e in entries.values()}))}"
             )
     references = {} if data is None else {recording.id: recording for recording in data}
-    truths = {case.id: {"reference": case.truth} for case in scores.cases}
+    truths = {case.id: {"reference": case.truth} for case in scores.pairs}
     ids = {*references, *entries, *(r.id for r in (training.recordings if training is not None else ()))}
     single = len(scores.recordings) == 1 and len({entry.file for entry in entries.values()}) == 1
     origins = {}

@@ -25,8 +25,9 @@ from ethobench.core.errors import EthobenchError, FormatError, ParameterError
 from ethobench.core.files import read_json
 from ethobench.core.folds import default_grouping
 from ethobench.core.progress import progress_range
+from ethobench.decoding.abstention import abstain, coverage_curve
 from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
-from ethobench.decoding.calibration import calibration_error, coverage_curve, frame_confidence, with_probabilities
+from ethobench.decoding.calibration import calibration_error
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import Trial, check_metric, fit_decoder
 from ethobench.features.multiscale import Baseline
@@ -203,12 +204,10 @@ class Auto(SignalModel):
         """Decode probabilities into bouts; abstain where the confidence is below `min_confidence`."""
         if not self.params.min_confidence:
             return super()._decode(prediction)
-        ethogram, exclusive = prediction.ethogram, prediction.exclusive
-        confidence = frame_confidence(prediction.probabilities, ethogram, exclusive=exclusive)
-        abstain = confidence[:, None] < self.params.min_confidence
-        masked = with_probabilities(prediction, np.where(abstain, np.float32(np.nan), prediction.probabilities))
-        annotation = super()._decode(masked).annotation
-        return Prediction(prediction.probabilities, ethogram, prediction.rate, annotation=annotation, exclusive=exclusive)
+        annotation = super()._decode(abstain(prediction, self.params.min_confidence)).annotation
+        return Prediction(
+            prediction.probabilities, prediction.ethogram, prediction.rate, annotation=annotation, exclusive=prediction.exclusive
+        )
 
     def _stride(self) -> int:
         return math.lcm(*(member._stride() for member in self.members.values()))

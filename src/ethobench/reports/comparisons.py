@@ -8,7 +8,7 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.metrics import Ceiling, Scores
-from ethobench.metrics.cases import Case
+from ethobench.metrics.pairs import AlignedPair
 from ethobench.reports.errors import KINDS, subject_errors, track_errors
 from ethobench.reports.measures import ALL, label
 from ethobench.reports.shape import Figure, crowded, make_figure, per_model
@@ -75,20 +75,20 @@ def budgets(scores: Mapping[str, Scores], truth: str) -> Figure | None:
     )
 
 
-def error_kinds(cases: Mapping[str, Sequence[Case]]) -> Figure:
+def error_kinds(pairs: Mapping[str, Sequence[AlignedPair]]) -> Figure:
     """Divide the wrong time of each behavior, and of all together, by kind."""
     rows = []
-    for name, several in cases.items():
+    for name, several in pairs.items():
         seconds: dict[str, dict[str, float]] = {ALL: dict.fromkeys(KINDS, 0.0)}
-        for case in several:
-            tracks = track_errors(case)
+        for pair in several:
+            tracks = track_errors(pair)
             for track in tracks:
-                own = seconds.setdefault(case.ethogram[track.behavior].name, dict.fromkeys(KINDS, 0.0))
+                own = seconds.setdefault(pair.ethogram[track.behavior].name, dict.fromkeys(KINDS, 0.0))
                 for kind, frames in track.kinds.items():
-                    own[kind] += iv.total(frames) / case.rate
+                    own[kind] += iv.total(frames) / pair.rate
             for kinds in subject_errors(tracks).values():
                 for kind, frames in kinds.items():
-                    seconds[ALL][kind] += iv.total(frames) / case.rate
+                    seconds[ALL][kind] += iv.total(frames) / pair.rate
         for behavior, times in seconds.items():
             total = sum(times.values())
             rows += [(name, behavior, kind, time, time / total if total else np.nan) for kind, time in times.items()]
@@ -101,7 +101,7 @@ def error_kinds(cases: Mapping[str, Sequence[Case]]) -> Figure:
         "(missed), or one where there is none (invented).",
         ["model", "behavior", "kind", "seconds", "share"],
         rows,
-        {**per_model(cases), "y": "behavior", "part": "kind", "x": "share", "total": "seconds"},
+        {**per_model(pairs), "y": "behavior", "part": "kind", "x": "share", "total": "seconds"},
         parts=list(KINDS),
         percent=True,
         unit="s",

@@ -59,7 +59,7 @@ def borders(scores: Mapping[str, Scores]) -> Figure | None:
             table = pooled(scored, f"bouts.{edge}_error")
             if table is None:
                 return None
-            tables[edge, name] = scored, table[:, : bouts.BINS]
+            tables[edge, name] = scored, table[:, : bouts.N_BINS]
     if not any(table.any() for _, table in tables.values()):
         return None
     reach = min(_reach(table.sum(axis=0)) for _, table in tables.values())
@@ -167,8 +167,8 @@ def _thinned(recall: Array, precision: Array) -> list[int]:
 
 def _late() -> Array:
     """Return the seconds that each bin of border errors stands for; those beyond the fine bins only tell their sign."""
-    steps = np.arange(bouts.BINS) - (bouts.NEAR + bouts.FAR)
-    return np.where(np.abs(steps) <= bouts.NEAR, steps * bouts.WIDTH, np.copysign(np.inf, steps))
+    steps = np.arange(bouts.N_BINS) - (bouts.N_FINE + bouts.N_COARSE)
+    return np.where(np.abs(steps) <= bouts.N_FINE, steps * bouts.FINE_WIDTH, np.copysign(np.inf, steps))
 
 
 def _reach(counts: Array) -> float:

@@ -24,7 +24,7 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import Intervals
-from ethobench.metrics.cases import Case, Track
+from ethobench.metrics.pairs import AlignedPair, TrackPair
 
 BOUNDARY, FRAGMENTATION, CONFUSION, MISSED, INVENTED = KINDS = ("boundary", "fragmentation", "confusion", "missed", "invented")
 
@@ -52,9 +52,9 @@ class _Lacking:
         return iv.union_all([self.ends, self.inside, self.rest])
 
 
-def track_errors(case: Case) -> list[TrackErrors]:
+def track_errors(pair: AlignedPair) -> list[TrackErrors]:
     """Divide the wrong frames of every track of a recording by kind."""
-    tracks = [track for track in case.tracks if track.behavior != case.ethogram.background]
+    tracks = [track for track in pair.tracks if track.behavior != pair.ethogram.background]
     parts = [(_lacking(track.truth, track.pred), _lacking(track.pred, track.truth)) for track in tracks]
     unfound, unfounded = {}, {}
     for subject in {track.subject for track in tracks}:
@@ -79,7 +79,7 @@ def subject_errors(tracks: Iterable[TrackErrors]) -> dict[str | None, dict[str, 
     return result
 
 
-def _of(track: Track, missing: _Lacking, extra: _Lacking, unfound: Intervals, unfounded: Intervals) -> TrackErrors:
+def _of(track: TrackPair, missing: _Lacking, extra: _Lacking, unfound: Intervals, unfounded: Intervals) -> TrackErrors:
     confused = [iv.intersection(missing.rest, unfounded), iv.intersection(extra.rest, unfound)]
     kinds = {
         BOUNDARY: iv.union_all([missing.ends, extra.ends]),

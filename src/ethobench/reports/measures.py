@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ethobench.metrics import Ceiling, Scores
-from ethobench.metrics.measures import Measure
+from ethobench.metrics.base import Measure
 from ethobench.metrics.suites import Suite
 from ethobench.reports.shape import Figure, crowded, make_figure, per_model
 
@@ -142,7 +142,7 @@ def _by_behavior(scores: Scores) -> list[tuple[str, Mapping[str, float], Mapping
 
 
 def _definition(measure: Measure) -> str:
-    metric = measure.of
+    metric = measure.metric
     means = {
         "pooled": "",
         "individuals": " Mean over individuals.",
@@ -153,5 +153,5 @@ def _definition(measure: Measure) -> str:
 
 
 def _range(measure: Measure) -> list[float] | None:
-    ends = sorted((measure.of.best, measure.of.worst))
+    ends = sorted((measure.metric.best, measure.metric.worst))
     return ends if ends == [0.0, 1.0] and not measure.spread else None

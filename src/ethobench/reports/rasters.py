@@ -10,7 +10,7 @@ import numpy as np
 from ethobench.core import Annotation, Ethogram
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import IntArray, Intervals
-from ethobench.metrics.cases import Case
+from ethobench.metrics.pairs import AlignedPair
 from ethobench.reports.errors import KINDS, subject_errors, track_errors
 from ethobench.reports.shape import Figure, make_figure
 
@@ -20,12 +20,12 @@ DEFINITION = (
 )
 
 
-def raster(cases: Mapping[str, Sequence[Case]], truth: str, others: Mapping[str, Mapping[str, Annotation]], limit: int) -> Figure:
+def raster(pairs: Mapping[str, Sequence[AlignedPair]], truth: str, others: Mapping[str, Mapping[str, Annotation]], limit: int) -> Figure:
     """Draw the truth, the other annotators and every prediction of the first `limit` recordings, one below the other.
 
     Parameters
     ----------
-    cases : mapping
+    pairs : mapping
         Names of predictions to the recordings as they were compared; a prediction may lack some.
     truth : str
         What to call the truth.
@@ -33,19 +33,19 @@ def raster(cases: Mapping[str, Sequence[Case]], truth: str, others: Mapping[str,
         Cases' names to further annotators and their annotations, in the ethogram that is scored.
     limit : int
     """
-    by_id: dict[str, dict[str, Case]] = {}
-    for name, several in cases.items():
-        for case in several:
-            by_id.setdefault(case.id, {})[name] = case
+    by_id: dict[str, dict[str, AlignedPair]] = {}
+    for name, several in pairs.items():
+        for pair in several:
+            by_id.setdefault(pair.id, {})[name] = pair
     recordings, overlaps = [], False
     for id, found in list(by_id.items())[:limit]:
         first = next(iter(found.values()))
         lanes = _lanes(truth, "truth", first.truth, first)
         for name, annotation in others.get(id, {}).items():
             lanes += _lanes(name, "annotator", annotation, first)
-        for name, case in found.items():
-            lanes += _lanes(name, "prediction", case.pred, case, wrong=True)
-            overlaps |= not case.exclusive
+        for name, pair in found.items():
+            lanes += _lanes(name, "prediction", pair.pred, pair, wrong=True)
+            overlaps |= not pair.exclusive
         recordings.append({"id": id, "individual": first.individual, "rate": first.rate, "n_frames": first.truth.n_frames, "lanes": lanes})
     figure = make_figure("ethograms", "raster", "Ethograms", DEFINITION, [], [], kinds=list(KINDS), overlaps=overlaps)
     figure["recordings"] = recordings
@@ -62,11 +62,11 @@ def encode(spans: Intervals) -> list[int]:
     return [int(n) for n in np.stack((spans.start - before, spans.stop - spans.start), axis=1).ravel()]
 
 
-def _lanes(name: str, role: str, annotation: Annotation, case: Case, *, wrong: bool = False) -> list[dict[str, Any]]:
+def _lanes(name: str, role: str, annotation: Annotation, pair: AlignedPair, *, wrong: bool = False) -> list[dict[str, Any]]:
     """Make a lane for each subject that is scored apart."""
-    errors = subject_errors(track_errors(case)) if wrong else {}
+    errors = subject_errors(track_errors(pair)) if wrong else {}
     lanes = []
-    for subject in case.subjects:
+    for subject in pair.subjects:
         chosen = annotation if subject is None else annotation.take(_bouts_of(annotation, subject))
         unseen = iv.complement(annotation.observed.of_all(annotation.ethogram.names, subject or None), annotation.n_frames)
         lanes.append(

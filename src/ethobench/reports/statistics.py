@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ethobench.metrics import Scores
-from ethobench.metrics.base import Array
-from ethobench.metrics.measures import Measure
+from ethobench.metrics.base import Array, Measure
 
 
 def pooled(scores: Scores, metric: str) -> Array | None:
@@ -13,5 +12,5 @@ def pooled(scores: Scores, metric: str) -> Array | None:
     Scores that were brought together from a store hold the statistics of their suite only; for others there is None.
     """
     measure = Measure(metric, metric)
-    held = bool(scores.cases) or any(m.of.statistics is measure.of.statistics for m in scores.suite.measures)
+    held = bool(scores.pairs) or any(m.metric.statistics is measure.metric.statistics for m in scores.suite.measures)
     return scores.statistics(measure).sum(axis=0) if held else None

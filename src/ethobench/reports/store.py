@@ -16,7 +16,7 @@ from ethobench.core.errors import EthobenchError
 from ethobench.datasets import load_dataset, split_name
 from ethobench.formats import read_recordings
 from ethobench.metrics import Scores, score
-from ethobench.metrics.cases import Case
+from ethobench.metrics.pairs import AlignedPair
 from ethobench.reports.benchmarks import STEPS, coverage, failures, learning_curves, more_labels, results, settings, timings
 from ethobench.reports.shape import Fact, Figure, Report
 from ethobench.reports.summarize import format_card, score_group
@@ -49,7 +49,7 @@ def summarize_store(
     ----------
     store : Store
     datasets : mapping, optional
-        Names of datasets, as the jobs have them, to the data; `datasets_at_hand` finds them. Only for these are ethograms
+        Names of datasets, as the jobs have them, to the data; `load_available_datasets` finds them. Only for these are ethograms
         and kinds of errors shown.
     title : str
         Of the page.
@@ -80,15 +80,15 @@ def summarize_store(
         "version": ethobench.__version__,
     }
     for place, (name, models) in enumerate(_by_dataset(done).items()):
-        cases, told = _cases(name[1], models, (datasets or {}).get(name[1]), recordings)
+        pairs, told = _cases(name[1], models, (datasets or {}).get(name[1]), recordings)
         scores = {model: _scores(found) for model, found in models.items()}
         truth = next(iter(models.values()))[0].job.annotator or "truth"
-        report["groups"].append(score_group(scores, cases, truth=truth, recordings=recordings, id=f"dataset{place + 1}", title=name[1]))
+        report["groups"].append(score_group(scores, pairs, truth=truth, recordings=recordings, id=f"dataset{place + 1}", title=name[1]))
         report["notes"] += told
     return report
 
 
-def datasets_at_hand(store: Store) -> dict[str, Dataset]:
+def load_available_datasets(store: Store) -> dict[str, Dataset]:
     """Load the data of the finished jobs, as far as they are on this machine; nothing is fetched."""
     found: dict[str, Dataset] = {}
     for done in _final_jobs(store):
@@ -135,22 +135,22 @@ def _scores(done: Sequence[Done]) -> Scores:
 
 def _cases(
     name: str, models: Mapping[str, Sequence[Done]], data: Dataset | None, recordings: int
-) -> tuple[dict[str, list[Case]], list[str]]:
+) -> tuple[dict[str, list[AlignedPair]], list[str]]:
     """Set the stored predictions beside the truth, and tell what could not be; of several seeds the first is taken."""
     if data is None:
         return {}, [f"{name}: ethograms and kinds of errors are left out, since they need the data themselves"]
     if any(d.job.version != data.version for found in models.values() for d in found):
         return {}, [f"{name}: ethograms and kinds of errors are left out, since the data have changed since the run"]
-    cases = {}
+    pairs = {}
     for model, found in models.items():
         guesses: dict[str, Annotation] = {}
         for done in found:
             for recording in read_recordings(done.predictions, "tidy_parquet", warn=False):
                 guesses.setdefault(recording.id, recording.annotation())
-        cases[model] = score(dict(sorted(guesses.items())), data, annotator=found[0].job.annotator, resamples=0).cases
-    drawn = max(len(several) for several in cases.values())
+        pairs[model] = score(dict(sorted(guesses.items())), data, annotator=found[0].job.annotator, resamples=0).pairs
+    drawn = max(len(several) for several in pairs.values())
     told = [f"{name}: ethograms are drawn for the first {recordings} of {drawn} recordings"] if 0 < recordings < drawn else []
-    return cases, told
+    return pairs, told
 
 
 def _facts(done: Sequence[Done], failed: Mapping[str, Any]) -> list[Fact]:

@@ -13,8 +13,8 @@ from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.occurrence import Occurrence
 from ethobench.metrics import Ceiling, Scores, ceiling
-from ethobench.metrics.agreement import Recordings, as_recordings
-from ethobench.metrics.cases import Case
+from ethobench.metrics.pairs import AlignedPair
+from ethobench.metrics.rater_agreement import Recordings, as_recordings
 from ethobench.reports.comparisons import budgets, ceiling_figure, confusion, error_kinds
 from ethobench.reports.distributions import borders, durations, precision_recall, reliabilities
 from ethobench.reports.measures import every_measure, headline, label, spread
@@ -68,12 +68,12 @@ def summarize_scores(
     truth = f"{truth} (truth)" if truth in scores else truth
     owner, people = _annotators(first, {} if annotations is None else as_recordings(annotations))
     ceilings, told = _ceilings(scores, owner, people)
-    others = {case: {who: a for who, a in people[rec].items() if who not in (truth, *scores)} for case, rec in owner.items()}
-    cases = {name: scored.cases for name, scored in scores.items()}
-    group = score_group(scores, cases, truth=truth, others=others, ceilings=ceilings, recordings=recordings)
+    others = {pair: {who: a for who, a in people[rec].items() if who not in (truth, *scores)} for pair, rec in owner.items()}
+    pairs = {name: scored.pairs for name, scored in scores.items()}
+    group = score_group(scores, pairs, truth=truth, others=others, ceilings=ceilings, recordings=recordings)
     names = " and ".join(scores) if len(scores) < 3 else f"{len(scores)} predictions"
-    if len(first.cases) > recordings:
-        told.append(f"ethograms are drawn for the first {recordings} of {len(first.cases)} recordings")
+    if len(first.pairs) > recordings:
+        told.append(f"ethograms are drawn for the first {recordings} of {len(first.pairs)} recordings")
     notes = dict.fromkeys(f"{name}: {note}" if len(scores) > 1 else str(note) for name, s in scores.items() for note in s.notes)
     if training is not None:
         told = [*training.messages(), *_unseen_scores(first, training), *told]
@@ -90,7 +90,7 @@ def summarize_scores(
 
 def score_group(
     scores: Mapping[str, Scores],
-    cases: Mapping[str, Sequence[Case]],
+    pairs: Mapping[str, Sequence[AlignedPair]],
     *,
     truth: str,
     others: Mapping[str, Mapping[str, Annotation]] | None = None,
@@ -105,7 +105,7 @@ def score_group(
     ----------
     scores : mapping
         Names of predictions to their scores.
-    cases : mapping
+    pairs : mapping
         Names of predictions to the recordings as they were compared; empty where they are not at hand.
     truth : str
         What to call the truth.
@@ -120,12 +120,12 @@ def score_group(
     """
     first = next(iter(scores.values()))
     ceilings, others = ceilings or {}, others or {}
-    occurrence = _occurrence(scores, cases, others)
+    occurrence = _occurrence(scores, pairs, others)
     figures: list[Figure | None] = [
         headline(scores, ceilings),
-        raster(cases, truth, others, recordings) if cases and recordings > 0 else None,
+        raster(pairs, truth, others, recordings) if pairs and recordings > 0 else None,
         ceiling_figure(ceilings),
-        error_kinds(cases) if cases else None,
+        error_kinds(pairs) if pairs else None,
         confusion(scores),
         spread(scores),
         budgets(scores, truth),
@@ -148,14 +148,14 @@ def score_group(
 
 
 def _occurrence(
-    scores: Mapping[str, Scores], cases: Mapping[str, Sequence[Case]], others: Mapping[str, Mapping[str, Annotation]]
+    scores: Mapping[str, Scores], pairs: Mapping[str, Sequence[AlignedPair]], others: Mapping[str, Mapping[str, Annotation]]
 ) -> Occurrence | None:
     """Count the behaviors in all that is shown: the truth once, the other annotators, every prediction; None where nothing tells."""
     first = next(iter(scores.values()))
-    if cases:
-        by_id = {case.id: case for several in cases.values() for case in several}
-        annotated = [*(case.truth for case in by_id.values()), *(a for group in others.values() for a in group.values())]
-        return Occurrence.count(first.ethogram, annotated, (case.pred for several in cases.values() for case in several))
+    if pairs:
+        by_id = {pair.id: pair for several in pairs.values() for pair in several}
+        annotated = [*(pair.truth for pair in by_id.values()), *(a for group in others.values() for a in group.values())]
+        return Occurrence.count(first.ethogram, annotated, (pair.pred for several in pairs.values() for pair in several))
     found = [scored.occurrence for scored in scores.values()]
     known = [each for each in found if each is not None]
     predicted = [Occurrence(each.ethogram, {}, each.predicted) for each in known[1:]]
@@ -175,13 +175,13 @@ def _checked(scores: Mapping[str, Scores]) -> Scores:
 
 
 def _annotators(scores: Scores, people: Mapping[str, Mapping[str, Annotation]]) -> tuple[dict[str, str], dict[str, dict[str, Annotation]]]:
-    """Return the recording of each case, and what the annotators of each recording say of the behaviors that are scored.
+    """Return the recording of each pair, and what the annotators of each recording say of the behaviors that are scored.
 
-    A recording that is scored against all its annotators makes several cases, called ``recording@annotator``.
+    A recording that is scored against all its annotators makes several pairs, called ``recording@annotator``.
     """
-    if len(people) == len(scores.cases) == 1:
-        people = {scores.cases[0].id: next(iter(people.values()))}
-    owner = {case.id: next((rec for rec in (case.id, case.id.rpartition("@")[0]) if rec in people), case.id) for case in scores.cases}
+    if len(people) == len(scores.pairs) == 1:
+        people = {scores.pairs[0].id: next(iter(people.values()))}
+    owner = {pair.id: next((rec for rec in (pair.id, pair.id.rpartition("@")[0]) if rec in people), pair.id) for pair in scores.pairs}
     return owner, {rec: {who: in_ethogram(a, scores.ethogram) for who, a in people.get(rec, {}).items()} for rec in owner.values()}
 
 
@@ -199,9 +199,9 @@ def _ceilings(
     chosen = {rec: {who: group[who] for who in names} for rec, group in people.items()}
     result = {}
     for name, scored in models.items():
-        cases = {owner[case.id]: case for case in scored.cases}
-        individuals = {rec: case.individual for rec, case in cases.items()}
-        result[name] = ceiling(chosen, {rec: case.pred for rec, case in cases.items()}, individuals=individuals)
+        pairs = {owner[pair.id]: pair for pair in scored.pairs}
+        individuals = {rec: pair.individual for rec, pair in pairs.items()}
+        result[name] = ceiling(chosen, {rec: pair.pred for rec, pair in pairs.items()}, individuals=individuals)
     return result, []
 
 
@@ -215,8 +215,8 @@ def _unseen_scores(scores: Scores, training: TrainingAudit) -> list[str]:
 
 
 def _lead(scores: Scores) -> str:
-    seconds = sum(case.truth.duration for case in scores.cases)
-    rates = {case.rate for case in scores.cases}
+    seconds = sum(pair.truth.duration for pair in scores.pairs)
+    rates = {pair.rate for pair in scores.pairs}
     clock = f" at {rates.pop():g} Hz" if len(rates) == 1 else ""
     of_individuals = "" if scores.unit == "recordings" else f" of {_count(len(scores.individuals), 'individual')}"
     return f"{_count(len(scores.recordings), 'recording')}{of_individuals}, {format_card(seconds)}{clock}, suite {scores.suite.name}"

@@ -146,7 +146,7 @@ class Result:
     @property
     def headline(self) -> float | None:
         """The first figure that the job's first suite shows."""
-        from ethobench.metrics import suites
+        from ethobench.metrics.suites import suites
 
         name = self.job.suites[0]
         return self.figure(name, suites[name].headline[0])

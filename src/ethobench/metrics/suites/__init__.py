@@ -1,5 +1,48 @@
-"""Suites: the published definition of each benchmark, and our own. One file each."""
+"""Suites: which metrics a benchmark reports, under which names, and how it aggregates them. One module each.
 
-from ethobench.metrics.suites.base import Suite, register_suite, suites
+`ethobench` is the default. The others follow published definitions exactly, including their quirks.
+"""
 
-__all__ = ["Suite", "register_suite", "suites"]
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ethobench.core.registry import Registry
+from ethobench.metrics.base import Measure
+
+MODULES = {name: f"ethobench.metrics.suites.{name}" for name in ("banos", "bebe", "calms21", "ethobench", "rodentbench")}
+
+
+class Suite:
+    """The scores that a benchmark reports.
+
+    Attributes
+    ----------
+    title : str
+        Whose definitions these are, in one line.
+    measures : tuple of Measure
+        In the order of tables.
+    headline : tuple of str
+        Names of the measures in short tables.
+    lengths : bool
+        Whether prediction and truth may differ in length.
+    labels : bool
+        Whether they may differ in their behaviors.
+    fill_background : bool
+        Whether frames without any bout count as the named background.
+    exclusive : bool, optional
+        Whether one behavior excludes the others by definition; None if each prediction states it.
+    """
+
+    name: str = ""
+    title: ClassVar[str] = ""
+    measures: ClassVar[tuple[Measure, ...]] = ()
+    headline: ClassVar[tuple[str, ...]] = ()
+    lengths: ClassVar[bool] = False
+    labels: ClassVar[bool] = False
+    fill_background: ClassVar[bool] = True
+    exclusive: ClassVar[bool | None] = None
+
+
+suites: Registry[Suite] = Registry("suite", MODULES)
+register_suite = suites.register

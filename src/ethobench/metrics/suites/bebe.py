@@ -1,9 +1,14 @@
-"""BEBE as its code computes it, quirks included.
+"""BEBE as its code computes it, including its quirks.
 
-Samples whose label is unknown are left out. A prediction of "unknown", or none, counts as the first behavior. Precision,
-recall and F1 of an individual are averaged over all behaviors of the ethogram; one that the individual neither shows nor
-is predicted to show scores 1 in everything, one that it does not show but is predicted scores precision 0 and recall 1,
-one that it shows but is never predicted precision 1 and recall 0. Figures are means over individuals.
+Samples with an unknown label are excluded. A prediction of "unknown", or none, counts as the first behavior. Precision,
+recall and F1 of an individual are averaged over all behaviors of the ethogram. A behavior that the individual neither shows nor
+is predicted to show has 1 in all scores; one that is predicted but not shown has precision 0 and recall 1;
+one that is shown but never predicted has precision 1 and recall 0. Scores are means over individuals.
+
+References
+----------
+Hoffman et al. (2024), A benchmark for computational analysis of animal behavior, using animal-borne tags, Movement Ecology 12, 78;
+its code, github.com/earthspecies/BEBE.
 """
 
 from __future__ import annotations
@@ -12,75 +17,74 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
-from ethobench.metrics.base import Array, ratio, register_metric
-from ethobench.metrics.cases import Case
+from ethobench.metrics.base import Array, Measure, ratio, register_metric
 from ethobench.metrics.frames import homogeneity as _homogeneity
-from ethobench.metrics.measures import Measure
-from ethobench.metrics.suites.base import Suite, register_suite
+from ethobench.metrics.pairs import AlignedPair
+from ethobench.metrics.suites import Suite, register_suite
 
 
-def confusion(case: Case) -> Array:
-    """Count samples by true and predicted behavior; what was not predicted is the first behavior."""
-    if not case.exclusive:
-        raise MismatchError(f"recording {case.id!r}: BEBE scores one behavior at a time, but here some overlap")
-    size = len(case.ethogram)
-    counts = np.array(case.confusion[:size, :size])
-    background = case.ethogram.background
+def confusion(pair: AlignedPair) -> Array:
+    """Count samples by true and predicted behavior; samples without a prediction count as the first behavior."""
+    if not pair.exclusive:
+        raise MismatchError(f"recording {pair.id!r}: behaviors overlap, but the suite bebe requires one behavior at a time")
+    size = len(pair.ethogram)
+    counts = np.array(pair.confusion[:size, :size])
+    background = pair.ethogram.background
     if background is None:
-        counts[:, 0] += case.confusion[:size, size]
-    elif not case.pred.observed.is_complete(case.pred.n_frames):
-        hidden = iv.complement(case.pred.observed.of_any(), case.pred.n_frames)
-        for track in case.tracks:
-            unseen = iv.overlap(track.truth, hidden)
-            counts[track.behavior, background] -= unseen
-            counts[track.behavior, 0] += unseen
+        counts[:, 0] += pair.confusion[:size, size]
+    elif not pair.pred.observed.is_complete(pair.pred.n_frames):
+        unpredicted = iv.complement(pair.pred.observed.of_any(), pair.pred.n_frames)
+        for track in pair.tracks:
+            n_frames = iv.overlap(track.truth, unpredicted)
+            counts[track.behavior, background] -= n_frames
+            counts[track.behavior, 0] += n_frames
     return counts
 
 
-def counts(case: Case) -> Array:
+def counts(pair: AlignedPair) -> Array:
     """Count true positives, false positives and false negatives of each behavior."""
-    table = confusion(case)
-    hits = np.diag(table)
-    return np.stack([hits, table.sum(axis=0) - hits, table.sum(axis=1) - hits], axis=-1)
+    table = confusion(pair)
+    correct = np.diag(table)
+    return np.stack([correct, table.sum(axis=0) - correct, table.sum(axis=1) - correct], axis=-1)
 
 
-def runs(case: Case) -> Array:
-    """Count predicted samples and bouts, and sum the true bouts' seconds and number."""
-    predicted = case.pred.merge_touching()
-    seconds = (case.truth.stop - case.truth.start) / case.rate
-    known = case.metadata.get("mean_overall_dur_sec")
-    truth = (float(known), 1.0) if known else (float(seconds.sum()), float(len(seconds)))
-    return np.array([case.pred.n_frames / case.rate, max(len(predicted), 1), *truth])
+def runs(pair: AlignedPair) -> Array:
+    """Return the predicted seconds and number of bouts, and the true bouts' total seconds and number; shape (4,)."""
+    predicted = pair.pred.merge_touching()
+    seconds = (pair.truth.stop - pair.truth.start) / pair.rate
+    published = pair.metadata.get("mean_overall_dur_sec")
+    truth = (float(published), 1.0) if published else (float(seconds.sum()), float(len(seconds)))
+    return np.array([pair.pred.n_frames / pair.rate, max(len(predicted), 1), *truth])
 
 
 @register_metric(counts)
 def precision(s: Array) -> Array:
-    """Share of the predicted samples that are right; 1 where none was predicted (BEBE)."""
-    return _or_one(s[..., 0], s[..., 0] + s[..., 1])
+    """Share of the predicted samples that are correct; 1 if none was predicted (BEBE)."""
+    return _ratio_or_one(s[..., 0], s[..., 0] + s[..., 1])
 
 
 @register_metric(counts)
 def recall(s: Array) -> Array:
-    """Share of the true samples that were found; 1 where there are none (BEBE)."""
-    return _or_one(s[..., 0], s[..., 0] + s[..., 2])
+    """Share of the true samples that were predicted; 1 if there are none (BEBE)."""
+    return _ratio_or_one(s[..., 0], s[..., 0] + s[..., 2])
 
 
 @register_metric(counts, symmetric=True)
 def f1(s: Array) -> Array:
-    """Harmonic mean of precision and recall; 1 where a behavior is neither shown nor predicted (BEBE)."""
-    return _or_one(2 * s[..., 0], 2 * s[..., 0] + s[..., 1] + s[..., 2])
+    """Harmonic mean of precision and recall; 1 if the behavior is neither shown nor predicted (BEBE)."""
+    return _ratio_or_one(2 * s[..., 0], 2 * s[..., 0] + s[..., 1] + s[..., 2])
 
 
 @register_metric(counts)
 def f1_present(s: Array) -> Array:
-    """F1 of the behaviors that the individual shows; the others are left out."""
+    """F1 of the behaviors that the individual shows; undefined for the others."""
     value = ratio(2 * s[..., 0], 2 * s[..., 0] + s[..., 1] + s[..., 2])
     return np.where(s[..., 0] + s[..., 2] > 0, value, np.nan)
 
 
 @register_metric(runs, joint=True, best=np.inf)
 def time_scale_ratio(s: Array) -> Array:
-    """Mean length of predicted bouts over that of true ones; below 1 the prediction is choppy."""
+    """Mean duration of predicted bouts over that of true ones; below 1 the prediction is fragmented."""
     return ratio(ratio(s[..., 0], s[..., 1]), ratio(s[..., 2], s[..., 3]))
 
 
@@ -90,7 +94,7 @@ def homogeneity(s: Array) -> Array:
     return _homogeneity(s)
 
 
-def _or_one(numerator: Array, denominator: Array) -> Array:
+def _ratio_or_one(numerator: Array, denominator: Array) -> Array:
     return np.where(denominator == 0, 1.0, ratio(numerator, denominator))
 
 

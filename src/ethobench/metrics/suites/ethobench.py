@@ -1,22 +1,22 @@
-"""Our own suite, the default: every convention mended and written down.
+"""The default suite, without the quirks of published ones.
 
-Counts are summed over recordings before anything is divided, so long recordings weigh more than short ones and no recording
-needs to show every behavior. Means over behaviors leave the background out, and behaviors that are absent on both sides.
-A total miss has F1 0. Segment overlap and temporal precision are over matched bouts, temporal precision in seconds;
-continuity counts only true bouts in which something was predicted.
+Counts are summed over recordings before they are divided, so long recordings weigh more than short ones and no recording
+needs to show every behavior. Means over behaviors exclude the background, and behaviors that are absent on both sides.
+F1 is 0 if nothing was matched. Segment overlap and temporal precision are over matched bouts, temporal precision in seconds;
+continuity counts only true bouts in which the behavior was predicted.
 """
 
 from __future__ import annotations
 
-from ethobench.metrics.measures import Measure
-from ethobench.metrics.suites.base import Suite, register_suite
+from ethobench.metrics.base import Measure
+from ethobench.metrics.suites import Suite, register_suite
 
 
 @register_suite("ethobench")
 class Ethobench(Suite):
     """Frames, bouts, segments, probabilities and time budgets."""
 
-    title = "Ethobench: counts pooled over recordings, mean over behaviors but background"
+    title = "Ethobench: counts pooled over recordings, mean over behaviors except background"
     measures = (
         Measure("f1", "frames.f1"),
         Measure("precision", "frames.precision"),

@@ -1,8 +1,12 @@
-"""Rodent-Bench as its code computes it, quirks included: one-second grid, means over recordings.
+"""Rodent-Bench as its code computes it, including its quirks: one-second grid, means over recordings.
 
-Its mAP adds, for overlap thresholds 0.1 to 0.9, precision times the change of recall since the threshold before. Recall falls
-as the threshold rises, so all terms but the first are negative or zero: the figure lies between 0 and the product of precision
-and recall at 0.1, and is no area under a curve. `segments.mean_average_precision` is one.
+Its mAP sums, for overlap thresholds 0.1 to 0.9, precision times the change of recall from the previous threshold. Recall falls
+as the threshold rises, so all terms but the first are negative or zero: the value lies between 0 and the product of precision
+and recall at 0.1, and is not an area under a curve. `segments.mean_average_precision` is one.
+
+References
+----------
+Rodent-Bench (2025); its code, github.com/ThomasHeap/freezing_mice, ``evaluate_predictions.py``.
 """
 
 from __future__ import annotations
@@ -15,12 +19,11 @@ import numpy as np
 from ethobench.core import Annotation
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import Intervals
-from ethobench.metrics.base import Array, mean_of, register_metric
-from ethobench.metrics.cases import Case
-from ethobench.metrics.matching import tiou
-from ethobench.metrics.measures import Measure
+from ethobench.metrics.base import Array, Measure, register_metric, weighted_mean
+from ethobench.metrics.matching import temporal_iou
+from ethobench.metrics.pairs import AlignedPair
 from ethobench.metrics.seconds import FILLER
-from ethobench.metrics.suites.base import Suite, register_suite
+from ethobench.metrics.suites import Suite, register_suite
 
 if TYPE_CHECKING:
     from ethobench.metrics.scores import Scores
@@ -28,39 +31,39 @@ if TYPE_CHECKING:
 THRESHOLDS = tuple(k / 10 for k in range(1, 10))
 
 
-def map_rows(case: Case) -> Array:
-    """Give the mAP of a recording and the weight 1."""
-    return np.array([published_map(case.truth, case.pred), 1.0])
+def map_rows(pair: AlignedPair) -> Array:
+    """Return the mAP of a recording, and weight 1."""
+    return np.array([published_map(pair.truth, pair.pred), 1.0])
 
 
 def published_map(truth: Annotation, pred: Annotation) -> float:
-    """Match each true segment, in the order listed, to the first free predicted one with its label and enough overlap."""
+    """Return the mAP: each true segment, as listed, is matched to the first free prediction with its label and enough overlap."""
     i, j = iv.overlapping_pairs(Intervals(truth.start, truth.stop), Intervals(pred.start, pred.stop))
-    overlap = tiou(Intervals(truth.start, truth.stop), Intervals(pred.start, pred.stop), i, j)
+    overlap = temporal_iou(Intervals(truth.start, truth.stop), Intervals(pred.start, pred.stop), i, j)
     fits = (truth.behavior[i] == pred.behavior[j]) & (overlap >= THRESHOLDS[0])
     i, j, overlap = i[fits], j[fits], overlap[fits]
     listed = np.lexsort((pred.order[j], truth.order[i]))
     candidates: dict[int, list[tuple[int, float]]] = {}
     for segment, prediction, shared in zip(i[listed].tolist(), j[listed].tolist(), overlap[listed].tolist(), strict=True):
         candidates.setdefault(segment, []).append((prediction, shared))
-    total, before = 0.0, 0.0
+    total, previous_recall = 0.0, 0.0
     for threshold in THRESHOLDS:
-        taken: set[int] = set()
+        matched: set[int] = set()
         for partners in candidates.values():
-            free = next((k for k, part in partners if part >= threshold and k not in taken), None)
+            free = next((k for k, iou in partners if iou >= threshold and k not in matched), None)
             if free is not None:
-                taken.add(free)
-        precision = len(taken) / len(pred) if len(pred) else 0.0
-        recall = len(taken) / len(truth) if len(truth) else 0.0
-        total += precision * (recall - before)
-        before = recall
+                matched.add(free)
+        precision = len(matched) / len(pred) if len(pred) else 0.0
+        recall = len(matched) / len(truth) if len(truth) else 0.0
+        total += precision * (recall - previous_recall)
+        previous_recall = recall
     return total
 
 
 @register_metric(map_rows, kind="rows", joint=True)
 def mean_average_precision(s: Array) -> Array:
     """Sum over overlap thresholds of precision times the change of recall (Rodent-Bench)."""
-    return mean_of(s)
+    return weighted_mean(s)
 
 
 @register_suite("rodentbench")
@@ -81,18 +84,18 @@ class Rodentbench(Suite):
 
 
 def entropy_weighted_mcc(scores: Mapping[str, Scores]) -> float:
-    """Bring the MCC of several datasets together, weighted by their labels' entropy times their seconds.
+    """Return the mean MCC of several datasets, weighted by the entropy of their labels times their seconds.
 
     Parameters
     ----------
-    scores : mapping of dataset names to Scores
-        Of suite ``rodentbench``. Weights are of the datasets given, so one that is missing has no share.
+    scores : mapping of str to Scores
+        Datasets to scores of the suite ``rodentbench``. Weights are normalized over these datasets.
     """
     weights, values = [], []
     for one in scores.values():
         counts: dict[str, int] = {}
-        for case in one.cases:
-            for name, seconds in _label_seconds(case.truth).items():
+        for pair in one.pairs:
+            for name, seconds in _label_seconds(pair.truth).items():
                 counts[name] = counts.get(name, 0) + seconds
         total = sum(counts.values())
         share = np.array([c / total for c in counts.values() if c])
@@ -102,7 +105,7 @@ def entropy_weighted_mcc(scores: Mapping[str, Scores]) -> float:
 
 
 def _label_seconds(truth: Annotation) -> dict[str, int]:
-    """Count seconds by label as the published weights do: a segment's last second is its own (start <= second <= stop)."""
+    """Count seconds by label as the published weights do: a segment includes its last second (start <= second <= stop)."""
     last = int(truth.stop.max() / truth.rate) if len(truth) else 0
     labels = np.full(last + 1, len(truth.ethogram), dtype=np.int64)
     for i in np.argsort(truth.order, kind="stable")[::-1]:

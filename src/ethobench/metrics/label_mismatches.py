@@ -1,8 +1,8 @@
-"""Find behaviors that annotators call by different names.
+"""Labels that annotators use for the same behavior under different names.
 
-One annotator writes ``i``, another ``interact``: every score of the two is 0, and nothing is wrong but the names. A label is reported if
-an annotator uses it and another, who annotated the same recordings, does not have it in the ethogram. Its likely counterpart is another
-such label that overlaps with it in time more than chance would have it, or that has a similar name.
+One annotator writes ``i``, another ``interact``: every score of the two is 0, although only the names differ. A label is reported if
+one annotator uses it and another, who annotated the same recordings, does not have it in the ethogram. Its likely counterpart is another
+such label that overlaps with it in time more than expected by chance, or that has a similar name.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import Note
 from ethobench.core.intervals import Intervals
 
-MIN_KAPPA = 0.3  # of the frames of two labels, above which they are probably one behavior
-MIN_OVERLAP = 0.05  # below which two labels of similar names are not one behavior
-MIN_SIMILARITY = 0.75  # of two names, as `difflib.SequenceMatcher.ratio` has it
+MIN_KAPPA = 0.3  # Cohen's kappa of the frames of two labels, from which on they are probably one behavior
+MIN_OVERLAP = 0.05  # Dice coefficient below which two labels with similar names are not one behavior
+MIN_SIMILARITY = 0.75  # of two names, as computed by `difflib.SequenceMatcher.ratio`
 POINT_TOLERANCE = 0.5  # seconds around a point event
 
 
@@ -38,9 +38,9 @@ class LabelMismatch:
     counterpart : str
         The label of other annotators that probably means the same behavior; empty if there is none.
     other_annotators : tuple of str
-        Who uses the counterpart; those who do not know `label` if there is none.
+        Who uses the counterpart; if there is none, those whose ethogram lacks `label`.
     overlap : float
-        Share of the time of both labels in which they overlap (Dice coefficient); NaN where there is no counterpart.
+        Dice coefficient of the frames of both labels; NaN if there is no counterpart.
     """
 
     label: str
@@ -54,8 +54,8 @@ class LabelMismatch:
         if not self.counterpart:
             return text
         old, new = sorted((self.label, self.counterpart), key=len)
-        seen = "similar names" if np.isnan(self.overlap) else f"they overlap {self.overlap:.0%} of the time"
-        text += f"; {_only(self.other_annotators, self.counterpart)}; {seen}: the same behavior?"
+        evidence = "similar names" if np.isnan(self.overlap) else f"they overlap {self.overlap:.0%} of the time"
+        text += f"; {_only(self.other_annotators, self.counterpart)}; {evidence}: the same behavior?"
         return f"{text} If so, rename one of them (--rename {_quoted(old)}={_quoted(new)})"
 
 
@@ -76,7 +76,7 @@ def find_label_mismatches(recordings: Mapping[str, Mapping[str, Annotation]]) ->
     ('i', 'interact', 0.93)
     """
     annotators = list(dict.fromkeys(name for group in recordings.values() for name in group))
-    one_sided: dict[str, list[str]] = {}
+    users: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
     matches: dict[tuple[str, str], float] = {}
     for first, second in combinations(annotators, 2):
@@ -86,29 +86,29 @@ def find_label_mismatches(recordings: Mapping[str, Mapping[str, Annotation]]) ->
         only = _used_by_one(shared)
         for user, other, labels in ((first, second, only[0]), (second, first, only[1])):
             for label in labels:
-                one_sided.setdefault(label, []).append(user)
+                users.setdefault(label, []).append(user)
                 lacking.setdefault(label, []).append(other)
-        for mine, theirs, overlap in _counterparts(shared, *only):
-            matches.setdefault((mine, theirs), overlap)
+        for label, counterpart, overlap in _counterparts(shared, *only):
+            matches.setdefault((label, counterpart), overlap)
     mismatches: list[LabelMismatch] = []
     named: set[str] = set()
-    for (mine, theirs), overlap in matches.items():
-        if not {mine, theirs} & named:
-            named |= {mine, theirs}
-            mismatches.append(LabelMismatch(mine, _unique(one_sided[mine]), theirs, _unique(one_sided[theirs]), overlap))
-    rest = [label for label in one_sided if label not in named]
-    return mismatches + [LabelMismatch(label, _unique(one_sided[label]), other_annotators=_unique(lacking[label])) for label in rest]
+    for (label, counterpart), overlap in matches.items():
+        if not {label, counterpart} & named:
+            named |= {label, counterpart}
+            mismatches.append(LabelMismatch(label, _unique(users[label]), counterpart, _unique(users[counterpart]), overlap))
+    rest = [label for label in users if label not in named]
+    return mismatches + [LabelMismatch(label, _unique(users[label]), other_annotators=_unique(lacking[label])) for label in rest]
 
 
 def label_notes(recordings: Mapping[str, Mapping[str, Annotation]], behaviors: Iterable[str] | None = None) -> list[Note]:
-    """Describe label mismatches in notes: one for each likely counterpart, and one for all other labels of the same annotators.
+    """Return notes about label mismatches: one for each likely counterpart, and one for all other labels of the same annotators.
 
     Parameters
     ----------
     recordings : mapping of str to mapping of str to Annotation
         Annotations by recording and annotator.
     behaviors : iterable of str, optional
-        Only mismatches that concern these.
+        Report only mismatches that concern these.
     """
     mismatches = find_label_mismatches(recordings)
     if behaviors is not None:
@@ -123,7 +123,7 @@ def label_notes(recordings: Mapping[str, Mapping[str, Annotation]], behaviors: I
 
 
 def similar_label_notes(annotations: Iterable[Annotation]) -> list[Note]:
-    """Note labels of similar names that never occur in the same annotation, such as ``groom`` and ``grooming``."""
+    """Return notes about labels with similar names that never occur in the same annotation, such as ``groom`` and ``grooming``."""
     used: dict[str, int] = {}
     listed_together: set[frozenset[str]] = set()
     for annotation in annotations:
@@ -134,13 +134,13 @@ def similar_label_notes(annotations: Iterable[Annotation]) -> list[Note]:
     for first, second in combinations(used, 2):
         if frozenset((first, second)) not in listed_together and _similar(first, second):
             old, new = sorted((first, second), key=lambda name: used[name])
-            text = f"some annotations use {first!r}, others {second!r}: the same behavior?"
+            text = f"annotations use either {first!r} or {second!r}: the same behavior?"
             notes.append(Note(f"{text} If so, rename one of them (--rename {_quoted(old)}={_quoted(new)})"))
     return notes
 
 
 def _used_by_one(shared: Sequence[tuple[Annotation, Annotation]]) -> tuple[list[str], list[str]]:
-    """Return the labels that occur on either side and are not in any ethogram of the other; backgrounds are no labels."""
+    """Return the labels that occur on either side and are in no ethogram of the other, except backgrounds."""
     sides = [[pair[k] for pair in shared] for k in range(2)]
     used = [dict.fromkeys(label for a in side for label in _used(a)) for side in sides]
     listed = [{name for a in side for name in a.ethogram.names} for side in sides]
@@ -152,12 +152,12 @@ def _used(a: Annotation) -> list[str]:
 
 
 def _counterparts(
-    shared: Sequence[tuple[Annotation, Annotation]], mine: Sequence[str], theirs: Sequence[str]
+    shared: Sequence[tuple[Annotation, Annotation]], first_labels: Sequence[str], second_labels: Sequence[str]
 ) -> list[tuple[str, str, float]]:
-    """Pair labels of two annotators, the likeliest first; with the overlap of each pair."""
+    """Pair labels of two annotators, the likeliest first; return both labels and their overlap."""
     candidates = []
-    for first in mine:
-        for second in theirs:
+    for first in first_labels:
+        for second in second_labels:
             overlap, kappa = _time_overlap(shared, first, second)
             similar = _similar(first, second)
             if kappa >= MIN_KAPPA or (similar and not overlap < MIN_OVERLAP):
@@ -171,23 +171,23 @@ def _counterparts(
 
 def _time_overlap(shared: Sequence[tuple[Annotation, Annotation]], first: str, second: str) -> tuple[float, float]:
     """Return the Dice coefficient and Cohen's kappa of the frames of two labels."""
-    both = one = two = total = 0
+    both = n_first = n_second = total = 0
     for a, b in shared:
         if a.rate != b.rate:
             continue
         spans = _frames(a, first), _frames(b, second)
         both += iv.total(iv.intersection(*spans))
-        one, two = one + iv.total(spans[0]), two + iv.total(spans[1])
+        n_first, n_second = n_first + iv.total(spans[0]), n_second + iv.total(spans[1])
         total += max(a.n_frames, b.n_frames)
-    if not one or not two or not total:
+    if not n_first or not n_second or not total:
         return float("nan"), 0.0
-    agreed = (total - one - two + 2 * both) / total
-    chance = (one * two + (total - one) * (total - two)) / total**2
-    return 2 * both / (one + two), (agreed - chance) / (1 - chance) if chance < 1 else 0.0
+    agreed = (total - n_first - n_second + 2 * both) / total
+    chance = (n_first * n_second + (total - n_first) * (total - n_second)) / total**2
+    return 2 * both / (n_first + n_second), (agreed - chance) / (1 - chance) if chance < 1 else 0.0
 
 
 def _frames(a: Annotation, label: str) -> Intervals:
-    """Return the frames of a label; point events last half a second in either direction."""
+    """Return the frames of a label; point events are extended by half a second on either side."""
     if label not in a.ethogram:
         return iv.empty()
     spans = a.spans(label)
@@ -196,7 +196,7 @@ def _frames(a: Annotation, label: str) -> Intervals:
 
 
 def _similar(first: str, second: str) -> bool:
-    """Whether one name is the beginning or the initials of the other, or nearly the same."""
+    """Return whether one name is a prefix or the initials of the other, or nearly the same."""
     one, two = (re.sub(r"[\W_]+", " ", name.casefold()).strip() for name in (first, second))
     short, long = sorted((one, two), key=len)
     if not short or re.findall(r"\d+", one) != re.findall(r"\d+", two):

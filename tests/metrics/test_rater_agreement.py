@@ -13,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 import ethobench as eb
 from ethobench import Annotation, Ethogram
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.metrics.agreement import fleiss, icc, krippendorff
+from ethobench.metrics.rater_agreement import fleiss, icc, krippendorff
 
 NAMES = ["a", "b"]
 three = st.integers(2, 60).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 2), min_size=n, max_size=n)] * 3))
@@ -116,33 +116,8 @@ def test_what_cannot_be_compared():
         eb.agreement({"x": of([0, 1])})
     with pytest.raises(MismatchError, match="resample, crop or extend"):
         eb.agreement({"x": of([0, 1]), "y": of([0, 1, 1])})
-    with pytest.raises(EthobenchError, match="annotators' names"):
+    with pytest.raises(EthobenchError, match="expected a mapping of annotators"):
         eb.agreement({"r": {"x": "no"}})
-
-
-def test_ceiling_tells_a_good_model_from_a_bad_one():
-    generator = np.random.default_rng(0)
-    groups, good, bad = {}, {}, {}
-    for r in range(6):
-        codes = np.repeat(generator.integers(0, 3, 60), 12)
-        groups[f"r{r}"] = {"x": of(codes), "y": of(np.roll(codes, 3))}
-        good[f"r{r}"], bad[f"r{r}"] = of(np.roll(codes, 1)), of(np.roll(codes, 9))
-    assert eb.ceiling(groups, model=good).of("f1")["reached"]
-    result = eb.ceiling(groups, model=bad).of("f1")
-    assert not result["reached"]
-    assert result["high"] < 0
-    four = {name: groups[name] for name in ("r0", "r1", "r2", "r3")}
-    for model in (good, bad):
-        row = eb.ceiling(four, model=model).of("f1")
-        assert (row["low"], row["high"], row["reached"]) == (None, None, None)
-        assert (row["n"], row["reason"]) == (4, "no interval below 5 recordings")
-    rows = eb.ceiling(groups, model=good).table()
-    assert set(rows["annotator"]) == {"", "x", "y"}
-    assert set(rows["behavior"]) == {"", "a", "b"}
-    with pytest.raises(EthobenchError, match="predicts nothing for: r5"):
-        eb.ceiling(groups, model={k: v for k, v in good.items() if k != "r5"})
-    with pytest.raises(EthobenchError, match="a second annotator"):
-        eb.ceiling({"x": of([0, 1])}, model=of([0, 1]))
 
 
 @pytest.mark.slow
@@ -155,3 +130,33 @@ def test_three_raters_of_twenty_videos(data):
         for first, second in combinations(("Jin", "Oliver", "Furkan"), 2):
             kappas = [eb.agreement({r.id: r.annotations}).kappa(first, second, behavior) for r in recordings]
             assert low <= round(float(np.nanmean(kappas)), 2) <= high
+
+
+def test_tolerance_leaves_no_stale_figures():
+    a, b = (Annotation.from_frames([0] * k + [1] * (20 - k), ["A", "B"], 10) for k in (10, 12))
+    result = eb.agreement({"x": a, "y": b}, tolerance=0.3)
+    assert "" not in result.fleiss
+    with pytest.raises(EthobenchError, match="undefined with a tolerance"):
+        result.kappa("x", "y")
+    for wrong in (float("inf"), -1.0, float("nan")):
+        with pytest.raises(EthobenchError, match="`tolerance` must be"):
+            eb.agreement({"x": a, "y": b}, tolerance=wrong)
+
+
+def test_icc_counts_what_all_saw():
+    groups = {}
+    for r in range(4):
+        codes = np.repeat(np.random.default_rng(r).integers(0, 2, 20 + 10 * r), 5)
+        whole = Annotation.from_frames(codes, ["A", "B"], 10)
+        seen = np.arange(len(codes)) < len(codes) // 2
+        groups[f"r{r}"] = {"x": whole, "y": whole.with_observed(seen)}
+    assert eb.agreement(groups).icc_count["A"] == pytest.approx(1)
+
+
+def test_agreement_knows_what_nobody_marked():
+    ethogram = Ethogram(["other", "rest", "bite", "chase"], "other")
+    anna, ben = (Annotation.from_frames(codes, ethogram, 10) for codes in ([0, 1, 1, 0], [2, 1, 1, 0]))
+    result = eb.agreement({"r": {"anna": anna, "ben": ben}})
+    assert result.never_annotated == ("chase",)
+    assert result.to_dict()["never_annotated"] == ["chase"]
+    assert "chase" in result.to_dict()["behaviors"]

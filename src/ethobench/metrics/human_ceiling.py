@@ -1,9 +1,16 @@
-"""The human ceiling: whether a model is as close to each annotator as they are to each other."""
+"""Human ceiling: scores of a model against each annotator, compared with those of the annotators against each other.
+
+References
+----------
+Comparison of a model with the agreement of annotators: Segalin et al. (2021), The Mouse Action Recognition System (MARS), eLife 10,
+e63720.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +18,12 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.errors import EthobenchError
 from ethobench.core.intervals import BoolArray
-from ethobench.metrics.agreement import Recordings, as_recordings
-from ethobench.metrics.base import Array
+from ethobench.metrics.alignment import Unaligned, align
+from ethobench.metrics.base import Array, Measure
 from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, too_few
-from ethobench.metrics.measures import Measure
-from ethobench.metrics.pairing import make_case
+from ethobench.metrics.rater_agreement import Recordings, as_recordings
 from ethobench.metrics.scores import Scores
-from ethobench.metrics.scoring import score_cases
+from ethobench.metrics.scoring import score_pairs
 from ethobench.metrics.suites import suites
 
 if TYPE_CHECKING:
@@ -35,23 +41,23 @@ class Ceiling:
     rows : list of dict
         For each annotator (empty: mean over them), behavior (empty: mean over them) and measure: ``human``, ``model``, their
         ``difference`` (model minus human) with ``low`` and ``high`` of its 95 % interval over ``n`` individuals, and ``reached``:
-        whether the model is not shown to be worse. With fewer than five individuals all three are None, and ``reason`` says so.
+        False if the model is significantly worse. With fewer than five individuals all three are None, and ``reason`` states why.
     """
 
     rows: list[dict[str, Any]]
 
     def table(self) -> pd.DataFrame:
-        """Return all figures as a table."""
+        """Return all rows as a table."""
         import pandas as pd
 
         return pd.DataFrame(self.rows)
 
     def of(self, measure: str, behavior: str = "", annotator: str = "") -> dict[str, Any]:
-        """Return the figures of one measure."""
+        """Return the row of one measure."""
         for row in self.rows:
             if (row["measure"], row["behavior"], row["annotator"]) == (measure, behavior, annotator):
                 return row
-        raise EthobenchError(f"no figures of measure {measure!r}, behavior {behavior!r} and annotator {annotator!r}")
+        raise EthobenchError(f"no row for measure {measure!r}, behavior {behavior!r} and annotator {annotator!r}")
 
 
 def ceiling(
@@ -63,21 +69,21 @@ def ceiling(
     resamples: int = 2_000,
     seed: int = 0,
 ) -> Ceiling:
-    """Compare a model with the annotators.
+    """Compare the scores of a model against each annotator with those of the annotators against each other.
 
     Parameters
     ----------
     annotations : mapping or Dataset
-        Annotators' names to annotations of one recording; or recordings' names to such mappings; or a Dataset.
-        All annotators must have scored all recordings.
+        Annotators to annotations of one recording; or recordings to such mappings; or a Dataset.
+        All annotators must have annotated all recordings.
     model : Annotation, Prediction or mapping
-        The model's prediction of the recording, or recordings' names to predictions.
+        The model's prediction of the recording, or recordings to predictions.
     individuals : mapping, optional
-        Recordings' names to individuals; a Dataset knows its own.
+        Recordings to individuals; those of a Dataset are used by default.
     measures : tuple of str
-        Of the `ethobench` suite.
+        Measures of the `ethobench` suite.
     resamples, seed : int
-        Of the intervals.
+        Number of bootstrap resamples, and the seed of their random draw.
 
     Examples
     --------
@@ -89,56 +95,47 @@ def ceiling(
     """
     recordings = as_recordings(annotations)
     if not recordings:
-        raise EthobenchError("a ceiling needs recordings that two annotators or more have scored")
+        raise EthobenchError("a ceiling needs recordings with at least two annotators, got none")
     if isinstance(annotations, Dataset):
         individuals = annotations.groups()
     predictions = model if isinstance(model, Mapping) else {next(iter(recordings)): model}
     missing = sorted({*recordings} - {*predictions})
     if missing:
-        raise EthobenchError(f"the model predicts nothing for: {', '.join(missing)}")
+        raise EthobenchError(f"recordings without a prediction of the model: {', '.join(missing)}")
     names = list(dict.fromkeys(name for group in recordings.values() for name in group))
     absent = [f"{name} in {rec}" for rec, group in recordings.items() for name in names if name not in group]
     if len(names) < 2 or absent:
         raise EthobenchError(
-            f"a ceiling needs two annotators or more who scored everything; missing: {', '.join(absent) or 'a second annotator'}"
+            f"a ceiling needs at least two annotators of every recording; missing: {', '.join(absent) or 'a second annotator'}"
         )
     suite = suites["ethobench"]
 
-    def against(truth: str, other: str | None) -> Scores:
-        cases = [
-            make_case(
-                rec,
-                (individuals or {}).get(rec, rec),
-                predictions[rec] if other is None else group[other],
-                group[truth],
-                suite,
-                behaviors="all",
-                tracks="merge",
-                both=True,
-                metadata={},
-            )
+    def score_against(truth: str, other: str | None) -> Scores:
+        """Score another annotator, or the model (None), against the annotator `truth`."""
+        recordings_to_score = [
+            Unaligned(rec, (individuals or {}).get(rec, rec), predictions[rec] if other is None else group[other], group[truth])
             for rec, group in recordings.items()
         ]
-        return score_cases(cases, suite, resamples=resamples, seed=seed)
+        pairs = [align(r, suite, behaviors="all", tracks="merge", observed_by_both=True) for r in recordings_to_score]
+        return score_pairs(pairs, suite, resamples=resamples, seed=seed)
 
-    chosen = [m for m in suite.measures if m.name in measures]
-    people = {truth: [against(truth, other) for other in names if other != truth] for truth in names}
-    machine = {truth: against(truth, None) for truth in names}
-    scored = [*machine.values(), *(s for several in people.values() for s in several)]
-    behaviors = tuple(dict.fromkeys(name for s in scored for name in s.ethogram.names))
+    human_scores = {truth: [score_against(truth, other) for other in names if other != truth] for truth in names}
+    model_scores = {truth: score_against(truth, None) for truth in names}
+    all_scores = [*model_scores.values(), *chain.from_iterable(human_scores.values())]
+    behaviors = tuple(dict.fromkeys(name for scores in all_scores for name in scores.ethogram.names))
     rows: list[dict[str, Any]] = []
-    for measure in chosen:
-        humans = {truth: _Values.mean([_Values.of(s, measure, behaviors) for s in scores]) for truth, scores in people.items()}
-        models = {truth: _Values.of(scores, measure, behaviors) for truth, scores in machine.items()}
-        humans[""], models[""] = _Values.mean(list(humans.values())), _Values.mean(list(models.values()))
+    for measure in (m for m in suite.measures if m.name in measures):
+        human = {truth: _Values.mean([_Values.of(s, measure, behaviors) for s in several]) for truth, several in human_scores.items()}
+        machine = {truth: _Values.of(scores, measure, behaviors) for truth, scores in model_scores.items()}
+        human[""], machine[""] = _Values.mean(list(human.values())), _Values.mean(list(machine.values()))
         for truth in ["", *names]:
-            rows += _rows(measure, truth, behaviors, humans[truth], models[truth], scored[0].unit)
+            rows += _rows(measure, truth, behaviors, human[truth], machine[truth], all_scores[0].unit)
     return Ceiling(rows)
 
 
 @dataclass(frozen=True)
 class _Values:
-    """Values of a measure, overall first, then of each behavior; resampled; and in which individuals they are defined."""
+    """Values of a measure (overall first, then of each behavior), their resamples, and the individuals in whom they are defined."""
 
     value: Array
     resampled: Resampled
@@ -153,13 +150,13 @@ class _Values:
             return np.column_stack([table[:, 0], *(np.full(len(table), absent) if c is None else table[:, 1 + c] for c in codes)])
 
         resampled = scores.resampled(measure)
-        resampled = Resampled(in_order(resampled.drawn, np.nan), in_order(resampled.without, np.nan))
+        resampled = Resampled(in_order(resampled.bootstrap, np.nan), in_order(resampled.jackknife, np.nan))
         return cls(value, resampled, in_order(scores.contributing(measure), False).astype(bool))
 
     @classmethod
-    def mean(cls, parts: Sequence[_Values]) -> _Values:
-        value, defined = np.mean([part.value for part in parts], axis=0), np.all([part.defined for part in parts], axis=0)
-        return cls(value, Resampled.mean([part.resampled for part in parts]), defined)
+    def mean(cls, several: Sequence[_Values]) -> _Values:
+        value, defined = np.mean([v.value for v in several], axis=0), np.all([v.defined for v in several], axis=0)
+        return cls(value, Resampled.mean([v.resampled for v in several]), defined)
 
 
 def _rows(measure: Measure, annotator: str, names: tuple[str, ...], human: _Values, model: _Values, unit: str) -> list[dict[str, Any]]:
@@ -167,23 +164,23 @@ def _rows(measure: Measure, annotator: str, names: tuple[str, ...], human: _Valu
     n = (human.defined & model.defined).sum(axis=0)
     lows, highs = confidence_interval(differences, model.resampled - human.resampled, n, measure.difference_bounds)
     rows = []
-    for place, behavior in enumerate(["", *names]):
-        difference, given = float(differences[place]), bool(lows[place] <= highs[place])
-        why = "undefined" if np.isnan(difference) else too_few(int(n[place]), unit) or f"no spread: the same difference in all {unit}"
-        comparable = bool(n[place] >= MIN_GROUPS) and not np.isnan(difference)
+    for k, behavior in enumerate(["", *names]):
+        difference, has_interval = float(differences[k]), bool(lows[k] <= highs[k])
+        reason = "undefined" if np.isnan(difference) else too_few(int(n[k]), unit) or f"no spread: the same difference in all {unit}"
+        comparable = bool(n[k] >= MIN_GROUPS) and not np.isnan(difference)
         rows.append(
             {
                 "measure": measure.name,
                 "annotator": annotator,
                 "behavior": behavior,
-                "human": float(human.value[place]),
-                "model": float(model.value[place]),
+                "human": float(human.value[k]),
+                "model": float(model.value[k]),
                 "difference": difference,
-                "low": float(lows[place]) if given else None,
-                "high": float(highs[place]) if given else None,
-                "reached": bool(difference >= 0 or (given and highs[place] >= 0)) if comparable else None,
-                "n": int(n[place]),
-                "reason": None if given else why,
+                "low": float(lows[k]) if has_interval else None,
+                "high": float(highs[k]) if has_interval else None,
+                "reached": bool(difference >= 0 or (has_interval and highs[k] >= 0)) if comparable else None,
+                "n": int(n[k]),
+                "reason": None if has_interval else reason,
             }
         )
     return rows

@@ -8,7 +8,7 @@ import pytest
 import ethobench as eb
 from ethobench import Annotation, Behavior, Ethogram
 from ethobench.core.errors import MismatchError
-from ethobench.metrics.labels import find_label_mismatches, label_notes, similar_label_notes
+from ethobench.metrics.label_mismatches import find_label_mismatches, label_notes, similar_label_notes
 
 
 def bouts(*spans: tuple[int, int, str], names: tuple[str, ...] = (), n: int = 1000, background: str | None = None) -> Annotation:
@@ -76,7 +76,7 @@ def test_annotators_of_different_recordings_are_not_compared():
 
 def test_similar_labels_in_different_recordings():
     (note,) = similar_label_notes([bouts((0, 9, "groom")), bouts((0, 9, "grooming"), (20, 30, "rear")), bouts((0, 9, "grooming"))])
-    assert "'groom', others 'grooming'" in str(note)
+    assert "either 'groom' or 'grooming'" in str(note)
     assert "--rename groom=grooming" in str(note)
     assert similar_label_notes([bouts((0, 9, "bout 1")), bouts((0, 9, "bout 2"))]) == []
     assert similar_label_notes([bouts((0, 9, "groom"), (10, 20, "grooming")), bouts((0, 9, "groom"))]) == []
