@@ -68,7 +68,7 @@ def test_a_run_can_be_looked_at_alone(store):
     outcome = Engine(store, lambda: ThreadPoolExecutor(1), 1).run(list(own.plans(DATA, ["chance"], options=OPTIONS, seed=7)))
     assert len(outcome.keys) == 4
     assert {row["setting"] for row in results_table(store, only=outcome.keys)} == {"full"}
-    alone = own.evaluation(store, "chance", outcome.keys)["figures"]
+    alone = own.evaluation(store, "chance", outcome.keys)["scores"]
     rows = {row["metric"]: row["mean"] for row in results_table(store) if row["setting"] == "full, seed 7"}
     assert alone["f1"] == pytest.approx(rows["f1"])
 

@@ -150,7 +150,7 @@ def evaluation(store: Store, model: str, only: Collection[str] | None = None) ->
         "suite": CARD_SUITE,
         "folds": len(done),
         "split": "recording" if done[0]["job"]["setting"] == WHOLE[1] else "individual",
-        "figures": _known(scores.overall),
+        "scores": _known(scores.overall),
         "intervals": between["overall"],
         "behaviors": {name: _known(figures) for name, figures in scores.behaviors.items()},
         "behavior_intervals": between["behaviors"],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def run(
     model: Annotated[Path, typer.Argument(help="Folder of a trained model, from `ethobench train`.", metavar="MODEL_DIR")],
-    inputs: Annotated[list[str], typer.Argument(help="Files with signals or poses, folders of such files, or datasets.", metavar="INPUT...")],
+    inputs: Annotated[list[str], typer.Argument(help="Files with signals or poses, folders of files, or datasets.", metavar="INPUT...")],
     out: Annotated[Path, typer.Option(help="Folder for the annotations, one file per recording.")],
     to: Annotated[str, typer.Option(help="Format of the annotations; list: ethobench formats.")] = "tidy",
     rate: Annotated[float | None, typer.Option(help="Frames per second, for files that do not state it.", metavar="HZ")] = None,
@@ -47,8 +47,8 @@ def run(
     For recordings that the model was trained on, the out-of-fold predictions of its cross-validation are written, if it has any:
     they are by models that were not trained on the recording, so scores on them are honest.
 
-    Examples:
-
+    Examples
+    --------
     [bold]ethobench predict models/first new/*.csv --rate 30 --out annotations[/bold]
 
     [bold]ethobench predict models/first my_study/ --out annotations --to boris --min-confidence 0.6[/bold]
@@ -121,7 +121,7 @@ def _with_options(trained: Model, style: str, min_confidence: float | None) -> M
     if style:
         styles = getattr(trained, "styles", ())
         if style not in styles:
-            available = f"it has the styles of {', '.join(styles)}" if styles else "it has no styles (train with --param condition=annotator)"
+            available = f"it has the styles of {', '.join(styles)}" if styles else "it has no styles (train with condition=annotator)"
             raise EthobenchError(f"this model cannot annotate in the style of {style!r}: {available}")
         trained.style = style
     if min_confidence is not None:
