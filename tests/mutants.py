@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import keyword
 import os
 import random
 import shutil
@@ -86,9 +87,11 @@ def _replacement(token: tokenize.TokenInfo, previous: tokenize.TokenInfo | None)
             return repr(float(token.string) + 1.0)
     if token.type not in (tokenize.OP, tokenize.NAME) or token.string not in SWAPS:
         return None
-    follows_operand = previous is not None and (
-        previous.type in (tokenize.NAME, tokenize.NUMBER) or previous.string in (")", "]")
-    )  # otherwise a sign or an unpacking
+    follows_operand = previous is not None and (  # otherwise it is a sign or an unpacking
+        previous.type == tokenize.NUMBER
+        or (previous.type == tokenize.NAME and not keyword.iskeyword(previous.string))
+        or previous.string in (")", "]")
+    )
     return SWAPS[token.string] if token.string not in BINARY or follows_operand else None
 
 
@@ -98,7 +101,7 @@ def draw_mutants(count: int, seed: int, packages: Sequence[str] = PACKAGES) -> l
     for package in packages:
         for path in sorted((ROOT / "src" / "ethobench" / package).rglob("*.py")):
             mutants += find_mutants(path.relative_to(ROOT), path.read_text(encoding="utf-8"))
-    return random.Random(seed).sample(mutants, min(count, len(mutants)))
+    return random.Random(seed).sample(mutants, min(count, len(mutants)))  # noqa: S311
 
 
 def run_tests(project: Path, mutant: Mutant, *, slow: bool, time_limit: float) -> str:
