@@ -1,4 +1,4 @@
-"""Workers on this machine and on clusters, all behind `concurrent.futures.Executor`."""
+"""Executors: worker processes on this machine or on a Dask cluster, behind `concurrent.futures.Executor`."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from ethobench.core.processes import usable_cores
 
 CLUSTERS = ("local", "slurm", "pbs", "sge")
 CERTIFICATES = "certificates"
-"""Folder in a store for the certificates of clusters that run."""
+"""Folder in a store for the certificates of running clusters."""
 CERTIFICATE_SECONDS = 60 * 24 * 3600.0
-"""Age beyond which the cluster of a run on another machine is not running any more."""
+"""Age beyond which the cluster of a run on another machine has certainly ended."""
 
-UNWATCHED = {
+QUIET_DASK = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.tick.interval": "1s",
     "distributed.worker.memory.monitor-interval": "1s",
     "distributed.scheduler.work-stealing": False,
 }
-"""What Dask's workers watch of themselves for its dashboard costs time, and here nobody looks."""
+"""Dask configuration without the self-monitoring for its dashboard, which costs time."""
 
 
 @dataclass(frozen=True)
-class Workers:
-    """Something that does jobs.
+class WorkerPool:
+    """A pool of workers.
 
     Attributes
     ----------
     make_executor : callable
-        Makes an executor; called again when one breaks.
+        Creates an executor; called again when an executor breaks.
     count : callable
-        How many there are now.
+        Returns the current number of workers.
     """
 
     make_executor: Callable[[], Executor]
@@ -52,21 +52,21 @@ class Workers:
 
 
 @dataclass(frozen=True)
-class Nodes:
-    """What is asked of a cluster's queue.
+class ClusterNodes:
+    """Resources requested from the batch system of a cluster.
 
     Attributes
     ----------
     nodes : int
-        How many batch jobs.
+        Number of batch jobs.
     cores : int
-        Of each; one worker runs on each core.
+        Cores per batch job; one worker runs on each core.
     memory : str
-        Of each node, such as ``"16GB"``.
+        Memory per batch job, such as ``"16GB"``.
     walltime : str
-        How long each may run; workers that end are replaced as long as the run needs them.
+        Time limit per batch job; batch jobs that end are replaced as long as the run needs them.
     queue, account : str
-        As the cluster calls them.
+        Names of the queue (or partition) and of the account (or project).
     """
 
     nodes: int = 1
@@ -78,20 +78,20 @@ class Nodes:
 
 
 def process_pool(workers: int) -> Executor:
-    """Make a pool of processes that share the cores fairly."""
+    """Create a pool of processes, each of which uses an equal share of the cores."""
     threads = max(1, usable_cores() // workers)
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_set_up, initargs=(threads,))
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_initialize, initargs=(threads,))
 
 
-def _set_up(threads: int) -> None:
-    """Set a worker up: numerical libraries must not take all cores in every process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run as a whole to act on
+def _initialize(threads: int) -> None:
+    """Initialize a worker process: numerical libraries must not use all cores in every process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the run
     threading.Thread(target=_end_with_parent, daemon=True).start()
     limit_threads(threads)
 
 
 def limit_threads(threads: int) -> None:
-    """Limit the threads of numerical libraries in this process, those already loaded and those to come."""
+    """Limit the number of threads of numerical libraries in this process, loaded now or later."""
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(threads)
@@ -100,7 +100,7 @@ def limit_threads(threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this worker when the run that started it is gone: nobody would tell it to."""
+    """End this worker when the process that started it has died."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -108,19 +108,20 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def local_workers(count: int) -> Iterator[Workers]:
-    """Use processes of this machine."""
-    yield Workers(lambda: process_pool(count), lambda: count)
+def local_pool(count: int) -> Iterator[WorkerPool]:
+    """Use worker processes on this machine."""
+    yield WorkerPool(lambda: process_pool(count), lambda: count)
 
 
 @contextmanager
-def dask_workers(address: str) -> Iterator[Workers]:
-    """Use a Dask cluster that is running.
+def dask_pool(address: str) -> Iterator[WorkerPool]:
+    """Use a running Dask cluster.
 
     Parameters
     ----------
     address : str
-        Of its scheduler, such as ``tls://10.0.0.1:8786``. Certificates are those of Dask's configuration (``distributed.comm.tls``).
+        Address of its scheduler, such as ``tls://10.0.0.1:8786``. Certificates are read from Dask's configuration
+        (``distributed.comm.tls``).
     """
     distributed = _distributed()
     try:
@@ -128,21 +129,21 @@ def dask_workers(address: str) -> Iterator[Workers]:
     except (OSError, ValueError) as error:
         raise EthobenchError(f"no Dask scheduler answers at {address} ({error}); start one with: dask scheduler") from None
     with client:
-        yield _workers_of(client)
+        yield _pool_of(client)
 
 
 @contextmanager
-def cluster_workers(kind: str, nodes: Nodes, certificates: Path | None = None) -> Iterator[Workers]:
-    """Start a Dask cluster through a batch system, or on this machine, and end it afterwards.
+def cluster_pool(kind: str, nodes: ClusterNodes, certificates: Path | None = None) -> Iterator[WorkerPool]:
+    """Start a Dask cluster through a batch system, or on this machine, and stop it afterwards.
 
-    Only this process and the workers that it starts can connect: all connections use TLS with a certificate made for this cluster.
+    Only this process and its workers can connect: all connections use TLS with a certificate created for this cluster.
 
     Parameters
     ----------
     kind : {"slurm", "pbs", "sge", "local"}
-    nodes : Nodes
+    nodes : ClusterNodes
     certificates : Path, optional
-        Folder on a disk that all nodes see, for the certificates of clusters of a batch system.
+        Folder on a disk shared by all nodes, for the certificates of clusters of a batch system.
     """
     distributed = _distributed()
     with (
@@ -150,18 +151,18 @@ def cluster_workers(kind: str, nodes: Nodes, certificates: Path | None = None) -
         make_cluster(kind, nodes, security) as cluster,
         distributed.Client(cluster, security=security, set_as_default=False) as client,
     ):
-        yield _workers_of(client)
+        yield _pool_of(client)
 
 
 @contextmanager
 def cluster_security(folder: Path | None = None) -> Iterator[Any]:
-    """Make a key and a certificate for one cluster; who does not have them cannot connect to its scheduler and workers.
+    """Create a key and a certificate for one cluster; without them nobody can connect to its scheduler and workers.
 
     Parameters
     ----------
     folder : Path, optional
-        Where to keep them for workers on other machines, in files that only the owner can read, until the block ends. In memory
-        unless given.
+        Folder for the files that workers on other machines read. Only the owner can read them, and they are removed when the block
+        ends. By default key and certificate are kept in memory.
 
     Yields
     ------
@@ -177,7 +178,9 @@ def cluster_security(folder: Path | None = None) -> Iterator[Any]:
         return
     folder = folder.resolve()
     if shlex.quote(str(folder)) != str(folder):
-        raise EthobenchError(f"{folder.parent}: batch scripts cannot hold blanks or special characters; choose another path for the store")
+        raise EthobenchError(
+            f"{folder.parent}: batch scripts cannot contain spaces or special characters in paths; choose another path for the store"
+        )
     with temporary_folder(folder, mode=0o700, stale_after=CERTIFICATE_SECONDS) as private:
         contents = {"cert": security.tls_worker_cert, "key": security.tls_worker_key}
         files = {name: _write_private(private / f"{name}.pem", content) for name, content in contents.items()}
@@ -186,7 +189,7 @@ def cluster_security(folder: Path | None = None) -> Iterator[Any]:
 
 
 def _write_private(path: Path, content: str) -> str:
-    """Write a file that only its owner can read, from the first byte on."""
+    """Write a file that only its owner can read, from the first byte."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         file.write(content)
         file.flush()
@@ -194,25 +197,25 @@ def _write_private(path: Path, content: str) -> str:
     return str(path)
 
 
-def make_cluster(kind: str, nodes: Nodes, security: Any, *, start: bool = True) -> Any:
-    """Make a Dask cluster of one of `CLUSTERS`; for batch systems ``.job_script()`` tells what is submitted on start.
+def make_cluster(kind: str, nodes: ClusterNodes, security: Any, *, start: bool = True) -> Any:
+    """Create a Dask cluster of one of `CLUSTERS`; for batch systems ``.job_script()`` returns the script that is submitted.
 
     Parameters
     ----------
     kind : {"slurm", "pbs", "sge", "local"}
-    nodes : Nodes
+    nodes : ClusterNodes
     security : distributed.Security
-        From `cluster_security`; in files for a batch system.
+        From `cluster_security`; for a batch system, with a folder.
     start : bool
         Submit batch jobs.
     """
     if kind not in CLUSTERS:
-        raise EthobenchError(f"no cluster {kind!r}; there are: {', '.join(CLUSTERS)}")
+        raise EthobenchError(f"unknown cluster {kind!r}; available: {', '.join(CLUSTERS)}")
     distributed = _distributed()
     if kind == "local":
         import dask
 
-        with dask.config.set(UNWATCHED):
+        with dask.config.set(QUIET_DASK):
             return distributed.LocalCluster(
                 n_workers=nodes.nodes * nodes.cores,
                 threads_per_worker=1,
@@ -240,25 +243,25 @@ def make_cluster(kind: str, nodes: Nodes, security: Any, *, start: bool = True) 
         **named,
     )
     if start:
-        cluster.adapt(minimum_jobs=nodes.nodes, maximum_jobs=nodes.nodes)  # nodes whose time runs out are replaced
+        cluster.adapt(minimum_jobs=nodes.nodes, maximum_jobs=nodes.nodes)  # batch jobs that reach their time limit are replaced
     return cluster
 
 
-def _workers_of(client: Any) -> Workers:
-    asked: list[float] = [float("-inf"), 0]
+def _pool_of(client: Any) -> WorkerPool:
+    last_query: list[float] = [float("-inf"), 0]  # time, number of workers
 
     def count() -> int:
-        """Ask the scheduler, but not for every job."""
-        if time.monotonic() - asked[0] > 1.0:
-            asked[:] = time.monotonic(), sum(client.nthreads().values())
-        return int(asked[1])
+        """Query the scheduler, but not for every job."""
+        if time.monotonic() - last_query[0] > 1.0:
+            last_query[:] = time.monotonic(), sum(client.nthreads().values())
+        return int(last_query[1])
 
-    return Workers(client.get_executor, count)
+    return WorkerPool(client.get_executor, count)
 
 
 def _distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise EthobenchError('clusters need more packages: pip install "ethobench[cluster]"') from None
+        raise EthobenchError('clusters need additional packages: pip install "ethobench[cluster]"') from None
     return distributed

@@ -20,7 +20,7 @@ from tests.runs.test_faults import done_in_logs
 from ethobench.benchmarks import results_table
 from ethobench.core.errors import EthobenchError
 from ethobench.runs import Store
-from ethobench.runs.workers import Nodes, cluster_security, dask_workers, make_cluster
+from ethobench.runs.executors import ClusterNodes, cluster_security, dask_pool, make_cluster
 
 pytestmark = pytest.mark.slow
 RUN = [sys.executable, "-m", "ethobench", "run", "synthetic", "--datasets", "tag", "--models", "chance,rf"]
@@ -30,20 +30,20 @@ QUIET = {**os.environ, "DASK_DISTRIBUTED__ADMIN__LOG_LENGTH": "0"}
 @pytest.fixture
 def cluster(tmp_path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """A scheduler and two workers, each a process of its own."""
-    told = tmp_path / "scheduler.json"
+    scheduler_file = tmp_path / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     log = (tmp_path / "dask.log").open("wb")
     options = {"stdout": log, "stderr": log, "env": QUIET}
     scheduler = subprocess.Popen(
-        [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(told)], **options
+        [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(scheduler_file)], **options
     )
     workers = []
     try:
         for _ in range(600):
-            if told.exists() and told.read_text(encoding="utf-8").strip():
+            if scheduler_file.exists() and scheduler_file.read_text(encoding="utf-8").strip():
                 break
             time.sleep(0.1)
-        address = json.loads(told.read_text(encoding="utf-8"))["address"]
+        address = json.loads(scheduler_file.read_text(encoding="utf-8"))["address"]
         join = ["worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path)]
         workers = [subprocess.Popen([*dask, *join], **options) for _ in range(2)]
         yield address, workers
@@ -54,15 +54,15 @@ def cluster(tmp_path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
         log.close()
 
 
-def owners(store: Path) -> set[int]:
+def lease_holders(store: Path) -> set[int]:
     """Return the processes that work on a job."""
-    found = set()
-    for path in (store / "claims").glob("*"):
+    pids = set()
+    for path in (store / "leases").glob("*"):
         try:
-            found.add(json.loads(path.read_text(encoding="utf-8"))["pid"])
+            pids.add(json.loads(path.read_text(encoding="utf-8"))["pid"])
         except (OSError, ValueError):
             continue
-    return found
+    return pids
 
 
 def test_a_worker_of_a_cluster_is_lost_in_the_middle_of_a_job(tmp_path, cluster):
@@ -71,7 +71,7 @@ def test_a_worker_of_a_cluster_is_lost_in_the_middle_of_a_job(tmp_path, cluster)
 
     def kill_one() -> None:
         while not killed:
-            victims = [w for w in workers if w.pid in owners(store)] if (store / "claims").is_dir() else []
+            victims = [w for w in workers if w.pid in lease_holders(store)] if (store / "leases").is_dir() else []
             done = len(list((store / "jobs").glob("*/*"))) if (store / "jobs").is_dir() else 0
             if victims and done >= 3:
                 victims[0].send_signal(signal.SIGKILL)
@@ -91,12 +91,12 @@ def test_a_worker_of_a_cluster_is_lost_in_the_middle_of_a_job(tmp_path, cluster)
 
 
 def test_a_scheduler_that_is_not_there_is_said():
-    with pytest.raises(EthobenchError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"), dask_workers("tcp://127.0.0.1:9"):
+    with pytest.raises(EthobenchError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"), dask_pool("tcp://127.0.0.1:9"):
         pass
 
 
 def test_batch_scripts_say_what_was_asked(tmp_path):
-    nodes = Nodes(3, 4, "16GB", "02:00:00", "short", "lab7")
+    nodes = ClusterNodes(3, 4, "16GB", "02:00:00", "short", "lab7")
     for kind, mark in (("slurm", "#SBATCH -p short"), ("pbs", "#PBS -q short"), ("sge", "#$ -q short")):
         with cluster_security(tmp_path / "c") as security, make_cluster(kind, nodes, security, start=False) as made:
             script = made.job_script()
@@ -105,7 +105,7 @@ def test_batch_scripts_say_what_was_asked(tmp_path):
         assert mark in script
         assert "lab7" in script
         assert re.search(r"--nworkers[= ]4", script)
-    with pytest.raises(EthobenchError, match="no cluster 'moon'; there are: local, slurm"):
+    with pytest.raises(EthobenchError, match="unknown cluster 'moon'; available: local, slurm"):
         make_cluster("moon", nodes, None)
 
 
@@ -147,7 +147,7 @@ for address in sys.argv[1:4]:
 def test_nobody_without_the_certificate_connects_to_a_cluster_that_we_start(tmp_path):
     from distributed import Client
 
-    with cluster_security(tmp_path) as security, make_cluster("local", Nodes(1, 1), security) as made:
+    with cluster_security(tmp_path) as security, make_cluster("local", ClusterNodes(1, 1), security) as made:
         with Client(made.scheduler_address, security=security, set_as_default=False) as client:
             ((worker, facts),) = client.scheduler_info()["workers"].items()
             assert client.submit(pow, 2, 5).result(timeout=60) == 32
