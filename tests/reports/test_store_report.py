@@ -10,14 +10,14 @@ from typer.testing import CliRunner
 
 from ethobench import load_dataset
 from ethobench.benchmarks import results_table
-from ethobench.benchmarks.learning_curve import curve_table
+from ethobench.benchmarks.learning_curves import learning_curve_table
 from ethobench.cli import report as command
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.reports import load_available_datasets, render_report, summarize_store
 from ethobench.reports.run_figures import coverage, results
 from ethobench.reports.tables import pivot
-from ethobench.runs import Job, Store
-from ethobench.runs.perform import perform
+from ethobench.runs import Job, Setting, Store
+from ethobench.runs.worker import run_job
 from tests.reports.test_score_report import figures_of, one, rows_of
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ OPTIONS = {"individuals": 4, "seconds": 40.0, "folds": 2}
 def job(data, fold: int, model: str = "chance", setting: str = "full", train: int = 2, **changes) -> Job:
     others = [r.id for r in data if data.folds[r.id] != fold]
     test = tuple(r.id for r in data if data.folds[r.id] == fold)
-    fields = {"seed": fold, "fold": fold, "options": OPTIONS, "setting": setting, **changes}
+    fields = {"seed": fold, "fold": fold, "options": OPTIONS, "setting": Setting(setting), **changes}
     return Job("synthetic", "synthetic/tag", data.version, tuple(others[:train]), test, model, **fields)
 
 
@@ -40,9 +40,9 @@ def data():
 def store(data, tmp_path_factory):
     run_store = Store(tmp_path_factory.mktemp("runs") / "store")
     for fold in (0, 1):
-        assert perform(job(data, fold).to_dict(), str(run_store.root)) == ("done", "")
-        assert perform(job(data, fold, setting="reduced", train=1).to_dict(), str(run_store.root)) == ("done", "")
-    assert perform(job(data, 0, stage="search", seed=9).to_dict(), str(run_store.root)) == ("done", "")
+        assert run_job(job(data, fold).to_dict(), str(run_store.root)) == ("done", "")
+        assert run_job(job(data, fold, setting="reduced", train=1).to_dict(), str(run_store.root)) == ("done", "")
+    assert run_job(job(data, 0, stage="search", seed=9).to_dict(), str(run_store.root)) == ("done", "")
     run_store.fail(job(data, 0, model="rf"), "<script>alert(1)</script>")
     return run_store
 
@@ -114,10 +114,10 @@ def test_data_that_have_changed_are_not_drawn(store):
 
 def test_learning_curves_take_three_sizes(data, store, tmp_path):
     run_store = Store(tmp_path / "store")
-    for train, setting in ((1, "1 recording"), (2, "2 recordings"), (3, "3 recordings")):
+    for train, setting in ((n, Setting("", n_recordings=n)) for n in (1, 2, 3)):
         fields = {"train": tuple(r.id for r in data)[:train], "test": (data.recordings[3].id,), "model": "chance", "setting": setting}
         plain = Job("own", "synthetic/tag", data.version, options=OPTIONS, **fields).to_dict()
-        assert perform(plain, str(run_store.root)) == ("done", "")
+        assert run_job(plain, str(run_store.root)) == ("done", "")
     figure = figures_of(summarize_store(run_store))["learning-curves"]
     points = [row for row in rows_of(figure) if row["measure"] == "f1"]
     assert [row["recordings"] for row in points] == [1, 2, 3]
@@ -126,13 +126,13 @@ def test_learning_curves_take_three_sizes(data, store, tmp_path):
 
 def test_table_of_behaviors_for_which_more_labels_would_help(data, store, tmp_path):
     run_store = Store(tmp_path / "store")
-    for train, setting in ((1, "33.3% of the training data"), (3, "full")):
+    for train, setting in ((1, Setting("", train_share=1 / 3)), (3, Setting())):
         fields = {"train": tuple(r.id for r in data)[:train], "test": (data.recordings[3].id,), "model": "chance", "setting": setting}
         plain = Job("own", "synthetic/tag", data.version, options=OPTIONS, **fields).to_dict()
-        assert perform(plain, str(run_store.root)) == ("done", "")
+        assert run_job(plain, str(run_store.root)) == ("done", "")
     report = summarize_store(run_store)
     rows = {row["behavior"]: row for row in rows_of(figures_of(report)["more-labels"])}
-    curves = {row["behavior"]: row for row in curve_table(run_store)}
+    curves = {row["behavior"]: row for row in learning_curve_table(run_store)}
     assert {*rows} == {name for name, row in curves.items() if row["more_labels"]} != set()
     for name, row in rows.items():
         assert row["F1 at 33.3%"] == pytest.approx(curves[name]["f1_33.3%"], abs=5e-4)

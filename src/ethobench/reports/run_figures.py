@@ -9,6 +9,7 @@ from ethobench.metrics.suites import suites
 from ethobench.reports.report_data import Figure, make_figure
 from ethobench.reports.score_tables import describe
 from ethobench.runs import Job
+from ethobench.runs.store import Failure
 
 STEPS = ("load", "fit", "predict", "score")
 MIN_SIZES = 3  # of training sets, for a learning curve
@@ -74,7 +75,7 @@ def learning_curves(rows: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> F
     """Return scores against the number of training recordings; None unless a model was trained on three different numbers of them."""
     n_train: dict[tuple[str, ...], list[int]] = {}
     for job in jobs:
-        n_train.setdefault((job.benchmark, job.dataset, job.model, job.setting), []).append(len(job.train))
+        n_train.setdefault((job.benchmark, job.dataset, job.model, str(job.setting)), []).append(len(job.train))
     sizes = {key: sum(counts) / len(counts) for key, counts in n_train.items()}
     by_model: dict[tuple[str, ...], set[float]] = {}
     for key, size in sizes.items():
@@ -122,7 +123,7 @@ def learning_curves(rows: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> F
 
 
 def more_labels(rows: Sequence[Mapping[str, Any]]) -> Figure | None:
-    """Return the table that estimates for each behavior whether more labels would help; `rows` are those of `curve_table`."""
+    """Return the table that estimates for each behavior whether more labels would help; `rows` are those of `learning_curve_table`."""
     with_curve = [row for row in rows if row["more_labels"]]
     if not with_curve:
         return None
@@ -198,12 +199,12 @@ def timings(jobs: Sequence[tuple[Job, Mapping[str, Any]]]) -> Figure | None:
     )
 
 
-def failures(failed: Mapping[str, Mapping[str, Any]]) -> Figure | None:
+def failures(failed: Mapping[str, Failure]) -> Figure | None:
     """Return the table of failed jobs; None if there are none."""
     if not failed:
         return None
     columns = ("benchmark", "dataset", "model", "setting", "stage", "fold")
-    rows = [(*(failure["job"][name] for name in columns), failure["error"]) for failure in failed.values()]
+    rows = [(*(str(getattr(failure.job, name)) for name in columns[:-1]), failure.job.fold, failure.error) for failure in failed.values()]
     return make_figure(
         "failures", "table", "Failed jobs", "Jobs that ended with an error; the store keeps their tracebacks.", [*columns, "error"], rows
     )

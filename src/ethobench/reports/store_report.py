@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import ethobench
-from ethobench.benchmarks.learning_curve import curve_table
+from ethobench.benchmarks.base import TableOptions
 from ethobench.benchmarks.results import final_jobs, results_table
+from ethobench.benchmarks.tables import find_table
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.datasets import load_dataset, split_name
@@ -36,7 +37,7 @@ class FinishedJob:
     job: Job
     suites: Mapping[str, Any]
     timing: Mapping[str, Any]
-    account: Mapping[str, Any]
+    fit_report: Mapping[str, Any]
     predictions: Path
 
 
@@ -65,8 +66,8 @@ def summarize_store(
         results(rows),
         settings(rows),
         learning_curves(rows, jobs),
-        more_labels(curve_table(store)),
-        coverage([(d.job, d.account) for d in done]),
+        more_labels(find_table("curve").make(store, TableOptions())),
+        coverage([(d.job, d.fit_report) for d in done]),
         timings([(d.job, d.timing) for d in done]),
         failures(failed),
     ]
@@ -107,14 +108,13 @@ def _is_available(source: str) -> bool:
 
 
 def _final_jobs(store: Store) -> Iterator[FinishedJob]:
-    """Yield the final jobs whose files are undamaged; the others are listed in ``store.damaged``."""
-    for found in final_jobs(store):
-        key = found["key"]
+    """Yield the final jobs whose files are undamaged; the others are listed in ``store.damage``."""
+    for key, job, scores in final_jobs(store):
         if store.verify(key):
-            account_file = store.folder(key) / "account.json"
-            account = json.loads(account_file.read_text(encoding="utf-8")) if account_file.is_file() else {}
+            report_file = store.folder(key) / "fit_report.json"
+            fit_report = json.loads(report_file.read_text(encoding="utf-8")) if report_file.is_file() else {}
             predictions = store.folder(key) / "predictions.parquet"
-            yield FinishedJob(Job.from_dict(found["job"]), found["scores"]["suites"], store.timing(key), account, predictions)
+            yield FinishedJob(job, scores["suites"], store.timing(key), fit_report, predictions)
 
 
 def _by_dataset(done: Sequence[FinishedJob]) -> dict[tuple[str, str], dict[str, list[FinishedJob]]]:
@@ -122,7 +122,7 @@ def _by_dataset(done: Sequence[FinishedJob]) -> dict[tuple[str, str], dict[str, 
     groups: dict[tuple[str, str], dict[str, dict[str, list[FinishedJob]]]] = {}
     for d in sorted(done, key=lambda d: (d.job.benchmark, d.job.dataset, d.job.model, d.job.seed, d.job.test)):
         by_setting = groups.setdefault((d.job.benchmark, d.job.dataset), {})
-        by_setting.setdefault(d.job.setting, {}).setdefault(d.job.model, []).append(d)
+        by_setting.setdefault(str(d.job.setting), {}).setdefault(d.job.model, []).append(d)
     return {name: settings[FULL if FULL in settings else min(settings)] for name, settings in groups.items()}
 
 
