@@ -47,11 +47,9 @@ def run(
     For recordings that the model was trained on, the out-of-fold predictions of its cross-validation are written, if it has any:
     they are by models that were not trained on the recording, so scores on them are honest.
 
-    Examples
-    --------
-    [bold]ethobench predict models/first new/*.csv --rate 30 --out annotations[/bold]
+    Example: [bold]ethobench predict models/first new/*.csv --rate 30 --out annotations[/bold]
 
-    [bold]ethobench predict models/first my_study/ --out annotations --to boris --min-confidence 0.6[/bold]
+    With another format: [bold]ethobench predict models/first my_study/ --out annotations --to boris --min-confidence 0.6[/bold]
     """
     from ethobench.cli._output import NoteCollector, print_note
     from ethobench.core import Prediction
