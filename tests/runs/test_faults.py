@@ -63,7 +63,7 @@ def read_leases(root: Path) -> list[dict]:
 def test_a_killed_worker_loses_nothing(tmp_path):
     store, killed = Store(tmp_path / "s"), []
 
-    def kill_one(line: str, outcome: object) -> None:
+    def kill_one(event: object) -> None:
         """Kill a worker in the middle of its job, once."""
         leases = read_leases(store.root)
         if leases and not killed:

@@ -157,7 +157,7 @@ def summarize_cross_validation(store: Store, model: str, only: Collection[str] |
         "suite": EVALUATION_SUITE,
         "folds": len(jobs),
         "split": _split_of(jobs[0]),
-        "figures": _finite(scores.overall),
+        "scores": _finite(scores.overall),
         "intervals": intervals["overall"],
         "behaviors": {name: _finite(values) for name, values in scores.behaviors.items()},
         "behavior_intervals": intervals["behaviors"],

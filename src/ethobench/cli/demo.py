@@ -30,7 +30,7 @@ def run(
     """
     from ethobench.datasets.synthetic import ANNOTATORS, make_dataset
     from ethobench.metrics import ceiling, score
-    from ethobench.models.default import default_model
+    from ethobench.models.auto import default_model
 
     data = make_dataset("pose", individuals=8, seconds=SECONDS, seed=seed, folds=N_FOLDS, annotators=ANNOTATORS)
     first, second = (a.name for a in ANNOTATORS)
