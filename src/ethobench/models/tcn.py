@@ -40,7 +40,7 @@ UPDATES_PER_EPOCH = 25
 NOISE = 0.05  # standard deviation of the noise added to standardized inputs in training
 CAUSAL_INPUTS = "coordinates"
 MIN_STEPS = 500  # of a training sequence, where recordings are slower than the steps of the network
-RELATIVE_SUFFIX, FINITE_SHARE = "|own", "|seen"  # of the names of channels
+RELATIVE_SUFFIX, FINITE_SHARE = "|relative", "|finite"  # in the names of inputs
 MAX_DEVIATION = 5.0  # standardized inputs are clipped to this range
 
 
