@@ -19,7 +19,7 @@ from ethobench.features.wavelets import wavelet_features
 from ethobench.models.adapt import has_rate, restore_rate
 from ethobench.models.base import join_pieces, register_model
 from ethobench.models.hyperparameters import Count, hyperparameters
-from ethobench.models.inputs import known_signals
+from ethobench.models.inputs import select_inputs
 from ethobench.models.network_base import LearningRate, NetworkModel
 from ethobench.training.channel_inputs import ChannelReader, acceleration_factors, open_channels
 from ethobench.training.inference import predict_windows
@@ -283,7 +283,7 @@ class WaveletRnn(Rnn):
 
     def read_channels(self, recording: Recording) -> ChannelReader:
         """Open the wavelet coefficients of a recording."""
-        data = known_signals(recording, self.inputs)
+        data = select_inputs(recording, self.inputs)
         if isinstance(data, Poses):
             signals = data.to_signals()
             data = Signals(interpolate_missing(np.asarray(signals.values, dtype=np.float64))[0], signals.channels, signals.rate)
