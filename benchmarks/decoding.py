@@ -1,7 +1,7 @@
 """What decoding gains: models by grouped cross-validation, each decoded frame by frame, by tuned smoothing, and by all there is.
 
     python benchmarks/decoding.py rats --models rf,boost,tcn,boost+tcn --against rf --cache DIR --out rats.csv
-    python benchmarks/decoding.py rats --models conv1d --param samples=60000 --param together=20 --param batch=64 ...
+    python benchmarks/decoding.py rats --models conv1d --param samples_per_epoch=60000 --param frames_per_example=20 --param batch=64 ...
 
 Of each model and fold, the probabilities of the test recordings, and out-of-fold ones of the training recordings, are kept in the
 cache, so that a run that is started again does what is missing. Decoders are chosen on training recordings alone; so is the blend of
@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 import ethobench as eb
-from ethobench.benchmarks.own import annotated, with_folds
+from ethobench.benchmarks.folds import select_annotated, with_folds
 from ethobench.cli._options import parse_params
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.folds import assign_folds
@@ -42,7 +42,7 @@ class Study:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        self.data: Dataset = with_folds(annotated(eb.load_dataset(args.dataset)))
+        self.data: Dataset = with_folds(select_annotated(eb.load_dataset(args.dataset)))
         self.truths = {r.id: reference_annotation(r, None).with_ethogram(self.data.ethogram) for r in self.data}
         self.groups = {r.id: r.individual or r.id for r in self.data}
         self.folds = [int(part) for part in args.folds.split(",")]

@@ -19,10 +19,10 @@ from ethobench.models import models
 
 # what makes each model causal, at its published size
 CAUSAL: dict[str, dict[str, Any]] = {
-    "conv1d": {"future": 0, "epochs": 1, "samples": 256},
-    "dense": {"future": 0, "epochs": 1, "samples": 256},
-    "lstm": {"future": 0, "epochs": 1, "samples": 256},
-    "attention": {"future": 0, "epochs": 1, "samples": 256},
+    "conv1d": {"future": 0, "epochs": 1, "samples_per_epoch": 256},
+    "dense": {"future": 0, "epochs": 1, "samples_per_epoch": 256},
+    "lstm": {"future": 0, "epochs": 1, "samples_per_epoch": 256},
+    "attention": {"future": 0, "epochs": 1, "samples_per_epoch": 256},
     "tcn": {"causal": True, "updates": 5},
 }
 WARM = 100

@@ -25,7 +25,16 @@ PEOPLE = (
     Annotator("annotator-id_3", delay=0.2, jitter=0.1, missed=0.1, shortest=1.5, generous=0.4),
 )
 FIRST = Annotator("annotator-id_0", delay=0.2, jitter=0.05, missed=0.02)
-NETWORK = ("past=25", "future=25", "gap=1", "inputs=egocentric", "augment=reflection", "together=20", "batch=64", "samples=15000")
+NETWORK = (
+    "past=25",
+    "future=25",
+    "frame_stride=1",
+    "inputs=egocentric",
+    "augment=reflection",
+    "frames_per_example=20",
+    "batch=64",
+    "samples_per_epoch=15000",
+)
 
 
 def write_task(folder: Path, task: int, people: tuple[Annotator, ...], train: int, minutes: float) -> None:

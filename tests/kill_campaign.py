@@ -38,7 +38,7 @@ from ethobench.app.opening import open_project
 from ethobench.app.server import serve
 from ethobench.benchmarks import fold_plan, results_table
 from ethobench.core.files import TEMPORARY_PREFIX
-from ethobench.runs import Engine, Plan, Store
+from ethobench.runs import Engine, JobPlan, Store
 
 PROCESSES = get_context("forkserver")  # so that a killed process is replaced at once, without importing everything again
 PROCESSES.set_forkserver_preload(["ethobench.app.server", "ethobench.benchmarks", "sklearn.ensemble", "pyarrow.parquet"])
@@ -129,25 +129,25 @@ class ViewerSession:
 
     def _write_until_killed(self) -> None:
         while not self._is_stopped.is_set():
-            number, place = self._changes // CHANGES_PER_CORRECTION, self._changes % len(RECORDINGS)
-            key = (RECORDINGS[place], f"{self.name}-{number}")
-            track = self._find(place, key[1])
+            number, index = self._changes // CHANGES_PER_CORRECTION, self._changes % len(RECORDINGS)
+            key = (RECORDINGS[index], f"{self.name}-{number}")
+            track = self._find(index, key[1])
             if track is None:
                 if key in self.started:
                     raise AssertionError(f"{key} was confirmed and is not there any more")
-                track = self._ask("POST", f"recordings/{place}/start", {"name": key[1]})["track"]
+                track = self._ask("POST", f"recordings/{index}/start", {"name": key[1]})["track"]
             self.started.add(key)  # if a viewer was killed before it confirmed this, the next one shows it
             slot = self._changes
             self._changes += 1
             self.uncertain.setdefault(key, set()).add(slot)
             edit = {"kind": "mark", "start": 4 * slot, "stop": 4 * slot + 2, "behavior": "rest"}
-            self._ask("POST", f"recordings/{place}/edit", {"track": key[1], "revision": track["revision"], "edits": [edit]})
+            self._ask("POST", f"recordings/{index}/edit", {"track": key[1], "revision": track["revision"], "edits": [edit]})
             self.uncertain[key].remove(slot)
             self.confirmed.setdefault(key, set()).add(slot)
             self.is_writing.set()
 
-    def _find(self, place: int, name: str) -> dict[str, Any] | None:
-        tracks = self._ask("GET", f"recordings/{place}")["tracks"]
+    def _find(self, index: int, name: str) -> dict[str, Any] | None:
+        tracks = self._ask("GET", f"recordings/{index}")["tracks"]
         return next((track for track in tracks if track["name"] == name), None)
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -205,8 +205,8 @@ def _check_corrections(lab: Path, sessions: Sequence[ViewerSession], summary: Su
         rows = [*csv.DictReader(file)]
     keys = Counter((row["recording"], row["annotator"]) for row in rows)
     files = Counter(row["annotations"] for row in rows)
-    left = {path.name for path in corrections.folder.iterdir()} - {*files, corrections.manifest.name, ".ethobench-lock"}
-    summary.expect(not left, f"files that the manifest does not list: {sorted(left)[:5]}")
+    remaining = {path.name for path in corrections.folder.iterdir()} - {*files, corrections.manifest.name, ".ethobench-lock"}
+    summary.expect(not remaining, f"files that the manifest does not list: {sorted(remaining)[:5]}")
     summary.expect({*keys.values(), *files.values()} == {1}, f"listed more than once: {[k for k, n in keys.items() if n > 1][:5]}")
     summary.expect({*saved} == {*keys}, f"listed, but not readable: {sorted({*keys} - {*saved})[:5]}; {corrections.notes[:3]}")
     for session in sessions:
@@ -250,21 +250,21 @@ def _kill_runs_of_store(root: Path, kills: int, chance: random.Random, summary: 
         if summary.kills >= kills:
             run.join()
             continue
-        while run.exitcode is None and not _has_claim(root, run.pid):
+        while run.exitcode is None and not _has_lease(root, run.pid):
             time.sleep(0.01)
         time.sleep(chance.uniform(0, 0.3))
         if run.exitcode is None:
             run.kill()
             run.join()
             summary.kills += run.exitcode == -signal.SIGKILL
-            summary.counts["kills in the middle of a job"] += _has_claim(root, run.pid)
+            summary.counts["kills in the middle of a job"] += _has_lease(root, run.pid)
             runs[number] = _start_run(root, repeats)
     summary.expect({run.exitcode for run in runs} == {0}, f"runs ended with {[run.exitcode for run in runs]}")
 
 
-def _has_claim(root: Path, pid: int) -> bool:
+def _has_lease(root: Path, pid: int) -> bool:
     """Whether a process has begun a job."""
-    for path in (root / "claims").iterdir():
+    for path in (root / "leases").iterdir():
         with suppress(OSError, ValueError):
             if "." not in path.name and json.loads(path.read_text(encoding="utf-8"))["pid"] == pid:
                 return True
@@ -290,11 +290,11 @@ def _run_jobs(root: Path, record: Path | None, repeats: int) -> None:
 
         Store.finish = finish_and_record  # type: ignore[method-assign]
     outcome = Engine(Store(root), lambda: ThreadPoolExecutor(1), 1).run(_plans(repeats))
-    if outcome.failed or outcome.broken:
-        sys.exit(f"jobs failed: {outcome.failed} {outcome.broken}")
+    if outcome.failed or outcome.failed_plans:
+        sys.exit(f"jobs failed: {outcome.failed} {outcome.failed_plans}")
 
 
-def _plans(repeats: int) -> Iterator[Plan]:
+def _plans(repeats: int) -> Iterator[JobPlan]:
     data = load_dataset("synthetic/tag", **DATA_OPTIONS)
     for seed in range(repeats):
         for model in MODELS:
@@ -315,10 +315,10 @@ def _check_store(root: Path, undisturbed: Store, summary: Summary) -> None:
     for name in ("scores.json", "predictions.parquet", "job.json"):
         differing = [k for k in finished if (store.folder(k) / name).read_bytes() != (undisturbed.folder(k) / name).read_bytes()]
         summary.expect(not differing, f"{name} differs in {differing[:5]}")
-    summary.expect(not store.damaged and not store.quarantined(), f"damaged: {store.damaged} {store.quarantined()}")
+    summary.expect(not store.damage and not store.quarantine.entries(), f"damaged: {store.damage} {store.quarantine.entries()}")
     summary.expect(all(store.verify(key) for key in finished), "files do not match their checksums")
-    left = {*root.rglob(f"{TEMPORARY_PREFIX}*"), *(root / "tmp").iterdir(), *(root / "claims").iterdir()}
-    summary.expect(not left, f"left behind: {sorted(str(path.relative_to(root)) for path in left)[:5]}")
+    remaining = {*root.rglob(f"{TEMPORARY_PREFIX}*"), *(root / "tmp").iterdir(), *(root / "leases").iterdir()}
+    summary.expect(not remaining, f"left behind: {sorted(str(path.relative_to(root)) for path in remaining)[:5]}")
     summary.counts["jobs stored"] += len(finished)
 
 
@@ -340,9 +340,9 @@ def main() -> None:
         ):
             if not kills:
                 continue
-            place = Path(folder) / campaign.__name__
-            place.mkdir()
-            summary = campaign(place, kills, options.seed)
+            campaign_folder = Path(folder) / campaign.__name__
+            campaign_folder.mkdir()
+            summary = campaign(campaign_folder, kills, options.seed)
             problems += len(summary.problems)
             lines += [f"## {title}", "", *summary.lines(), ""]
             print("\n".join(lines[-len(summary.lines()) - 3 :]), flush=True)  # noqa: T201

@@ -172,9 +172,9 @@ def test_long_names_can_be_exported(lab, project, format):
     entry = project.recording(0)
     entry.recording = entry.recording.copy(id="実験室の小鼠" * 40)
     project.start(0, "観察者" * 20, "anna")
-    made = export(project, [0], "観察者" * 20, format)
-    assert made.content
-    assert len(made.name.encode()) <= 255
+    exported = export(project, [0], "観察者" * 20, format)
+    assert exported.content
+    assert len(exported.name.encode()) <= 255
 
 
 @pytest.mark.skipif(not hasattr(os, "symlink"), reason="this system has no links")
@@ -296,12 +296,12 @@ def test_a_killed_viewer_leaves_nothing_unlisted_and_blocks_nobody(tmp_path):
     other.communicate()
     assert other.returncode == 0
     corrections = Corrections(folder)
-    found = corrections.load()
+    loaded = corrections.load()
     rows, files = rows_and_files(folder)
     assert files == {row["annotations"] for row in rows}
-    assert len(rows) == len({(row["recording"], row["annotator"]) for row in rows}) == len(found)
-    assert {(f"r{number}", "zoe") for number in acknowledged} <= {*found}
-    assert {(f"r{number}", "yan") for number in range(25)} <= {*found}
+    assert len(rows) == len({(row["recording"], row["annotator"]) for row in rows}) == len(loaded)
+    assert {(f"r{number}", "zoe") for number in acknowledged} <= {*loaded}
+    assert {(f"r{number}", "yan") for number in range(25)} <= {*loaded}
 
 
 @pytest.mark.parametrize("moment", ["write_recordings", "Corrections._append_row"])

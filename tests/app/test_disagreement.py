@@ -25,10 +25,10 @@ codes = st.lists(st.integers(-1, 2), min_size=N, max_size=N)
 
 @given(st.lists(codes, min_size=2, max_size=4))
 def test_frames_differ_where_two_who_looked_say_different_things(rows):
-    found = iv.to_mask(disagreement([annotated(row) for row in rows]), N)
+    mask = iv.to_mask(disagreement([annotated(row) for row in rows]), N)
     for frame in range(N):
-        said = {row[frame] for row in rows if row[frame] >= 0}
-        assert found[frame] == (len(said) > 1)
+        codes = {row[frame] for row in rows if row[frame] >= 0}
+        assert mask[frame] == (len(codes) > 1)
 
 
 def test_an_implicit_background_equals_an_explicit_one():
@@ -58,9 +58,9 @@ def test_the_next_one_and_the_one_before():
 def test_the_least_certain_bout_comes_first():
     probabilities = np.array([[0.9, 0.05, 0.05]] * 10 + [[0.2, 0.6, 0.2]] * 10 + [[0.7, 0.2, 0.1]] * 10 + [[0, 0, 1]] * 10)
     prediction = Prediction(probabilities, ETHOGRAM, 10)
-    found = least_certain(prediction.annotation, prediction)
-    assert prediction.annotation.start[found.indices].tolist() == [10, 20, 0]
-    assert found.certainty == pytest.approx([0.6, 0.7, 0.9])
+    ranking = least_certain(prediction.annotation, prediction)
+    assert prediction.annotation.start[ranking.indices].tolist() == [10, 20, 0]
+    assert ranking.certainty == pytest.approx([0.6, 0.7, 0.9])
 
 
 def test_a_stated_confidence_counts_and_silence_does_not():

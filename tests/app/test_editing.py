@@ -165,7 +165,7 @@ def test_edits_from_the_page(social):
 
 
 @pytest.mark.parametrize(
-    ("edit", "error", "told"),
+    ("edit", "error", "message"),
     [
         ({"kind": "burn", "start": 0, "stop": 1}, EthobenchError, "must be one of"),
         ({"kind": "mark", "start": 0, "stop": 1}, EthobenchError, "needs a behavior"),
@@ -180,6 +180,6 @@ def test_edits_from_the_page(social):
         ({"kind": "clear"}, MismatchError, "<= 40"),
     ],
 )
-def test_nonsense_is_refused(social, edit, error, told):
-    with pytest.raises(error, match=told):
+def test_nonsense_is_refused(social, edit, error, message):
+    with pytest.raises(error, match=message):
         apply_edits(social, [edit])

@@ -20,8 +20,8 @@ def study(tmp_path):
     root = tmp_path / "study"
     root.mkdir()
     rows = ["recording,individual,rate,annotations,annotator"]
-    for place, name in enumerate(("m1", "m2")):
-        anna = np.roll(np.repeat([3, 5, 0, 5], 50), 10 * place)
+    for index, name in enumerate(("m1", "m2")):
+        anna = np.roll(np.repeat([3, 5, 0, 5], 50), 10 * index)
         for who, codes in (("anna", anna), ("ben", np.where(np.arange(200) < 10, 2, anna))):
             write_annotation(Annotation.from_frames(codes, ETHOGRAM, 10), root / f"{name}_{who}.csv", "tidy")
             rows.append(f"{name},{name},10,{name}_{who}.csv,{who}")

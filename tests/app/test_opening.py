@@ -38,18 +38,18 @@ def test_another_list_beside_it_has_corrections_of_its_own(lab):
 def test_a_folder_that_cannot_be_written(lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("ethobench.app.opening.os.access", lambda *_: False)
-    told: list[str] = []
-    project = open_project([str(lab)], notify=told.append)
+    messages: list[str] = []
+    project = open_project([str(lab)], notify=messages.append)
     assert project.corrections.folder.resolve() == tmp_path / "corrections" / "lab"
-    assert str(tmp_path / "corrections" / "lab") in told[0]
-    named = open_project([str(lab)], corrections=tmp_path / "mine", notify=told.append)
+    assert str(tmp_path / "corrections" / "lab") in messages[0]
+    named = open_project([str(lab)], corrections=tmp_path / "mine", notify=messages.append)
     assert named.corrections.folder == tmp_path / "mine"
 
 
 def test_a_named_dataset(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    told: list[str] = []
-    project = open_project(["synthetic/tag"], notify=told.append)
+    messages: list[str] = []
+    project = open_project(["synthetic/tag"], notify=messages.append)
     assert len(project.recordings) == 8
     project.start(0, "zoe", "truth")
     assert (tmp_path / "corrections" / "synthetic_tag" / "animal01.zoe.csv").is_file()
@@ -93,20 +93,20 @@ def test_behaviors_can_be_added(lab):
 
 
 @pytest.mark.parametrize(
-    ("sources", "told"), [([], "name a dataset"), (["no/such/file"], "no/such/file"), (["synthetic/pos"], "synthetic/pose")]
+    ("sources", "message"), [([], "name a dataset"), (["no/such/file"], "no/such/file"), (["synthetic/pos"], "synthetic/pose")]
 )
-def test_what_is_not_there(sources, told, tmp_path, monkeypatch):
+def test_what_is_not_there(sources, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(EthobenchError, match=told):
+    with pytest.raises(EthobenchError, match=message):
         open_project(sources)
 
 
 def test_a_folder_of_nothing(tmp_path):
     (tmp_path / "notes.xyz").write_text("hello", encoding="utf-8")
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.raises(EthobenchError, match="nothing to view"):
-        open_project([str(tmp_path)], notify=told.append)
-    assert "notes.xyz" in told[0]
+        open_project([str(tmp_path)], notify=messages.append)
+    assert "notes.xyz" in messages[0]
 
 
 def test_tracks_on_another_clock_are_shown_on_this_one(lab, tmp_path, monkeypatch):
@@ -122,8 +122,8 @@ def test_tracks_on_another_clock_are_shown_on_this_one(lab, tmp_path, monkeypatc
 
 @pytest.mark.slow
 def test_a_store_shows_what_its_models_predicted(tmp_path, monkeypatch):
-    from ethobench.runs import Job, Store
-    from ethobench.runs.perform import How, perform
+    from ethobench.runs import Job, Setting, Store
+    from ethobench.runs.worker import WorkerOptions, run_job
 
     monkeypatch.chdir(tmp_path)
     options = {"individuals": 2, "seconds": 30}
@@ -131,8 +131,8 @@ def test_a_store_shows_what_its_models_predicted(tmp_path, monkeypatch):
 
     data = load_dataset("synthetic/tag", **options)
     for setting in ("full", "reduced"):
-        job = Job("b", "synthetic/tag", data.version, ("animal01",), ("animal02",), "chance", options=options, setting=setting)
-        assert perform(job.to_dict(), str(tmp_path / "store"), How(keep=("probabilities",)))[0] == "done"
+        job = Job("b", "synthetic/tag", data.version, ("animal01",), ("animal02",), "chance", options=options, setting=Setting(setting))
+        assert run_job(job.to_dict(), str(tmp_path / "store"), WorkerOptions(keep=("probabilities",)))[0] == "done"
     project = open_project([str(tmp_path / "store")])
     (entry,) = project.recordings
     assert [(t.name, t.kind) for t in entry.tracks] == [("truth", "annotator"), ("chance", "model"), ("chance (reduced)", "model")]
@@ -149,13 +149,13 @@ def test_a_saved_model_predicts_what_is_opened(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     create_model("chance").fit(load_dataset("synthetic/tag", individuals=2, seconds=30)).save(tmp_path / "luck")
-    told: list[str] = []
-    project = open_project(["synthetic/tag"], models=[tmp_path / "luck"], notify=told.append)
+    messages: list[str] = []
+    project = open_project(["synthetic/tag"], models=[tmp_path / "luck"], notify=messages.append)
     assert [t.name for t in project.recording(2).tracks] == ["truth", "luck"]
     assert project.recording(2).track("luck").prediction is not None
-    assert "luck predicts animal01 (1 of 8)" in told
+    assert "luck predicts animal01 (1 of 8)" in messages
     assert [t.name for t in project.recording(0).tracks] == ["truth", "luck (seen in training)"]
-    assert any("2 of 8 recordings were used to train luck (seen in training): animal01, animal02." in message for message in told)
+    assert any("2 of 8 recordings were used to train luck (seen in training): animal01, animal02." in message for message in messages)
     assert "says nothing about new animals" in project.recording(0).notes[0]
     assert project.recording(2).notes == []
 

@@ -35,7 +35,7 @@ def test_the_address_that_is_printed_answers(client):
     assert headers["content-type"].startswith("text/html")
     assert f"/{TOKEN}/static/main.js".encode() in page
     assert "set-cookie" not in headers
-    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+    policy = dict(directive.strip().split(" ", 1) for directive in headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
     assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
@@ -95,8 +95,8 @@ def test_no_foreign_page_may_ask(client):
 
 
 def test_our_own_page_may_ask(client):
-    own = f"http://127.0.0.1:{client.port}"
-    assert client.request(f"{API}/project", Origin=own)[0] == 200
+    origin = f"http://127.0.0.1:{client.port}"
+    assert client.request(f"{API}/project", Origin=origin)[0] == 200
     assert client.request(f"{API}/project", Host=f"localhost:{client.port}", Origin=f"http://localhost:{client.port}")[0] == 200
     assert client.request("/api/project", X_Ethobench_Token=TOKEN)[0] == 200
 
@@ -204,14 +204,14 @@ def test_jumps(client):
 
 
 def test_corrections_over_the_wire(client, lab):
-    told = client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
-    assert (told["track"]["name"], told["track"]["revision"], told["track"]["undo"]) == ("zoe", 0, False)
+    response = client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
+    assert (response["track"]["name"], response["track"]["revision"], response["track"]["undo"]) == ("zoe", 0, False)
     edits = [{"kind": "mark", "start": 0, "stop": 20, "behavior": "groom"}]
-    told = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits})
-    assert (told["track"]["revision"], told["track"]["undo"], told["track"]["redo"]) == (1, True, False)
+    response = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits})
+    assert (response["track"]["revision"], response["track"]["undo"], response["track"]["redo"]) == (1, True, False)
     assert "in the meantime" in client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 409)["error"]
-    told = client.post("recordings/0/undo", {"track": "zoe", "revision": 1})
-    assert (told["track"]["undo"], told["track"]["redo"]) == (False, True)
+    response = client.post("recordings/0/undo", {"track": "zoe", "revision": 1})
+    assert (response["track"]["undo"], response["track"]["redo"]) == (False, True)
     assert client.post("recordings/0/redo", {"track": "zoe", "revision": 2})["track"]["revision"] == 3
     assert "not a correction" in client.post("recordings/0/edit", {"track": "anna", "revision": 0, "edits": edits}, 400)["error"]
     assert "already an annotator" in client.post("recordings/1/start", {"name": "anna"}, 400)["error"]
@@ -323,8 +323,8 @@ def test_names_that_files_cannot_hold_are_refused(client, lab, subject):
     client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
     before = (lab / "corrections" / "m1.zoe.csv").read_bytes()
     edits = [{"kind": "mark", "start": 0, "stop": 20, "behavior": "groom", "subject": subject}]
-    told = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 400)
-    assert "which files cannot store" in told["error"]
+    response = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 400)
+    assert "which files cannot store" in response["error"]
     assert (lab / "corrections" / "m1.zoe.csv").read_bytes() == before
     assert read_recordings(lab / "corrections" / "m1.zoe.csv", warn=False)[0].annotations["zoe"].subjects == ()
 
@@ -387,11 +387,11 @@ def test_a_video_is_served_in_parts_and_only_from_inside(lab, tmp_path, serving)
     assert (status, got, headers["content-type"]) == (206, bytes(range(256)), "video/mp4")
     assert headers["content-range"] == "bytes 256-511/10240"
     assert client.request(f"{API}/recordings/0/video")[2] == content
-    for place in range(1, 5):
-        status, _, got = client.request(f"{API}/recordings/{place}/video")
+    for index in range(1, 5):
+        status, _, got = client.request(f"{API}/recordings/{index}/video")
         assert status == 404
         assert b"secret" not in got
-        facts = client.get(f"recordings/{place}")
+        facts = client.get(f"recordings/{index}")
         assert not facts["video"]
         assert "outside the opened folders" in facts["video_note"]
     with pytest.warns(ReadWarning, match="neither frame rate nor length"):

@@ -124,9 +124,9 @@ def test_undo_takes_edits_back_and_leaves_what_was_watched(lab, project):
 def test_marking_as_watched_and_as_not_watched_are_steps(project):
     project.start(1, "zoe")
     project.edit(1, "zoe", 0, [MARK])
-    whole = {"start": 0, "stop": 600}
-    assert observed(project.edit(1, "zoe", 1, [{"kind": "observe", **whole}]).annotation) == [(0, 600)]
-    track = project.edit(1, "zoe", 2, [{"kind": "unobserve", **whole}])
+    everything = {"start": 0, "stop": 600}
+    assert observed(project.edit(1, "zoe", 1, [{"kind": "observe", **everything}]).annotation) == [(0, 600)]
+    track = project.edit(1, "zoe", 2, [{"kind": "unobserve", **everything}])
     assert (len(track.annotation), observed(track.annotation)) == (1, [(100, 200)])
     assert observed(project.undo(1, "zoe", 3).annotation) == [(0, 600)]
     assert observed(project.undo(1, "zoe", 4).annotation) == [(100, 200)]
@@ -164,9 +164,9 @@ def test_watching_counts_for_the_subject_that_is_labelled():
     assert (observed(less, "ann"), observed(less, "bob")) == ([(5, 10)], [(0, 20)])
     assert remove_observed(less, iv.intervals([20], [N]), "ann") is less
     scored = a.with_observed(Observed(iv.empty(), {Track("run"): iv.intervals([25], [30])}))
-    some = add_observed(scored, iv.intervals([0], [20]), "bob").observed
-    assert [some.of("run", who).stop.tolist() for who in ("ann", "bob")] == [[30], [20, 30]]
-    assert [some.of("rest", who).stop.tolist() for who in ("ann", "bob")] == [[], [20]]
+    bob_observed = add_observed(scored, iv.intervals([0], [20]), "bob").observed
+    assert [bob_observed.of("run", who).stop.tolist() for who in ("ann", "bob")] == [[30], [20, 30]]
+    assert [bob_observed.of("rest", who).stop.tolist() for who in ("ann", "bob")] == [[], [20]]
 
 
 @pytest.mark.parametrize(
@@ -256,9 +256,9 @@ def test_poses_of_unknown_rate_are_shown_and_not_labelled(tmp_path, monkeypatch)
 @pytest.mark.slow
 def test_reports_over_the_wire(client, lab):
     client.post("recordings/1/start", {"name": "zoe"})
-    told = client.post("recordings/1/watch", {"track": "zoe", "spans": [[0, 150], [300, 450]]})["track"]
-    assert (told["revision"], told["watches"], told["undo"]) == (0, 1, False)
-    assert told["observed"] == {"share": 0.5, "spans": [[0, 150], [300, 450]], "subjects": {}}
+    track = client.post("recordings/1/watch", {"track": "zoe", "spans": [[0, 150], [300, 450]]})["track"]
+    assert (track["revision"], track["watches"], track["undo"]) == (0, 1, False)
+    assert track["observed"] == {"share": 0.5, "spans": [[0, 150], [300, 450]], "subjects": {}}
     assert client.get("project")["recordings"][1]["observed"] == 0.5
     hidden = client.get("recordings/1/tiles?level=1&index=0&lane=track:1")[0]["hidden"]
     assert hidden == [[150, 300], [450, 600]]

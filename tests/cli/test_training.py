@@ -10,7 +10,7 @@ import pytest
 from ethobench import load_dataset, load_model, read_recordings
 from ethobench.cli._progress import TrainingProgress
 from ethobench.core.deadline import Deadline
-from ethobench.runs import Job, Outcome, Store
+from ethobench.runs import Job, RunSummary, Store
 from tests.cli.test_cli import ethobench
 from tests.clock import Clock
 
@@ -143,12 +143,12 @@ def test_poses_without_labels_are_learnt_from_first(tmp_path):
     assert done.returncode == 0, done.stderr
     command = done.stdout.partition("use it with: ethobench ")[2].split()
     assert command[:4] == ["train", "DATASET", "--model", "conv1d"]
-    quick = ("--param", "epochs=1", "--param", "samples=256", "--no-evaluate")
+    quick = ("--param", "epochs=1", "--param", "samples_per_epoch=256", "--no-evaluate")
     asked = [{"DATASET": "synthetic/pose", "MODEL_DIR": str(tmp_path / "m")}.get(part, part) for part in command]
     made = ethobench(*asked, *quick)
     assert made.returncode == 0, made.stderr
     card = json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))
-    assert [card["params"][name] for name in ("past", "future", "gap")] == [50, 50, 1]  # as what it began with
+    assert [card["params"][name] for name in ("past", "future", "frame_stride")] == [50, 50, 1]  # as what it began with
 
 
 def test_behaviors_can_be_renamed_for_training(study, tmp_path):
@@ -186,7 +186,7 @@ def test_a_budget_is_for_the_whole_command_and_what_it_costs_is_said(study, tmp_
     assert "plan: no time for cross-validation; final training only = 1 training of auto on 1 core, about 1 s (budget 1 s)" in told
     assert "there was no time for cross-validation: how good the model is on new individuals is not known" in told
     assert "to keep the time budget" in told
-    assert "the final training takes some seconds at least, but 0 s of the budget are left; it is finished all the same" in told
+    assert "the final training takes at least a few seconds, but only 0 s of the budget remain; it is completed anyway" in told
     assert "of a budget of 1 s" in told
     card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
     assert card["evaluation"] == {}
@@ -228,7 +228,7 @@ def test_the_plan_and_progress_without_a_budget(study, tmp_path):
 
 def test_lines_of_progress_tell_stage_and_time_left(tmp_path):
     clock = Clock()
-    store, outcome = Store(tmp_path / "s"), Outcome(done=1)
+    store, summary = Store(tmp_path / "s"), RunSummary(done=1)
     jobs = [Job("own", "d", "", ("a",), (str(fold),), "rf", fold=fold) for fold in range(4)]
     store.progress_file(jobs[1].key).write_text('{"stage": "boosted trees", "fraction": 0.5}', encoding="utf-8")
     limited, free = (TrainingProgress(Deadline(seconds, clock=clock)) for seconds in (300, None))
@@ -238,7 +238,7 @@ def test_lines_of_progress_tell_stage_and_time_left(tmp_path):
     assert free.line().endswith("estimating the time left")
     clock.now += 60
     for progress in (limited, free):
-        progress.show_folds(store, jobs[1:3], outcome, 4, 2)
+        progress.show_folds(store, jobs[1:3], summary, 4, 2)
     state = "1 min | cross-validation | 1 of 4 folds done, fold 2: boosted trees (50%), fold 3: starting"
     assert limited.line() == f"{state} | 4 min of the budget left"
     assert free.line() == f"{state} | about 3 min left"  # 40 s a fold, 2.5 to go; a training takes 80 s when two share the machine

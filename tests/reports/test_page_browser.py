@@ -32,7 +32,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def opened(browser, tmp_path):
     """Write a report and open it; anything odd that the browser tells is an error when the test ends."""
-    contexts, told = [], []
+    contexts, events = [], []
 
     def open_report(report, path: Path | None = None, **options):
         path = path or tmp_path / f"report{len(contexts)}.html"
@@ -40,10 +40,10 @@ def opened(browser, tmp_path):
         context = browser.new_context(viewport={"width": 1300, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: told.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: told.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: told.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: told.append(f"request: {request.url}") if request.url != path.as_uri() else None)
+        page.on("console", lambda message: events.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: events.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: events.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: events.append(f"request: {request.url}") if request.url != path.as_uri() else None)
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready]")
         page.wait_for_selector(".time-axis svg")
@@ -52,7 +52,7 @@ def opened(browser, tmp_path):
     yield open_report
     for context in contexts:
         context.close()
-    assert [line for line in told if not line.startswith(("request: data:", "request: blob:"))] == []
+    assert [line for line in events if not line.startswith(("request: data:", "request: blob:"))] == []
 
 
 def half_and_half():
@@ -73,9 +73,9 @@ COLOR = """(name) => {
   const probe = document.createElement("i");
   probe.style.color = `var(${name})`;
   document.body.append(probe);
-  const found = getComputedStyle(probe).color;
+  const computed = getComputedStyle(probe).color;
   probe.remove();
-  return found.match(/[\\d.]+/g).map(Number);
+  return computed.match(/[\\d.]+/g).map(Number);
 }"""
 
 
@@ -108,7 +108,7 @@ def test_the_raster_draws_behaviors_where_they_are(opened):
     assert pixel(page, 0.2, pred) == color(page, "--behavior-0")
     assert pixel(page, 0.4, pred) == color(page, "--lane")
     assert pixel(page, 0.1, errors) == color(page, "--page")
-    assert pixel(page, 0.4, errors) == color(page, "--part-0")  # no longer than what was found: a boundary
+    assert pixel(page, 0.4, errors) == color(page, "--part-0")  # not longer than the correct frames: a boundary error
     assert pixel(page, 0.6, errors) == color(page, "--part-3")  # missed
 
 
@@ -198,9 +198,9 @@ def test_every_figure_downloads_the_rows_of_the_report(opened, scores):
         for row, cells in zip(rows, expected, strict=True):
             for text, cell in zip(row.values(), cells, strict=True):
                 assert text == cell if isinstance(cell, str) else float(text) == pytest.approx(cell, rel=1e-6)
-    case = scores.pairs[0]
+    pair = scores.pairs[0]
     bouts = [row for row in downloaded(page, "ethograms") if row["recording"] == "rec0" and row["annotator"] == "truth"]
-    spans = case.truth.spans("run")
+    spans = pair.truth.spans("run")
     assert [int(row["start_frame"]) for row in bouts if row["behavior"] == "run"] == spans.start.tolist()
     assert [float(row["stop_s"]) for row in bouts if row["behavior"] == "run"] == [stop / 10 for stop in spans.stop.tolist()]
 

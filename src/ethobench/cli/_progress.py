@@ -14,16 +14,16 @@ from ethobench.core.deadline import Deadline, format_seconds
 from ethobench.runs import RunControl
 
 if TYPE_CHECKING:
-    from ethobench.runs import Job, Outcome, Store
-    from ethobench.runs.execute import Watch
+    from ethobench.runs import Job, RunSummary, Store
+    from ethobench.runs.engine import ProgressCallback
 
 
 @contextmanager
-def shown_progress() -> Iterator[Watch]:
+def shown_progress() -> Iterator[ProgressCallback]:
     """Yield what the engine tells its lines to."""
     console = make_console(stderr=True)
     if not console.is_terminal:
-        yield lambda line, outcome: echo(f"[{counts(outcome)}] {line}")
+        yield lambda line, summary: echo(f"[{counts(summary)}] {line}")
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -32,28 +32,28 @@ def shown_progress() -> Iterator[Watch]:
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("planning", total=None)
 
-        def show(line: str, outcome: Outcome) -> None:
-            ended = outcome.done + len(outcome.failed)
-            words = f"{outcome.running} running, {len(outcome.failed)} failed, {outcome.there} were there{best_so_far(outcome)}"
-            progress.update(task, completed=ended, total=ended + outcome.running + outcome.waiting, description=make_visible(words))
+        def show(line: str, summary: RunSummary) -> None:
+            ended = summary.done + len(summary.failed)
+            words = f"{summary.running} running, {len(summary.failed)} failed, {summary.reused} reused{best_so_far(summary)}"
+            progress.update(task, completed=ended, total=ended + summary.running + summary.waiting, description=make_visible(words))
             if not line.endswith(": done"):
                 progress.console.print(line, markup=False)
 
         yield show
 
 
-def counts(outcome: Outcome) -> str:
+def counts(summary: RunSummary) -> str:
     """Tell how far a run is, in few words."""
-    ended = outcome.done + len(outcome.failed)
-    return f"{ended}/{ended + outcome.running + outcome.waiting}"
+    ended = summary.done + len(summary.failed)
+    return f"{ended}/{ended + summary.running + summary.waiting}"
 
 
-def best_so_far(outcome: Outcome) -> str:
+def best_so_far(summary: RunSummary) -> str:
     """Tell the best final result, if there is one."""
-    if outcome.best is None or outcome.best.headline is None:
+    if summary.best is None or summary.best.headline is None:
         return ""
-    job = outcome.best.job
-    return f"; best {outcome.best.headline:.3f} ({job.model}, {job.dataset})"
+    job = summary.best.job
+    return f"; best {summary.best.headline:.3f} ({job.model}, {job.dataset})"
 
 
 class TrainingProgress:
@@ -116,30 +116,29 @@ class TrainingProgress:
             left = "estimating the time left" if self.left is None else f"about {format_seconds(self.left)} left"
         return make_visible(" | ".join(part for part in (passed, self.phase, self.detail, left) if part))
 
-    def show_folds(self, store: Store, under_way: list[Job], outcome: Outcome, n_folds: int, workers: int) -> None:
+    def show_folds(self, store: Store, running: list[Job], summary: RunSummary, n_folds: int, workers: int) -> None:
         """Show how far the folds of a cross-validation are, and estimate the time left from that.
 
         Parameters
         ----------
         store : Store
             In which workers report.
-        under_way : list of Job
-        outcome : Outcome
-            Of the run so far.
+        running : list of Job
+        summary : RunSummary
         n_folds : int
             How many are to be done.
         workers : int
             Trainings at a time.
         """
-        reports = {job.fold: store.progress(job.key) for job in under_way[:workers]}
-        done = outcome.done + outcome.there
+        reports = {job.fold: store.progress(job.key) for job in running[:workers]}
+        done = summary.done + summary.reused
         shown = [f"fold {fold + 1}: {_stage(found)}" for fold, found in sorted(reports.items())]
         self.detail = ", ".join([f"{done} of {n_folds} folds done", *shown])
-        trained = outcome.done + sum(found[1] for found in reports.values() if found is not None)
+        trained = summary.done + sum(found[1] for found in reports.values() if found is not None)
         if trained > 0.02:
             each = (self.deadline.clock() - self._phase_start) / trained  # seconds for each fold, several at a time
             self._later = each * min(workers, n_folds)  # the final training, alone
-            self.left = max(n_folds - outcome.there - trained, 0.0) * each + self._later
+            self.left = max(n_folds - summary.reused - trained, 0.0) * each + self._later
 
     def show_training(self, stage: str, fraction: float) -> None:
         """Show how far the final training is, and estimate the time left from that; a listener to progress."""
@@ -174,16 +173,16 @@ class ShowFolds(RunControl):
         self.progress, self.inner, self.store, self.n_folds, self.workers = progress, inner, store, n_folds, workers
         self.one_at_a_time = inner.one_at_a_time
 
-    def admits(self, job: Job, outcome: Outcome) -> bool:
+    def admits(self, job: Job, summary: RunSummary) -> bool:
         """Return whether to start a job."""
-        return self.inner.admits(job, outcome)
+        return self.inner.admits(job, summary)
 
-    def look(self, under_way: list[Job], outcome: Outcome) -> None:
+    def observe(self, running: list[Job], summary: RunSummary) -> None:
         """Show how far the jobs are that are under way."""
-        self.progress.show_folds(self.store, under_way, outcome, max(self.n_folds, outcome.done + outcome.there), self.workers)
-        self.inner.look(under_way, outcome)
+        self.progress.show_folds(self.store, running, summary, max(self.n_folds, summary.done + summary.reused), self.workers)
+        self.inner.observe(running, summary)
 
-    def watch(self, line: str, outcome: Outcome) -> None:
+    def watch(self, line: str, summary: RunSummary) -> None:
         """Print what the engine says, except that jobs are done: that is in the line of the progress."""
         if not line.endswith(": done"):
             self.progress.say(line)

@@ -30,8 +30,7 @@ def run(
     from ethobench.core import Poses
     from ethobench.core.files import check_new_path
     from ethobench.datasets import load_dataset
-    from ethobench.training.pretrain import pretrain
-    from ethobench.training.pretrain_poses import pretrain_poses
+    from ethobench.models.pretraining import pretrain, pretrain_poses
 
     check_new_path(out)
     data, model = load_dataset(dataset), "harnet"

@@ -15,7 +15,7 @@ from ethobench.core.deadline import Deadline, format_seconds, seconds_since_star
 from ethobench.core.processes import idle_cores, usable_cores
 
 if TYPE_CHECKING:
-    from ethobench.benchmarks.own import CrossValidation
+    from ethobench.benchmarks.study import OutOfFoldPredictions
     from ethobench.cli._progress import TrainingProgress
     from ethobench.core import Dataset
     from ethobench.models import Model
@@ -64,8 +64,8 @@ def run(
 
     Example: [bold]ethobench train my_study/ --out models/first --budget 10m[/bold]
     """
-    from ethobench.benchmarks.own import annotated
-    from ethobench.benchmarks.time_budget import describe_plan, warn_of_final
+    from ethobench.benchmarks.folds import select_annotated
+    from ethobench.benchmarks.time_budget import describe_plan, warn_of_final_training
     from ethobench.cli._options import parse_renames
     from ethobench.cli._progress import TrainingProgress
     from ethobench.core.files import check_new_path
@@ -87,16 +87,16 @@ def run(
     cross_validation = None
     try:
         with TrainingProgress(deadline) as progress, _shared_features(out, deadline):
-            data = annotated(load_dataset(dataset, **options), annotator)
+            data = select_annotated(load_dataset(dataset, **options), annotator)
             if evaluate:
-                shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
+                shared = {"params": params, "options": options, "annotator": annotator, "split": split, "seed": seed}
                 folder = Path(f"{out}-cv")
                 fresh.evaluation, cross_validation = _cross_validate(
                     dataset, fresh, data, folder, shared, workers, learning_curve, progress
                 )
             else:
                 progress.say(describe_plan(fresh, 0, 0, workers, deadline))
-                progress.warn(warn_of_final(deadline, 0.0))
+                progress.warn(warn_of_final_training(deadline, 0.0))
             _fit_all(fresh, data, annotator, workers, progress)
     except KeyboardInterrupt:
         secho("stopped; nothing is half-written, and the same command goes on with what is done", err=True, fg=typer.colors.YELLOW)
@@ -134,7 +134,7 @@ def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, p
     """Train on all recordings, with the time that is left."""
     from ethobench.benchmarks.time_budget import final_deadline
     from ethobench.core.progress import progress_listener
-    from ethobench.runs.workers import limit_threads
+    from ethobench.runs.executors import limit_threads
 
     progress.start_phase("final training")
     progress.say(f"learning from all {len(data)} recordings")
@@ -158,7 +158,7 @@ def _shared_features(out: Path, deadline: Deadline) -> Iterator[None]:
         yield
 
 
-def _keep_out_of_fold(model: Model, cross_validation: CrossValidation | None) -> None:
+def _keep_out_of_fold(model: Model, cross_validation: OutOfFoldPredictions | None) -> None:
     """Keep the out-of-fold predictions with a model, and say where there are none."""
     from ethobench.cli._output import print_note
 
@@ -168,7 +168,7 @@ def _keep_out_of_fold(model: Model, cross_validation: CrossValidation | None) ->
             "says nothing about new animals, and will be marked as seen in training"
         )
         return
-    left_out = cross_validation.keep_with(model)
+    left_out = cross_validation.attach_to(model)
     if left_out:
         print_note(
             f"{len(left_out)} of {len(cross_validation.predictions)} recordings, or their individuals, were seen in the training of the "
@@ -198,14 +198,14 @@ def _shape_of(init: Path, model: str) -> dict[str, Any]:
 
     from ethobench.core.files import read_json
     from ethobench.models import models
+    from ethobench.models.calms21_networks import ARCHITECTURE
     from ethobench.models.saving import CARD
-    from ethobench.models.trajectory_params import SHAPE
-    from ethobench.training.encoder_files import CARD as ENCODER
+    from ethobench.training.weight_files import ENCODER_CARD
 
     known = {field.name for field in dataclasses.fields(models[model].Params)}
-    card: Any = next((read_json(path) for path in (init / CARD, init / ENCODER) if path.is_file()), {})
+    card: Any = next((read_json(path) for path in (init / CARD, init / ENCODER_CARD) if path.is_file()), {})
     found: Any = card.get("params", {}) if isinstance(card, dict) else {}
-    return {name: found[name] for name in SHAPE if name in known and name in found}
+    return {name: found[name] for name in ARCHITECTURE if name in known and name in found}
 
 
 def _seconds(text: str) -> float:
@@ -228,49 +228,53 @@ def _cross_validate(
     workers: int,
     curve: bool,
     progress: TrainingProgress,
-) -> tuple[dict[str, Any], CrossValidation | None]:
+) -> tuple[dict[str, Any], OutOfFoldPredictions | None]:
     """Score the model on individuals it has not seen, and show it; return the scores and the out-of-fold predictions.
 
     Both are empty where there is no time for any fold.
     """
-    from ethobench.benchmarks import learning_curve, own, results_table
-    from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation, warn_of_final
+    from ethobench.benchmarks import results_table
+    from ethobench.benchmarks.learning_curves import learning_curve_jobs, learning_curve_table
+    from ethobench.benchmarks.study import SPLITS, read_out_of_fold, study_plan, summarize_cross_validation
+    from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation, warn_of_final_training
     from ethobench.cli._output import print_never_annotated
     from ethobench.cli._progress import ShowFolds
     from ethobench.cli.results import print_behaviors, print_table
     from ethobench.core.errors import EthobenchError
     from ethobench.features.cache import cache_folder
     from ethobench.metrics.suites import suites
-    from ethobench.runs import Engine, How, Store
-    from ethobench.runs.workers import local_workers
+    from ethobench.runs import Engine, Store, WorkerOptions
+    from ethobench.runs.executors import local_pool
 
     store = Store(place)
-    (plan,) = own.plans(dataset, [model.name], **{**shared, "params": {model.name: shared["params"]}, "data": data})
+    plan = study_plan(dataset, model.name, data=data, **shared)
     limited = limit_cross_validation(model, next(plan), data, progress.deadline, workers=workers, finished={*store.finished()})
     n_folds = len(limited.jobs)
-    more = [job for plan in learning_curve.plans(dataset, model.name, **shared) for job in next(plan)] if curve else []
-    progress.say(describe_plan(model, limited.folds, n_folds, workers, progress.deadline, curve=len(more)))
+    curve_jobs = learning_curve_jobs(dataset, model.name, **shared) if curve else []
+    progress.say(describe_plan(model, limited.folds, n_folds, workers, progress.deadline, curve=len(curve_jobs)))
     progress.start_phase("cross-validation")
-    how = How(keep=("probabilities",), deadlines=limited.deadlines, features=str(cache_folder() or ""), prepare_until=limited.prepare_until)
-    control = ShowFolds(progress, limited.control, store, limited.folds + len(more), workers)
-    with local_workers(workers) as staff:
-        outcome = Engine(store, staff.make_executor, staff.count, control.watch, how, control).run([limited.plan(more)])
-    if outcome.failed or outcome.broken:
-        raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
+    options = WorkerOptions(
+        keep=("probabilities",), deadlines=limited.deadlines, features=str(cache_folder() or ""), prepare_until=limited.prepare_until
+    )
+    control = ShowFolds(progress, limited.control, store, limited.folds + len(curve_jobs), workers)
+    with local_pool(workers) as pool:
+        summary = Engine(store, pool.make_executor, pool.count, control.watch, options, control).run([limited.plan(curve_jobs)])
+    if summary.failed or summary.failed_plans:
+        raise EthobenchError(f"cross-validation failed: {next(iter((*summary.failed_plans, *summary.failed.values())))}")
     done = sum(store.has(job.key) for job in limited.jobs)
     if done < n_folds:
         progress.say(f"cross-validated on {done} of {n_folds} folds for want of time" if done else "no time for cross-validation")
-    progress.warn(warn_of_final(progress.deadline, limited.final_seconds))
+    progress.warn(warn_of_final_training(progress.deadline, limited.final_seconds))
     if not done:
         return {}, None
-    rows = [row for row in results_table(store, only=outcome.keys) if row["setting"] in own.WHOLE]
+    rows = [row for row in results_table(store, only=summary.keys) if row["setting"] in map(str, SPLITS.values())]
     shown = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
     print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in shown])
     if curve:
-        told = learning_curve.curve_table(store, outcome.keys)
-        columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
-        print_behaviors(store, columns, told, outcome.keys)
-    evaluation = {**own.evaluation(store, model.name, outcome.keys), "folds_planned": n_folds}
+        curve_rows = learning_curve_table(store, summary.keys)
+        columns = list(dict.fromkeys(c for row in curve_rows for c in row if c not in ("dataset", "model")))
+        print_behaviors(store, columns, curve_rows, summary.keys)
+    evaluation = {**summarize_cross_validation(store, model.name, summary.keys), "folds_planned": n_folds}
     if not curve:
         print_never_annotated(evaluation["never_annotated"], evaluation["only_predicted"])
-    return evaluation, own.out_of_fold(store, model.name, outcome.keys)
+    return evaluation, read_out_of_fold(store, model.name, summary.keys)

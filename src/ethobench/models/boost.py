@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core.annotation import UNOBSERVED
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.progress import progress_range, report_progress
@@ -27,7 +28,6 @@ from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import SignalModel, between, plain_keypoints, stated_keypoints
 from ethobench.models.thinned import choose_rows, row_weights
-from ethobench.training.clips import UNKNOWN
 
 FACTS, TREES = "boost.json", "trees-{}.txt"
 Features = NDArray[np.float32]
@@ -205,7 +205,7 @@ class Boost(SignalModel):
         self.boosters, self.classes = [], []
         tracks = [(y, counts)] if self.exclusive else list(zip(y.T, counts, strict=True))
         for place, (target, count) in enumerate(tracks):
-            known = np.flatnonzero(target != UNKNOWN)
+            known = np.flatnonzero(target != UNOBSERVED)
             classes = np.unique(target[known])
             self.classes.append(classes.tolist())
             examples = _Examples(rows, known, np.searchsorted(classes, target[known]), count[classes])
@@ -215,7 +215,7 @@ class Boost(SignalModel):
 
     def _count(self, target: NDArray[np.int16]) -> NDArray[np.int64]:
         if self.exclusive:
-            return np.bincount(target[target != UNKNOWN], minlength=self.n_outputs)
+            return np.bincount(target[target != UNOBSERVED], minlength=self.n_outputs)
         return np.stack([(target == code).sum(axis=0) for code in (0, 1)], axis=1)
 
     def _grow(self, examples: _Examples, limit: Deadline) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.training.clips import UNKNOWN
+from ethobench.core.annotation import UNOBSERVED
 
 Targets = NDArray[np.int16]
 Places = NDArray[np.int64]
@@ -64,9 +64,9 @@ def _kinds(target: Targets) -> Places:
     """Return a number for what goes on in each frame, -1 where nothing is known."""
     if target.ndim == 1:
         return target.astype(np.int64)
-    known = (target != UNKNOWN).any(axis=1)
+    known = (target != UNOBSERVED).any(axis=1)
     going = (target == 1).any(axis=1)
-    return np.where(known, going.astype(np.int64), UNKNOWN)
+    return np.where(known, going.astype(np.int64), UNOBSERVED)
 
 
 def _shares(counts: NDArray[np.integer], most: int) -> NDArray[np.float64]:
