@@ -24,10 +24,10 @@ import torch
 
 import ethobench as eb
 from ethobench.core.targets import exclusive_targets
-from ethobench.training.clips import Clips, make_clips
+from ethobench.training.channel_inputs import ChannelReader, open_channels
 from ethobench.training.inference import predict_windows
 from ethobench.training.losses import class_weights, exclusive_loss
-from ethobench.training.streams import Stream, open_stream
+from ethobench.training.windows import Plan, WindowSampler, sample_sequences
 
 WINDOW, BATCH, CLASSES = 2048, 32, 7
 PUBLISHED = ("torch's gru", 1)
@@ -49,10 +49,10 @@ def least(function: Callable[[], object], repeats: int, clock: Callable[[], floa
     return min(spent)
 
 
-def har() -> tuple[list[Stream], list[np.ndarray]]:
+def har() -> tuple[list[ChannelReader], list[np.ndarray]]:
     data = eb.load_dataset("bebe/HAR").select(fold=[0, 2, 3, 4])
-    streams = [open_stream(r.signals, r.signals.channels, r.rate) for r in data]
-    return streams, [exclusive_targets(r.annotation()) for r in data]
+    readers = [open_channels(r.signals, r.signals.channels, r.rate) for r in data]
+    return readers, [exclusive_targets(r.annotation()) for r in data]
 
 
 def item_by_item(signals: list[np.ndarray], labels: list[np.ndarray], chosen: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
@@ -74,13 +74,13 @@ def build(cell: str, pool: int, n_inputs: int) -> torch.nn.Module:
     return network
 
 
-def training_step(cell: str, pool: int, clips: Clips) -> Callable[[np.ndarray], None]:
-    network = build(cell, pool, clips.values.shape[1]).train()
+def training_step(cell: str, pool: int, sampler: WindowSampler) -> Callable[[Plan], None]:
+    network = build(cell, pool, sampler.recordings.values.shape[1]).train()
     optimizer = torch.optim.Adam(network.parameters(), lr=0.003, amsgrad=True)
-    loss = exclusive_loss(class_weights(clips.targets, CLASSES))
+    loss = exclusive_loss(class_weights(sampler.recordings.targets, CLASSES, "inverse"))
 
-    def step(plan: np.ndarray) -> None:
-        inputs, targets = (torch.from_numpy(part) for part in clips.gather(plan))
+    def step(plan: Plan) -> None:
+        inputs, targets = (torch.from_numpy(part) for part in sampler.gather(plan))
         optimizer.zero_grad()
         loss(network(inputs), targets).backward()
         optimizer.step()
@@ -89,15 +89,15 @@ def training_step(cell: str, pool: int, clips: Clips) -> Callable[[np.ndarray], 
 
 
 def training(repeats: int) -> None:
-    streams, labels = har()
-    clips = make_clips(streams, labels, WINDOW, BATCH)
-    plans = clips.draw(np.random.default_rng(0))
-    signals = [stream.read(0, len(stream)).values.astype(np.float64) for stream in streams]
-    known = [codes.astype(np.int64) for codes in labels]
+    readers, labels = har()
+    sampler = sample_sequences(readers, labels, WINDOW, BATCH)
+    plans = sampler.draw(np.random.default_rng(0))
+    signals = [reader.read(0, len(reader)).values.astype(np.float64) for reader in readers]
+    targets = [codes.astype(np.int64) for codes in labels]
     chosen = np.random.default_rng(0).integers(0, sum(len(x) - WINDOW for x in signals), BATCH)
-    gather = least(lambda: [clips.gather(plan) for plan in plans], repeats) / len(plans)
-    row("a batch of 32 x 2048 frames (theirs: window by window)", gather, least(lambda: item_by_item(signals, known, chosen), repeats), "")
-    steps = {variant: training_step(*variant, clips) for variant in VARIANTS}
+    gather = least(lambda: [sampler.gather(plan) for plan in plans], repeats) / len(plans)
+    row("a batch of 32 x 2048 frames (theirs: window by window)", gather, least(lambda: item_by_item(signals, targets, chosen), repeats), "")
+    steps = {variant: training_step(*variant, sampler) for variant in VARIANTS}
     for step in steps.values():
         step(plans[0])
     spent = {variant: least(lambda step=step: step(plans[1]), repeats) for variant, step in steps.items()}
@@ -109,25 +109,25 @@ def training(repeats: int) -> None:
 
 def one_at_a_time(network: torch.nn.Module, values: np.ndarray) -> np.ndarray:
     """Predict as published: one window after the other."""
-    found = []
+    labels = []
     for start in range(0, len(values), WINDOW):
         piece = values[start : start + WINDOW]
         padded = np.pad(piece, ((0, WINDOW - len(piece)), (0, 0)), mode="mean")
         with torch.no_grad():
             scores = network(torch.from_numpy(padded[None]).float())[0, : len(piece)]
-        found.append(scores.numpy().argmax(axis=1))
-    return np.concatenate(found)
+        labels.append(scores.numpy().argmax(axis=1))
+    return np.concatenate(labels)
 
 
 def inference(repeats: int) -> None:
-    streams, _ = har()
-    values = np.concatenate([stream.read(0, len(stream)).values for stream in streams])[: 64 * WINDOW]
-    stream = Stream(values, range(values.shape[1]), [f"c{k}" for k in range(values.shape[1])], 50.0)
+    readers, _ = har()
+    values = np.concatenate([reader.read(0, len(reader)).values for reader in readers])[: 64 * WINDOW]
+    reader = ChannelReader(values, range(values.shape[1]), [f"c{k}" for k in range(values.shape[1])], 50.0)
     for cell, pool in VARIANTS:
         network = build(cell, pool, values.shape[1]).eval()
 
         def ours(network: torch.nn.Module = network) -> np.ndarray:
-            return predict_windows(network, stream, WINDOW, exclusive=True)
+            return predict_windows(network, reader, WINDOW, exclusive=True)
 
         mine, theirs = least(ours, repeats), least(lambda network=network: one_at_a_time(network, values), 1)
         row(f"prediction of {len(values):,} frames, cell='{cell}', pool={pool} (theirs: window by window)", mine, theirs, "")

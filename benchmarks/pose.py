@@ -112,7 +112,7 @@ def measure_decoding(frames: int, behaviors: int = 5) -> None:
 def measure_network(inputs: int = 127, behaviors: int = 4, frames: int = 16_384) -> None:
     import torch
 
-    from ethobench.training.temporal import TemporalNetwork
+    from ethobench.models.tcn_modules import TemporalNetwork
 
     network = TemporalNetwork(inputs, behaviors, stride=round(RATE / 12.5)).eval()
     windows = torch.randn(1, frames, inputs)

@@ -70,7 +70,7 @@ def test_results_of_a_single_run(store):
     summary = run(store, seed=7)
     assert len(summary.keys) == 4
     assert {row["setting"] for row in results_table(store, only=summary.keys)} == {"full"}
-    alone = summarize_cross_validation(store, "chance", summary.keys)["figures"]
+    alone = summarize_cross_validation(store, "chance", summary.keys)["scores"]
     rows = {row["metric"]: row["mean"] for row in results_table(store) if row["setting"] == "full, seed 7"}
     assert alone["f1"] == pytest.approx(rows["f1"])
 

@@ -243,7 +243,7 @@ def test_an_interrupted_training_is_resumed(mice, tmp_path):
         ({"samples_per_epoch": 1}, "`samples_per_epoch` must be >= 2, got 1"),
         ({"epochs": 0}, "`epochs` must be >= 1 without `init`"),
         ({"head_epochs": 3}, "needs a network to fine-tune: set `init`"),
-        ({"augment": "spin"}, "no augmentation 'spin'"),
+        ({"augment": "spin"}, "unknown augmentation 'spin'"),
         ({"class_weight": "even"}, "`class_weight` must be"),
         ({"inputs": "pixels"}, "`inputs` must be one of"),
         ({"recipe": "guess"}, "`recipe` must be one of"),
