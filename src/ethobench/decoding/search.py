@@ -70,16 +70,17 @@ class DecoderConfig:
         """Fit a decoder with these settings."""
         min_gaps, min_bouts = data.minimum_durations(self.duration_quantile) if self.duration_quantile else ({}, {})
         seconds = self.smoothing_window * data.typical_seconds if self.smoothing_window else 0.0
-        scorers = {} if self.min_score is None else data.segment_scorers
+        scorers = {}
+        if self.min_score is not None:
+            settings = {"min_score": self.min_score, "frame_reward": self.frame_reward}
+            scorers = {name: replace(scorer, **settings) for name, scorer in data.segment_scorers.items()}
         return Decoder(
             priors=data.priors,
             thresholds=data.thresholds(self.smoothing, seconds) if self.thresholds else {},
             smoothing=self.smoothing,
             smoothing_seconds=seconds,
             transition_models=data.transition_models(self.max_stages) if self.max_stages else {},
-            segment_scorers={
-                name: replace(scorer, min_score=self.min_score, frame_reward=self.frame_reward) for name, scorer in scorers.items()
-            },
+            segment_scorers=scorers,
             emission_weight=self.emission_weight,
             min_gap_seconds=min_gaps,
             min_bout_seconds=min_bouts,
