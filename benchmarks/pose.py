@@ -99,7 +99,7 @@ def measure_decoding(frames: int, behaviors: int = 5) -> None:
         "minimum durations": Decoder(smoothing="mean", smoothing_seconds=0.2, min_bout_seconds=lengths, min_gap_seconds=lengths),
         "Viterbi": Decoder(transition_models=transition_models(1), emission_weight=0.3),
         "Viterbi, 4 stages": Decoder(transition_models=transition_models(4), emission_weight=0.3),
-        "segment scoring": Decoder(segment_scorers={NO_BEHAVIOR: scorer} if scorer else {}),
+        "segment rescoring": Decoder(segment_scorers={NO_BEHAVIOR: scorer} if scorer else {}),
     }
     print(f"\n{frames} frames of {behaviors} behaviors")
     print(f"{'':32}{'seconds':>12}{'accuracy':>9}{'bouts':>9}")

@@ -157,7 +157,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         write_recordings(two, tmp_path / "x.annot")
     with pytest.raises(EthobenchError, match="name of its own"):
         write_recordings([two[0], two[0]], tmp_path / "x.annot")
-    with pytest.raises(EthobenchError, match="the behavior ' x' begins or ends with a blank"):
+    with pytest.raises(EthobenchError, match="the behavior ' x' has a leading or trailing space"):
         write_annotation(a.rename({"x": " x"}), tmp_path / "x.annot")
     lossy = Annotation.from_bouts([0, 2], [1, 2], ["x", "x"], ["x"], 30, 5, subject=["m", "m"], observed=np.arange(5) < 3)
     notes = str(write_annotation(lossy, tmp_path / "y.annot"))

@@ -88,7 +88,7 @@ def test_control_characters_and_surrogates_are_never_written(name: str, tmp_path
     for field in usual:
         for text in ("a\rb", "a\0b", "a\ud800", "a\x1b[31m"):
             recording = recording_with(**{**usual, field: text}, details=DETAILS)
-            with pytest.raises(EthobenchError, match="which files cannot hold"):
+            with pytest.raises(EthobenchError, match="which files cannot store"):
                 write_recordings([recording], tmp_path / f"file{formats[name].suffixes[0]}", name)
     assert not list(tmp_path.iterdir())
 

@@ -106,9 +106,9 @@ def test_downsampling_is_a_box_smoothed_by_itself(factor, order):
     signal = np.random.default_rng(0).normal(size=60)
     padded = np.pad(signal, order * (factor - 1) // 2)
     literal = [float(padded[i : i + len(smooth)] @ smooth) for i in range(0, len(padded) - len(smooth) + 1, factor)]
-    found = layer(torch.tensor(np.stack([signal, -signal]), dtype=torch.float32)[None])[0]
-    assert found[0].tolist() == pytest.approx(literal, abs=1e-6)
-    assert torch.equal(found[1], -found[0])
+    outputs = layer(torch.tensor(np.stack([signal, -signal]), dtype=torch.float32)[None])[0]
+    assert outputs[0].tolist() == pytest.approx(literal, abs=1e-6)
+    assert torch.equal(outputs[1], -outputs[0])
 
 
 def test_a_residual_block_is_added_to_what_comes_in_and_wraps_around():
@@ -134,8 +134,8 @@ def test_the_network_taps_the_second_layer_and_stretches_it():
             parts.append(tapped[:, :, nearest].transpose(1, 2))
         joined = torch.cat([*parts, windows[:, :, [3, 7]]], dim=-1)
         expected = network.head(network.recur(joined)[0])
-        found = network(windows)
-    assert found.numpy() == pytest.approx(expected.numpy(), abs=1e-5)
+        outputs = network(windows)
+    assert outputs.numpy() == pytest.approx(expected.numpy(), abs=1e-5)
 
 
 def states(model) -> dict[str, torch.Tensor]:

@@ -101,32 +101,32 @@ def test_holding_gaps_agrees_with_a_plain_loop():
 def test_pieces_are_the_whole(kind, causal):
     positions = walk(200)
     positions[np.random.default_rng(2).random((200, 2, 2)) < 0.3] = np.nan
-    given = Signals(np.random.default_rng(3).normal(5, 3, (200, 3)), ("g1", "g2", "g3"), RATE)
-    recording = recording_of(positions, features=given)
+    features = Signals(np.random.default_rng(3).normal(5, 3, (200, 3)), ("g1", "g2", "g3"), RATE)
+    recording = recording_of(positions, features=features)
     transform = fit_input_transform([recording], kind, RATE, causal=causal)
     opened = transform.open(recording)
-    whole = opened.read(-7, 205)
-    assert np.isfinite(whole).all()
-    assert (whole[:7] == 0).all()
-    assert (whole[207:] == 0).all()
-    parts = [opened.read(start, start + 53) for start in range(-7, 205, 53)]
-    assert np.concatenate(parts)[:212] == pytest.approx(whole, abs=1e-5)
+    complete = opened.read(-7, 205)
+    assert np.isfinite(complete).all()
+    assert (complete[:7] == 0).all()
+    assert (complete[207:] == 0).all()
+    pieces = [opened.read(start, start + 53) for start in range(-7, 205, 53)]
+    assert np.concatenate(pieces)[:212] == pytest.approx(complete, abs=1e-5)
     again = InputTransform.from_dict(json.loads(json.dumps(dataclasses.asdict(transform))))
     assert again == transform
 
 
 def test_features_and_channels_are_standardised_coordinates_are_not():
-    given = Signals(np.random.default_rng(3).normal(5, 3, (400, 2)), ("g1", "g2"), RATE)
-    values = prepared(recording_of(walk(400), features=given, metadata={"width": 1, "height": 1}), "coordinates+given")
+    features = Signals(np.random.default_rng(3).normal(5, 3, (400, 2)), ("g1", "g2"), RATE)
+    values = prepared(recording_of(walk(400), features=features, metadata={"width": 1, "height": 1}), "coordinates+given")
     assert values[:, :8] == pytest.approx(walk(400).reshape(400, 8), rel=1e-6)
     assert values[:, 8:].mean(axis=0) == pytest.approx([0, 0], abs=1e-5)
     assert values[:, 8:].std(axis=0) == pytest.approx([1, 1], abs=1e-5)
     channels = np.random.default_rng(3).normal([1e4, 0, 3], [1, 0, 2], (500, 3))
     channels[7, 0] = np.nan
     tag = Recording("t", signals=Signals(channels, ("a", "b", "c"), RATE))
-    seen = prepared(tag)
-    assert seen[7, 0] == 0
-    assert seen.std(axis=0) == pytest.approx([1, 0, 1], abs=2e-3)
+    values = prepared(tag)
+    assert values[7, 0] == 0
+    assert values.std(axis=0) == pytest.approx([1, 0, 1], abs=2e-3)
 
 
 def test_egocentric_inputs_do_not_change_when_the_world_is_turned():

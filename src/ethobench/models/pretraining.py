@@ -107,17 +107,17 @@ def pretrain(
         raise EthobenchError(f"`config` must be one of {', '.join(ENCODER_FRAMES)}, got {config!r}")
     _check_tasks(tasks, tuple(ACCELERATION_TASKS))
     folds = assign_folds(data)
-    parts = []
+    batches = []
     for is_validation in (False, True):
         recordings = [recording for recording in data if (folds[recording.id] == 0) is is_validation]
         windows, groups = acceleration_windows(recordings, data, ENCODER_FRAMES[config], rate)
-        parts.append(AccelerationBatches(windows, groups, movement(windows, rate), tasks, subjects, per_subject))
+        batches.append(AccelerationBatches(windows, groups, movement(windows, rate), tasks, subjects, per_subject))
     with isolated_seed(seed):
         module = PretextNetwork(config, tasks)
     settings = TrainingSettings(epochs, learning_rate, schedule="none", patience=patience, seed=seed)
     identity = {"config": config, "tasks": list(tasks), "rate": rate, "data": data.version, "batch": [subjects, per_subject]}
     history = train(
-        module, parts[0], acceleration_loss, settings, validation=parts[1], checkpoint=checkpoint, identity=identity, progress=progress
+        module, batches[0], acceleration_loss, settings, validation=batches[1], checkpoint=checkpoint, identity=identity, progress=progress
     )
     card: dict[str, Any] = {
         "config": config,
@@ -127,10 +127,10 @@ def pretrain(
         "tasks": list(tasks),
         "seed": seed,
         "trained_on": f"{data.name} ({len(data)} recordings, version {data.version})",
-        "individuals": [len(np.unique(part.groups)) for part in parts],
-        "windows": [len(part.windows) for part in parts],
+        "individuals": [len(np.unique(each.groups)) for each in batches],
+        "windows": [len(each.windows) for each in batches],
         **dataclasses.asdict(history),
-        "accuracy": dict(zip(tasks, _task_accuracy(module, parts[1], seed), strict=True)),
+        "accuracy": dict(zip(tasks, _task_accuracy(module, batches[1], seed), strict=True)),
     }
     write_encoder(out, module.encoder.state_dict(), card)
     return card
@@ -207,7 +207,7 @@ def pretrain_poses(
     transform = fit_input_transform(data.recordings, inputs, rate, causal=future == 0, keypoints=data.keypoints)
     check_layout(augment, transform.layout())
     folds = assign_folds(data)
-    parts = []
+    batches = []
     for is_validation in (False, True):
         recordings = [recording for recording in data if (folds[recording.id] == 0) is is_validation]
         sampler = sample_frames(
@@ -219,7 +219,7 @@ def pretrain_poses(
             augmentations=() if is_validation else tuple(augment),
             layout=transform.layout(),
         )
-        parts.append(PoseBatches(sampler, tasks))
+        batches.append(PoseBatches(sampler, tasks))
     n_reconstructed = len(range(0, span.frames, RECONSTRUCTED_STEP)) * transform.n_inputs
     sizes = {"masked": n_reconstructed, "arrow": 1, "attributes": N_ATTRIBUTES * ATTRIBUTE_LEVELS}
     with isolated_seed(seed):
@@ -235,8 +235,8 @@ def pretrain_poses(
     }
     identity = {**shape, "tasks": list(tasks), "augment": list(augment), "data": data.version, "batch": batch}
     identity["samples_per_epoch"] = samples_per_epoch
-    loss = pose_loss(tasks, n_reconstructed, _channel_variances(parts[0].sampler.recordings.values))
-    history = train(network, parts[0], loss, settings, validation=parts[1], checkpoint=checkpoint, identity=identity, progress=progress)
+    loss = pose_loss(tasks, n_reconstructed, _channel_variances(batches[0].sampler.recordings.values))
+    history = train(network, batches[0], loss, settings, validation=batches[1], checkpoint=checkpoint, identity=identity, progress=progress)
     card: dict[str, Any] = {
         "config": "conv1d",
         "ethobench": version("ethobench"),
@@ -245,7 +245,7 @@ def pretrain_poses(
         "tasks": list(tasks),
         "seed": seed,
         "trained_on": f"{data.name} ({len(data)} recordings, version {data.version})",
-        "frames": [len(part.sampler) for part in parts],
+        "frames": [len(each.sampler) for each in batches],
         **dataclasses.asdict(history),
     }
     write_encoder(out, {name: tensor for name, tensor in network.state_dict().items() if not name.startswith(HEAD_PREFIXES)}, card)
