@@ -197,7 +197,7 @@ def test_an_empty_file_is_refused(name, tmp_path):
 def test_unknown_options_are_told(name, tmp_path):
     path = tmp_path / "some.csv"
     path.write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(EthobenchError, match="takes no option colour"):
+    with pytest.raises(EthobenchError, match="has no option colour"):
         read_recordings(path, name, colour="red", warn=False)
 
 
@@ -260,10 +260,10 @@ def test_banos_recordings_survive_every_annotation_format(name, data, tmp_path):
 def test_json_of_segments_is_not_mistaken(tmp_path):
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"hello": 1}), encoding="utf-8")
-    with pytest.raises(FormatError, match="no format recognises"):
+    with pytest.raises(FormatError, match="unknown format"):
         detect(path)
 
 
 def test_folders_that_are_nothing_are_refused(tmp_path):
-    with pytest.raises(FormatError, match="no format recognises"):
+    with pytest.raises(FormatError, match="unknown format"):
         detect(Path(tmp_path))
