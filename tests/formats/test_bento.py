@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ethobench.core import Annotation, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
@@ -163,20 +161,6 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     notes = str(write_annotation(lossy, tmp_path / "y.annot"))
     for words in ("does not store subjects", "does not store point events", "which frames are unobserved"):
         assert words in notes
-
-
-@given(
-    spans=st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 400), st.sampled_from("ab")), max_size=20),
-    rate=st.sampled_from([0.5, 1, 7, 25, 29.97, 30, 1000, 12345.678]),
-)
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, spans: list[tuple[int, int, str]], rate: float) -> None:
-    start = [s for s, _, _ in spans]
-    a = Annotation.from_bouts(start, [s + d for s, d, _ in spans], [b for *_, b in spans], ["a", "b"], rate, 6000)
-    path = tmp_path_factory.mktemp("round") / "a.annot"
-    write_annotation(a, path)
-    back = read_annotation(path)
-    assert (back.rate, back.n_frames) == (a.rate, a.n_frames)
-    assert (back.start.tolist(), back.stop.tolist(), back.behavior.tolist()) == (a.start.tolist(), a.stop.tolist(), a.behavior.tolist())
 
 
 @pytest.mark.data

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ethobench import Annotation, Behavior, Ethogram, Observed, Recording
 from ethobench.core import Track
@@ -370,23 +368,6 @@ def test_recordings_of_one_name_cannot_be_told_apart(tmp_path: Path) -> None:
     with pytest.raises(EthobenchError, match="duplicate: 'r'"):
         write_recordings([Recording("r", annotations={"me": a})] * 2, tmp_path / "x.boris")
     assert not (tmp_path / "x.boris").exists()
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 99), st.sampled_from("ab"), st.sampled_from(["", 'ä, "b"', "c"])), max_size=15),
-    st.sampled_from([1.0, 24.97, 29.97002997, 30.0, 59.94, 1000.0, 30000.0]),
-)
-def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, str, str]], rate: float) -> None:
-    a = Annotation.from_bouts(
-        [r[0] for r in rows], [r[0] + r[1] for r in rows], [r[2] for r in rows], ["a", "b"], rate, 1000, subject=[r[3] for r in rows]
-    )
-    path = tmp_path_factory.mktemp("p") / "x.boris"
-    write_recordings([Recording("r", annotations={"me": a})], path)
-    again = only(path).annotation()
-    assert (again.rate, again.n_frames, again.observed) == (a.rate, a.n_frames, a.observed)
-    assert (again.to_frames() == a.to_frames()).all()
-    for subject in again.subjects:
-        assert (again.to_frames(subject=subject) == a.to_frames(subject=subject)).all()
 
 
 # ---------------------------------------------------------------------- real files

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ethobench import Annotation, Behavior, Ethogram, Recording
 from ethobench.core import Track
@@ -329,28 +327,6 @@ def test_text_that_looks_like_a_formula_stays_text(tmp_path: Path) -> None:
     recording = Recording("r", annotations={"me": Annotation.from_bouts([1], [5], ["=1+1"], ["=1+1"], 25, 20)})
     write_recordings([recording], tmp_path / "x.xlsx", "boris_tabular")
     assert read_recordings(tmp_path / "x.xlsx", warn=False)[0].annotation().ethogram.names == ("=1+1",)
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 900), st.integers(0, 99), st.sampled_from(["a", "b c", 'd,"e"']), st.sampled_from(["", "ann", "böb;"])),
-        min_size=1,
-        max_size=15,
-    ),
-    st.sampled_from([1.0, 24.97, 29.97002997, 59.94, 1000.0]),
-)
-def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, str, str]], rate: float) -> None:
-    names = list(dict.fromkeys(r[2] for r in rows))
-    a = Annotation.from_bouts(
-        [r[0] for r in rows], [r[0] + r[1] for r in rows], [r[2] for r in rows], names, rate, 1000, subject=[r[3] for r in rows]
-    )
-    path = tmp_path_factory.mktemp("p") / "x.csv"
-    write_recordings([Recording("r", annotations={"me": a})], path, "boris_tabular")
-    again = read_recordings(path, warn=False)[0].annotation()
-    assert (again.rate, again.n_frames) == (a.rate, a.n_frames)
-    again = again.with_ethogram(a.ethogram)
-    for subject in (None, "", *again.subjects):
-        assert (again.to_frames(subject=subject) == a.to_frames(subject=subject)).all()
 
 
 # ---------------------------------------------------------------------- real files

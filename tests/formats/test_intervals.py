@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ethobench.core import Annotation, Ethogram, Recording, Track
 from ethobench.core import intervals as iv
@@ -262,20 +260,6 @@ def test_losses_are_told(tmp_path: Path) -> None:
     notes = str(write_annotation(a, tmp_path / "out.csv", "intervals"))
     for words in ("which frames are unobserved", "length of the recording", "lost: y"):
         assert words in notes
-
-
-@given(
-    spans=st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 10**4), st.sampled_from("ab")), min_size=1, max_size=20),
-    rate=st.sampled_from([0.5, 7, 25, 29.97, 30000 / 1001, 1000, 48_000]),
-)
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, spans: list[tuple[int, int, str]], rate: float) -> None:
-    start, stop = [s for s, _, _ in spans], [s + d for s, d, _ in spans]
-    a = Annotation.from_bouts(start, stop, [b for *_, b in spans], ["a", "b"], rate, max(stop))
-    path = tmp_path_factory.mktemp("round") / "a.csv"
-    write_annotation(a, path, "intervals")
-    back = read_recordings(path, rate=rate, warn=False)[0].annotation().with_ethogram(a.ethogram)
-    assert (back.start.tolist(), back.stop.tolist(), back.behavior.tolist()) == (a.start.tolist(), a.stop.tolist(), a.behavior.tolist())
-    assert back.n_frames == a.n_frames
 
 
 @pytest.mark.slow

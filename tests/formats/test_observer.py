@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ethobench import Annotation, Behavior, Ethogram, Recording
 from ethobench.core import Track
@@ -188,26 +186,6 @@ def test_losses_are_told(tmp_path: Path) -> None:
         assert what in notes
     with pytest.raises(EthobenchError, match="without bouts"):
         write_recordings([Recording("r", annotations={"me": a.take(a.start > 5)})], tmp_path / "y.xlsx", "observer")
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 900), st.integers(0, 99), st.sampled_from("ab"), st.sampled_from(["", "c"])), min_size=1, max_size=12
-    ),
-    st.sampled_from([24.97, 30.0, 59.94, 1000.0]),
-)
-def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, str, str]], rate: float) -> None:
-    names = list(dict.fromkeys(r[2] for r in rows))
-    end = max(r[0] + r[1] for r in rows)
-    a = Annotation.from_bouts(
-        [r[0] for r in rows], [r[0] + r[1] for r in rows], [r[2] for r in rows], names, rate, end, subject=[r[3] for r in rows]
-    )
-    path = tmp_path_factory.mktemp("p") / "x.csv"
-    write_recordings([Recording("r", annotations={"me": a})], path, "observer")
-    again = read_recordings(path, rate=rate, warn=False)[0].annotation().with_ethogram(a.ethogram)
-    assert again.n_frames == a.n_frames
-    for subject in (None, "", *again.subjects):
-        assert (again.to_frames(subject=subject) == a.to_frames(subject=subject)).all()
 
 
 # ---------------------------------------------------------------------- real files
