@@ -30,7 +30,7 @@ from ethobench.cli import (
     train,
     view,
 )
-from ethobench.cli._output import VisibleGroup, echo, secho
+from ethobench.cli.output import VisibleGroup, echo, secho
 
 app = typer.Typer(
     name="ethobench",
