@@ -1,4 +1,4 @@
-"""Several annotators: one model for all of them, each in their own style."""
+"""Models of several annotators, each with their style."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ def test_one_model_predicts_in_each_style(watched, tmp_path):
     )
     assert model.annotators == ("eager", "late")
     truths = {name: recording.annotation(name).to_codes() for name in model.annotators}
-    said = {}
+    codes_by_style = {}
     for style in model.annotators:
         model.style = style
-        said[style] = model.predict(recording).annotation.to_codes()
-    right = {(style, name): (said[style] == truths[name]).mean() for style in said for name in truths}
+        codes_by_style[style] = model.predict(recording).annotation.to_codes()
+    right = {(style, name): (codes_by_style[style] == truths[name]).mean() for style in codes_by_style for name in truths}
     assert right["eager", "eager"] > right["late", "eager"] + 0.02
     assert right["late", "late"] > right["eager", "late"] + 0.02
     model.style = None
-    told = recording.copy(metadata={**recording.metadata, "annotator": "late"})
-    assert np.array_equal(model.predict(told).annotation.to_codes(), said["late"])
+    with_annotator = recording.copy(metadata={**recording.metadata, "annotator": "late"})
+    assert np.array_equal(model.predict(with_annotator).annotation.to_codes(), codes_by_style["late"])
     mean = model.predict(recording).probabilities
     model.save(tmp_path / "both")
     again = eb.load_model(tmp_path / "both")
     assert np.array_equal(again.predict(recording).probabilities, mean)
     again.style = "late"
-    assert np.array_equal(again.predict(recording).annotation.to_codes(), said["late"])
+    assert np.array_equal(again.predict(recording).annotation.to_codes(), codes_by_style["late"])
     again.style = "never"
     with pytest.raises(EthobenchError, match="not trained on annotator 'never'; available: eager, late"):
         again.predict(recording)
@@ -80,8 +80,8 @@ def test_all_styles_begin_the_same_and_follow_along(watched):
     model.style = "late"
     recording = watched.recordings[0]
     live = model.stream()
-    found = np.array([live.push(frame) for frame in recording.signals.positions[:60]])
-    assert found == pytest.approx(model.predict(recording).probabilities[:60], abs=1e-5)
+    probabilities = np.array([live.push(frame) for frame in recording.signals.positions[:60]])
+    assert probabilities == pytest.approx(model.predict(recording).probabilities[:60], abs=1e-5)
 
 
 def test_styles_can_be_added_to_a_model_that_knows_none(watched, tmp_path):
@@ -109,8 +109,8 @@ def test_recordings_with_one_annotator_each_as_calms21_has_them(watched):
     data = Dataset(recordings, watched.ethogram)
     model = eb.create_model("conv1d", **TINY, condition="annotator", epochs=1, samples_per_epoch=256, learning_rate=0.05).fit(data)
     assert model.annotators == names
-    found = [model.predict(recordings[i]).probabilities for i in range(2)]
+    probabilities = [model.predict(recordings[i]).probabilities for i in range(2)]
     model.style = names[0]
     styled = [model.predict(recordings[i]).probabilities for i in range(2)]
-    assert np.array_equal(found[0], styled[0])
-    assert not np.array_equal(found[1], styled[1])
+    assert np.array_equal(probabilities[0], styled[0])
+    assert not np.array_equal(probabilities[1], styled[1])
