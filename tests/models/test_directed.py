@@ -84,7 +84,7 @@ def test_bouts_without_names_or_of_strangers_stay_undirected(rats):
     truths = {r.id: r.annotation() for r in rats}
     assert DirectedExamples.from_annotations(rats, {name: t.without_subjects() for name, t in truths.items()}) is None
     stranger = Annotation.from_bouts([0], [9], ["groom"], ETHOGRAM, RATE, 600, subject=["dora"])
-    with pytest.warns(UserWarning, match="bouts of 'r0' name dora, whom its poses lack"):
+    with pytest.warns(UserWarning, match="bouts of 'r0' name dora, which its poses lack"):
         assert DirectedExamples.from_annotations(rats, {**truths, "r0": stranger}) is None
     aimed = Annotation.from_bouts([0], [9], ["sniff"], ETHOGRAM, RATE, 600, subject=["ada"], target=["dora"])
     with pytest.warns(UserWarning, match="subjects and targets are ignored"):
@@ -132,7 +132,7 @@ def test_predictions_follow_the_animals_when_their_order_changes(rats):
     )
     prediction, again = model.predict(recording), model.predict(recording.copy(signals=mixed))
     for actors, by_actor in prediction.by_actors.items():
-        assert again.by_actors[actors].probabilities == pytest.approx(prediction.probabilities, abs=1e-5)
+        assert again.by_actors[actors].probabilities == pytest.approx(by_actor.probabilities, abs=1e-5)
     assert model.inputs[0] == "subject/nose"
 
 

@@ -72,9 +72,8 @@ def hash_signals(data: Signals | Poses) -> dict[str, str]:
         varies |= (block != first).any(axis=(0, 2))
         for digest, channel in zip(digests, np.ascontiguousarray(block.transpose(1, 0, 2)), strict=True):
             digest.update(channel)
-    return {
-        name: digest.hexdigest() for name, digest, variable in sorted(zip(names, digests, varies, strict=True), key=_by_name) if variable
-    }
+    columns = sorted(zip(names, digests, varies, strict=True), key=_by_name)
+    return {name: digest.hexdigest() for name, digest, variable in columns if variable}
 
 
 def hash_annotation(annotation: Annotation) -> str:
