@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py [--jobs 10000] [--workers 8] [--executors pool,dask] [--folder DIR]
 
-Prints, for each executor: the cost of a job beyond its own work, the size of the store, the time to resume when all but one
+Prints, for each executor: the overhead of a job, the size of the store, the time to resume when all but one
 job are done, and the time of `results`; then how well two cores are used by jobs that compute for a second.
 """
 

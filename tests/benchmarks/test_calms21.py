@@ -1,4 +1,4 @@
-"""CalMS21's three tasks on small files of its own format."""
+"""The three tasks of CalMS21 on small files in its format."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ TRANSFERS_OF_TASK3 = ("fine-tuned", "fine-tuned, undecoded")
 
 
 def write_task(folder: Path, task: int, seed: int, groups) -> None:
-    """Write training and test files in which every group has recordings of its own."""
+    """Write training and test files with different recordings of every group."""
     for split, count in (("train", 3), ("test", 2)):
-        found = []
-        for place, (group, people, behaviors) in enumerate(groups):
+        recordings = []
+        for index, (group, people, behaviors) in enumerate(groups):
             data = make_dataset(
-                "pose", individuals=count, seconds=12.0 if task < 3 else 60.0, seed=seed + 10 * place + (split == "test"), annotators=people
+                "pose", individuals=count, seconds=12.0 if task < 3 else 60.0, seed=seed + 10 * index + (split == "test"), annotators=people
             )
             for number, recording in enumerate(data):
                 annotation = next(iter(recording.annotations.values()))
                 kept = annotation.restrict(behaviors or annotation.ethogram.names)
-                name = f"task{task}/{split}/mouse{place}{number:02d}_task{task}"
-                found.append(recording.copy(id=name, annotations={group: kept}))
-        write_recordings(found, folder / f"calms21_task{task}_{split}.json", "calms21")
+                name = f"task{task}/{split}/mouse{index}{number:02d}_task{task}"
+                recordings.append(recording.copy(id=name, annotations={group: kept}))
+        write_recordings(recordings, folder / f"calms21_task{task}_{split}.json", "calms21")
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """Return a folder with small files of all tasks, where `load_dataset` finds them."""
     folder = tmp_path_factory.mktemp("data")
-    place = folder / "calms21"
-    place.mkdir()
+    data_folder = folder / "calms21"
+    data_folder.mkdir()
     names = make_dataset("pose", individuals=1, seconds=1.0).ethogram.names
     other = next(name for name in names if name == "other")
     news = [name for name in names if name != other][:2]
-    write_task(place, 1, 0, [("annotator-id_0", (), ())])
-    write_task(place, 2, 100, [(person.name, (person,), ()) for person in PEOPLE])
-    write_task(place, 3, 200, [(name, (), (other, name)) for name in news])
+    write_task(data_folder, 1, 0, [("annotator-id_0", (), ())])
+    write_task(data_folder, 2, 100, [(person.name, (person,), ()) for person in PEOPLE])
+    write_task(data_folder, 3, 200, [(name, (), (other, name)) for name in news])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ETHOBENCH_DATA", str(folder))
         load_cached.cache_clear()

@@ -1,4 +1,4 @@
-"""Rodent-Bench from answers to table, against its published rules written out."""
+"""Rodent-Bench from answers to table, compared with an independent implementation of its published rules."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def text_of(rows) -> str:
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch) -> Path:
-    """The truth in a data folder, answers beside it."""
+    """Return a folder with annotations in ``data/`` and answers in ``answers/``."""
     load_cached.cache_clear()
     monkeypatch.setenv("ETHOBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
@@ -58,9 +58,9 @@ def bench(tmp_path, monkeypatch) -> Path:
     for name, videos in TRUTHS.items():
         for video, rows in videos.items():
             write_segments(tmp_path / "data/rodentbench" / name / "annotations" / f"{video}.json", *rows)
-            place = tmp_path / "answers" / name / f"{video}.json"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text_of(ANSWERS[name][video]), encoding="utf-8")
+            path = tmp_path / "answers" / name / f"{video}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text_of(ANSWERS[name][video]), encoding="utf-8")
     return tmp_path
 
 
@@ -95,12 +95,12 @@ def oracle(truth, pred) -> dict[str, float]:
     }
 
 
-def understood(name: str, video: str) -> list[tuple[float, float, str]]:
+def parsed_answer(name: str, video: str) -> list[tuple[float, float, str]]:
     answer = ANSWERS[name][video]
     if isinstance(answer, str):
         return []
-    known = {label.lower(): label for label in ("Freezing", "Not Freezing", "grooming", "other")}
-    return [(a, b, known[label.lower()]) for a, b, label in answer]
+    labels = {label.lower(): label for label in ("Freezing", "Not Freezing", "grooming", "other")}
+    return [(a, b, labels[label.lower()]) for a, b, label in answer]
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_replayed_answers_are_scored_as_published(bench):
     rows = {(r["dataset"], r["setting"], r["metric"]): r for r in summarize(store)}
     for version in ("short", "long"):
         for name, videos in TRUTHS.items():
-            each = [oracle(truth, understood(name, video)) for video, truth in videos.items()]
+            each = [oracle(truth, parsed_answer(name, video)) for video, truth in videos.items()]
             for metric in each[0]:
                 row = rows[f"rodentbench/{name}", f"{version}, replay", metric]
                 values = [figures[metric] for figures in each]
@@ -149,7 +149,7 @@ def test_replayed_answers_are_scored_as_published(bench):
     assert rows["(all, weighted by entropy)", "short, replay", "mcc"]["mean"] == pytest.approx(expected)
 
     dropped = {(r["dataset"], r["setting"], r["metric"]): r for r in summarize(store, failures="drop")}
-    kept = [oracle(TRUTHS["freezing"][v], understood("freezing", v))["mcc"] for v in ("v1", "v3")]
+    kept = [oracle(TRUTHS["freezing"][v], parsed_answer("freezing", v))["mcc"] for v in ("v1", "v3")]
     assert dropped["rodentbench/freezing", "short, replay", "mcc"]["mean"] == pytest.approx(np.mean(kept))
     assert dropped["rodentbench/freezing", "short, replay", "mcc"]["failed"] == 1
 
@@ -173,7 +173,7 @@ def test_the_published_parsing_of_answers(bench):
 
 
 @pytest.mark.slow
-def test_people_are_the_ceiling_where_two_annotated(bench):
+def test_human_agreement_where_two_people_annotated(bench):
     folder = bench / "data/rodentbench/freezing/annotations"
     for video, rows in TRUTHS["freezing"].items():
         (folder / f"{video}.json").unlink()
@@ -182,15 +182,15 @@ def test_people_are_the_ceiling_where_two_annotated(bench):
     store = Store(bench / "store")
     options = {"datasets": ("freezing",), "versions": ("long",), "provider": "replay", "answers": bench / "answers"}
     run(store, benchmark(**options, annotator="anna").jobs())
-    found = {(r["setting"], r["metric"]): r for r in summarize(store)}
-    row = found["long, replay", "kappa beside people"]
+    rows = {(r["setting"], r["metric"]): r for r in summarize(store)}
+    row = rows["long, replay", "kappa beside people"]
     assert 0.7 < row["human"] < 1
     assert row["mean"] < row["human"]
     with pytest.raises(EthobenchError, match="choose one of: anna, ben"):
         benchmark(datasets=("freezing",)).plan_jobs()
 
 
-def test_jobs_never_share_animals_and_follow_their_answers(bench):
+def test_jobs_never_train_on_test_animals_and_depend_on_their_answers(bench):
     options = {"datasets": ("freezing",), "versions": ("long",), "provider": "replay", "models": ("a", "b"), "answers": bench / "models"}
     for model in ("a", "b"):
         (bench / "models" / model).mkdir(parents=True)

@@ -23,9 +23,9 @@ def finished(store) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system knows no kill -9")
-def test_a_killed_run_is_resumed_and_does_only_what_is_missing(tmp_path):
-    store, calm = tmp_path / "killed", tmp_path / "calm"
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+def test_a_killed_run_is_resumed_and_runs_only_missing_jobs(tmp_path):
+    store, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
     arguments = ("run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--workers", "2")
     command = [sys.executable, "-c", "from ethobench.cli import main; main()", *arguments, "--store", str(store)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as run:
@@ -39,20 +39,22 @@ def test_a_killed_run_is_resumed_and_does_only_what_is_missing(tmp_path):
     assert resumed.returncode == 0, resumed.stderr
     assert f"{8 - len(done)} jobs done, {len(done)} reused, 0 failed" in resumed.stdout
     assert all((store / "jobs" / key[:2] / key / "timing.json").read_bytes() == stamp for key, stamp in done.items())
-    assert ethobench(*arguments, "--store", calm).returncode == 0
-    assert ethobench("results", store, "--json").stdout == ethobench("results", calm, "--json").stdout
+    assert ethobench(*arguments, "--store", undisturbed).returncode == 0
+    assert ethobench("results", store, "--json").stdout == ethobench("results", undisturbed, "--json").stdout
     summary = json.loads(ethobench("status", store, "--json").stdout)
     assert summary == {"done": 8, "running": [], "failed": {}, "quarantined": [], "damaged": []}
     assert "rf" in ethobench("results", store).stdout
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="this system sends no SIGINT to a group")
+@pytest.mark.skipif(os.name == "nt", reason="this system cannot send SIGINT to a process group")
 def test_ctrl_c_stops_cleanly(tmp_path):
     store = tmp_path / "s"
     arguments = ("run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--workers", "2", "--store", str(store))
-    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # background jobs are born deaf to it
-    command = [sys.executable, "-c", f"{heeding}; from ethobench.cli import main; main()", *arguments]
+    restore_handler = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a process started in the background ignores SIGINT
+    )
+    command = [sys.executable, "-c", f"{restore_handler}; from ethobench.cli import main; main()", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as run:
         deadline = time.monotonic() + 120
         while finished(store) < 1 and time.monotonic() < deadline:
@@ -92,9 +94,9 @@ def test_variations_are_distinguished_in_the_results(tmp_path):
     assert {row["setting"] for row in rows} == {"full, kind majority", "full, kind random"}
     pytest.importorskip("duckdb")
     query = "select setting, count(*) as n from results where metric = 'f1' group by setting order by setting"
-    asked = ethobench("results", store, "--sql", query, "--json", "--csv", tmp_path / "asked.csv")
-    assert json.loads(asked.stdout) == [{"setting": f"full, kind {kind}", "n": 1} for kind in ("majority", "random")]
-    assert (tmp_path / "asked.csv").read_text(encoding="utf-8").startswith("setting,n")
+    answer = ethobench("results", store, "--sql", query, "--json", "--csv", tmp_path / "answer.csv")
+    assert json.loads(answer.stdout) == [{"setting": f"full, kind {kind}", "n": 1} for kind in ("majority", "random")]
+    assert (tmp_path / "answer.csv").read_text(encoding="utf-8").startswith("setting,n")
 
 
 @pytest.mark.slow

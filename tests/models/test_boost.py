@@ -17,7 +17,7 @@ from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.observed import Track
 from ethobench.features.cache import feature_cache
 from ethobench.models import base
-from ethobench.models.inputs import between, in_order
+from ethobench.models.inputs import interpolate_steps, order_inputs
 from ethobench.models.row_sampling import choose_rows, row_weights
 
 pytestmark = pytest.mark.slow
@@ -111,7 +111,7 @@ def test_keypoints_are_matched_by_name():
         individuals=poses.individuals[::-1],
         keypoints=poses.keypoints[::-1],
     )
-    ordered = in_order(back, inputs)
+    ordered = order_inputs(back, inputs)
     assert (ordered.individuals, ordered.keypoints) == (poses.individuals, poses.keypoints)
     assert np.array_equal(ordered.positions, poses.positions, equal_nan=True)
 
@@ -133,8 +133,8 @@ def test_sampling_keeps_rare_behaviors():
 
 def test_interpolation_between_rows():
     values = np.array([[0.0], [1.0], [3.0]], dtype=np.float32)
-    assert between(values, 2, 6)[:, 0].tolist() == [0.0, 0.5, 1.0, 2.0, 3.0, 3.0]
-    assert between(values, 1, 3)[:, 0].tolist() == [0.0, 1.0, 3.0]
+    assert interpolate_steps(values, 2, 6)[:, 0].tolist() == [0.0, 0.5, 1.0, 2.0, 3.0, 3.0]
+    assert interpolate_steps(values, 1, 3)[:, 0].tolist() == [0.0, 1.0, 3.0]
 
 
 def test_saved_files_are_plain_text(tmp_path):

@@ -93,9 +93,9 @@ def test_windows_with_gaps_are_skipped(tag):
 
 
 def test_invalid_pre_training_on_tags_is_refused(tag, tmp_path):
-    (tmp_path / "there").mkdir()
+    (tmp_path / "existing").mkdir()
     with pytest.raises(EthobenchError, match="already exists"):
-        pretrain(tag, tmp_path / "there", **QUICK)
+        pretrain(tag, tmp_path / "existing", **QUICK)
     with pytest.raises(EthobenchError, match="one of harnet5, harnet10, harnet30, small, got 'large'"):
         pretrain(tag, tmp_path / "x", config="large")
     with pytest.raises(EthobenchError, match="got jump"):
@@ -106,9 +106,9 @@ def test_invalid_pre_training_on_tags_is_refused(tag, tmp_path):
         pretrain(make_dataset("tag", individuals=3, seconds=20), tmp_path / "x", config="small", epochs=1)
     with pytest.raises(EthobenchError, match="no accelerometer"):
         pretrain(make_dataset("pose", individuals=3, seconds=20), tmp_path / "x", **QUICK)
-    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert [path.name for path in tmp_path.iterdir()] == ["existing"]
     with pytest.raises(FormatError, match="not a pre-trained encoder"):
-        eb.create_model("harnet", weights=str(tmp_path / "there"), epochs=1).fit(make_dataset("tag", individuals=1, seconds=20))
+        eb.create_model("harnet", weights=str(tmp_path / "existing"), epochs=1).fit(make_dataset("tag", individuals=1, seconds=20))
 
 
 SHAPE = {"past": 6, "future": 6, "frame_stride": 1, "layers": (8, 4), "kernel": 3}

@@ -1,4 +1,4 @@
-"""Models of several annotators, each with their style."""
+"""Several annotators: one model for all of them, each in their own style."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ def test_one_model_predicts_in_each_style(watched, tmp_path):
     )
     assert model.annotators == ("eager", "late")
     truths = {name: recording.annotation(name).to_codes() for name in model.annotators}
-    codes_by_style = {}
+    predicted = {}
     for style in model.annotators:
         model.style = style
-        codes_by_style[style] = model.predict(recording).annotation.to_codes()
-    right = {(style, name): (codes_by_style[style] == truths[name]).mean() for style in codes_by_style for name in truths}
-    assert right["eager", "eager"] > right["late", "eager"] + 0.02
-    assert right["late", "late"] > right["eager", "late"] + 0.02
+        predicted[style] = model.predict(recording).annotation.to_codes()
+    accuracy = {(style, name): (predicted[style] == truths[name]).mean() for style in predicted for name in truths}
+    assert accuracy["eager", "eager"] > accuracy["late", "eager"] + 0.02
+    assert accuracy["late", "late"] > accuracy["eager", "late"] + 0.02
     model.style = None
-    with_annotator = recording.copy(metadata={**recording.metadata, "annotator": "late"})
-    assert np.array_equal(model.predict(with_annotator).annotation.to_codes(), codes_by_style["late"])
+    named = recording.copy(metadata={**recording.metadata, "annotator": "late"})
+    assert np.array_equal(model.predict(named).annotation.to_codes(), predicted["late"])
     mean = model.predict(recording).probabilities
     model.save(tmp_path / "both")
     again = eb.load_model(tmp_path / "both")
     assert np.array_equal(again.predict(recording).probabilities, mean)
     again.style = "late"
-    assert np.array_equal(again.predict(recording).annotation.to_codes(), codes_by_style["late"])
+    assert np.array_equal(again.predict(recording).annotation.to_codes(), predicted["late"])
     again.style = "never"
     with pytest.raises(EthobenchError, match="not trained on annotator 'never'; available: eager, late"):
         again.predict(recording)
 
 
-def test_all_styles_begin_the_same_and_follow_along(watched):
+def test_all_annotators_start_equal_and_support_streaming(watched):
     model = eb.create_model(
         "conv1d", **{**TINY, "inputs": "coordinates", "past": 12, "future": 0}, condition="annotator", epochs=1, samples_per_epoch=64
     )
@@ -79,12 +79,12 @@ def test_all_styles_begin_the_same_and_follow_along(watched):
     assert np.array_equal(networks[0].head.weight.detach(), networks[1].head.weight.detach())
     model.style = "late"
     recording = watched.recordings[0]
-    live = model.stream()
-    probabilities = np.array([live.push(frame) for frame in recording.signals.positions[:60]])
-    assert probabilities == pytest.approx(model.predict(recording).probabilities[:60], abs=1e-5)
+    stream = model.stream()
+    streamed = np.array([stream.push(frame) for frame in recording.signals.positions[:60]])
+    assert streamed == pytest.approx(model.predict(recording).probabilities[:60], abs=1e-5)
 
 
-def test_styles_can_be_added_to_a_model_that_knows_none(watched, tmp_path):
+def test_annotators_can_be_added_to_a_model_without_any(watched, tmp_path):
     tiny = {**TINY, "epochs": 1, "samples_per_epoch": 64}
     eb.create_model("conv1d", **tiny).fit(watched, annotator="eager").save(tmp_path / "first")
     model = eb.create_model("conv1d", **{**tiny, "epochs": 0}, init=str(tmp_path / "first"), condition="annotator")
@@ -94,7 +94,7 @@ def test_styles_can_be_added_to_a_model_that_knows_none(watched, tmp_path):
     assert model.predict(recording).probabilities == pytest.approx(before, abs=1e-6)
 
 
-def test_annotators_side_by_side_must_be_taken_apart(watched):
+def test_several_annotators_need_a_fit_to_all(watched):
     with pytest.raises(EthobenchError, match=r"needs fit\(..., annotator='all'\)"):
         eb.create_model("conv1d", **TINY, condition="annotator", epochs=1, samples_per_epoch=64).fit(watched, annotator="consensus")
 
@@ -109,8 +109,8 @@ def test_recordings_with_one_annotator_each_as_calms21_has_them(watched):
     data = Dataset(recordings, watched.ethogram)
     model = eb.create_model("conv1d", **TINY, condition="annotator", epochs=1, samples_per_epoch=256, learning_rate=0.05).fit(data)
     assert model.annotators == names
-    probabilities = [model.predict(recordings[i]).probabilities for i in range(2)]
+    predictions = [model.predict(recordings[i]).probabilities for i in range(2)]
     model.style = names[0]
     styled = [model.predict(recordings[i]).probabilities for i in range(2)]
-    assert np.array_equal(probabilities[0], styled[0])
-    assert not np.array_equal(probabilities[1], styled[1])
+    assert np.array_equal(predictions[0], styled[0])
+    assert not np.array_equal(predictions[1], styled[1])

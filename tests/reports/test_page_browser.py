@@ -94,7 +94,7 @@ def settle(page) -> None:
 
 def shown_seconds(page) -> tuple[float, float]:
     text = page.locator(".bar output").inner_text()
-    ends = [re.fullmatch(r"(\d+):([\d.]+)", part.strip()) for part in text.split("–")]
+    ends = [re.fullmatch(r"(\d+):([\d.]+)", end.strip()) for end in text.split("–")]
     start, stop = (int(end[1]) * 60 + float(end[2]) for end in ends)
     return start, stop
 
@@ -164,7 +164,7 @@ def test_zoom_and_pan_by_wheel_drag_keys_and_buttons(opened):
     assert shown_seconds(page) == (0, 100)
 
 
-def test_the_tooltip_tells_what_every_lane_says(opened):
+def test_tooltip_shows_the_behavior_in_every_lane(opened):
     page = opened(half_and_half())
     canvas = page.locator(".recording canvas")
     canvas.scroll_into_view_if_needed()
@@ -172,7 +172,7 @@ def test_the_tooltip_tells_what_every_lane_says(opened):
     page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 8)
     lines = page.locator(".tooltip > div").all_inner_texts()
     assert lines[0].startswith("recording · 0:4")
-    assert lines[1:] == ["truth: rest, 50.00 s", "model: nothing", "error: boundary"]
+    assert lines[1:] == ["truth: rest, 50.00 s", "model: no behavior", "error: boundary"]
     page.mouse.move(5, 5)
     assert page.locator(".tooltip").is_hidden()
 
@@ -298,7 +298,7 @@ def test_nothing_is_wider_than_the_window(opened, scores, width):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_everything_is_named_for_those_who_do_not_see_it(opened, scores):
+def test_everything_has_an_accessible_name(opened, scores):
     page = opened(summarize_scores({"model": scores}))
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("svg[role=img], canvas, button, select, figure, nav, [tabindex]")].filter(
@@ -325,7 +325,7 @@ def test_the_legend_shows_behaviors_that_occur_in_their_colors(opened):
     legend = page.locator(".drawing > .legend").first
     assert legend.locator("li").all_text_contents() == ["other", "bite", "rest", "run"]
     shown = legend.locator("li", has_text="run").locator(".swatch").evaluate("(s) => getComputedStyle(s).backgroundColor")
-    assert [float(part) for part in re.findall(r"[\d.]+", shown)] == page.evaluate(COLOR, "--behavior-0")
+    assert [float(number) for number in re.findall(r"[\d.]+", shown)] == page.evaluate(COLOR, "--behavior-0")
     assert page.locator(".absent").all_text_contents() == [
         "Never annotated: chase, clinch",
         "Predicted but never annotated: bite",

@@ -1,4 +1,4 @@
-"""Runs on clusters: real Dask schedulers and workers, and batch systems played by small scripts."""
+"""Executors: real Dask schedulers and workers, and a batch system simulated by small scripts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUIET = {**os.environ, "DASK_DISTRIBUTED__ADMIN__LOG_LENGTH": "0"}
 
 @pytest.fixture
 def cluster(tmp_path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A scheduler and two workers, each a process of its own."""
+    """Start a scheduler and two workers, each in a separate process."""
     scheduler_file = tmp_path / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     log = (tmp_path / "dask.log").open("wb")
@@ -55,7 +55,7 @@ def cluster(tmp_path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
 
 
 def lease_holders(store: Path) -> set[int]:
-    """Return the processes that work on a job."""
+    """Return the processes that hold a lease on a job."""
     pids = set()
     for path in (store / "leases").glob("*"):
         try:
@@ -90,16 +90,16 @@ def test_a_worker_of_a_cluster_is_lost_in_the_middle_of_a_job(tmp_path, cluster)
     assert results_table(Store(store)) == results_table(Store(tmp_path / "t"))
 
 
-def test_a_scheduler_that_is_not_there_is_said():
+def test_a_missing_scheduler_is_an_error():
     with pytest.raises(EthobenchError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"), dask_pool("tcp://127.0.0.1:9"):
         pass
 
 
-def test_batch_scripts_say_what_was_asked(tmp_path):
+def test_batch_scripts_request_the_resources(tmp_path):
     nodes = ClusterNodes(3, 4, "16GB", "02:00:00", "short", "lab7")
     for kind, mark in (("slurm", "#SBATCH -p short"), ("pbs", "#PBS -q short"), ("sge", "#$ -q short")):
-        with cluster_security(tmp_path / "c") as security, make_cluster(kind, nodes, security, start=False) as made:
-            script = made.job_script()
+        with cluster_security(tmp_path / "c") as security, make_cluster(kind, nodes, security, start=False) as dask_cluster:
+            script = dask_cluster.job_script()
         assert f"--tls-key {tmp_path}/c/" in script
         assert "tls://" in script
         assert mark in script
@@ -144,16 +144,16 @@ for address in sys.argv[1:4]:
 """
 
 
-def test_nobody_without_the_certificate_connects_to_a_cluster_that_we_start(tmp_path):
+def test_clusters_refuse_connections_without_their_certificate(tmp_path):
     from distributed import Client
 
-    with cluster_security(tmp_path) as security, make_cluster("local", ClusterNodes(1, 1), security) as made:
-        with Client(made.scheduler_address, security=security, set_as_default=False) as client:
-            ((worker, facts),) = client.scheduler_info()["workers"].items()
+    with cluster_security(tmp_path) as security, make_cluster("local", ClusterNodes(1, 1), security) as dask_cluster:
+        with Client(dask_cluster.scheduler_address, security=security, set_as_default=False) as client:
+            ((worker, information),) = client.scheduler_info()["workers"].items()
             assert client.submit(pow, 2, 5).result(timeout=60) == 32
-        everywhere = [made.scheduler_address, worker, facts["nanny"]]
-        assert all(address.startswith("tls://127.0.0.1:") for address in everywhere)
-        command = [sys.executable, "-c", STRANGER, *everywhere]
+        addresses = [dask_cluster.scheduler_address, worker, information["nanny"]]
+        assert all(address.startswith("tls://127.0.0.1:") for address in addresses)
+        command = [sys.executable, "-c", STRANGER, *addresses]
         refused = subprocess.run(command, capture_output=True, text=True, check=True)
         assert refused.stdout.splitlines() == ["refused: tcp", "refused: no certificate", "refused: another certificate"] * 3
         certificates = [security.tls_worker_cert, security.tls_worker_key]
@@ -173,14 +173,14 @@ def test_certificates_are_readable_by_the_owner_only_and_removed(tmp_path):
         pass
 
 
-def test_without_cryptography_the_remedy_is_named(monkeypatch):
+def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(EthobenchError, match=r"ethobench\[cluster\]"), cluster_security():
         pass
 
 
 def test_slurm_from_submission_to_results(tmp_path):
-    """`sbatch` and `scancel` are played by scripts that start and end the real batch script here."""
+    """Replace `sbatch` and `scancel` by scripts that start and end the real batch script on this machine."""
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "sbatch").write_text(

@@ -1,4 +1,4 @@
-"""Whatever dies in the middle of a run, with real processes: nothing is lost, nothing is done twice."""
+"""Faults during a run, with real processes: no job is lost or run twice."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def start(store: Path, *more: str) -> subprocess.Popen[str]:
 
 
 def done_in_logs(store: Path) -> Counter[str]:
-    """Count how often each job was done, by all runs together."""
+    """Count how often each job was finished, in the logs of all runs."""
     lines = [line for path in (store / "logs").iterdir() for line in path.read_text(encoding="utf-8").splitlines()]
     return Counter(match.group(1) for line in lines if (match := re.search(r" ([0-9a-f]{24}) .*: done$", line)))
 
@@ -63,7 +63,7 @@ def read_leases(root: Path) -> list[dict]:
 def test_a_killed_worker_loses_nothing(tmp_path):
     store, killed = Store(tmp_path / "s"), []
 
-    def kill_one(line: str, outcome: object) -> None:
+    def kill_one(event: object) -> None:
         """Kill a worker in the middle of its job, once."""
         leases = read_leases(store.root)
         if leases and not killed:
@@ -76,8 +76,8 @@ def test_a_killed_worker_loses_nothing(tmp_path):
     assert set(done_in_logs(store.root).values()) == {1}
 
 
-def test_a_job_that_kills_its_workers_fails_and_the_rest_goes_on(tmp_path):
-    """One model of an entry point ends its process; the jobs beside it are innocent."""
+def test_a_job_that_kills_its_workers_fails_and_the_others_continue(tmp_path):
+    """A model of an entry point kills its process; other jobs are not affected."""
     (tmp_path / "deadly.py").write_text(
         "import os, signal\n"
         "from ethobench.models import register_model\n"
@@ -103,7 +103,7 @@ def test_a_job_that_kills_its_workers_fails_and_the_rest_goes_on(tmp_path):
     assert [(failure.job.model, failure.job.fold) for failure in Store(tmp_path / "s").failures().values()] == [("deadly", 0)]
 
 
-def test_a_run_killed_at_half_goes_on(tmp_path, undisturbed):
+def test_a_killed_run_is_resumed(tmp_path, undisturbed):
     with start(tmp_path / "s") as process:
         for line in process.stdout:
             if line.startswith("[4/"):
@@ -115,7 +115,7 @@ def test_a_run_killed_at_half_goes_on(tmp_path, undisturbed):
     assert json.dumps(results_table(Store(tmp_path / "s"))).encode() == undisturbed
     counted = done_in_logs(tmp_path / "s")
     assert set(counted.values()) == {1}
-    assert len(counted) >= 6  # its two workers may have finished what they had begun, when nobody was left to log it
+    assert len(counted) >= 6  # its two workers may have finished their jobs after the run was killed, which no log records
 
 
 def test_two_runs_share_one_store(tmp_path, undisturbed):
@@ -130,16 +130,16 @@ def test_two_runs_share_one_store(tmp_path, undisturbed):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A real file system of one megabyte."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(place)], capture_output=True, check=False).returncode:
+    """Mount a file system of 600 kB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(disk)], capture_output=True, check=False).returncode:
         pytest.skip("a small disk can only be mounted by root")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_full_disk_is_said_and_breaks_no_job(small_disk, undisturbed):
+def test_a_full_disk_is_reported_and_damages_no_job(small_disk, undisturbed):
     (small_disk / "ballast").write_bytes(b"x" * 500_000)
     with start(small_disk / "s") as process:
         output = process.communicate()[0]
@@ -159,7 +159,7 @@ def test_a_full_disk_is_said_and_breaks_no_job(small_disk, undisturbed):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or shutil.which("setpriv") is None, reason="needs setpriv")
-def test_a_store_that_can_only_be_read(tmp_path, undisturbed):
+def test_a_read_only_store(tmp_path, undisturbed):
     with start(tmp_path / "s") as process:
         assert process.wait() == 0, process.stdout.read()
     for path in (tmp_path / "s", *(tmp_path / "s").rglob("*")):

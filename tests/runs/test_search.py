@@ -20,7 +20,7 @@ def make_job(cell, share: float) -> Job:
 
 
 def quality(params) -> float:
-    """The best is rate 0.01, size 3, kind b, cutoff 1.5."""
+    """Return a score whose optimum is rate 0.01, size 3, kind b, cutoff 1.5."""
     from math import log10
 
     return (
@@ -43,7 +43,7 @@ def play(choice, stop_after: int | None = None):
         return end.value, proposed
 
 
-def test_the_grid_is_tried_whole():
+def test_the_complete_grid_is_evaluated():
     best, proposed = play(GridSearch().choose(GRID, make_job, BY))
     assert len(proposed[0]) == 24
     assert (best["size"], best["kind"], best["cutoff"]) == (3, "b", 1.5)
@@ -62,7 +62,7 @@ def test_failed_cells_are_not_chosen():
         choice.send([Result(jobs[0], error="broke")])
 
 
-def test_optuna_finds_the_best_and_gives_up_on_the_poor(tmp_path):
+def test_optuna_chooses_the_best_and_prunes_poor_candidates(tmp_path):
     best, proposed = play(OptunaSearch(tmp_path, trials=60, n_parallel=4).choose(GRID, make_job, BY))
     assert quality(best) > 0.9
     jobs = [job for batch in proposed for job in batch]
@@ -72,26 +72,26 @@ def test_optuna_finds_the_best_and_gives_up_on_the_poor(tmp_path):
     assert all(isinstance(job.params["size"], int) and 0.001 <= job.params["rate"] <= 0.1 for job in jobs)
 
 
-def test_a_stopped_search_goes_on_as_if_nothing_had_happened(tmp_path):
+def test_an_interrupted_search_is_resumed_with_the_same_proposals(tmp_path):
     uninterrupted, proposed = play(OptunaSearch(tmp_path / "a", trials=12, n_parallel=3).choose(GRID, make_job, BY))
     batches: list[list[dict]] = []
     for stop in (1, 4, None):
-        best, part = play(OptunaSearch(tmp_path / "b", trials=12, n_parallel=3).choose(GRID, make_job, BY), stop)
-        batches += [[dict(job.params) for job in batch] for batch in part]
+        best, jobs = play(OptunaSearch(tmp_path / "b", trials=12, n_parallel=3).choose(GRID, make_job, BY), stop)
+        batches += [[dict(job.params) for job in batch] for batch in jobs]
     assert best == uninterrupted
     once = [batches[0], *(after for before, after in pairwise(batches) if after != before)]
     flat = {str(cell) for batch in once for cell in batch}
     assert flat == {str(dict(job.params)) for batch in proposed for job in batch}
 
 
-def test_a_search_without_a_single_score_says_so(tmp_path):
+def test_a_search_without_any_score_is_an_error(tmp_path):
     choice = OptunaSearch(tmp_path, trials=2, n_parallel=2).choose({"size": [1, 2]}, make_job, BY)
     jobs = next(choice)
     with pytest.raises(EthobenchError, match="no trial of rf on d could be scored"):
         choice.send([Result(job, error="broke") for job in jobs])
 
 
-def test_fixed_hyper_parameters_make_another_search(tmp_path):
+def test_fixed_hyper_parameters_identify_a_search(tmp_path):
     pytest.importorskip("optuna")
     grid = {"size": [1, 3, 5]}
     chosen = []

@@ -36,9 +36,9 @@ def test_only_the_requested_frames_are_read(values, tmp_path):
         read = 0
 
         def __getitem__(self, key):
-            part = super().__getitem__(key)
-            Watched.read += len(part)
-            return part
+            values = super().__getitem__(key)
+            Watched.read += len(values)
+            return values
 
     np.save(tmp_path / "v.npy", values)
     watched = np.load(tmp_path / "v.npy", mmap_mode="r").view(Watched)

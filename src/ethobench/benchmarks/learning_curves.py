@@ -31,7 +31,8 @@ METRIC = "f1"
 FEW_SHOT = "few-shot"
 FROM_SCRATCH, PRETRAINED = "from scratch", "begun with what is known"
 SHARED_PARAMS = (
-    "past", "future", "frame_stride", "inputs", "min_confidence", "layers", "kernel", "batch", "samples_per_epoch", "frames_per_example", "epochs", "augment"
+    "past", "future", "frame_stride", "inputs", "min_confidence", "layers", "kernel", "batch", "samples_per_epoch", "frames_per_example",
+    "epochs", "augment"
 )  # fmt: skip
 """Hyper-parameters that a pre-trained network has in common with those that are initialized from it."""
 HEAD_PARAMS = ("head_epochs", "head_learning_rate")

@@ -48,7 +48,7 @@ Folds are those of recordings.csv, or are assigned so that no individual is in b
 
 Example: [bold]ethobench run study my_study/ --models boost --search optuna --trials 30 --store runs/mine[/bold]
 
-Example: [bold]ethobench run study my_study/ --models conv1d --vary past+future=25,50,100 --vary frame_stride=1,2 --store runs/windows[/bold]
+Example: [bold]ethobench run study my_study/ --models conv1d --vary past+future=25,50 --vary frame_stride=1,2 --store runs/windows[/bold]
 """
     Options = StudyOptions
     options: StudyOptions

@@ -118,7 +118,7 @@ def make_command(benchmark: type[Benchmark]) -> Any:
 
 def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
     """Run a benchmark, and print its progress and a summary."""
-    from ethobench.cli._progress import shown_progress
+    from ethobench.cli._progress import show_run_progress
     from ethobench.runs import Engine, Store, WorkerOptions
     from ethobench.runs.worker import KEEPABLE
 
@@ -129,7 +129,7 @@ def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
     plans = list(benchmark.jobs(store, n_workers=options.n_workers, report=echo))
     worker_options = WorkerOptions(keep=keep, data=os.environ.get("ETHOBENCH_DATA", ""))
     try:
-        with _worker_pool(options, store) as pool, shown_progress() as report:
+        with _worker_pool(options, store) as pool, show_run_progress() as report:
             summary = Engine(store, pool.make_executor, pool.count, report, worker_options).run(plans)
     except KeyboardInterrupt:
         secho("stopped; run the same command again to resume", err=True, fg=typer.colors.YELLOW)

@@ -254,7 +254,7 @@ def _cross_validate(
     )
     control = ShowFolds(progress, limited.control, store, limited.folds + len(curve_jobs), workers)
     with local_pool(workers) as pool:
-        summary = Engine(store, pool.make_executor, pool.count, control.watch, options, control).run([limited.plan(curve_jobs)])
+        summary = Engine(store, pool.make_executor, pool.count, control.report, options, control).run([limited.plan(curve_jobs)])
     if summary.failed or summary.failed_plans:
         raise EthobenchError(f"cross-validation failed: {next(iter((*summary.failed_plans, *summary.failed.values())))}")
     done = sum(store.has(job.key) for job in limited.jobs)

@@ -37,7 +37,7 @@ from ethobench.models.boost import Boost
 from ethobench.models.candidates import COMPARED_PROGRESS, NO_NETWORK, REFIT_COST, Candidate, Comparison, compare_candidates
 from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.input_checks import TrainingRange
-from ethobench.models.inputs import SignalModel, plain_keypoints, stated_keypoints
+from ethobench.models.inputs import SignalModel, keypoints_from_json, keypoints_to_json
 from ethobench.models.saving import load_model
 
 DEFAULT, FALLBACK = "auto", "rf"
@@ -216,7 +216,7 @@ class Auto(SignalModel):
         state = {
             "blend": self.blend.to_dict(),
             "members": list(self.members),
-            "keypoints": plain_keypoints(self.keypoints),
+            "keypoints": keypoints_to_json(self.keypoints),
             "training_range": None if self.training_range is None else asdict(self.training_range),
         }
         (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
@@ -226,7 +226,7 @@ class Auto(SignalModel):
     def _load(self, folder: Path) -> None:
         state = read_json(folder / STATE)
         try:
-            self.blend, self.keypoints = Blend.from_dict(state["blend"]), stated_keypoints(state["keypoints"])
+            self.blend, self.keypoints = Blend.from_dict(state["blend"]), keypoints_from_json(state["keypoints"])
             self.training_range = TrainingRange.from_dict(state["training_range"]) if state["training_range"] else None
             names = [name for name in ("boost", "tcn") if name in state["members"]]
         except (KeyError, TypeError, ValueError, EthobenchError) as error:

@@ -433,9 +433,9 @@ class Model:
 
     def _input_present(self, recording: Recording) -> NDArray[np.bool_]:
         """Return which frames have input, by animal, from the channels or keypoints that the model uses."""
-        from ethobench.models.inputs import known_signals
+        from ethobench.models.inputs import select_inputs
 
-        data = known_signals(recording, self.inputs or input_names(recording))
+        data = select_inputs(recording, self.inputs or input_names(recording))
         return input_present(data, self.rate_of(recording))
 
     def _fit_required_input(self, data: Dataset, truths: Mapping[str, Annotation]) -> dict[str, Annotation]:

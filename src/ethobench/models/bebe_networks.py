@@ -6,7 +6,7 @@ Reference: Hoffman et al., "A benchmark for computational analysis of animal beh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -19,7 +19,7 @@ from ethobench.features.wavelets import wavelet_features
 from ethobench.models.adapt import has_rate, restore_rate
 from ethobench.models.base import join_pieces, register_model
 from ethobench.models.hyperparameters import Count, hyperparameters
-from ethobench.models.inputs import known_signals
+from ethobench.models.inputs import select_inputs
 from ethobench.models.network_base import LearningRate, NetworkModel
 from ethobench.training.channel_inputs import ChannelReader, acceleration_factors, open_channels
 from ethobench.training.inference import predict_windows
@@ -246,7 +246,7 @@ class Rnn(BebeNetwork):
     """BEBE's recurrent network: `crnn` without the convolutions."""
 
     title = "recurrent network on signals (BEBE)"
-    Params = RnnParams
+    Params: ClassVar[type] = RnnParams
     grid = {"learning_rate": LEARNING_RATES}  # noqa: RUF012
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
@@ -283,7 +283,7 @@ class WaveletRnn(Rnn):
 
     def read_channels(self, recording: Recording) -> ChannelReader:
         """Open the wavelet coefficients of a recording."""
-        data = known_signals(recording, self.inputs)
+        data = select_inputs(recording, self.inputs)
         if isinstance(data, Poses):
             signals = data.to_signals()
             data = Signals(interpolate_missing(np.asarray(signals.values, dtype=np.float64))[0], signals.channels, signals.rate)

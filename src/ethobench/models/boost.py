@@ -28,7 +28,7 @@ from ethobench.models.base import input_names, register_model, thread_count
 from ethobench.models.estimator_files import check_lightgbm_text
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
-from ethobench.models.inputs import SignalModel, between, plain_keypoints, stated_keypoints
+from ethobench.models.inputs import SignalModel, interpolate_steps, keypoints_from_json, keypoints_to_json
 from ethobench.models.row_sampling import Examples, Features, Indices, Rows, choose_rows, row_weights
 
 STATE, TREES = "boost.json", "trees-{}.txt"
@@ -175,7 +175,7 @@ class Boost(SignalModel):
         blocks = [rows[start : start + MAX_BLOCK_ROWS] for start in range(0, len(rows), MAX_BLOCK_ROWS)]
         predicted = [self.predict_rows(self._features(recording, block, baseline)) for block in blocks]
         probabilities = np.concatenate([np.zeros((0, self.n_outputs), dtype=np.float32), *predicted])
-        return Prediction(between(probabilities, self._every(rate), n_frames), ethogram, rate, exclusive=self.exclusive)
+        return Prediction(interpolate_steps(probabilities, self._every(rate), n_frames), ethogram, rate, exclusive=self.exclusive)
 
     # Time budget
 
@@ -310,7 +310,7 @@ class Boost(SignalModel):
         state = {
             "exclusive": self.exclusive,
             "classes": self.classes,
-            "keypoints": plain_keypoints(self.keypoints),
+            "keypoints": keypoints_to_json(self.keypoints),
             "training_range": None if self.training_range is None else asdict(self.training_range),
         }
         (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
@@ -323,7 +323,7 @@ class Boost(SignalModel):
 
         state = read_json(folder / STATE)
         try:
-            self.exclusive, self.keypoints = bool(state["exclusive"]), stated_keypoints(state["keypoints"])
+            self.exclusive, self.keypoints = bool(state["exclusive"]), keypoints_from_json(state["keypoints"])
             self.training_range = TrainingRange.from_dict(state["training_range"]) if state["training_range"] else None
             self.classes = [[int(code) for code in codes] for codes in state["classes"]]
             self._check_classes()

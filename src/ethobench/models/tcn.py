@@ -21,7 +21,7 @@ from ethobench.features.multiscale import Baseline, base_signals, signal_context
 from ethobench.models.base import register_model
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
-from ethobench.models.inputs import SignalModel, between, held, plain_keypoints, stated_keypoints
+from ethobench.models.inputs import SignalModel, interpolate_steps, keypoints_from_json, keypoints_to_json, repeat_steps
 from ethobench.models.network_base import LearningRate, NetworkModel
 from ethobench.models.streaming import FrameScorer, StepScorer
 from ethobench.training.augmentation import Layout
@@ -40,7 +40,7 @@ UPDATES_PER_EPOCH = 25
 NOISE = 0.05  # standard deviation of the noise added to standardized inputs in training
 CAUSAL_INPUTS = "coordinates"
 MIN_STEPS = 500  # of a training sequence, where recordings are slower than the steps of the network
-RELATIVE_SUFFIX, FINITE_SHARE = "|own", "|seen"  # of the names of channels
+RELATIVE_SUFFIX, FINITE_SHARE = "|relative", "|finite"  # in the names of inputs
 MAX_DEVIATION = 5.0  # standardized inputs are clipped to this range
 
 
@@ -271,7 +271,7 @@ class Tcn(NetworkModel, SignalModel):
         n_frames = len(self._data(recording))
         read = self._reader(recording, baseline)
         steps = predict_steps(self.module, read, n_frames, stride, self.module.context, exclusive=self.exclusive)
-        probabilities = (held if self.params.causal else between)(steps, stride, n_frames)
+        probabilities = (repeat_steps if self.params.causal else interpolate_steps)(steps, stride, n_frames)
         return Prediction(probabilities, ethogram, self.rate_of(recording), exclusive=self.exclusive)
 
     def _reader(self, recording: Recording, baseline: Baseline) -> Callable[[int, int], NDArray[np.float32]]:
@@ -304,12 +304,12 @@ class Tcn(NetworkModel, SignalModel):
     def _describe(self) -> dict[str, Any]:
         return {
             "scaling": dataclasses.asdict(self.scaling),
-            "keypoints": plain_keypoints(self.keypoints),
+            "keypoints": keypoints_to_json(self.keypoints),
             "training_range": None if self.training_range is None else dataclasses.asdict(self.training_range),
         }
 
     def _restore(self, description: Mapping[str, Any]) -> None:
-        self.keypoints = stated_keypoints(description["keypoints"])
+        self.keypoints = keypoints_from_json(description["keypoints"])
         training_range = description["training_range"]
         self.training_range = TrainingRange.from_dict(training_range) if training_range else None
         self.scaling = (InputTransform if self.params.causal else SignalScaling).from_dict(description["scaling"])

@@ -78,7 +78,16 @@ class RunControl:
         """Observe the jobs in progress, about once a second; may raise `StopRun`."""
 
 
-ProgressCallback = Callable[[str, RunSummary], None]
+@dataclass(frozen=True)
+class RunEvent:
+    """An event of a run: a message, the summary of the run so far, and whether the message only says that a job succeeded."""
+
+    message: str
+    summary: RunSummary
+    job_succeeded: bool = False
+
+
+ProgressCallback = Callable[[RunEvent], None]
 
 
 class _Stage:
@@ -104,7 +113,7 @@ class Engine:
     workers : int or callable
         Maximum number of jobs in progress; a callable, since a cluster may grow.
     report : callable, optional
-        Called with a line of text and the summary after every job.
+        Called with a `RunEvent` after every job, and when something unusual happens.
     options : WorkerOptions, optional
         Options of the workers; the name of the run is filled in.
     control : RunControl, optional
@@ -116,7 +125,7 @@ class Engine:
         store: Store,
         make_executor: Callable[[], Executor],
         workers: int | Callable[[], int],
-        report: ProgressCallback = lambda _, __: None,
+        report: ProgressCallback = lambda _: None,
         options: WorkerOptions | None = None,
         control: RunControl | None = None,
     ) -> None:
@@ -166,13 +175,13 @@ class Engine:
                 future.cancel()
             executor.shutdown(wait=True)
 
-    def _log(self, line: str) -> None:
+    def _log(self, line: str, *, job_succeeded: bool = False) -> None:
         if self._log_file is not None:
             self._log_file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
             self._log_file.flush()
         self.summary.running = min(len(self._running), self.workers())
         self.summary.waiting = len(self._waiting) - self.summary.running
-        self.report(line, self.summary)
+        self.report(RunEvent(line, self.summary, job_succeeded))
 
     def _stop(self) -> None:
         """Wait for the jobs in progress; a second Ctrl-C kills them. Either way no job is stored incompletely."""
@@ -292,7 +301,7 @@ class Engine:
         else:
             self.summary.done += 1
             self._update_best(result)
-        self._log(f"{job.key} {job}: {'failed: ' + error if error else 'done'}")
+        self._log(f"{job.key} {job}: {'failed: ' + error if error else 'done'}", job_succeeded=not error)
         for stage in stages:
             stage.results[job.key] = result
             if stage.is_complete():

@@ -81,7 +81,8 @@ class InputTransform:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> InputTransform:
         """Make one from the result of `dataclasses.asdict`, after it was written and read as JSON."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
+        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+        return cls(**values)
 
     @property
     def max_gap_frames(self) -> int:
