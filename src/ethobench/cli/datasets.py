@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._output import echo, echo_json, secho
+from ethobench.cli.output import echo, echo_json, secho
 
 if TYPE_CHECKING:
     from ethobench.core import Dataset
@@ -44,7 +44,7 @@ def show(
 
     Example: [bold]ethobench datasets show bebe/HAR[/bold]
     """
-    from ethobench.cli._output import print_never_annotated
+    from ethobench.cli.output import print_never_annotated
     from ethobench.datasets import load_dataset
 
     facts = summarize(load_dataset(name))

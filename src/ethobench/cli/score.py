@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._options import RenameOption
-from ethobench.cli._output import echo_json, make_console, print_notes, secho
+from ethobench.cli.options import RenameOption
+from ethobench.cli.output import echo_json, make_console, print_notes, secho
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,8 +58,8 @@ def run(
 
     [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
     """
-    from ethobench.cli._options import parse_renames
-    from ethobench.cli._output import print_note
+    from ethobench.cli.options import parse_renames
+    from ethobench.cli.output import print_note
     from ethobench.core.files import check_new_path
     from ethobench.metrics import score
     from ethobench.metrics.scoring import read_score_files
@@ -123,7 +123,7 @@ def _print(scores: Scores, per: str | None, measures: list[str], title_suffix: s
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from ethobench.cli._output import print_lines
+    from ethobench.cli.output import print_lines
 
     of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} individuals"
     n = len(scores.recordings)
