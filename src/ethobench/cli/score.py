@@ -112,10 +112,10 @@ def _print_all(scores: Scores, audit: TrainingAudit | None, per: str | None, mea
     if audit is None:
         return _print(scores, per, measures)
     for message in audit.messages():
-        secho(f"{'warning' if audit.seen else 'note'}: {message}", err=True, fg=typer.colors.YELLOW)
-    _print(scores, per, measures, f"; {len(audit.seen)} recordings SEEN IN TRAINING" if audit.seen else "")
-    if audit.seen and audit.unseen:
-        _print(scores.select(audit.unseen), per, measures, "; not seen in training")
+        secho(f"{'warning' if audit.in_sample else 'note'}: {message}", err=True, fg=typer.colors.YELLOW)
+    _print(scores, per, measures, f"; {len(audit.in_sample)} recordings SEEN IN TRAINING" if audit.in_sample else "")
+    if audit.in_sample and audit.held_out:
+        _print(scores.select(audit.held_out), per, measures, "; not seen in training")
     return None
 
 
