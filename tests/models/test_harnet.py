@@ -1,4 +1,4 @@
-"""The published encoder, rebuilt: shapes, names, weights from a file, and what does and does not learn."""
+"""The published encoder: shapes, names, weights from a file, frozen and trained layers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def encoder(config: str = "harnet5", seed: int = 0) -> Encoder:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """Write what a published checkpoint looks like: one more leading component, and heads of the pretexts."""
+    """Write a file like a published checkpoint: names with a prefix, and heads of the pretext tasks."""
     tensors = {f"module.{name}": tensor for name, tensor in encoder(seed=5).state_dict().items()}
     tensors |= {"module.aot_h.linear1.weight": torch.zeros(2, 512), "module.aot_h.linear1.bias": torch.zeros(2)}
     torch.save(tensors, tmp_path / "mtl_5_best.mdl")
@@ -111,7 +111,7 @@ def test_downsampling_is_a_box_smoothed_by_itself(factor, order):
     assert torch.equal(outputs[1], -outputs[0])
 
 
-def test_a_residual_block_is_added_to_what_comes_in_and_wraps_around():
+def test_a_residual_block_is_added_to_its_input_and_wraps_around():
     block = ResidualBlock(2).eval()
     signals = torch.randn(1, 2, 30, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -121,7 +121,7 @@ def test_a_residual_block_is_added_to_what_comes_in_and_wraps_around():
     assert turned.numpy() == pytest.approx(expected.roll(7, dims=2).numpy(), abs=1e-5)
 
 
-def test_the_network_taps_the_second_layer_and_stretches_it():
+def test_the_output_of_the_second_stage_is_upsampled():
     with isolated_seed(0):
         network = EncodedNetwork("harnet5", [[0, 1, 2], [4, 5, 6]], 8, 3, frozen=True).eval()
     windows = torch.randn(2, 150, 8, generator=torch.Generator().manual_seed(1))
@@ -147,7 +147,7 @@ def fitted(tag: Dataset, **params):
 
 
 @pytest.mark.slow
-def test_a_frozen_encoder_stays_and_an_unfrozen_one_learns(tag, checkpoint):
+def test_a_frozen_encoder_is_not_changed_and_an_unfrozen_one_is(tag, checkpoint):
     with pytest.warns(LicenceNotice, match="non-commercial research only"):
         frozen = fitted(tag, weights=str(checkpoint))
     with pytest.warns(LicenceNotice):
@@ -159,7 +159,7 @@ def test_a_frozen_encoder_stays_and_an_unfrozen_one_learns(tag, checkpoint):
     assert {name for name in states(unfrozen) if re.search(r"weight|bias|running|tracked", name)} == set(changed)
 
 
-def test_a_frozen_encoder_keeps_its_normalisation_while_the_rest_learns():
+def test_a_frozen_encoder_keeps_its_normalization_during_training():
     network = EncodedNetwork("harnet5", [[0, 1, 2]], 3, 2, frozen=True).train()
     assert network.recur.training
     assert not any(module.training for module in network.encoder.modules())
@@ -168,7 +168,7 @@ def test_a_frozen_encoder_keeps_its_normalisation_while_the_rest_learns():
     assert all(module.training for module in learning.encoder.modules())
 
 
-def test_a_random_encoder_needs_no_weights_and_comes_back(tag, tmp_path):
+def test_a_random_encoder_needs_no_weights_and_is_saved(tag, tmp_path):
     model = fitted(tag, mode="random")
     model.save(tmp_path / "m")
     recording = tag.recordings[0]
@@ -177,7 +177,7 @@ def test_a_random_encoder_needs_no_weights_and_comes_back(tag, tmp_path):
     assert model.window == 150
 
 
-def test_a_model_comes_back_without_the_checkpoint(tag, checkpoint, tmp_path):
+def test_a_saved_model_does_not_need_the_checkpoint(tag, checkpoint, tmp_path):
     with pytest.warns(LicenceNotice):
         model = fitted(tag, weights=str(checkpoint))
     model.save(tmp_path / "m")
@@ -186,7 +186,7 @@ def test_a_model_comes_back_without_the_checkpoint(tag, checkpoint, tmp_path):
     assert np.array_equal(eb.load_model(tmp_path / "m").predict(recording).probabilities, model.predict(recording).probabilities)
 
 
-def test_weights_are_asked_for_and_refused_in_words(tag, tmp_path, checkpoint):
+def test_missing_and_unsuitable_weights_are_refused(tag, tmp_path, checkpoint):
     with pytest.raises(EthobenchError, match=r"download a checkpoint from https://github\.com/OxWearables"):
         fitted(tag)
     with pytest.raises(FormatError, match="no weights here"):
@@ -221,7 +221,7 @@ def test_nothing_in_a_checkpoint_is_executed(tag, tmp_path, capsys, content):
 
 
 @pytest.mark.slow
-def test_acceleration_is_measured_in_its_own_mean_length(tag):
+def test_acceleration_is_scaled_to_a_mean_length_of_one(tag):
     model = fitted(tag, mode="random")
     recording = tag.recordings[0]
     values = np.asarray(recording.signals.values)
@@ -234,7 +234,7 @@ def test_acceleration_is_measured_in_its_own_mean_length(tag):
     assert again == pytest.approx(model.predict(recording).probabilities, abs=1e-3)
 
 
-def test_signals_can_be_brought_to_the_encoders_rate(tag):
+def test_signals_can_be_resampled_to_the_encoders_rate(tag):
     model = fitted(tag, mode="random", rate=30.0)
     recording = tag.recordings[0]
     assert len(model.read_channels(recording)) == 600
@@ -245,7 +245,7 @@ def test_signals_can_be_brought_to_the_encoders_rate(tag):
     assert (sampler.recordings.targets[np.arange(500) * 30 // 25] == truth).mean() > 0.99
 
 
-def test_channels_that_form_no_triple_reach_the_recurrent_layer(tag):
+def test_channels_outside_of_triples_are_inputs_of_the_recurrent_layer(tag):
     depth = Signals(np.column_stack([tag.recordings[0].signals.values, np.zeros(500)]), (*tag.recordings[0].signals.channels, "Depth"), 25)
     model = fitted(Dataset((tag.recordings[0].copy(signals=depth),), tag.ethogram), mode="random")
     assert model.module.triples == [[0, 1, 2], [3, 4, 5]]

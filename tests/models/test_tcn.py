@@ -132,7 +132,7 @@ def test_overlapping_behaviors_are_independent():
     assert (prediction.annotation.to_frames() == both).mean() > 0.9
 
 
-def test_missing_values_do_no_harm():
+def test_missing_values_are_tolerated():
     ethogram = Ethogram(["rest", "run"])
     random = np.random.default_rng(0)
     codes = np.repeat(random.integers(0, 2, 60), 20)

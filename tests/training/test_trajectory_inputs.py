@@ -1,4 +1,4 @@
-"""What networks on trajectories see of a recording."""
+"""Network inputs from poses and channels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def prepared(recording: Recording, kind: str = "coordinates", *, causal: bool = 
     return transform.open(recording).read(0, len(recording.signals))
 
 
-def test_coordinates_are_shares_of_the_arena_by_animal_keypoint_and_axis():
+def test_coordinates_are_fractions_of_the_arena_by_animal_keypoint_and_axis():
     positions = walk()
     values = prepared(recording_of(positions, metadata={"width": 1000, "height": 500}))
     assert values.dtype == np.float32
@@ -44,7 +44,7 @@ def test_coordinates_are_shares_of_the_arena_by_animal_keypoint_and_axis():
                 assert values[:, 4 * animal + 2 * point + axis] == pytest.approx(positions[:, animal, point, axis] / side, rel=1e-6)
 
 
-def test_the_arena_is_told_or_calms21s_or_estimated():
+def test_the_arena_is_stated_or_that_of_calms21_or_estimated():
     positions = np.random.default_rng(0).uniform(0, 500, (3, 2, 7, 2))
     mice = recording_of(positions, MICE, KEYPOINTS, metadata={"group": "annotator-id_0"})
     assert stated_arena(mice) == (0, 0, 1024, 570)
@@ -56,7 +56,7 @@ def test_the_arena_is_told_or_calms21s_or_estimated():
     assert values.max() == pytest.approx(1, abs=0.01)
 
 
-def test_short_gaps_are_bridged_and_long_ones_are_zero():
+def test_short_gaps_are_interpolated_and_long_ones_are_zero():
     positions = walk()
     positions[10:14, 0, 0] = np.nan
     positions[20:28, 1, 1] = np.nan
@@ -67,7 +67,7 @@ def test_short_gaps_are_bridged_and_long_ones_are_zero():
     assert (values[20:28, :6] != 0).all()
 
 
-def test_causal_inputs_hold_and_know_nothing_of_what_comes():
+def test_causal_inputs_keep_the_last_position_and_use_no_later_frame():
     positions = walk()
     positions[10:14, 0, 0] = np.nan
     positions[20:28, 1, 1] = np.nan
@@ -98,7 +98,7 @@ def test_holding_gaps_agrees_with_a_plain_loop():
 
 @pytest.mark.parametrize("kind", POSE_INPUTS)
 @pytest.mark.parametrize("causal", [False, True])
-def test_pieces_are_the_whole(kind, causal):
+def test_reading_in_pieces_equals_reading_at_once(kind, causal):
     positions = walk(200)
     positions[np.random.default_rng(2).random((200, 2, 2)) < 0.3] = np.nan
     features = Signals(np.random.default_rng(3).normal(5, 3, (200, 3)), ("g1", "g2", "g3"), RATE)
@@ -115,7 +115,7 @@ def test_pieces_are_the_whole(kind, causal):
     assert again == transform
 
 
-def test_features_and_channels_are_standardised_coordinates_are_not():
+def test_features_and_channels_are_standardized_coordinates_are_not():
     features = Signals(np.random.default_rng(3).normal(5, 3, (400, 2)), ("g1", "g2"), RATE)
     values = prepared(recording_of(walk(400), features=features, metadata={"width": 1, "height": 1}), "coordinates+given")
     assert values[:, :8] == pytest.approx(walk(400).reshape(400, 8), rel=1e-6)
@@ -129,14 +129,14 @@ def test_features_and_channels_are_standardised_coordinates_are_not():
     assert values.std(axis=0) == pytest.approx([1, 0, 1], abs=2e-3)
 
 
-def test_egocentric_inputs_do_not_change_when_the_world_is_turned():
+def test_egocentric_inputs_do_not_change_with_rotation():
     positions, angle = walk(), 0.7
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     first, second = (prepared(recording_of(p), "egocentric") for p in (positions, positions @ turn + 30))
     assert second == pytest.approx(first, abs=1e-4)
 
 
-def test_other_orders_and_more_animals_are_sorted_out():
+def test_inputs_are_ordered_by_name():
     positions = walk(animals=3)
     recording = recording_of(positions[:, :2], metadata={"width": 9, "height": 9})
     transform = fit_input_transform([recording], "coordinates", RATE, causal=False)
@@ -144,7 +144,7 @@ def test_other_orders_and_more_animals_are_sorted_out():
     assert np.array_equal(transform.open(mixed).read(0, 40), transform.open(recording).read(0, 40))
 
 
-def test_doubtful_keypoints_count_as_missing_where_asked():
+def test_keypoints_below_the_minimum_confidence_are_missing():
     positions = walk()
     recording = recording_of(positions, metadata={"width": 1, "height": 1})
     sure = np.ones((40, 2, 2))
@@ -154,7 +154,7 @@ def test_doubtful_keypoints_count_as_missing_where_asked():
     assert np.array_equal(prepared(doubtful), prepared(recording))
 
 
-def test_what_cannot_be_prepared_is_refused():
+def test_invalid_recordings_are_refused():
     recording = recording_of(walk())
     with pytest.raises(EthobenchError, match="`inputs` must be one of coordinates"):
         fit_input_transform([recording], "pixels", RATE, causal=False)

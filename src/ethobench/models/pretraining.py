@@ -22,7 +22,7 @@ from ethobench.training.augmentation import check_augmentations, check_layout
 from ethobench.training.channel_inputs import ChannelReader, acceleration_factors, open_channels
 from ethobench.training.device import isolated_seed, require_torch
 from ethobench.training.fine_tuning import HEAD_PREFIXES
-from ethobench.training.loop import Progress, TrainingSettings, train
+from ethobench.training.loop import History, Progress, TrainingSettings, train
 from ethobench.training.pretexts import (
     ACCELERATION_TASKS,
     ATTRIBUTE_LEVELS,
@@ -106,10 +106,8 @@ def pretrain(
     if config not in ENCODER_FRAMES:
         raise EthobenchError(f"`config` must be one of {', '.join(ENCODER_FRAMES)}, got {config!r}")
     _check_tasks(tasks, tuple(ACCELERATION_TASKS))
-    folds = assign_folds(data)
     batches = []
-    for is_validation in (False, True):
-        recordings = [recording for recording in data if (folds[recording.id] == 0) is is_validation]
+    for recordings in _split_individuals(data):
         windows, groups = acceleration_windows(recordings, data, ENCODER_FRAMES[config], rate)
         batches.append(AccelerationBatches(windows, groups, movement(windows, rate), tasks, subjects, per_subject))
     with isolated_seed(seed):
@@ -119,17 +117,11 @@ def pretrain(
     history = train(
         module, batches[0], acceleration_loss, settings, validation=batches[1], checkpoint=checkpoint, identity=identity, progress=progress
     )
-    card: dict[str, Any] = {
-        "config": config,
-        "ethobench": version("ethobench"),
+    card = _make_card(config, tasks, seed, data, history) | {
         "rate": rate,
         "frames": ENCODER_FRAMES[config],
-        "tasks": list(tasks),
-        "seed": seed,
-        "trained_on": f"{data.name} ({len(data)} recordings, version {data.version})",
         "individuals": [len(np.unique(each.groups)) for each in batches],
         "windows": [len(each.windows) for each in batches],
-        **dataclasses.asdict(history),
         "accuracy": dict(zip(tasks, _task_accuracy(module, batches[1], seed), strict=True)),
     }
     write_encoder(out, module.encoder.state_dict(), card)
@@ -206,17 +198,15 @@ def pretrain_poses(
     span, rate = WindowSpan(past, future, frame_stride), float(data.recordings[0].rate or 1.0)
     transform = fit_input_transform(data.recordings, inputs, rate, causal=future == 0, keypoints=data.keypoints)
     check_layout(augment, transform.layout())
-    folds = assign_folds(data)
     batches = []
-    for is_validation in (False, True):
-        recordings = [recording for recording in data if (folds[recording.id] == 0) is is_validation]
+    for recordings, augmentations in zip(_split_individuals(data), (tuple(augment), ()), strict=True):
         sampler = sample_frames(
             [transform.open(recording) for recording in recordings],
             [_attribute_levels(recording, transform) for recording in recordings],
             span,
             batch,
             samples=samples_per_epoch,
-            augmentations=() if is_validation else tuple(augment),
+            augmentations=augmentations,
             layout=transform.layout(),
         )
         batches.append(PoseBatches(sampler, tasks))
@@ -237,19 +227,32 @@ def pretrain_poses(
     identity["samples_per_epoch"] = samples_per_epoch
     loss = pose_loss(tasks, n_reconstructed, _channel_variances(batches[0].sampler.recordings.values))
     history = train(network, batches[0], loss, settings, validation=batches[1], checkpoint=checkpoint, identity=identity, progress=progress)
-    card: dict[str, Any] = {
-        "config": "conv1d",
-        "ethobench": version("ethobench"),
+    card = _make_card("conv1d", tasks, seed, data, history) | {
         "params": shape,
         "input_transform": dataclasses.asdict(transform),
-        "tasks": list(tasks),
-        "seed": seed,
-        "trained_on": f"{data.name} ({len(data)} recordings, version {data.version})",
         "frames": [len(each.sampler) for each in batches],
-        **dataclasses.asdict(history),
     }
     write_encoder(out, {name: tensor for name, tensor in network.state_dict().items() if not name.startswith(HEAD_PREFIXES)}, card)
     return card
+
+
+def _split_individuals(data: Dataset) -> tuple[list[Recording], list[Recording]]:
+    """Return the recordings for training, and those of the individuals that are held out for validation."""
+    folds = assign_folds(data)
+    training = [recording for recording in data if folds[recording.id] != 0]
+    return training, [recording for recording in data if folds[recording.id] == 0]
+
+
+def _make_card(config: str, tasks: Sequence[str], seed: int, data: Dataset, history: History) -> dict[str, Any]:
+    """Return the entries that the cards of all encoders have."""
+    return {
+        "config": config,
+        "ethobench": version("ethobench"),
+        "tasks": list(tasks),
+        "seed": seed,
+        "trained_on": f"{data.name} ({len(data)} recordings, version {data.version})",
+        **dataclasses.asdict(history),
+    }
 
 
 def acceleration_windows(
