@@ -57,8 +57,8 @@ def test_the_suite_equals_the_reference(data):
     scores = eb.score({name: (r.annotation("human2"), r.annotation("human1")) for name, r in order.items()}, suite="banos")
     assert same_tree(scores.overall, reference["overall"])
     assert same_tree(scores.behaviors, reference["group"])
-    for name, part in scores.per("recording").items():
-        assert same_tree(part["behaviors"], reference["per_recording"][name])
+    for name, result in scores.per("recording").items():
+        assert same_tree(result["behaviors"], reference["per_recording"][name])
     assert {k: round(v, 4) for k, v in scores.overall.items()} == {
         "precision": 0.9344, "recall": 0.6786, "f1_score": 0.7746, "so": 0.7068, "tp": 0.2638, "ic": 0.9947,
     }  # fmt: skip
@@ -73,8 +73,8 @@ def test_random_ethograms_equal_the_package(rows, matching):
     pred, truth = (pd.DataFrame(table[:, k : k + 2], columns=["a", "b"]) for k in (0, 2))
     assert same_tree(banos.score(pred, truth, matching=matching), original.score(pred, truth, matching=matching))
     several = {"x": (pred, truth), "y": (truth, pred)}
-    for mine, theirs in zip(banos.score(several, matching=matching), original.score(several, matching=matching), strict=True):
-        assert same_tree(mine, theirs)
+    for ours, expected in zip(banos.score(several, matching=matching), original.score(several, matching=matching), strict=True):
+        assert same_tree(ours, expected)
 
 
 @pytest.mark.slow
@@ -94,34 +94,34 @@ def oracle(truth: tuple[int, ...], pred: tuple[int, ...]) -> tuple[Fraction | No
     """BANOS on sets of frames, in fractions, by trying every matching."""
 
     def bouts(values):
-        found, current = [], []
+        runs, current = [], []
         for i, v in enumerate(values):
             if v:
                 current.append(i)
             elif current:
-                found.append(set(current))
+                runs.append(set(current))
                 current = []
-        return [*found, set(current)] if current else found
+        return [*runs, set(current)] if current else runs
 
     t, p = bouts(truth), bouts(pred)
     if not t:
         return (Fraction(0 if p else 1),) * 6
-    meets = [[bool(a & b) for b in p] for a in t]
+    overlaps = [[bool(a & b) for b in p] for a in t]
 
     def best(i: int, used: frozenset[int]) -> int:
         if i == len(t):
             return 0
-        return max([best(i + 1, used), *(1 + best(i + 1, used | {j}) for j in range(len(p)) if meets[i][j] and j not in used)])
+        return max([best(i + 1, used), *(1 + best(i + 1, used | {j}) for j in range(len(p)) if overlaps[i][j] and j not in used)])
 
-    right = best(0, frozenset())
-    precision = Fraction(right, len(p)) if p else None
-    recall = Fraction(right, len(t))
+    n_matched = best(0, frozenset())
+    precision = Fraction(n_matched, len(p)) if p else None
+    recall = Fraction(n_matched, len(t))
     f1 = None if precision is None or precision + recall == 0 else 2 * precision * recall / (precision + recall)
     pairs = [(a, b) for a in t for b in p if a & b]
     so = sum((Fraction(len(a & b), len(a | b)) for a, b in pairs), Fraction(0)) / len(pairs) if pairs else None
     tp = sum((Fraction(1, 1 + abs(min(a) - min(b)) + abs(max(a) - max(b))) for a, b in pairs), Fraction(0)) / len(pairs) if pairs else None
-    whole = [1 - Fraction(sum(pred[i] != pred[i + 1] for i in range(min(a), max(a))), len(a) - 1) for a in t if len(a) > 1]
-    ic = sum(whole, Fraction(0)) / len(whole) if whole else None
+    continuities = [1 - Fraction(sum(pred[i] != pred[i + 1] for i in range(min(a), max(a))), len(a) - 1) for a in t if len(a) > 1]
+    ic = sum(continuities, Fraction(0)) / len(continuities) if continuities else None
     return precision, recall, f1, so, tp, ic
 
 
@@ -132,8 +132,8 @@ def test_all_short_pairs_equal_the_oracle(n):
     for truth in sequences:
         a = iv.from_mask(truth)
         for pred in sequences:
-            (mine,) = score_timeline(Timeline(a, iv.from_mask(pred), np.array([n + 1])))
-            for value, exact in zip(mine, oracle(truth, pred), strict=True):
+            (values,) = score_timeline(Timeline(a, iv.from_mask(pred), np.array([n + 1])))
+            for value, exact in zip(values, oracle(truth, pred), strict=True):
                 assert math.isnan(value) if exact is None else value == pytest.approx(float(exact), abs=1e-12), (truth, pred)
 
 
@@ -145,7 +145,7 @@ def test_any_index_and_any_dtype_work():
 
 
 @pytest.mark.parametrize("columns", [True, False])
-def test_frames_are_read_alike_whatever_their_layout(columns, monkeypatch):
+def test_memory_layout_does_not_matter(columns, monkeypatch):
     if not columns:
         monkeypatch.setattr(banos, "_column_arrays", lambda _: [])
     generator = np.random.default_rng(5)

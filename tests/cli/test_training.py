@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ethobench import load_dataset, load_model, read_recordings
-from ethobench.cli._progress import TrainingProgress
+from ethobench.cli.progress import TrainingProgress
 from ethobench.core.deadline import Deadline
 from ethobench.runs import Job, RunSummary, Store
 from tests.cli.test_cli import ethobench

@@ -302,7 +302,7 @@ def test_five_videos_of_two_raters_are_five_recordings_in_the_viewer_and_for_agr
 
     monkeypatch.chdir(tmp_path)
     folders = [data / "boris_two_raters" / name for name in ("brett_initial", "donnie_initial")]
-    shown = {e.recording.id: [t.name for t in e.tracks] for e in open_project([str(folder) for folder in folders]).entries}
+    shown = {e.recording.id: [t.name for t in e.tracks] for e in open_project([str(folder) for folder in folders]).recordings}
     collation = collate_files(folders, same_recording=True, annotations_only=True)
     paired = {r.id: [*r.annotations] for r in collation.recordings if len(r.annotations) > 1}
     assert paired == {f"DLC{i}": ["brett_initial", "donnie_initial"] for i in range(1, 6)}

@@ -39,7 +39,7 @@ def test_what_does_not_belong_is_refused(folder, tmp_path):
     name = next(p.name for p in folder.iterdir() if p != manifest)
     manifest.write_text("\n".join([text[0], text[1].replace(name, "../outside.csv")]), encoding="utf-8")
     (tmp_path / "outside.csv").write_text("", encoding="utf-8")
-    with pytest.raises(FormatError, match="is no file in"):
+    with pytest.raises(FormatError, match="is not a file in"):
         load_dataset("synthetic/tag", corrections=folder, **OPTIONS)
 
 
@@ -47,7 +47,7 @@ def test_one_that_cannot_be_read_does_not_keep_the_others_out(folder):
     data = load_dataset("synthetic/tag", **OPTIONS)
     Corrections(folder).save(data.recordings[1], "dora", data.recordings[1].annotation())
     next(folder.glob("*.carla.csv")).write_bytes(b"\xff\0")
-    with pytest.warns(ReadWarning, match="a correction is left out: .*carla"):
+    with pytest.warns(ReadWarning, match="a correction is skipped: .*carla"):
         data = load_dataset("synthetic/tag", corrections=folder, **OPTIONS)
     assert [list(r.annotations) for r in data] == [["truth"], ["truth", "dora"]]
 

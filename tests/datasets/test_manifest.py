@@ -183,7 +183,7 @@ def test_spreadsheet_dialects(folder):
 
 
 def test_what_is_no_dataset(tmp_path, folder):
-    with pytest.raises(NotFoundError, match="is no dataset: it has neither"):
+    with pytest.raises(NotFoundError, match="is not a dataset: it has neither"):
         load_dataset(tmp_path)
     with pytest.raises(FormatError, match="no such file"):
         load_dataset(tmp_path / "recordings.csv")

@@ -94,7 +94,7 @@ def settle(page) -> None:
 
 def shown_seconds(page) -> tuple[float, float]:
     text = page.locator(".bar output").inner_text()
-    ends = [re.fullmatch(r"(\d+):([\d.]+)", part.strip()) for part in text.split("–")]
+    ends = [re.fullmatch(r"(\d+):([\d.]+)", end.strip()) for end in text.split("–")]
     start, stop = (int(end[1]) * 60 + float(end[2]) for end in ends)
     return start, stop
 
@@ -325,7 +325,7 @@ def test_the_legend_shows_behaviors_that_occur_in_their_colors(opened):
     legend = page.locator(".drawing > .legend").first
     assert legend.locator("li").all_text_contents() == ["other", "bite", "rest", "run"]
     shown = legend.locator("li", has_text="run").locator(".swatch").evaluate("(s) => getComputedStyle(s).backgroundColor")
-    assert [float(part) for part in re.findall(r"[\d.]+", shown)] == page.evaluate(COLOR, "--behavior-0")
+    assert [float(number) for number in re.findall(r"[\d.]+", shown)] == page.evaluate(COLOR, "--behavior-0")
     assert page.locator(".absent").all_text_contents() == [
         "Never annotated: chase, clinch",
         "Predicted but never annotated: bite",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from ethobench.cli._output import secho
+from ethobench.cli.output import secho
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

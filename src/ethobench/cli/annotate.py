@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._output import echo, make_console, secho
+from ethobench.cli.output import echo, make_console, secho
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation
@@ -187,7 +187,7 @@ def _given(folder: Path, video: Path, rate: float, task: Any) -> Annotation | No
 def _asker(
     provider: Provider, cache: Path | None, max_cost: float | None, at_once: int, per_minute: float | None, attempts: int, again: bool
 ) -> Asker:
-    from ethobench.cli._output import print_note
+    from ethobench.cli.output import print_note
     from ethobench.mllm.ask import Asker, Patience
     from ethobench.mllm.cache import AnswerCache
     from ethobench.mllm.cost import Budget
@@ -224,7 +224,7 @@ def _tell_estimate(assignments: Sequence[Assignment], asker: Asker, *, batch: bo
 
 
 def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *, batch: bool, poll: float) -> None:
-    from ethobench.cli._output import print_note
+    from ethobench.cli.output import print_note
     from ethobench.mllm.annotate import read_answers
     from ethobench.mllm.batch import Batcher
     from ethobench.mllm.outcome import FAILED
