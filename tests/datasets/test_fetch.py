@@ -49,13 +49,13 @@ class Handler(SimpleHTTPRequestHandler):
 def server(tmp_path):
     root = tmp_path / "server"
     root.mkdir()
-    made = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(root)))
-    made.hits, made.root = [], root
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    made.url = f"http://127.0.0.1:{made.server_port}"
-    yield made
-    made.shutdown()
-    made.server_close()
+    http_server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(root)))
+    http_server.hits, http_server.root = [], root
+    threading.Thread(target=http_server.serve_forever, daemon=True).start()
+    http_server.url = f"http://127.0.0.1:{http_server.server_port}"
+    yield http_server
+    http_server.shutdown()
+    http_server.server_close()
 
 
 def publish(server, content: bytes, name: str = "HAR.zip", checksum: str | None = None) -> None:
@@ -74,7 +74,7 @@ def empty(tmp_path, monkeypatch) -> Path:
     return folder
 
 
-def test_bebe_is_fetched_once_and_loads(server, empty, monkeypatch):
+def test_bebe_is_downloaded_once_and_loads(server, empty, monkeypatch):
     monkeypatch.setattr(bebe, "RECORD", server.url)
     members = {
         "formatted/HAR/dataset_metadata.yaml": METADATA,
@@ -86,9 +86,9 @@ def test_bebe_is_fetched_once_and_loads(server, empty, monkeypatch):
     assert (len(data), data.folds) == (2, {"a": 0, "b": 1})
     assert data["a"].annotation().to_codes().tolist() == [-1] * 3 + [1] * 4
     assert sorted(p.name for p in (empty / "bebe" / "HAR").iterdir()) == ["clip_data", "dataset_metadata.yaml"]
-    asked = len(server.hits)
+    n_requests = len(server.hits)
     assert load_dataset("bebe/HAR").version == data.version
-    assert len(server.hits) == asked
+    assert len(server.hits) == n_requests
 
 
 def test_a_damaged_download_leaves_nothing_and_says_where_to_put_it(server, empty, monkeypatch):
@@ -101,7 +101,7 @@ def test_a_damaged_download_leaves_nothing_and_says_where_to_put_it(server, empt
 
 
 @pytest.mark.parametrize("kind", ["sha256", "md5"])
-def test_a_pinned_digest_counts_whatever_the_record_states(kind, server, tmp_path):
+def test_a_pinned_checksum_overrides_that_of_the_record(kind, server, tmp_path):
     content = archive({"a.csv": CLIP})
     publish(server, content)  # the record states the digest of what it serves
     pinned = hashlib.new(kind, content, usedforsecurity=False).hexdigest()
@@ -152,7 +152,7 @@ def test_zip_bombs_are_refused(tmp_path):
         unpack(path, tmp_path, lambda _: True)
 
 
-def test_banos_is_fetched_and_laid_out(server, empty, monkeypatch):
+def test_banos_is_downloaded_and_laid_out(server, empty, monkeypatch):
     from ethobench.datasets import banos
 
     table = "attack,other\n" + "0,1\n" * 3 + "1,0\n" * 2
@@ -168,7 +168,7 @@ def test_banos_is_fetched_and_laid_out(server, empty, monkeypatch):
     assert not list(empty.rglob("*.zip"))
 
 
-def test_calms21_is_fetched(server, empty, monkeypatch):
+def test_calms21_is_downloaded(server, empty, monkeypatch):
     from ethobench.datasets import calms21
 
     record = {

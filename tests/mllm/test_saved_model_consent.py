@@ -67,9 +67,7 @@ def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study
         folder = downloaded(tmp_path / "model", **stolen)
         done = predict(folder, study, "--out", tmp_path / "out")
         assert isinstance(done.exception, ConsentError)
-        with pytest.raises(
-            ConsentError, match=r"base_url .*key_variable 'LAB_DATABASE_PASSWORD'.*may not set.*--param base_url="
-        ) as told:
+        with pytest.raises(ConsentError, match=r"base_url .*key_variable 'LAB_DATABASE_PASSWORD'.*may not set.*--param base_url=") as told:
             load_model(folder)
         with pytest.raises(ConsentError, match="key_variable"):
             load_model(folder, allow_network=True, base_url=thief.url)
