@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from ethobench.benchmarks import Benchmark, Options, benchmarks
+from ethobench.benchmarks import Benchmark, BenchmarkOptions, benchmarks
 from ethobench.benchmarks.base import MODULES, find_benchmark
 from ethobench.core.errors import EthobenchError
 from ethobench.models import models
@@ -33,7 +33,7 @@ def test_a_benchmark_describes_itself(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_options_have_help_texts_and_valid_defaults(name):
     benchmark = benchmarks[name]
-    assert issubclass(benchmark.Options, Options)
+    assert issubclass(benchmark.Options, BenchmarkOptions)
     assert dataclasses.is_dataclass(benchmark.Options)
     assert benchmark().options == benchmark.Options()
     for item in dataclasses.fields(benchmark.Options):

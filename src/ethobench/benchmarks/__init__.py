@@ -2,9 +2,9 @@
 
 from ethobench.benchmarks.base import (
     Benchmark,
+    BenchmarkOptions,
     CrossValidationOptions,
     ModelOptions,
-    Options,
     Table,
     TableOptions,
     benchmarks,
@@ -16,9 +16,9 @@ from ethobench.benchmarks.results import results_table
 
 __all__ = [
     "Benchmark",
+    "BenchmarkOptions",
     "CrossValidationOptions",
     "ModelOptions",
-    "Options",
     "Table",
     "TableOptions",
     "benchmarks",

@@ -6,7 +6,6 @@ jobs are plans for the engine. Its tables are shown by ``ethobench results STORE
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -67,7 +66,7 @@ def option(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class BenchmarkOptions:
     """Base of the options of all benchmarks; checks values against the choices and minima of their fields."""
 
     def __post_init__(self) -> None:
@@ -82,7 +81,7 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions(Options):
+class ModelOptions(BenchmarkOptions):
     """Options of benchmarks that train models."""
 
     models: tuple[str, ...] = option((), "Models to run, separated by commas.")
@@ -179,12 +178,12 @@ class Table:
     per_behavior: bool = False
 
 
-class Benchmark(ABC):
+class Benchmark:
     """A benchmark.
 
     Parameters
     ----------
-    options : Options, optional
+    options : BenchmarkOptions, optional
         An instance of `Options` of the class; the defaults if not given.
 
     Attributes
@@ -198,6 +197,7 @@ class Benchmark(ABC):
     description : str
         Help text of the subcommand, with an example.
     Options : type
+        The dataclass of the options, a subclass of `BenchmarkOptions`.
     models : tuple of str
         Models that are run by default.
     tables : tuple of Table
@@ -213,7 +213,7 @@ class Benchmark(ABC):
     label: ClassVar[str] = ""
     title: ClassVar[str] = ""
     description: ClassVar[str] = ""
-    Options: ClassVar[type[Options]] = Options
+    Options: ClassVar[type[Any]] = BenchmarkOptions
     models: ClassVar[tuple[str, ...]] = ()
     tables: ClassVar[tuple[Table, ...]] = ()
     averaged_over: ClassVar[str] = "individuals"
@@ -223,7 +223,6 @@ class Benchmark(ABC):
     def __init__(self, options: Any = None) -> None:
         self.options: Any = self.Options() if options is None else options
 
-    @abstractmethod
     def jobs(self, store: Store | None = None, *, n_workers: int = 1, report: Callable[[str], None] = lambda _: None) -> Iterable[JobPlan]:
         """Return the jobs as plans, which yield them in stages.
 
@@ -236,6 +235,7 @@ class Benchmark(ABC):
         report : callable
             Called with lines of text on work that is done while planning.
         """
+        raise NotImplementedError
 
     @classmethod
     def published(cls) -> Mapping[tuple[str, ...], PublishedScore]:

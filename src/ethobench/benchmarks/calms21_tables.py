@@ -149,7 +149,8 @@ def _mean_condition(condition: Condition) -> Condition:
     """Return the condition of the mean over all annotators or behaviors."""
     dataset, model, setting = condition
     name, label = GROUP_FIELDS.get(dataset, ("annotator", "all"))
-    return dataset, model, replace(setting, **{name: label})
+    changes: dict[str, Any] = {name: label}
+    return dataset, model, replace(setting, **changes)
 
 
 def _metrics(state: dict[str, Any]) -> Iterator[tuple[str, float]]:

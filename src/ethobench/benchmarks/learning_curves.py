@@ -257,7 +257,7 @@ class _FewShotFold:
         for count in self.options.counts:
             if len(recordings) < 2 * count or len(available) < count:
                 continue
-            setting = {"name": "", "behavior": behavior, "n_recordings": count}
+            setting: dict[str, Any] = {"name": "", "behavior": behavior, "n_recordings": count}
             yield self._job(order[:count], scratch_params, behaviors=behaviors, setting=Setting(transfer=FROM_SCRATCH, **setting))
             if initial_job:
                 pretrained = Setting(transfer=PRETRAINED, **setting)

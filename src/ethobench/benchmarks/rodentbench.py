@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ethobench.benchmarks.base import Benchmark, Options, Table, make_job, option, register_benchmark
+from ethobench.benchmarks.base import Benchmark, BenchmarkOptions, Table, make_job, option, register_benchmark
 from ethobench.benchmarks.rodentbench_tables import NAME, layout_summary, summarize
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
@@ -34,7 +34,7 @@ CHANCE_DRAWS = {"majority": 1, "random": 5, "renewal": 5}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RodentBenchOptions(Options):
+class RodentBenchOptions(BenchmarkOptions):
     """Options of the Rodent-Bench benchmark."""
 
     datasets: tuple[str, ...] = option((), "Datasets, such as freezing, separated by commas; by default those on this machine.")

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -182,9 +182,9 @@ def _print_summary(summary: RunSummary, store: Path) -> None:
 
 def _option_fields(benchmark: type[Benchmark]) -> list[Field[Any]]:
     """Return the fields of a benchmark's options, its own before those that it shares with others."""
-    own_names = [name for cls in benchmark.Options.__mro__ for name in vars(cls).get("__annotations__", {})]
+    declared_names = [name for cls in benchmark.Options.__mro__ for name in vars(cls).get("__annotations__", {})]
     by_name = {item.name: item for item in fields(benchmark.Options) if not item.metadata["is_hidden"]}
-    return [by_name[name] for name in dict.fromkeys(own_names) if name in by_name]
+    return [by_name[name] for name in dict.fromkeys(declared_names) if name in by_name]
 
 
 def _benchmark_parameters(benchmark: type[Benchmark]) -> Iterator[inspect.Parameter]:
@@ -196,13 +196,13 @@ def _benchmark_parameters(benchmark: type[Benchmark]) -> Iterator[inspect.Parame
         if item.name == "models" and benchmark.models:
             help_text = f"{help_text} Default: {', '.join(benchmark.models)}."
         if item.metadata["is_argument"]:
-            yield _parameter(item.name, Annotated[kind, typer.Argument(help=help_text, metavar=item.name.upper())], inspect.Parameter.empty)
+            yield _parameter(item.name, _annotate(kind, typer.Argument(help=help_text, metavar=item.name.upper())), inspect.Parameter.empty)
             continue
         if item.name in REPEATED:
             kind, default = list[str] | None, None
         elif get_origin(kind) is tuple:
             kind, default = str, ",".join(map(str, default))
-        yield _parameter(item.name, Annotated[kind, typer.Option(*names, help=help_text)], default)
+        yield _parameter(item.name, _annotate(kind, typer.Option(*names, help=help_text)), default)
 
 
 def _run_parameters() -> Iterator[inspect.Parameter]:
@@ -210,6 +210,10 @@ def _run_parameters() -> Iterator[inspect.Parameter]:
     for item in fields(RunOptions):
         default = item.default if item.name != "store" else inspect.Parameter.empty
         yield _parameter(item.name, hints[item.name], default)
+
+
+def _annotate(kind: Any, information: Any) -> Any:
+    return cast("Any", Annotated)[kind, information]
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
@@ -35,6 +35,7 @@ from ethobench.runs.leases import Leases, StoreError
 from ethobench.runs.plan import Job, Result
 from ethobench.runs.quarantine import JOB_KEY, Damage, Quarantine
 
+T = TypeVar("T")
 FORMAT_VERSION = 3
 """Version of the files of a store: ``store.json``, and ``manifest.json`` of each job."""
 FOLDERS = ("jobs", "failed", "leases", "quarantine", "tmp", "logs", "search", "checkpoints")
@@ -331,7 +332,7 @@ class Store:
             messages.append(f"{damage.path} is damaged ({damage.reason}); {advice}")
         return messages
 
-    def _read(self, key: str, name: str, parse: Callable[[Any], Any]) -> Any:
+    def _read(self, key: str, name: str, parse: Callable[[Any], T]) -> T | None:
         """Read a JSON file of a finished job: first its checksum is verified, then it is parsed."""
         path = os.path.join(self.root, "jobs", key[:2], key, name)  # noqa: PTH118 - building Path objects takes longer than reading
         try:
