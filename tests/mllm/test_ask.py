@@ -13,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ethobench.core.errors import FormatError, ReadWarning
-from ethobench.mllm import ask as ask_module
-from ethobench.mllm.ask import Asker, Pace, Patience
+from ethobench.mllm import runner as runner_module
 from ethobench.mllm.cache import AnswerCache
-from ethobench.mllm.cost import Budget, BudgetError, ModelFacts, Prices, cost_of, estimate
+from ethobench.mllm.cost import Budget, BudgetError, ModelSpec, PriceTable, estimate, reply_cost
 from ethobench.mllm.providers import Access, Provider, ProviderError
 from ethobench.mllm.request import Clip, Reply, Request, Text
+from ethobench.mllm.retry import RateLimiter, RetryPolicy
+from ethobench.mllm.runner import RequestRunner
 
-FACTS = ModelFacts(name="m", input=1.0, output=10.0, frame_tokens=100, second_tokens=0, output_tokens=1000)
+SPEC = ModelSpec(name="m", input=1.0, output=10.0, frame_tokens=100, second_tokens=0, output_tokens=1000)
 GOOD = Reply('{"segments": []}', input_tokens=1_000, output_tokens=100)
 
 
@@ -29,12 +30,12 @@ class Scripted(Provider):
 
     name = "scripted"
 
-    def __init__(self, *acts: Reply | ProviderError, facts: ModelFacts = FACTS) -> None:
-        super().__init__("m", Access(), facts)
+    def __init__(self, *acts: Reply | ProviderError, spec: ModelSpec = SPEC) -> None:
+        super().__init__("m", Access(), spec)
         self.acts, self.asked, self.under_way, self.most_at_once = list(acts), [], 0, 0
         self.lock = threading.Lock()
 
-    def ask(self, request: Request, folder: Path) -> Reply:
+    def send(self, request: Request, folder: Path) -> Reply:
         with self.lock:
             self.asked.append(request)
             self.under_way += 1
@@ -57,14 +58,14 @@ def request(number: int = 0, seconds: float = 10.0, **fields) -> Request:
 def naps(monkeypatch) -> list[float]:
     """Keep the waits, and do not wait."""
     waits: list[float] = []
-    monkeypatch.setattr(ask_module.time, "sleep", waits.append)
+    monkeypatch.setattr(runner_module.time, "sleep", waits.append)
     return waits
 
 
 def test_the_same_question_is_asked_once():
     provider = Scripted()
-    first = Asker(provider).ask(request())
-    again = Asker(provider).ask(replace(request(), recording="elsewhere"))
+    first = RequestRunner(provider).send(request())
+    again = RequestRunner(provider).send(replace(request(), recording="elsewhere"))
     assert (first.is_cached, again.is_cached, len(provider.asked)) == (False, True, 1)
     assert again.reply == first.reply
     assert (first.dollars, again.dollars) == (0.002, 0.0)
@@ -74,7 +75,7 @@ def test_everything_that_matters_makes_another_question():
     base = request()
     clip = base.clips[0]
     others = [
-        replace(base, **change) for change in ({"model": "n"}, {"system": "x"}, {"temperature": 1.0}, {"draw": 1}, {"schema": {"a": 1}})
+        replace(base, **change) for change in ({"model": "n"}, {"system": "x"}, {"temperature": 1.0}, {"seed": 1}, {"schema": {"a": 1}})
     ]
     others += [replace(base, parts=(Text("other"), clip)), replace(base, parts=(Text("question"), replace(clip, stop=9.0)))]
     others += [replace(base, parts=(Text("question"), replace(clip, digest="else"))), replace(base, provider="else")]
@@ -86,7 +87,7 @@ def test_transient_errors_are_tried_again_with_growing_waits(naps):
     busy = ProviderError("busy", transient=True)
     provider = Scripted(busy, busy, busy)
     told = []
-    asked = Asker(provider, patience=Patience(first=1.0), tell=told.append).ask(request())
+    asked = RequestRunner(provider, retry_policy=RetryPolicy(initial_delay=1.0), log=told.append).send(request())
     assert asked.reply == GOOD
     waits = [nap for nap in naps if nap > 0.1]
     assert len(waits) == len(told) == 3
@@ -94,42 +95,42 @@ def test_transient_errors_are_tried_again_with_growing_waits(naps):
 
 
 def test_what_the_provider_asks_for_is_honoured(naps):
-    asked = Asker(Scripted(ProviderError("slow down", transient=True, after=42.0))).ask(request())
+    asked = RequestRunner(Scripted(ProviderError("slow down", transient=True, after=42.0))).send(request())
     assert asked.reply == GOOD
     assert max(naps) >= 41.0
-    patient = Asker(Scripted(ProviderError("come back tomorrow", transient=True, after=86_400.0))).ask(request(1))
+    patient = RequestRunner(Scripted(ProviderError("come back tomorrow", transient=True, after=86_400.0))).send(request(1))
     assert patient.error == "come back tomorrow"
 
 
 def test_other_errors_are_not_tried_again(naps):
     provider = Scripted(ProviderError("wrong key"), ProviderError("wrong key"))
-    asked = Asker(provider).ask(request())
+    asked = RequestRunner(provider).send(request())
     assert (asked.error, len(provider.asked)) == ("wrong key", 1)
     assert asked.reply is None
-    weary = Asker(Scripted(*[ProviderError("busy", transient=True)] * 9), patience=Patience(attempts=3)).ask(request())
+    weary = RequestRunner(Scripted(*[ProviderError("busy", transient=True)] * 9), retry_policy=RetryPolicy(attempts=3)).send(request())
     assert weary.error == "busy (tried 3 times)"
 
 
 @given(st.integers(1, 20), st.none() | st.floats(0, 100), st.floats(0, 1))
 def test_waits_stay_within_their_bounds(failures, asked, drawn):
-    patience = Patience(first=0.5, longest=30)
-    wait = patience.wait(failures, asked, lambda: drawn)
+    retry_policy = RetryPolicy(initial_delay=0.5, longest=30)
+    wait = retry_policy.delay(failures, asked, lambda: drawn)
     assert wait >= (asked or 0)
     assert wait <= max(asked or 0, 30)
 
 
 def test_no_more_than_allowed_are_under_way():
     provider = Scripted()
-    found = list(Asker(provider, at_once=3).ask_all([request(k) for k in range(20)]))
+    found = list(RequestRunner(provider, max_concurrent=3).send_all([request(k) for k in range(20)]))
     assert len(found) == 20
     assert 1 < provider.most_at_once <= 3
 
 
 def test_the_pace_is_kept(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(ask_module.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(ask_module.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    pace = Pace(per_minute=30)
+    monkeypatch.setattr(runner_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(runner_module.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    pace = RateLimiter(max_per_minute=30)
     times = []
     for _ in range(4):
         pace.wait()
@@ -145,7 +146,7 @@ def test_a_budget_is_never_exceeded():
     provider = Scripted()
     budget = Budget(0.05)
     found = []
-    asking = Asker(provider, budget=budget, at_once=4).ask_all([request(k) for k in range(100)])
+    asking = RequestRunner(provider, budget=budget, max_concurrent=4).send_all([request(k) for k in range(100)])
     with pytest.raises(BudgetError, match=r"stopped before the limit: the next question may cost up to \$0.011"):
         found.extend(asking)
     assert budget.spent == pytest.approx(0.002 * len(provider.asked))
@@ -155,27 +156,27 @@ def test_a_budget_is_never_exceeded():
 
 def test_lost_answers_count_in_full_and_refused_ones_do_not(naps):
     lost = ProviderError("timed out", transient=True, billed=True)
-    most = estimate([request()], FACTS).most
+    most = estimate([request()], SPEC).max_dollars
     budget = Budget(1.0)
-    Asker(Scripted(lost, ProviderError("busy", transient=True)), budget=budget).ask(request())
+    RequestRunner(Scripted(lost, ProviderError("busy", transient=True)), budget=budget).send(request())
     assert budget.spent == pytest.approx(most + 0.002)
 
 
 def test_a_limit_needs_a_price():
-    unpriced = FACTS.model_copy(update={"input": None})
+    unpriced = SPEC.model_copy(update={"input": None})
     with pytest.raises(BudgetError, match="no price is known"):
-        Asker(Scripted(facts=unpriced), budget=Budget(1.0)).ask(request())
-    assert Asker(Scripted(facts=unpriced)).ask(request()).dollars is None
+        RequestRunner(Scripted(spec=unpriced), budget=Budget(1.0)).send(request())
+    assert RequestRunner(Scripted(spec=unpriced)).send(request()).dollars is None
 
 
 def test_an_answer_with_one_changed_character_is_put_aside_and_asked_again(tmp_path):
     cache = AnswerCache(tmp_path)
-    asker = Asker(Scripted(Reply("from 1 s to 2 s", raw={"parts": [1, 2.5, None]}), GOOD), cache)
-    asker.ask(request())
+    runner = RequestRunner(Scripted(Reply("from 1 s to 2 s", raw={"parts": [1, 2.5, None]}), GOOD), cache)
+    runner.send(request())
     path = cache.place(request().key)
     path.write_text(path.read_text(encoding="ascii").replace("from 1 s", "from 7 s"), encoding="ascii")
     with pytest.warns(ReadWarning, match="changed since it was kept"):
-        assert asker.ask(request()).reply == GOOD
+        assert runner.send(request()).reply == GOOD
     assert cache.get(request()) == GOOD
     assert path.with_suffix(".damaged").exists()
 
@@ -194,8 +195,8 @@ def test_answers_of_earlier_versions_are_accepted_with_a_note(tmp_path):
 def test_answers_are_kept_before_they_are_read_and_damaged_ones_put_aside(tmp_path):
     cache = AnswerCache(tmp_path)
     odd = Reply("\ud800 not JSON \x00", raw={"x": "\udfff"})
-    asker = Asker(Scripted(odd), cache)
-    asker.ask(request())
+    runner = RequestRunner(Scripted(odd), cache)
+    runner.send(request())
     path = cache.place(request().key)
     assert cache.get(request()) == odd
     assert json.loads(path.read_text(encoding="ascii"))["question"]["parts"][0] == {"text": "question"}
@@ -203,54 +204,54 @@ def test_answers_are_kept_before_they_are_read_and_damaged_ones_put_aside(tmp_pa
     with pytest.warns(ReadWarning, match="put aside"):
         assert cache.get(request()) is None
     assert path.with_suffix(".damaged").exists()
-    assert asker.ask(request()).reply == GOOD
+    assert runner.send(request()).reply == GOOD
     assert not [p for p in tmp_path.rglob(".*") if p.is_file()]
 
 
 def test_what_was_cut_off_is_asked_again_only_if_wished():
     provider = Scripted(replace(GOOD, finish="length"))
-    assert Asker(provider).ask(request()).reply.finish == "length"
-    assert Asker(provider).ask(request()).is_cached
-    assert Asker(provider, again=True).ask(request()).reply.finish == "stop"
+    assert RequestRunner(provider).send(request()).reply.finish == "length"
+    assert RequestRunner(provider).send(request()).is_cached
+    assert RequestRunner(provider, retry_incomplete=True).send(request()).reply.finish == "stop"
     assert len(provider.asked) == 2
 
 
 def test_estimates_follow_the_video_and_the_table():
-    told = estimate([request(seconds=100), request(seconds=200)], FACTS)
+    told = estimate([request(seconds=100), request(seconds=200)], SPEC)
     assert told.questions == 2
     assert 300 * 100 < told.input_tokens < 300 * 100 + 100
-    assert told.most == pytest.approx((told.input_tokens * 1.0 + 2 * 1000 * 10.0) / 1e6)
-    assert told.dollars <= told.most
-    halved = estimate([request(seconds=100)], FACTS.model_copy(update={"batch": 0.5}), batch=True)
-    assert halved.dollars == pytest.approx(0.5 * estimate([request(seconds=100)], FACTS).dollars)
-    assert estimate([request()], FACTS.model_copy(update={"output": None})).dollars is None
+    assert told.max_dollars == pytest.approx((told.input_tokens * 1.0 + 2 * 1000 * 10.0) / 1e6)
+    assert told.dollars <= told.max_dollars
+    halved = estimate([request(seconds=100)], SPEC.model_copy(update={"batch": 0.5}), batch=True)
+    assert halved.dollars == pytest.approx(0.5 * estimate([request(seconds=100)], SPEC).dollars)
+    assert estimate([request()], SPEC.model_copy(update={"output": None})).dollars is None
 
 
 def test_long_prompts_cost_what_they_cost():
-    facts = Prices().of("gemini", "gemini-2.5-pro")
-    assert facts.dollars(100_000, 1_000) == pytest.approx(0.125 + 0.01)
-    assert facts.dollars(300_000, 1_000) == pytest.approx(0.75 + 0.015)
-    assert cost_of(Reply("", input_tokens=100_000, output_tokens=1_000), facts, batch=True) == pytest.approx(0.0675)
+    spec = PriceTable().lookup("gemini", "gemini-2.5-pro")
+    assert spec.dollars(100_000, 1_000) == pytest.approx(0.125 + 0.01)
+    assert spec.dollars(300_000, 1_000) == pytest.approx(0.75 + 0.015)
+    assert reply_cost(Reply("", input_tokens=100_000, output_tokens=1_000), spec, batch=True) == pytest.approx(0.0675)
 
 
 def test_prices_are_found_by_the_longest_name_and_overridden_by_the_users(tmp_path):
-    prices = Prices()
-    assert prices.of("gemini", "gemini-2.5-flash-lite-001").output == 0.4
-    assert prices.of("gemini", "gemini-2.5-flash").output == 2.5
-    assert prices.of("openai", "qwen-vl-max").output_tokens == 8192
-    unknown = prices.of("gemini", "gemini-9")
+    prices = PriceTable()
+    assert prices.lookup("gemini", "gemini-2.5-flash-lite-001").output == 0.4
+    assert prices.lookup("gemini", "gemini-2.5-flash").output == 2.5
+    assert prices.lookup("openai", "qwen-vl-max").output_tokens == 8192
+    unknown = prices.lookup("gemini", "gemini-9")
     assert (unknown.name, unknown.is_priced, unknown.frame_tokens) == ("gemini-9", False, 258)
     own = tmp_path / "prices.toml"
     own.write_text('[[model]]\nname = "gemini-9"\ninput = 7\noutput = 8\n', encoding="utf-8")
-    assert Prices(own).of("gemini", "gemini-9").input == 7
+    assert PriceTable(own).lookup("gemini", "gemini-9").input == 7
     for text, told in (("[[model]]\nname = 'x'\nprice = 3", "extra inputs"), ("[[model", "not valid TOML")):
         own.write_text(text, encoding="utf-8")
         with pytest.raises(FormatError, match=told):
-            Prices(own)
+            PriceTable(own)
     with pytest.raises(FormatError, match="no such table"):
-        Prices(tmp_path / "nope.toml")
+        PriceTable(tmp_path / "nope.toml")
 
 
 def test_the_table_is_dated():
-    prices = Prices()
-    assert all(facts.date and facts.source and facts.is_priced for facts in prices._models.values())
+    prices = PriceTable()
+    assert all(spec.date and spec.source and spec.is_priced for spec in prices._models.values())

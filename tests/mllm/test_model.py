@@ -9,13 +9,12 @@ import pytest
 
 from ethobench import Annotation, Dataset, Ethogram, Recording, load_dataset, load_model
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.mllm.annotate import assign, make_provider, read_answers
-from ethobench.mllm.ask import Asker
-from ethobench.mllm.examples import pick_examples, segments_of
-from ethobench.mllm.model import Mllm, to_prediction
-from ethobench.mllm.outcome import AnswerWarning, outcomes_in
+from ethobench.mllm.annotate import AnswerWarning, build_requests, create_provider, outcomes_from_fit_report, read_replies
+from ethobench.mllm.model import Mllm, annotation_to_prediction
+from ethobench.mllm.prompts import annotation_segments, select_examples
 from ethobench.mllm.providers import Access, ProviderError
-from ethobench.mllm.settings import Settings
+from ethobench.mllm.request import RequestSettings
+from ethobench.mllm.runner import RequestRunner
 from ethobench.mllm.task import load_task
 from ethobench.models import models
 from tests.mllm.drawing import draw_video, social_recordings
@@ -70,22 +69,22 @@ def test_zero_shot_needs_no_recordings_and_chance_does(pairs):
         asking(stub, shots=1).fit(pairs.select(recordings=[]))
 
 
-@pytest.mark.parametrize(("kind", "clips", "texts"), [("stretches", 2, 2), ("clips", 8, 8), ("text", 0, 2)])
+@pytest.mark.parametrize(("kind", "clips", "texts"), [("excerpts", 2, 2), ("clips", 8, 8), ("text", 0, 2)])
 def test_examples_are_shown(kind, clips, texts, pairs):
     with GeminiStub(always=Say(OTHER)) as stub:
         model = asking(stub, shots=2, examples=kind, example_seconds=5.0).fit(pairs.select(recordings=["animal01", "animal02"]))
         model.predict(pairs["animal03"])
     parts = stub.questions[0]["contents"][0]["parts"]
-    shown = min(clips, len(model.worked)) if kind == "clips" else clips
+    shown = min(clips, len(model.worked_examples)) if kind == "clips" else clips
     assert sum("inlineData" in part for part in parts) == shown + 1
-    assert sum(part.get("text", "").startswith("Example ") for part in parts) == len(model.worked)
-    assert len(model.worked) <= texts
-    for example in model.worked:
+    assert sum(part.get("text", "").startswith("Example ") for part in parts) == len(model.worked_examples)
+    assert len(model.worked_examples) <= texts
+    for example in model.worked_examples:
         assert all(0 <= a < b <= example.duration + 1e-6 for a, b, _ in example.segments)
 
 
 @pytest.mark.parametrize(
-    ("shots", "kind", "seen"), [(0, "stretches", []), (1, "stretches", ["animal01"]), (2, "text", ["animal01", "animal02"])]
+    ("shots", "kind", "seen"), [(0, "excerpts", []), (1, "excerpts", ["animal01"]), (2, "text", ["animal01", "animal02"])]
 )
 def test_only_recordings_shown_as_examples_count_as_training_recordings(shots, kind, seen, pairs, tmp_path):
     with GeminiStub(always=Say(OTHER)) as stub:
@@ -96,13 +95,13 @@ def test_only_recordings_shown_as_examples_count_as_training_recordings(shots, k
 
 def test_examples_tell_the_truth(pairs):
     truths = {r.id: r.annotation() for r in pairs}
-    (stretch,) = pick_examples(pairs.recordings[:1], truths, lambda r, a, b: (r.id, a, b), kind="stretches", shots=1, seconds=5)
+    (stretch,) = select_examples(pairs.recordings[:1], truths, lambda r, a, b: (r.id, a, b), kind="excerpts", shots=1, seconds=5)
     name, start, stop = stretch.clip
     part = truths[name].crop(round(start * 10), round(stop * 10))
-    assert list(stretch.segments) == segments_of(part, part.ethogram)
+    assert list(stretch.segments) == annotation_segments(part, part.ethogram)
     assert {*stretch.segments[0]} | {0.0} == {*stretch.segments[0]}
     with pytest.raises(EthobenchError, match="examples are"):
-        pick_examples(pairs.recordings, truths, lambda *_: None, kind="poems", shots=1, seconds=5)
+        select_examples(pairs.recordings, truths, lambda *_: None, kind="poems", shots=1, seconds=5)
 
 
 def test_saved_examples_travel_with_the_model(pairs, tmp_path):
@@ -111,8 +110,8 @@ def test_saved_examples_travel_with_the_model(pairs, tmp_path):
         model.save(tmp_path / "m")
         again = load_model(tmp_path / "m", allow_network=True, base_url=stub.url)
         assert again.predict(pairs["animal02"]).annotation == model.predict(pairs["animal02"]).annotation
-    assert [e.segments for e in again.worked] == [e.segments for e in model.worked]
-    assert again.worked[0].clip.video == tmp_path / "m" / "example0.mp4"
+    assert [e.segments for e in again.worked_examples] == [e.segments for e in model.worked_examples]
+    assert again.worked_examples[0].clip.video == tmp_path / "m" / "example0.mp4"
     assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["CARD.md", "example0.mp4", "examples.json", "model.json", "training.json"]
 
 
@@ -127,7 +126,7 @@ def test_failures_are_predictions_of_nothing_and_are_told(pairs):
     assert [len(p.annotation.observed.of_any().start) for p in predictions] == [0, 0, 1]
     assert np.isnan(predictions[0].probabilities).all()
     assert len(told) == 3
-    found = outcomes_in(json.loads(json.dumps(model.fit_report)))
+    found = outcomes_from_fit_report(json.loads(json.dumps(model.fit_report)))
     assert [outcome.state for outcome in found] == ["failed", "failed", "repaired"]
     assert found[2].repairs == {"fence": 1}
     assert list(model.outcomes.values()) == found
@@ -155,9 +154,9 @@ def test_a_given_beginning_is_kept(pairs):
         '{"segments": [{"start_time": 0, "end_time": 8, "behavior": "attack"}, {"start_time": 8, "end_time": 20, "behavior": "other"}]}'
     )
     with GeminiStub(Say(answer)) as stub:
-        whom = make_provider("gemini", "gemini-2.5-flash", Access(base_url=stub.url))
-        assignment = assign(recording, task, whom, Settings(), given=given)
-        annotation, _ = read_answers(assignment, [Asker(whom).ask(r) for r in assignment.requests])
+        provider = create_provider("gemini", "gemini-2.5-flash", Access(base_url=stub.url))
+        assignment = build_requests(recording, task, provider, RequestSettings(), initial=given)
+        annotation, _ = read_replies(assignment, [RequestRunner(provider).send(r) for r in assignment.requests])
     shown = [
         (int(a), int(b), task.ethogram[int(c)].name) for a, b, c in zip(annotation.start, annotation.stop, annotation.behavior, strict=True)
     ]
@@ -184,7 +183,7 @@ def test_the_task_of_a_dataset():
 
 def test_predictions_of_overlapping_behaviors():
     annotation = Annotation.from_bouts([0, 2], [4, 6], ["a", "b"], ["a", "b"], 1, 8)
-    prediction = to_prediction(annotation)
+    prediction = annotation_to_prediction(annotation)
     assert prediction.probabilities.tolist() == [[1, 0], [1, 0], [1, 1], [1, 1], [0, 1], [0, 1], [0, 0], [0, 0]]
     assert prediction.annotation == annotation
     json.dumps(prediction.probabilities.tolist())

@@ -10,8 +10,8 @@ import pytest
 from ethobench import Annotation, Behavior, Ethogram
 from ethobench.core.errors import EthobenchError
 from ethobench.mllm import parse_answer
-from ethobench.mllm.ledger import KINDS
-from ethobench.mllm.published import parse_published
+from ethobench.mllm.answers import parse_answer_as_published
+from ethobench.mllm.repair_log import REPAIR_KINDS
 
 ETHOGRAM = Ethogram(["attack", "mount", "other"], background="other")
 DURATION, RATE = 60.0, 10.0
@@ -110,7 +110,7 @@ def test_answers_are_understood_and_repairs_told(name):
     answer = read(text)
     assert not answer.failed, answer.reason
     assert dict(answer.repairs) == repairs
-    assert {note.location for note in answer.notes} == {*repairs} <= {*KINDS}
+    assert {note.location for note in answer.notes} == {*repairs} <= {*REPAIR_KINDS}
     if meant is not None:
         assert bouts(answer.annotation) == meant
     if "truncated" in repairs:
@@ -207,14 +207,14 @@ def test_hostile_text_is_only_text(tmp_path, monkeypatch):
 
 def test_every_kind_is_shown_here_and_told_in_the_guide():
     shown = {kind for _, repairs, _ in CASES.values() for kind in repairs}
-    assert shown == {*KINDS}
+    assert shown == {*REPAIR_KINDS}
     guide = (Path(__file__).parents[2] / "docs" / "mllm.md").read_text(encoding="utf-8")
-    assert all(f"`{kind}`" in guide for kind in KINDS)
+    assert all(f"`{kind}`" in guide for kind in REPAIR_KINDS)
 
 
 def test_the_published_reading():
     def published(value):
-        return parse_published(value if isinstance(value, str) else json.dumps(value), ETHOGRAM, DURATION, RATE)
+        return parse_answer_as_published(value if isinstance(value, str) else json.dumps(value), ETHOGRAM, DURATION, RATE)
 
     assert bouts(published(f"```json\n{TEXT}\n```").annotation) == MEANT
     assert bouts(published([row("1:02:03", "70:00", "Sleep")]).annotation) == [(62.0, 4200.0, "Sleep")]

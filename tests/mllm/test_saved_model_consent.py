@@ -172,7 +172,7 @@ def test_answers_and_addresses_are_stated_by_the_user(recording, tmp_path):
     with pytest.raises(ConsentError, match="names answers"):
         load_model(folder)
     assert len(load_model(folder, answers=str(tmp_path / "answers")).predict(recording).annotation) == 1
-    linked = downloaded(tmp_path / "linked", provider="gemini", model="m", form="link", address="gs://elsewhere")
+    linked = downloaded(tmp_path / "linked", provider="gemini", model="m", form="link", video_url="gs://elsewhere")
     with pytest.raises(ConsentError, match="names address"):
         load_model(linked)
     with pytest.raises(EthobenchError, match="provider cannot be stated"):
@@ -191,7 +191,7 @@ def test_tasks_travel_with_the_model_and_are_read_from_nowhere_else(recording, t
         load_model(folder)
 
 
-CLIP = {"digest": "", "start": 0.0, "stop": 5.0, "whole": True, "fps": None, "height": None, "timestamps": False}
+CLIP = {"digest": "", "start": 0.0, "stop": 5.0, "is_full_video": True, "fps": None, "height": None, "timestamps": False}
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,9 @@ from pydantic import ValidationError
 from ethobench import Annotation, Behavior, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
 from ethobench.datasets.rodentbench import SETS, SHORT_SECONDS
-from ethobench.mllm.examples import Example
-from ethobench.mllm.prompts import build_prompt
+from ethobench.mllm.prompts import Example, build_prompt
 from ethobench.mllm.request import Clip
-from ethobench.mllm.schema import STYLES, answer_model, answer_schema, time_text
-from ethobench.mllm.task import load_task, task_names, task_of
+from ethobench.mllm.task import TIME_FORMATS, answer_model, answer_schema, format_time, load_task, task_from_ethogram, task_names
 
 jsonschema = pytest.importorskip("jsonschema")
 CLIP = Clip(Path("videos/cage1.mp4"), "digest", 0.0, 125.0)
@@ -43,7 +41,7 @@ def test_a_task_of_ones_own(tmp_path):
     path.write_text('animals = "a rat"\nexclusive = false\n[[behavior]]\nname = "rear"\ndefinition = "stands up"\n', encoding="utf-8")
     task = load_task(path)
     assert (task.name, task.animals, task.exclusive, task.ethogram["rear"].definition) == ("rats", "a rat", False, "stands up")
-    made = task_of(Ethogram([Behavior("rear", "stands up")]), animals="a rat", exclusive=False)
+    made = task_from_ethogram(Ethogram([Behavior("rear", "stands up")]), animals="a rat", exclusive=False)
     assert build_prompt(made, CLIP) == build_prompt(task, CLIP)
 
 
@@ -73,13 +71,13 @@ def test_unknown_tasks_are_told(tmp_path):
     with pytest.raises(FormatError, match="no such file"):
         load_task(tmp_path / "nope.toml")
     with pytest.raises(EthobenchError, match="names no behavior"):
-        task_of(Ethogram([]))
+        task_from_ethogram(Ethogram([]))
 
 
-@pytest.mark.parametrize("times", STYLES)
+@pytest.mark.parametrize("time_format", TIME_FORMATS)
 def test_schema_and_model_agree(times):
     task = load_task("calms21")
-    good = {"segment_number": 1, "start_time": time_text(0, times), "end_time": time_text(125, times), "behavior": "attack"}
+    good = {"segment_number": 1, "start_time": format_time(0, times), "end_time": format_time(125, times), "behavior": "attack"}
     schema, model = answer_schema(task, times), answer_model(task, times)
     assert "$ref" not in json.dumps(schema)
     wrong = [{**good, "behavior": "sleep"}, {**good, "start_time": "soon"}, {**good, "extra": 1}, {k: good[k] for k in list(good)[:3]}]
@@ -93,7 +91,7 @@ def test_schema_and_model_agree(times):
 
 
 def test_times_are_written_as_asked():
-    assert [time_text(3725.4, style) for style in STYLES] == ["62:05", "01:02:05", 3725.4]
+    assert [format_time(3725.4, style) for style in TIME_FORMATS] == ["62:05", "01:02:05", 3725.4]
     with pytest.raises(EthobenchError, match="times are one of"):
         answer_schema(load_task("grooming"), "frames")
 
@@ -127,7 +125,7 @@ def test_prompts_say_how_the_video_is_shown():
     assert "upper left corner" in marked
     assert "upper left corner" not in plain
     assert "single pictures" in frames
-    overlapping = task_of(task.ethogram, exclusive=False)
+    overlapping = task_from_ethogram(task.ethogram, exclusive=False)
     assert "may overlap" in build_prompt(overlapping, CLIP)[1][0].show()
 
 
@@ -136,7 +134,7 @@ def test_worked_examples_and_a_given_beginning_stand_in_the_prompt():
     example = Example(((0.0, 4.0, "grooming"), (4.0, 9.0, "other")), 9.0, Clip(Path("e.mp4"), "e", 10.0, 19.0))
     alone = Example(((0.0, 3.0, "grooming"),), 3.0, behavior="grooming")
     begun = Annotation.from_bouts([0], [50], ["grooming"], task.ethogram, 10, 1250, observed=[True] * 80 + [False] * 1170)
-    _, parts = build_prompt(task, CLIP, examples=[example, alone], given=begun)
+    _, parts = build_prompt(task, CLIP, examples=[example, alone], initial=begun)
     shown = [part.show() for part in parts]
     assert shown[1] == "Example 1 of 2. The video that follows is annotated in full, until 00:09."
     assert shown[2] == "[video: 00:10 to 00:19 of e.mp4]"

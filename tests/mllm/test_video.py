@@ -8,8 +8,7 @@ import pytest
 
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.video import probe
-from ethobench.mllm.digits import glyph_rows
-from ethobench.mllm.video import cut, jpeg, pictures
+from ethobench.mllm.video import encode_jpeg, write_clip, read_frames, render_text
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +26,7 @@ def test_probe(short):
 
 @pytest.mark.parametrize(("start", "stop", "fps"), [(0, None, 1), (0, None, 2.5), (2, 5, 2), (1.55, 3.2, 4), (0, 6, 30), (5.9, None, 10)])
 def test_pictures_show_what_is_there_at_each_time(short, start, stop, fps):
-    found = list(pictures(short, start, stop, fps=fps))
+    found = list(read_frames(short, start, stop, fps=fps))
     end = 6.0 if stop is None else stop
     times = [k / fps for k in range(1000) if start + k / fps < end - 1e-6]
     assert [at for at, _ in found] == pytest.approx(times)
@@ -35,35 +34,35 @@ def test_pictures_show_what_is_there_at_each_time(short, start, stop, fps):
 
 
 def test_all_pictures_of_a_stretch(short):
-    found = list(pictures(short, 2, 5))
+    found = list(read_frames(short, 2, 5))
     assert [at for at, _ in found] == pytest.approx(np.arange(30) / 10)
-    assert len(list(pictures(short))) == 60
+    assert len(list(read_frames(short))) == 60
 
 
 def test_smaller_pictures_with_the_time_in_them(short):
-    (_, first), *_, (at, last) = pictures(short, 1, 5, fps=1, height=32, timestamps=True)
+    (_, first), *_, (at, last) = read_frames(short, 1, 5, fps=1, height=32, timestamps=True)
     assert first.shape == (32, 48, 3)
     assert at == 3.0
     for picture, text in ((first, "00:00"), (last, "00:03")):
         drawn = picture[2:9, 2 : 2 + 30, 0] > 127
-        assert (drawn == glyph_rows(text).astype(bool)).all()
-    assert next(iter(pictures(short, height=1000)))[1].shape == (64, 96, 3)
+        assert (drawn == render_text(text).astype(bool)).all()
+    assert next(iter(read_frames(short, height=1000)))[1].shape == (64, 96, 3)
 
 
 def test_cut_gives_a_video_of_just_that_stretch(short, tmp_path):
-    cut(short, tmp_path / "part.mp4", 2, 5, height=32)
+    write_clip(short, tmp_path / "part.mp4", 2, 5, height=32)
     info = probe(tmp_path / "part.mp4")
     assert (info.duration, info.rate, info.height) == (3.0, 10.0, 32)
-    shown = [float(p.mean()) for _, p in pictures(tmp_path / "part.mp4", fps=1)]
+    shown = [float(p.mean()) for _, p in read_frames(tmp_path / "part.mp4", fps=1)]
     assert shown == pytest.approx([grey_at(t) for t in (2, 3, 4)], abs=4)
-    cut(short, tmp_path / "slow.mp4", fps=2)
-    assert len(list(pictures(tmp_path / "slow.mp4"))) == 12
+    write_clip(short, tmp_path / "slow.mp4", fps=2)
+    assert len(list(read_frames(tmp_path / "slow.mp4"))) == 12
     assert [p.name for p in sorted(tmp_path.iterdir())] == ["part.mp4", "slow.mp4"]
 
 
 def test_jpeg_can_be_read_back(short):
-    _, picture = next(iter(pictures(short, 3)))
-    coded = jpeg(picture)
+    _, picture = next(iter(read_frames(short, 3)))
+    coded = encode_jpeg(picture)
     assert coded.startswith(b"\xff\xd8")
     context = av.CodecContext.create("mjpeg", "r")
     frames = [*context.decode(av.Packet(coded)), *context.decode(None)]
@@ -93,7 +92,7 @@ def test_what_is_no_video_is_named(short, tmp_path):
 
 def test_a_stretch_without_pictures_is_told_and_leaves_no_file(short, tmp_path):
     with pytest.raises(EthobenchError, match="no picture"):
-        cut(short, tmp_path / "out.mp4", 100, 110)
+        write_clip(short, tmp_path / "out.mp4", 100, 110)
     assert not list(tmp_path.iterdir())
 
 
@@ -103,7 +102,7 @@ def test_damage_in_the_middle_is_told(short, tmp_path):
     whole[middle : middle + 2000] = b"\xff" * 2000
     (tmp_path / "bad.mp4").write_bytes(whole)
     try:
-        count = len(list(pictures(tmp_path / "bad.mp4")))
+        count = len(list(read_frames(tmp_path / "bad.mp4")))
     except FormatError as error:
         assert "bad.mp4" in str(error)
     else:

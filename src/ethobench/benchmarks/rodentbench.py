@@ -16,11 +16,10 @@ from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
 from ethobench.datasets.rodentbench import SETS, VERSIONS
-from ethobench.mllm.ask import Asker
-from ethobench.mllm.batch import Batcher
+from ethobench.mllm.annotate import send_requests
 from ethobench.mllm.cost import Budget
 from ethobench.mllm.model import Mllm
-from ethobench.mllm.session import ask_about
+from ethobench.mllm.runner import BatchRunner, RequestRunner
 from ethobench.models import CONSENSUS
 from ethobench.runs import Job, Plan, digest_of
 
@@ -168,7 +167,7 @@ def ask_ahead(
     max_cost : float, optional
         Dollars.
     at_once, per_minute
-        As for `Asker`.
+        As for `RequestRunner`.
     batch : bool
         Ask through batches.
     tell : callable
@@ -188,10 +187,10 @@ def ask_ahead(
         provider = models_of[0][0].provider
         if provider.is_free:
             continue
-        asker = Asker(provider, budget=budget, at_once=at_once, per_minute=per_minute, tell=tell)
-        assignments = [model.assignment(data[job.test[0]]) for job, (model, data) in zip(group, models_of, strict=True)]
-        ask_all = Batcher(asker, tell=tell).ask_all if batch else asker.ask_all
-        for number, (assignment, asked) in enumerate(ask_about(assignments, ask_all), start=1):
+        runner = RequestRunner(provider, budget=budget, max_concurrent=at_once, max_per_minute=per_minute, log=tell)
+        assignments = [model.requests(data[job.test[0]]) for job, (model, data) in zip(group, models_of, strict=True)]
+        send_all = BatchRunner(runner, log=tell).send_all if batch else runner.send_all
+        for number, (assignment, asked) in enumerate(send_requests(assignments, send_all), start=1):
             errors = [one.error for one in asked if one.error]
             tell(f"{number} of {len(assignments)} videos asked about: {assignment.recording} {errors[0] if errors else ''}".rstrip())
     return budget.spent

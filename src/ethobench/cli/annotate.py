@@ -13,11 +13,10 @@ from ethobench.cli._output import echo, make_console, secho
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation
-    from ethobench.mllm.annotate import Assignment
-    from ethobench.mllm.ask import Asker
-    from ethobench.mllm.outcome import Outcome
-    from ethobench.mllm.output import OutFolder
+    from ethobench.mllm.annotate import AnnotationOutcome, RecordingRequests
+    from ethobench.mllm.output import OutputFolder
     from ethobench.mllm.providers import Provider
+    from ethobench.mllm.runner import RequestRunner
 
 WHOM, VIDEO, QUESTION, LIMITS = "Whom to ask", "How the video is shown", "How it is asked", "Limits"
 
@@ -71,8 +70,8 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(help="Another seed asks for another answer.", rich_help_panel=QUESTION)] = 0,
     max_output_tokens: Annotated[int | None, typer.Option(help="Longest answer.", min=16, rich_help_panel=LIMITS)] = None,
-    at_once: Annotated[int, typer.Option(help="Questions under way at the same time.", min=1, rich_help_panel=LIMITS)] = 4,
-    per_minute: Annotated[float | None, typer.Option(help="Most questions in a minute.", min=0.01, rich_help_panel=LIMITS)] = None,
+    max_concurrent: Annotated[int, typer.Option(help="Questions under way at the same time.", min=1, rich_help_panel=LIMITS)] = 4,
+    max_per_minute: Annotated[float | None, typer.Option(help="Most questions in a minute.", min=0.01, rich_help_panel=LIMITS)] = None,
     attempts: Annotated[int, typer.Option(help="How often a question is tried.", min=1, rich_help_panel=LIMITS)] = 6,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.", min=0.1, rich_help_panel=LIMITS)] = 600,
     poll: Annotated[float, typer.Option(help="Seconds between looks at a batch or upload.", min=0.01, rich_help_panel=LIMITS)] = 10,
@@ -93,16 +92,16 @@ def run(
 
     [bold]ethobench annotate *.mp4 --task mine.toml --provider openai --base-url http://localhost:8000/v1 --model qwen --out labels[/bold]
     """
-    from ethobench.mllm.annotate import make_provider
-    from ethobench.mllm.cost import Prices
-    from ethobench.mllm.output import OutFolder
+    from ethobench.mllm.annotate import create_provider
+    from ethobench.mllm.cost import PriceTable
+    from ethobench.mllm.output import OutputFolder
     from ethobench.mllm.providers import Access
-    from ethobench.mllm.settings import Settings
+    from ethobench.mllm.request import RequestSettings
     from ethobench.mllm.task import load_task
 
     access = Access(base_url, key_variable, timeout, poll, send, answers)
-    whom = make_provider(provider, model, access, Prices(prices))
-    how = Settings(
+    provider = create_provider(provider, model, access, PriceTable(prices))
+    how = RequestSettings(
         window=window,
         overlap=overlap if window else 0.0,
         fps=fps,
@@ -117,18 +116,18 @@ def run(
     what = load_task(task)
     options: dict[str, Any] = {"seconds": 60 * minutes if minutes else None, "draw": seed}
     if examples:
-        options["examples"] = _examples(examples, annotator, whom, how, kind=example_kind, shots=shots, seconds=example_seconds)
-    assignments = _assignments(videos, what, whom, how, given, options)
+        options["examples"] = _examples(examples, annotator, provider, how, kind=example_kind, shots=shots, seconds=example_seconds)
+    assignments = _assignments(videos, what, provider, how, given, options)
     if show_prompt:
         for assignment in assignments:
             for request in assignment.requests:
                 echo(f"=== {request.recording}, {request.window[0]:g} s to {request.window[1]:g} s, key {request.key}\n{request.show()}\n")
         return
-    asker = _asker(whom, cache, max_cost, at_once, per_minute, attempts, again)
+    runner = _asker(provider, cache, max_cost, max_concurrent, max_per_minute, attempts, again)
     if estimate:
-        _tell_estimate(assignments, asker, batch=batch, at_once=at_once)
+        _tell_estimate(assignments, runner, batch=batch, max_concurrent=max_concurrent)
         return
-    _work(assignments, asker, OutFolder(out, to, model or provider), batch=batch, poll=poll)
+    _work(assignments, runner, OutputFolder(out, to, model or provider), batch=batch, poll=poll)
 
 
 def _examples(dataset: str, annotator: str | None, provider: Provider, settings: Any, **chosen: Any) -> tuple[Any, ...]:
@@ -136,7 +135,7 @@ def _examples(dataset: str, annotator: str | None, provider: Provider, settings:
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
     from ethobench.mllm.annotate import make_clip
-    from ethobench.mllm.examples import pick_examples
+    from ethobench.mllm.prompts import select_examples
     from ethobench.mllm.request import Clip
 
     data = load_dataset(dataset)
@@ -147,12 +146,12 @@ def _examples(dataset: str, annotator: str | None, provider: Provider, settings:
             raise EthobenchError(f"{dataset}: recording {recording.id!r} has no video to show; use --example-kind text")
         return make_clip(recording.video, start, stop, float("inf"), provider, settings)
 
-    return pick_examples(data.recordings, truths, clip, **chosen)
+    return select_examples(data.recordings, truths, clip, **chosen)
 
 
 def _assignments(
     videos: Sequence[Path], task: Any, provider: Provider, settings: Any, given: Path | None, options: dict[str, Any]
-) -> list[Assignment]:
+) -> list[RecordingRequests]:
     from ethobench.core import Recording
     from ethobench.core.errors import EthobenchError
     from ethobench.core.video import probe
@@ -185,64 +184,63 @@ def _given(folder: Path, video: Path, rate: float, task: Any) -> Annotation | No
 
 
 def _asker(
-    provider: Provider, cache: Path | None, max_cost: float | None, at_once: int, per_minute: float | None, attempts: int, again: bool
-) -> Asker:
+    provider: Provider, cache: Path | None, max_cost: float | None, max_concurrent: int, max_per_minute: float | None, attempts: int, again: bool
+) -> RequestRunner:
     from ethobench.cli._output import print_note
-    from ethobench.mllm.ask import Asker, Patience
     from ethobench.mllm.cache import AnswerCache
     from ethobench.mllm.cost import Budget
+    from ethobench.mllm.retry import RetryPolicy
+    from ethobench.mllm.runner import RequestRunner
 
-    return Asker(
+    return RequestRunner(
         provider,
         AnswerCache(cache),
-        patience=Patience(attempts=attempts),
+        retry_policy=RetryPolicy(attempts=attempts),
         budget=Budget(max_cost),
-        at_once=at_once,
-        per_minute=per_minute,
+        max_concurrent=max_concurrent,
+        max_per_minute=max_per_minute,
         again=again,
-        tell=print_note,
+        log=print_note,
     )
 
 
-def _tell_estimate(assignments: Sequence[Assignment], asker: Asker, *, batch: bool, at_once: int) -> None:
+def _tell_estimate(assignments: Sequence[RecordingRequests], runner: RequestRunner, *, batch: bool, max_concurrent: int) -> None:
+    from ethobench.mllm.annotate import unique_requests
     from ethobench.mllm.cost import estimate
-    from ethobench.mllm.session import unique_requests
 
     requests = unique_requests(assignments)
-    new = [request for request in requests if asker.known(request) is None]
-    facts = asker.provider.facts
-    told = estimate(new, facts, batch=batch)
+    new = [request for request in requests if runner.cached_reply(request) is None]
+    spec = runner.provider.spec
+    told = estimate(new, spec, batch=batch)
     echo(f"{len(assignments)} videos, {len(requests)} questions, {len(requests) - len(new)} of them answered before")
     echo(f"tokens: about {told.input_tokens:,} in, {told.output_tokens:,} out")
-    if asker.provider.is_free:
+    if runner.provider.is_free:
         echo("dollars: none, nothing is sent")
     elif told.dollars is None or told.most is None:
-        echo(f"dollars: no price is known for {facts.name}; give one with --prices")
+        echo(f"dollars: no price is known for {spec.name}; give one with --prices")
     else:
-        echo(f"dollars: about {told.dollars:.2f}, at most {told.most:.2f} (prices of {facts.date}, {facts.source})")
-    echo("minutes: a batch may take up to a day" if batch else f"minutes: about {told.minutes / min(at_once, max(1, len(new))):.1f}")
+        echo(f"dollars: about {told.dollars:.2f}, at most {told.most:.2f} (prices of {spec.date}, {spec.source})")
+    echo("minutes: a batch may take up to a day" if batch else f"minutes: about {told.minutes / min(max_concurrent, max(1, len(new))):.1f}")
 
 
-def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *, batch: bool, poll: float) -> None:
+def _work(assignments: Sequence[RecordingRequests], runner: RequestRunner, folder: OutputFolder, *, batch: bool, poll: float) -> None:
     from ethobench.cli._output import print_note
-    from ethobench.mllm.annotate import read_answers
-    from ethobench.mllm.batch import Batcher
-    from ethobench.mllm.outcome import FAILED
-    from ethobench.mllm.session import ask_about
+    from ethobench.mllm.annotate import FAILED, read_replies, send_requests
+    from ethobench.mllm.runner import BatchRunner
     from ethobench.models.network_use import NetworkUse
 
     missing = [assignment for assignment in assignments if not folder.is_done(assignment)]
     if len(missing) < len(assignments):
         echo(f"{len(assignments) - len(missing)} of {len(assignments)} videos were annotated before, and are left as they are")
-    if missing and asker.provider.uses_network:
-        use = NetworkUse(asker.provider.name, asker.provider.model, asker.provider.host, asker.provider.key_variables)
+    if missing and runner.provider.uses_network:
+        use = NetworkUse(runner.provider.name, runner.provider.model, runner.provider.host, runner.provider.key_variables)
         secho(f"network: annotate sends {use.describe(len(missing))}", err=True, fg=typer.colors.YELLOW)
-    ask_all = Batcher(asker, poll=poll, tell=print_note).ask_all if batch else asker.ask_all
-    outcomes: list[Outcome] = []
+    send_all = BatchRunner(runner, poll=poll, log=print_note).send_all if batch else runner.send_all
+    outcomes: list[AnnotationOutcome] = []
     try:
         with _shown(len(missing)) as show:
-            for assignment, asked in ask_about(missing, ask_all):
-                annotation, outcome = read_answers(assignment, asked)
+            for assignment, asked in send_requests(missing, send_all):
+                annotation, outcome = read_replies(assignment, asked)
                 notes = folder.write(assignment, asked, annotation, outcome)
                 outcomes.append(outcome)
                 show(outcome.told())
@@ -255,7 +253,7 @@ def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *,
         if outcomes:
             folder.write_table()
     failed = [outcome for outcome in outcomes if outcome.state == FAILED]
-    echo(f"{len(outcomes) - len(failed)} videos annotated into {folder.root}, ${asker.budget.spent:.4f} spent")
+    echo(f"{len(outcomes) - len(failed)} videos annotated into {folder.root}, ${runner.budget.spent:.4f} spent")
     if failed:
         secho(f"error: {len(failed)} of {len(missing)} videos have no annotation; see {folder.root / 'outcomes.csv'}", err=True, fg="red")
         raise typer.Exit(1)

@@ -1,37 +1,91 @@
-"""From recordings to questions, and from answers to annotations."""
+"""X"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.formats.parse_cache import cache_folder, content_hash
-from ethobench.mllm.ask import Asked
-from ethobench.mllm.cache import CHECKSUM, answer_checksum
-from ethobench.mllm.cost import Prices
-from ethobench.mllm.examples import Example
-from ethobench.mllm.ledger import Ledger
-from ethobench.mllm.outcome import FAILED, PARTIAL, REPAIRED, WELL_FORMED, Outcome
-from ethobench.mllm.prompts import build_prompt
+from ethobench.mllm.answers import Answer, parse_answer, parse_answer_as_published
+from ethobench.mllm.cache import CHECKSUM, reply_checksum
+from ethobench.mllm.cost import PriceTable
+from ethobench.mllm.prompts import Example, build_prompt
 from ethobench.mllm.providers import Access, Provider, providers
-from ethobench.mllm.published import parse_published
-from ethobench.mllm.repair import Answer, parse_answer
-from ethobench.mllm.request import BLOCKED, LENGTH, Clip, Request
-from ethobench.mllm.schema import answer_schema
-from ethobench.mllm.settings import Settings
-from ethobench.mllm.task import Task
+from ethobench.mllm.repair_log import RepairLog
+from ethobench.mllm.request import BLOCKED, LENGTH, Clip, Request, RequestSettings
+from ethobench.mllm.runner import RequestResult
+from ethobench.mllm.task import Task, answer_schema
 from ethobench.mllm.windows import merge_windows, windows
+
+WELL_FORMED, REPAIRED, PARTIAL, FAILED = "well-formed", "repaired", "partial", "failed"
+
+
+class AnswerWarning(UserWarning):
+    """An answer had to be mended, or could not be read."""
+
+
+@dataclass(frozen=True)
+class AnnotationOutcome:
+    """What became of a recording's questions.
+
+    Attributes
+    ----------
+    recording : str
+    state : {"well-formed", "repaired", "partial", "failed"}
+        ``partial``: some windows have no answer, and are not observed.
+    repairs : mapping of str to int
+        By kind.
+    reasons : tuple of str
+        Why windows failed.
+    questions, cached : int
+        RequestResult in all, and answered by the cache.
+    input_tokens, output_tokens : int
+    dollars : float, optional
+        Spent now; None where it is not known.
+    """
+
+    recording: str
+    state: str
+    repairs: Mapping[str, int] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+    questions: int = 0
+    cached: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    dollars: float | None = 0.0
+
+    def summary(self) -> str:
+        """Return the outcome in words."""
+        repairs = ", ".join(f"{kind} {count}" for kind, count in self.repairs.items())
+        more = "; ".join(part for part in (repairs, *self.reasons[:2]) if part)
+        return f"{self.recording}: {self.state}{f' ({more})' if more else ''}"
+
+
+def outcomes_from_fit_report(account: Mapping[str, Any]) -> list[AnnotationOutcome]:
+    """Return the outcomes that a model's account tells of."""
+    return [AnnotationOutcome(**{**fields, "reasons": tuple(fields["reasons"])}) for fields in account.get("outcomes", [])]
+
+
+def count_repairs(outcomes: Iterable[AnnotationOutcome]) -> dict[str, int]:
+    """Add the repairs of many recordings up by kind."""
+    total: dict[str, int] = {}
+    for outcome in outcomes:
+        for kind, count in outcome.repairs.items():
+            total[kind] = total.get(kind, 0) + count
+    return dict(sorted(total.items()))
+
 
 RULES = ("repair", "published")
 USUAL_RATE = 30.0
 
 
 @dataclass(frozen=True)
-class Assignment:
+class RecordingRequests:
     """A recording and the questions that have to be asked about it, one for each window.
 
     Attributes
@@ -54,17 +108,17 @@ class Assignment:
     given: Annotation | None = None
 
 
-def make_provider(name: str, model: str = "", access: Access | None = None, prices: Prices | None = None) -> Provider:
+def create_provider(name: str, model: str = "", access: Access | None = None, prices: PriceTable | None = None) -> Provider:
     """Make a provider for a model, with what is known of its price and limits."""
-    return providers[name](model, access or Access(), (prices or Prices()).of(name, model))
+    return providers[name](model, access or Access(), (prices or PriceTable()).lookup(name, model))
 
 
-def make_clip(video: Path, start: float, stop: float, length: float, provider: Provider, settings: Settings) -> Clip:
+def make_clip(video: Path, start: float, stop: float, length: float, provider: Provider, settings: RequestSettings) -> Clip:
     """Make the clip of a stretch, in the form in which the provider is to see it."""
-    form = provider.forms[0] if settings.form == "auto" else settings.form
-    if form not in provider.forms:
-        raise EthobenchError(f"{provider.name} takes videos as {' or '.join(provider.forms)}, not as {form}")
-    address = f"{settings.address.rstrip('/')}/{video.name}" if form == "link" else ""
+    form = provider.input_types[0] if settings.input_type == "auto" else settings.input_type
+    if form not in provider.input_types:
+        raise EthobenchError(f"{provider.name} takes videos as {' or '.join(provider.input_types)}, not as {form}")
+    address = f"{settings.video_url.rstrip('/')}/{video.name}" if form == "link" else ""
     digest = content_hash(video, cache_folder() / "arrays") if provider.needs_video else str(video)
     whole = start <= 0 and stop >= length - 1e-3
     if form == "link" and not whole:
@@ -72,17 +126,17 @@ def make_clip(video: Path, start: float, stop: float, length: float, provider: P
     return Clip(video, digest, start, stop, whole, form, settings.fps, settings.height, settings.timestamps, address)
 
 
-def assign(
+def build_requests(
     recording: Recording,
     task: Task,
     provider: Provider,
-    settings: Settings,
+    settings: RequestSettings,
     *,
     examples: Sequence[Example] = (),
     given: Annotation | None = None,
     seconds: float | None = None,
-    draw: int = 0,
-) -> Assignment:
+    seed: int = 0,
+) -> RecordingRequests:
     """Put the questions about a recording.
 
     Parameters
@@ -91,7 +145,7 @@ def assign(
         With a video, unless the provider looks at none; its length and rate are the annotation's where known.
     task : Task
     provider : Provider
-    settings : Settings
+    settings : RequestSettings
     examples : sequence of Example
     given : Annotation, optional
         What a person has annotated of the beginning; kept as it is, and shown to the model.
@@ -102,14 +156,14 @@ def assign(
     """
     length, duration, rate = _length(recording, task, provider, seconds)
     video = recording.video if recording.video is not None and provider.needs_video else Path(recording.id)
-    schema = answer_schema(task, settings.times) if settings.structured == "schema" else None
+    schema = answer_schema(task, settings.time_format) if settings.structured_output == "schema" else None
     hints = {"behaviors": list(task.ethogram.names), "bouts": [(b - a, name) for e in examples for a, b, name in e.segments]}
-    limit = min(settings.max_output_tokens or provider.facts.output_tokens, provider.facts.output_tokens)
+    limit = min(settings.max_output_tokens or provider.spec.output_tokens, provider.spec.output_tokens)
     requests = []
     for start, stop in windows(duration, settings.window, settings.overlap):
         _check_limits(recording.id, stop - start, provider)
         clip = make_clip(video, start, stop, length, provider, settings)
-        system, parts = build_prompt(task, clip, times=settings.times, examples=examples, given=_given_in(given, start, stop))
+        system, parts = build_prompt(task, clip, time_format=settings.time_format, examples=examples, initial=_initial_in_window(given, start, stop))
         requests.append(
             Request(
                 provider=provider.identity,
@@ -117,26 +171,26 @@ def assign(
                 system=system,
                 parts=parts,
                 schema=schema,
-                structured=settings.structured,
+                structured_output=settings.structured_output,
                 temperature=settings.temperature,
                 top_p=settings.top_p,
                 max_output_tokens=limit,
-                draw=draw,
+                seed=draw,
                 recording=recording.id,
                 window=(start, stop),
                 hints=hints,
             )
         )
-    return Assignment(recording.id, task, rate, max(1, int(duration * rate + 0.5)), tuple(requests), given)
+    return RecordingRequests(recording.id, task, rate, max(1, int(duration * rate + 0.5)), tuple(requests), given)
 
 
-def read_answers(assignment: Assignment, asked: Sequence[Asked], *, rule: str = "repair") -> tuple[Annotation, Outcome]:
+def read_replies(assignment: RecordingRequests, asked: Sequence[RequestResult], *, rule: str = "repair") -> tuple[Annotation, AnnotationOutcome]:
     """Bring the answers about a recording together.
 
     Parameters
     ----------
-    assignment : Assignment
-    asked : sequence of Asked
+    assignment : RecordingRequests
+    asked : sequence of RequestResult
         One for each of the assignment's requests, in any order.
     rule : {"repair", "published"}
         Mend what can be mended; or read as Rodent-Bench's own code does.
@@ -145,16 +199,16 @@ def read_answers(assignment: Assignment, asked: Sequence[Asked], *, rule: str = 
     -------
     annotation : Annotation
         Windows without a usable answer are not observed.
-    outcome : Outcome
+    outcome : AnnotationOutcome
     """
     if rule not in RULES:
         raise EthobenchError(f"answers are read by the rule {' or '.join(RULES)}, not {rule!r}")
     by_key = {one.request.key: one for one in asked}
-    ledger, reasons, parts = Ledger(), [], []
+    log, reasons, parts = RepairLog(), [], []
     ethogram = assignment.task.ethogram
     for request in assignment.requests:
         answer = _read(by_key[request.key], assignment, rule)
-        ledger.count_all(answer.repairs)
+        log.count_all(answer.repairs)
         if answer.failed:
             reasons.append(answer.reason)
         ethogram = ethogram.join(answer.annotation.ethogram)
@@ -165,15 +219,15 @@ def read_answers(assignment: Assignment, asked: Sequence[Asked], *, rule: str = 
         recoded = [(window, None if part is None else part.with_ethogram(ethogram)) for window, part in parts]
         annotation = merge_windows(recoded, ethogram, assignment.rate, assignment.n_frames)
     if assignment.given is not None:
-        annotation = _after_given(assignment.given, annotation)
+        annotation = _keep_initial(assignment.given, annotation)
     replies = [one.reply for one in by_key.values() if one.reply is not None]
     spent = [one.dollars for one in by_key.values()]
     failed = len(reasons)
-    state = FAILED if failed == len(parts) else PARTIAL if failed else REPAIRED if ledger.counts else WELL_FORMED
-    outcome = Outcome(
+    state = FAILED if failed == len(parts) else PARTIAL if failed else REPAIRED if log.counts else WELL_FORMED
+    outcome = AnnotationOutcome(
         assignment.recording,
         state,
-        ledger.by_kind(),
+        log.by_kind(),
         tuple(reasons),
         len(parts),
         sum(one.is_cached for one in by_key.values()),
@@ -184,7 +238,7 @@ def read_answers(assignment: Assignment, asked: Sequence[Asked], *, rule: str = 
     return annotation, outcome
 
 
-def kept_answers(assignment: Assignment, asked: Sequence[Asked]) -> str:
+def replies_to_json(assignment: RecordingRequests, asked: Sequence[RequestResult]) -> str:
     """Return the raw answers about a recording as JSON, in the form that `replay` reads."""
     by_key = {one.request.key: one for one in asked}
     rows = []
@@ -192,18 +246,18 @@ def kept_answers(assignment: Assignment, asked: Sequence[Asked]) -> str:
         one = by_key[request.key]
         reply = None if one.reply is None else {**vars(one.reply), "raw": {}}
         row = {"key": request.key, "window": list(request.window), "reply": reply, "error": one.error}
-        rows.append({**row, CHECKSUM: answer_checksum(row)})
+        rows.append({**row, CHECKSUM: reply_checksum(row)})
     return json.dumps({"ethobench": "answers", "recording": assignment.recording, "answers": rows}, indent=1)
 
 
-def _read(one: Asked, assignment: Assignment, rule: str) -> Answer:
+def _read(one: RequestResult, assignment: RecordingRequests, rule: str) -> Answer:
     start, stop = one.request.window
     task, reply = assignment.task, one.reply
     if reply is None or reply.finish == BLOCKED:
         failed = parse_answer("", task.ethogram, stop - start, assignment.rate)
         return Answer(failed.annotation, failed=True, reason=one.error or f"blocked: {reply.detail if reply else ''}")
     if rule == "published":
-        return parse_published(reply.text, task.ethogram, stop - start, assignment.rate)
+        return parse_answer_as_published(reply.text, task.ethogram, stop - start, assignment.rate)
     return parse_answer(
         reply.text,
         task.ethogram,
@@ -239,13 +293,13 @@ def _length(recording: Recording, task: Task, provider: Provider, seconds: float
 
 
 def _check_limits(name: str, seconds: float, provider: Provider) -> None:
-    most = provider.facts.seconds
+    most = provider.spec.seconds
     if provider.needs_video and most is not None and seconds > most:
         hint = "use --window, or --minutes for the beginning alone"
-        raise EthobenchError(f"{name}: {seconds:.0f} s at once, and {provider.facts.name} takes {most:g} s; {hint}")
+        raise EthobenchError(f"{name}: {seconds:.0f} s at once, and {provider.spec.name} takes {most:g} s; {hint}")
 
 
-def _given_in(given: Annotation | None, start: float, stop: float) -> Annotation | None:
+def _initial_in_window(given: Annotation | None, start: float, stop: float) -> Annotation | None:
     """Return the part of what is given that falls into a window; None if there is none."""
     if given is None:
         return None
@@ -256,7 +310,7 @@ def _given_in(given: Annotation | None, start: float, stop: float) -> Annotation
     return part if len(part.observed.of_any().start) else None
 
 
-def _after_given(given: Annotation, found: Annotation) -> Annotation:
+def _keep_initial(given: Annotation, found: Annotation) -> Annotation:
     """Keep what a person annotated of the beginning, and what was found of the rest."""
     known = given.resample(found.rate) if given.rate != found.rate else given
     seen = known.observed.of_any()
@@ -265,3 +319,30 @@ def _after_given(given: Annotation, found: Annotation) -> Annotation:
     edges = [0.0, until / found.rate, found.n_frames / found.rate]
     tail = found.crop(until, found.n_frames)
     return merge_windows([((edges[0], edges[1]), head), ((edges[1], edges[2]), tail)], found.ethogram, found.rate, found.n_frames)
+
+
+AskAll = Callable[[Sequence[Request]], Iterable[RequestResult]]
+
+
+def send_requests(assignments: Sequence[RecordingRequests], send_all: AskAll) -> Iterator[tuple[RecordingRequests, list[RequestResult]]]:
+    """Ask all questions, the same one once, and yield recordings with what came of theirs.
+
+    Parameters
+    ----------
+    assignments : sequence of RecordingRequests
+    send_all : callable
+        `RequestRunner.send_all` or `BatchRunner.send_all`.
+    """
+    questions = unique_requests(assignments)
+    answers: dict[str, RequestResult] = {}
+    waiting = list(assignments)
+    for asked in send_all(questions):
+        answers[asked.request.key] = asked
+        for assignment in [a for a in waiting if all(request.key in answers for request in a.requests)]:
+            waiting.remove(assignment)
+            yield assignment, [answers[request.key] for request in assignment.requests]
+
+
+def unique_requests(assignments: Iterable[RecordingRequests]) -> list[Request]:
+    """Return the questions of all assignments, each once."""
+    return list({request.key: request for assignment in assignments for request in assignment.requests}.values())

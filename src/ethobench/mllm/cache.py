@@ -75,12 +75,12 @@ def checksum(value: Any) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
-def answer_checksum(row: Mapping[str, Any]) -> str:
+def reply_checksum(row: Mapping[str, Any]) -> str:
     """Return the checksum of one of the answers about a recording: what was asked of which window, and the reply."""
     return checksum({name: row.get(name) for name in ("key", "window", "reply")})
 
 
-def verify_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> bool:
+def verify_replies(path: Path, rows: Sequence[Mapping[str, Any]]) -> bool:
     """Check the answers about a recording that were read from a file.
 
     Returns
@@ -94,7 +94,7 @@ def verify_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> bool:
         If an answer was changed since it was kept.
     """
     for row in rows:
-        if CHECKSUM in row and row[CHECKSUM] != answer_checksum(row):
+        if CHECKSUM in row and row[CHECKSUM] != reply_checksum(row):
             message = f'an answer was changed since it was kept: restore the file, or remove the answer\'s "{CHECKSUM}" to use it as it is'
             raise FormatError(path, message, f"window {row.get('window')}")
     return all(CHECKSUM in row for row in rows)

@@ -27,7 +27,7 @@ class BudgetError(EthobenchError):
     """The next question might cost more than is left."""
 
 
-class ModelFacts(BaseModel):
+class ModelSpec(BaseModel):
     """What a model costs (dollars for a million tokens) and takes; fields as told in ``prices.toml``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,11 +65,11 @@ class ModelFacts(BaseModel):
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    model: list[ModelFacts] = []
-    provider: list[ModelFacts] = []
+    model: list[ModelSpec] = []
+    provider: list[ModelSpec] = []
 
 
-class Prices:
+class PriceTable:
     """The table that comes with the package, with the user's entries in front.
 
     Parameters
@@ -80,15 +80,15 @@ class Prices:
 
     def __init__(self, own: Path | None = None) -> None:
         tables = [_read(TABLE), *([_read(own)] if own is not None else [])]
-        self._models = {facts.name: facts for table in tables for facts in table.model}
-        self._providers = {facts.name: facts for table in tables for facts in table.provider}
+        self._models = {spec.name: spec for table in tables for spec in table.model}
+        self._providers = {spec.name: spec for table in tables for spec in table.provider}
 
-    def of(self, provider: str, model: str) -> ModelFacts:
+    def lookup(self, provider: str, model: str) -> ModelSpec:
         """Return what is known of a model: by its name, by the longest name that it begins with, or by its provider."""
         fitting = [name for name in self._models if model == name or model.startswith((f"{name}-", f"{name}@"))]
         if fitting:
             return self._models[max(fitting, key=len)]
-        return self._providers.get(provider, ModelFacts(name=provider)).model_copy(update={"name": model or provider})
+        return self._providers.get(provider, ModelSpec(name=provider)).model_copy(update={"name": model or provider})
 
 
 def _read(path: Path) -> _Table:
@@ -128,33 +128,33 @@ class Estimate:
     minutes: float
 
 
-def estimate(requests: Iterable[Request], facts: ModelFacts, *, batch: bool = False) -> Estimate:
+def estimate(requests: Iterable[Request], spec: ModelSpec, *, batch: bool = False) -> Estimate:
     """Estimate what questions will take; input is counted generously, since a budget must hold."""
     count = tokens_in = tokens_out = 0
     dollars, most, seconds = 0.0, 0.0, 0.0
     for request in requests:
         video = sum(clip.duration for clip in request.clips)
         told = sum(len(part.text) for part in request.parts if isinstance(part, Text)) + len(request.system)
-        given = int(told / CHARACTERS_PER_TOKEN) + int(sum(_clip_tokens(clip.duration, clip.fps, facts) for clip in request.clips))
+        given = int(told / CHARACTERS_PER_TOKEN) + int(sum(_clip_tokens(clip.duration, clip.fps, spec) for clip in request.clips))
         asked = request.window[1] - request.window[0] or video
         expected = min(request.max_output_tokens, int(THINKING_TOKENS + TOKENS_PER_SEGMENT * (1 + asked / SECONDS_PER_SEGMENT)))
         count, tokens_in, tokens_out = count + 1, tokens_in + given, tokens_out + expected
-        dollars += facts.dollars(given, expected, batch=batch) or 0.0
-        most += facts.dollars(given, request.max_output_tokens, batch=batch) or 0.0
+        dollars += spec.dollars(given, expected, batch=batch) or 0.0
+        most += spec.dollars(given, request.max_output_tokens, batch=batch) or 0.0
         seconds += expected / TOKENS_PER_SECOND + video / 60 * SECONDS_PER_VIDEO_MINUTE
-    priced = facts.is_priced
+    priced = spec.is_priced
     return Estimate(count, tokens_in, tokens_out, dollars if priced else None, most if priced else None, seconds / 60)
 
 
-def cost_of(reply: Reply, facts: ModelFacts, *, batch: bool = False) -> float | None:
+def reply_cost(reply: Reply, spec: ModelSpec, *, batch: bool = False) -> float | None:
     """Return what an answer cost; None where the tokens or the price are not known."""
     if reply.input_tokens is None or reply.output_tokens is None:
         return None
-    return facts.dollars(reply.input_tokens, reply.output_tokens, batch=batch)
+    return spec.dollars(reply.input_tokens, reply.output_tokens, batch=batch)
 
 
-def _clip_tokens(duration: float, fps: float | None, facts: ModelFacts) -> float:
-    return duration * ((fps or facts.fps) * facts.frame_tokens + facts.second_tokens)
+def _clip_tokens(duration: float, fps: float | None, spec: ModelSpec) -> float:
+    return duration * ((fps or spec.fps) * spec.frame_tokens + spec.second_tokens)
 
 
 class Budget:

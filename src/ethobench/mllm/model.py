@@ -18,26 +18,34 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, NotFittedError
 from ethobench.formats.parse_cache import cache_folder, content_hash
-from ethobench.mllm.annotate import RULES, Assignment, assign, make_clip, make_provider, read_answers
-from ethobench.mllm.ask import Asker
-from ethobench.mllm.examples import Example, pick_examples
-from ethobench.mllm.outcome import WELL_FORMED, AnswerWarning, Outcome
+from ethobench.mllm.annotate import (
+    RULES,
+    WELL_FORMED,
+    AnnotationOutcome,
+    AnswerWarning,
+    RecordingRequests,
+    build_requests,
+    create_provider,
+    make_clip,
+    read_replies,
+)
+from ethobench.mllm.prompts import Example, select_examples
 from ethobench.mllm.providers import Access, Provider, ProviderError
-from ethobench.mllm.request import Clip
-from ethobench.mllm.settings import Settings
-from ethobench.mllm.task import Task, load_task, task_names, task_of
+from ethobench.mllm.request import Clip, RequestSettings
+from ethobench.mllm.runner import RequestRunner
+from ethobench.mllm.task import Task, load_task, task_from_ethogram, task_names
 from ethobench.mllm.video import MIME, is_video
 from ethobench.models import Model, register_model
 from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.network_use import NetworkUse, check_consent
 from ethobench.models.provenance import TrainingData
 
-LEARNT = "examples.json"
+EXAMPLES_FILE = "examples.json"
 
 
 @hyperparameters
-class Params(Settings):
-    """Whom to ask, what, and how; the remaining ones are those of `Settings`.
+class Params(RequestSettings):
+    """Whom to ask, what, and how; the remaining ones are those of `RequestSettings`.
 
     Attributes
     ----------
@@ -46,7 +54,7 @@ class Params(Settings):
         As the provider calls it.
     task : str
         A task's name or TOML file; that of the dataset, or one made of its ethogram, unless told.
-    examples : {"stretches", "clips", "text"}
+    examples : {"excerpts", "clips", "text"}
         What worked examples are.
     shots : int
         How many; none, as published, unless told.
@@ -65,7 +73,7 @@ class Params(Settings):
     provider: str = "chance"
     model: str = ""
     task: str = ""
-    examples: str = "stretches"
+    examples: str = "excerpts"
     shots: int = 0
     example_seconds: float = 60.0
     rule: str = "repair"
@@ -74,9 +82,9 @@ class Params(Settings):
     answers: str = ""
     digest: str = ""
 
-    def settings(self) -> Settings:
+    def settings(self) -> RequestSettings:
         """Return how questions are put."""
-        return Settings(**{f.name: getattr(self, f.name) for f in dataclasses.fields(Settings)})
+        return RequestSettings(**{f.name: getattr(self, f.name) for f in dataclasses.fields(RequestSettings)})
 
     def access(self) -> Access:
         """Return how the provider is reached."""
@@ -98,28 +106,28 @@ class Mllm(Model):
             raise EthobenchError(f"answers are read by the rule {' or '.join(RULES)}, not {self.params.rule!r}")
         self.task: Task | None = None
         self.dataset = ""
-        self.worked: tuple[Example, ...] = ()
+        self.worked_examples: tuple[Example, ...] = ()
         self.guide: tuple[Example, ...] = ()
         self._example_ids: set[str] = set()
-        self.outcomes: dict[str, Outcome] = {}
+        self.outcomes: dict[str, AnnotationOutcome] = {}
 
     @cached_property
-    def asker(self) -> Asker:
+    def runner(self) -> RequestRunner:
         """Asks, with the cache that all of Ethobench shares."""
         check_consent(f"model {self.name!r}", self.network_use(), allowed=self.allow_network)
-        return Asker(self.provider)
+        return RequestRunner(self.provider)
 
     @cached_property
     def provider(self) -> Provider:
         """Whom to ask."""
-        return make_provider(self.params.provider, self.params.model, self.params.access())
+        return create_provider(self.params.provider, self.params.model, self.params.access())
 
     def network_use(self) -> NetworkUse | None:
-        """Return whom predicting asks, and where; None for providers that answer on this computer."""
+        """Return provider predicting asks, and where; None for providers that answer on this computer."""
         provider = self.provider
         if not provider.uses_network:
             return None
-        content = "video and worked examples" if self.worked else "video"
+        content = "video and worked examples" if self.worked_examples else "video"
         return NetworkUse(provider.name, provider.model, provider.host, provider.key_variables, content)
 
     def fit(self, data: Dataset, *, annotator: str | None = None) -> Mllm:
@@ -138,12 +146,12 @@ class Mllm(Model):
         super().fit(data, annotator=annotator)
         return self
 
-    def assignment(self, recording: Recording) -> Assignment:
+    def requests(self, recording: Recording) -> RecordingRequests:
         """Return the questions about a recording."""
         if self.task is None:
             raise NotFittedError(f"{self!r} is not fitted: call `fit`, or load a saved model")
-        shown = self.worked if self.provider.needs_video else self.guide
-        return assign(recording, self.task, self.provider, self.params.settings(), examples=shown, draw=self.seed)
+        shown = self.worked_examples if self.provider.needs_video else self.guide
+        return build_requests(recording, self.task, self.provider, self.params.settings(), examples=shown, draw=self.seed)
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.task, self.dataset = self._task_for(data), data.name
@@ -159,10 +167,10 @@ class Mllm(Model):
         if not provider.needs_video:
             self._example_ids |= {recording.source_id for recording in data}
             whole = max(truth.duration for truth in truths.values())
-            self.guide = pick_examples(data.recordings, truths, clip, kind="text", shots=len(data), seconds=whole)
+            self.guide = select_examples(data.recordings, truths, clip, kind="text", shots=len(data), seconds=whole)
         elif params.shots:
             chosen = {"kind": params.examples, "shots": params.shots, "seconds": params.example_seconds}
-            self.worked = pick_examples(data.recordings, truths, clip, **chosen)
+            self.worked_examples = select_examples(data.recordings, truths, clip, **chosen)
             if params.examples == "text":
                 self._example_ids |= {recording.source_id for recording in data.recordings[: params.shots]}
 
@@ -171,20 +179,20 @@ class Mllm(Model):
         return self._example_ids
 
     def _predict(self, recording: Recording, baseline: Any) -> Prediction:
-        assignment = self.assignment(recording)
-        asked = [self.asker.ask(request) for request in assignment.requests]
+        assignment = self.requests(recording)
+        asked = [self.runner.send(request) for request in assignment.requests]
         unanswered = next((one.error for one in asked if one.reply is None), "")
         if unanswered:  # that tells nothing of the model; it is to be asked again
             raise ProviderError(f"{recording.id}: {unanswered}")
-        annotation, outcome = read_answers(assignment, asked, rule=self.params.rule)
+        annotation, outcome = read_replies(assignment, asked, rule=self.params.rule)
         self.outcomes[recording.id] = outcome
         self.fit_report.setdefault("outcomes", []).append(dataclasses.asdict(outcome))
         if outcome.state != WELL_FORMED:
-            warnings.warn(outcome.told(), AnswerWarning, stacklevel=3)
+            warnings.warn(outcome.summary(), AnswerWarning, stacklevel=3)
         if self.params.rule == "repair" and recording.n_frames is not None:  # a video may be a little shorter than what is known of it
             length = recording.n_frames
             annotation = annotation.extend(length) if annotation.n_frames < length else annotation.crop(0, length)
-        return to_prediction(annotation, exclusive=assignment.task.exclusive)
+        return annotation_to_prediction(annotation, exclusive=assignment.task.exclusive)
 
     def predictable_frames(self, recording: Recording) -> NDArray[np.bool_]:
         """Return all frames: the input is the video, and gaps in tags or poses do not matter."""
@@ -194,7 +202,7 @@ class Mllm(Model):
         """Return the task that is named, that of the dataset, or one made of its ethogram."""
         name = self.params.task or data.name.rpartition("/")[2]
         if not self.params.task and not (data.name.startswith("rodentbench/") and name in task_names()):
-            return task_of(data.ethogram, name or "own")
+            return task_from_ethogram(data.ethogram, name or "own")
         task = load_task(name)
         missing = [n for n in data.ethogram.names if n not in task.ethogram]
         if missing:
@@ -207,8 +215,8 @@ class Mllm(Model):
 
     def _save(self, folder: Path) -> None:
         kept = []
-        for number, example in enumerate(self.worked):
-            if example.clip is not None and example.clip.form != "link":
+        for number, example in enumerate(self.worked_examples):
+            if example.clip is not None and example.clip.input_type != "link":
                 file, _ = example.clip.file(folder)
                 shutil.copyfile(file, folder / f"example{number}{file.suffix.lower()}")
                 if file.parent == folder:
@@ -217,21 +225,21 @@ class Mllm(Model):
         guide = [dataclasses.asdict(example) for example in self.guide]
         task = None if self.task is None else _task_to_dict(self.task)  # whole, so that loading needs no file outside the folder
         learnt = {"dataset": self.dataset, "task": task, "examples": kept, "guide": guide}
-        (folder / LEARNT).write_text(json.dumps(learnt), encoding="utf-8")
+        (folder / EXAMPLES_FILE).write_text(json.dumps(learnt), encoding="utf-8")
 
     def _load(self, folder: Path) -> None:
         from ethobench.core.files import read_json
 
-        learnt = read_json(folder / LEARNT)
+        learnt = read_json(folder / EXAMPLES_FILE)
         try:
             self.dataset = str(learnt["dataset"])
             self.task = self._saved_task(folder, learnt.get("task"))
             self.guide = tuple(_example(fields, None) for fields in learnt["guide"])
-            self.worked = tuple(_example(fields, self._clip(folder, k, fields)) for k, fields in enumerate(learnt["examples"]))
+            self.worked_examples = tuple(_example(fields, self._clip(folder, k, fields)) for k, fields in enumerate(learnt["examples"]))
         except EthobenchError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise FormatError(folder / LEARNT, f"the worked examples are damaged ({error})") from None
+            raise FormatError(folder / EXAMPLES_FILE, f"the worked examples are damaged ({error})") from None
 
     def _saved_task(self, folder: Path, fields: Mapping[str, Any] | None) -> Task:
         """Return the task as it was saved; folders of earlier versions have only its name."""
@@ -239,7 +247,7 @@ class Mllm(Model):
             return _task_from_dict(fields)
         if self.params.task and self.params.task not in task_names():
             raise FormatError(
-                folder / LEARNT, f"the task {self.params.task!r} was not saved with the model, and no file outside its folder is read"
+                folder / EXAMPLES_FILE, f"the task {self.params.task!r} was not saved with the model, and no file outside its folder is read"
             )
         return self._task_for(Dataset((), self.ethogram or Ethogram([]), name=self.dataset))
 
@@ -248,19 +256,19 @@ class Mllm(Model):
         if fields["clip"] is None:
             return None
         clip = Clip(Path(), **fields["clip"])
-        if clip.form == "link":
-            base = self.params.address.rstrip("/")
-            if not base or not clip.address.startswith(f"{base}/"):
-                raise FormatError(folder / LEARNT, f"example {number} is at {clip.address!r}, which is not below the address {base!r}")
-            return dataclasses.replace(clip, video=Path(clip.address))
+        if clip.input_type == "link":
+            base = self.params.video_url.rstrip("/")
+            if not base or not clip.url.startswith(f"{base}/"):
+                raise FormatError(folder / EXAMPLES_FILE, f"example {number} is at {clip.url!r}, which is not below the address {base!r}")
+            return dataclasses.replace(clip, video=Path(clip.url))
         file = next((path for suffix in MIME if (path := folder / f"example{number}{suffix}").is_file()), None)
         if file is None or not is_video(file):
             raise FormatError(file or folder, f"the video of example {number} is {'missing' if file is None else 'not a video'}")
         digest = content_hash(file, cache_folder() / "arrays")
-        return dataclasses.replace(clip, video=file, digest=digest, start=0.0, stop=float(clip.duration), whole=True, address="")
+        return dataclasses.replace(clip, video=file, digest=digest, start=0.0, stop=float(clip.duration), is_full_video=True, video_url="")
 
 
-def to_prediction(annotation: Annotation, *, exclusive: bool = True) -> Prediction:
+def annotation_to_prediction(annotation: Annotation, *, exclusive: bool = True) -> Prediction:
     """Return an annotation as probabilities of 0 and 1; frames that were not observed have none.
 
     Parameters

@@ -16,17 +16,16 @@ from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.files import atomic_path
 from ethobench.core.names import shorten
 from ethobench.formats import formats, write_recordings
-from ethobench.mllm.annotate import Assignment, kept_answers
-from ethobench.mllm.ask import Asked
-from ethobench.mllm.cache import verify_answers, write_json
-from ethobench.mllm.outcome import FAILED, Outcome
+from ethobench.mllm.annotate import FAILED, AnnotationOutcome, RecordingRequests, replies_to_json
+from ethobench.mllm.cache import verify_replies, write_json
+from ethobench.mllm.runner import RequestResult
 
 ANSWERS, TABLE = "answers", "outcomes.csv"
 MAX_STEM = 220  # bytes; file systems hold 255 with the suffix
 COLUMNS = ("recording", "state", "repairs", "reasons", "questions", "cached", "input_tokens", "output_tokens", "dollars")
 
 
-class OutFolder:
+class OutputFolder:
     """Where results go. A file that somebody has changed since it was written is left alone.
 
     Parameters
@@ -50,7 +49,7 @@ class OutFolder:
     def _answers(self, recording: str) -> Path:
         return self.root / ANSWERS / f"{_stem(recording)}.json"
 
-    def is_done(self, assignment: Assignment) -> bool:
+    def is_done(self, assignment: RecordingRequests) -> bool:
         """Whether the answers to just these questions are here already, all of them.
 
         Raises
@@ -67,9 +66,9 @@ class OutFolder:
             raise EthobenchError(f"{path} was made from other questions; choose another --out")
         return same and path.exists() and all(row["reply"] is not None for row in kept["answers"])  # type: ignore[index]
 
-    def write(self, assignment: Assignment, asked: Sequence[Asked], annotation: Annotation, outcome: Outcome) -> list[Note]:
+    def write(self, assignment: RecordingRequests, asked: Sequence[RequestResult], annotation: Annotation, outcome: AnnotationOutcome) -> list[Note]:
         """Write raw answers, then the annotation if there is one; return what its format cannot hold."""
-        kept = json.loads(kept_answers(assignment, asked))
+        kept = json.loads(replies_to_json(assignment, asked))
         place = self._answers(assignment.recording)
         write_json(place, {**kept, "outcome": asdict(outcome)})
         if outcome.state == FAILED:
@@ -109,7 +108,7 @@ def _read_answers(path: Path) -> dict[str, Any] | None:
         _ = [(row["key"], row["reply"]) for row in kept["answers"]]
     except (ValueError, KeyError, TypeError):
         raise FormatError(path, "these are no answers that this command kept; move them away or choose another --out") from None
-    verify_answers(path, kept["answers"])
+    verify_replies(path, kept["answers"])
     return kept
 
 

@@ -1,7 +1,4 @@
-"""What a model is asked to annotate: behaviors with definitions, and what the video shows.
-
-The tasks of Rodent-Bench are files in ``tasks/``; a task of your own is one such file, or made from an `Ethogram`.
-"""
+"""X"""
 
 from __future__ import annotations
 
@@ -9,12 +6,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from ethobench.core import Behavior, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
+from ethobench.formats.text import format_clock
 
 FOLDER = Path(__file__).parent / "tasks"
 
@@ -119,12 +117,67 @@ def load_task(name: str | Path) -> Task:
     return Task(path.stem, ethogram, aliases={word: b.name for b in fields.behavior for word in b.aliases}, **told)
 
 
-def task_of(ethogram: Ethogram, name: str = "own", **fields: Any) -> Task:
+def task_from_ethogram(ethogram: Ethogram, name: str = "own", **fields: Any) -> Task:
     """Make a task of an ethogram; its definitions are what the model is told.
 
     Examples
     --------
-    >>> task_of(Ethogram([Behavior("rear", "stands on its hind legs")]), animals="one rat").animals
+    >>> task_from_ethogram(Ethogram([Behavior("rear", "stands on its hind legs")]), animals="one rat").animals
     'one rat'
     """
     return Task(name, ethogram, **fields)
+
+
+TIME_FORMATS = ("MM:SS", "HH:MM:SS", "seconds")
+TIME_PATTERNS = {"MM:SS": r"^[0-9]{2,}:[0-5][0-9]$", "HH:MM:SS": r"^[0-9]{2,}:[0-5][0-9]:[0-5][0-9]$"}
+
+
+def answer_model(task: Task, time_format: str = "MM:SS") -> type[BaseModel]:
+    """Build the model of an answer: ``segments``, each with its number, times and one of the task's behaviors.
+
+    Parameters
+    ----------
+    task : Task
+    times : {"MM:SS", "HH:MM:SS", "seconds"}
+
+    Examples
+    --------
+    >>> from ethobench.mllm.task import load_task
+    >>> Answer = answer_model(load_task("grooming"))
+    >>> text = '{"segments": [{"segment_number": 1, "start_time": "00:00", "end_time": "00:07", "behavior": "grooming"}]}'
+    >>> Answer.model_validate_json(text).segments[0].end_time
+    '00:07'
+    """
+    if times not in TIME_FORMATS:
+        raise EthobenchError(f"times are one of {', '.join(TIME_FORMATS)}, not {times!r}")
+    time: tuple[Any, Any] = (float, Field(ge=0)) if times == "seconds" else (str, Field(pattern=TIME_PATTERNS[times]))
+    closed = ConfigDict(extra="forbid")
+    segment = create_model(
+        "Segment",
+        __config__=closed,
+        segment_number=(int, ...),
+        start_time=time,
+        end_time=time,
+        behavior=(Literal[task.ethogram.names], ...),  # type: ignore[arg-type]
+    )
+    return create_model("Answer", __config__=closed, segments=(list[segment], ...))  # type: ignore[valid-type]
+
+
+def answer_schema(task: Task, time_format: str = "MM:SS") -> dict[str, Any]:
+    """Return the JSON schema of an answer, without references, which not every provider follows."""
+    schema = answer_model(task, times).model_json_schema()
+    segment = schema.pop("$defs")["Segment"]
+    schema["properties"]["segments"]["items"] = segment
+    plain: dict[str, Any] = _without_titles(schema)
+    return plain
+
+
+def format_time(seconds: float, time_format: str) -> str | float:
+    """Write a time in one of the `TIME_FORMATS`."""
+    return round(seconds, 2) if times == "seconds" else format_clock(seconds, hours=times == "HH:MM:SS")
+
+
+def _without_titles(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: _without_titles(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    return schema

@@ -1,4 +1,4 @@
-"""Videos: what is in a file, pictures at given times, stretches cut out and made smaller."""
+"""X"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ethobench.core.errors import FormatError
 from ethobench.core.files import atomic_path
 from ethobench.core.video import open_video, probe
-from ethobench.mllm.digits import draw_time
+from ethobench.formats.text import format_clock
 
 MIME = {
     ".mp4": "video/mp4",
@@ -41,7 +41,7 @@ def is_video(path: Path) -> bool:
     return any(head.startswith(marks, offset) for offset, marks in HEADS.items())
 
 
-def pictures(
+def read_frames(
     path: str | Path,
     start: float = 0.0,
     stop: float | None = None,
@@ -70,11 +70,11 @@ def pictures(
         for at, frame in _timed(_decoded(path, container, stream, start), start, stop, fps):
             shown = frame.reformat(width=size[0], height=size[1], format="rgb24").to_ndarray()
             if timestamps:
-                draw_time(shown, at)
+                draw_timestamp(shown, at)
             yield at, shown
 
 
-def cut(
+def write_clip(
     path: str | Path,
     target: str | Path,
     start: float = 0.0,
@@ -91,7 +91,7 @@ def cut(
     codec = "libx264" if "libx264" in av.codecs_available else "mpeg4"
     with atomic_path(Path(target), overwrite=True) as temporary, av.open(str(temporary), "w", format="mp4") as container:
         stream: Any = None
-        for number, (_, shown) in enumerate(pictures(path, start, stop, fps=float(rate), height=height, timestamps=timestamps)):
+        for number, (_, shown) in enumerate(read_frames(path, start, stop, fps=float(rate), height=height, timestamps=timestamps)):
             if stream is None:
                 stream = container.add_stream(codec, rate=rate, options=SPEEDS[codec])
                 stream.height, stream.width, stream.pix_fmt = shown.shape[0], shown.shape[1], "yuv420p"
@@ -103,7 +103,7 @@ def cut(
         container.mux(stream.encode(None))
 
 
-def jpeg(picture: NDArray[np.uint8]) -> bytes:
+def encode_jpeg(picture: NDArray[np.uint8]) -> bytes:
     """Encode a picture as JPEG."""
     import av
 
@@ -159,3 +159,41 @@ def _size(stream: Any, height: int | None) -> tuple[int, int]:
     scale = min(1.0, (height or stream.height) / stream.height)
     width, rows = (max(2, 2 * round(side * scale / 2)) for side in (stream.width, stream.height))
     return width, rows
+
+
+GLYPHS = {
+    "0": "01110 10001 10011 10101 11001 10001 01110",
+    "1": "00100 01100 00100 00100 00100 00100 01110",
+    "2": "01110 10001 00001 00110 01000 10000 11111",
+    "3": "01110 10001 00001 00110 00001 10001 01110",
+    "4": "00010 00110 01010 10010 11111 00010 00010",
+    "5": "11111 10000 11110 00001 00001 10001 01110",
+    "6": "01110 10000 10000 11110 10001 10001 01110",
+    "7": "11111 00001 00010 00100 01000 01000 01000",
+    "8": "01110 10001 10001 01110 10001 10001 01110",
+    "9": "01110 10001 10001 01111 00001 00001 01110",
+    ":": "00000 00100 00100 00000 00100 00100 00000",
+}
+ROWS_PER_PICTURE = 120
+
+
+def draw_timestamp(picture: NDArray[np.uint8], seconds: float) -> None:
+    """Write a time, as whole seconds that have passed, white on black into the upper left corner.
+
+    Parameters
+    ----------
+    picture : array of uint8 (height, width, 3)
+        Changed in place.
+    seconds : float
+    """
+    scale = max(1, picture.shape[0] // ROWS_PER_PICTURE)
+    text = render_text(format_clock(int(seconds)))
+    box = np.kron(np.pad(text, 2), np.ones((scale, scale), dtype=np.uint8)) * 255
+    height, width = min(box.shape[0], picture.shape[0]), min(box.shape[1], picture.shape[1])
+    picture[:height, :width] = box[:height, :width, None]
+
+
+def render_text(text: str) -> NDArray[np.uint8]:
+    """Return a text as seven rows of zeros and ones."""
+    glyphs = [np.array([[int(c) for c in row] for row in GLYPHS[character].split()], dtype=np.uint8) for character in text]
+    return np.concatenate([np.pad(glyph, ((0, 0), (0, 1))) for glyph in glyphs], axis=1)

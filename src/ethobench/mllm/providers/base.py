@@ -1,4 +1,4 @@
-"""The contract of a provider, and the registry that finds them."""
+"""The contract of a provider, and the registry of providers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from ethobench.core.errors import EthobenchError
 from ethobench.core.registry import Registry
-from ethobench.mllm.cost import ModelFacts
+from ethobench.mllm.cost import ModelSpec
 from ethobench.mllm.request import Reply, Request
 
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 HIDDEN = "***"
 SHORTEST_SECRET = 8
-SENDING = ("auto", "inline", "upload")
-RUNNING, DONE, BROKEN = "running", "done", "broken"
+TRANSFERS = ("auto", "inline", "upload")
+RUNNING, DONE, FAILED_BATCH = "running", "done", "broken"
 
 
 class ProviderError(EthobenchError):
@@ -38,7 +39,7 @@ class ProviderError(EthobenchError):
 
     def __init__(self, message: str, *, transient: bool = False, after: float | None = None, billed: bool = False) -> None:
         super().__init__(" ".join(message.split()))
-        self.transient, self.after, self.billed = transient, after, billed
+        self.transient, self.retry_after, self.billed = transient, after, billed
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class Access:
     answers: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.send not in SENDING:
-            raise EthobenchError(f"videos are sent {', '.join(SENDING)}, not {self.send!r}")
+        if self.send not in TRANSFERS:
+            raise EthobenchError(f"videos are sent {', '.join(TRANSFERS)}, not {self.send!r}")
 
 
 class Provider:
@@ -92,22 +93,22 @@ class Provider:
         Whether questions leave this computer.
     default_host : str
         Where questions are sent, unless an address is given.
-    address_variables : tuple of str
+    base_url_variables : tuple of str
         Environment variables by which the provider's client takes another address.
     """
 
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
-    forms: ClassVar[tuple[str, ...]] = ("video",)
+    input_types: ClassVar[tuple[str, ...]] = ("video",)
     needs_video: ClassVar[bool] = True
     is_free: ClassVar[bool] = False
     can_batch: ClassVar[bool] = False
     uses_network: ClassVar[bool] = True
     default_host: ClassVar[str] = ""
-    address_variables: ClassVar[tuple[str, ...]] = ()
+    base_url_variables: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, model: str, access: Access, facts: ModelFacts) -> None:
-        self.model, self.access, self.facts = model, access, facts
+    def __init__(self, model: str, access: Access, spec: ModelSpec) -> None:
+        self.model, self.access, self.spec = model, access, spec
         self._secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -121,21 +122,21 @@ class Provider:
     @property
     def host(self) -> str:
         """The host, and port if one is given, that questions are sent to."""
-        addresses = (self.access.base_url, *(os.environ.get(name, "") for name in self.address_variables))
+        addresses = (self.access.base_url, *(os.environ.get(name, "") for name in self.base_url_variables))
         address = next(filter(None, addresses), "")
         return urlsplit(address).netloc.rpartition("@")[2] or address or self.default_host or self.name
 
     @property
-    def usual_key_variables(self) -> tuple[str, ...]:
+    def default_key_variables(self) -> tuple[str, ...]:
         """The environment variables that hold the key, unless another is named."""
         return ()
 
     @property
     def key_variables(self) -> tuple[str, ...]:
         """The environment variables, the first of which that is set holds the key."""
-        return (self.access.key_variable,) if self.access.key_variable else self.usual_key_variables
+        return (self.access.key_variable,) if self.access.key_variable else self.default_key_variables
 
-    def ask(self, request: Request, folder: Path) -> Reply:
+    def send(self, request: Request, folder: Path) -> Reply:
         """Ask once; `folder` is for files that have to be made for it.
 
         Raises
@@ -161,7 +162,7 @@ class Provider:
         """Return ``running``, ``done`` or ``broken``, and what the provider says of it."""
         raise NotImplementedError
 
-    def batch_answers(self, name: str) -> Iterator[tuple[str, Reply | ProviderError]]:
+    def batch_replies(self, name: str) -> Iterator[tuple[str, Reply | ProviderError]]:
         """Yield keys of questions and what came of them."""
         raise NotImplementedError
 
@@ -175,33 +176,33 @@ class Provider:
             self._secrets = (*self._secrets, found)
         return found
 
-    def clean(self, value: Any) -> Any:
+    def redact(self, value: Any) -> Any:
         """Take keys out of a text, or out of everything in a JSON value."""
         if isinstance(value, str):
             for secret in self._secrets:
                 value = value.replace(secret, HIDDEN)
             return value
         if isinstance(value, Mapping):
-            return {self.clean(str(key)): self.clean(item) for key, item in value.items()}
+            return {self.redact(str(key)): self.redact(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.clean(item) for item in value]
+            return [self.redact(item) for item in value]
         return value
 
-    def failure(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> ProviderError:
+    def http_error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> ProviderError:
         """Make the error for an HTTP status."""
         if 300 <= status < 400:
             location = {key.lower(): value for key, value in (headers or {}).items()}.get("location")
-            target = self.clean(location or "another address")
+            target = self.redact(location or "another address")
             return ProviderError(
                 f"{self.name} answered {status}, a redirect to {target[:200]}; nothing was sent there: neither key nor video leaves for an "
                 "address that you did not name. If it is the right one, give it as base_url"
             )
-        told = self.clean(message)[:300]
+        told = self.redact(message)[:300]
         return ProviderError(f"{self.name} answered {status}: {told}", transient=status in TRANSIENT, after=retry_after(headers or {}))
 
-    def lost(self, error: Exception) -> ProviderError:
+    def connection_error(self, error: Exception) -> ProviderError:
         """Make the error for a connection that failed; the answer may have been on its way, and charged."""
-        return ProviderError(f"{self.name}: {self.clean(str(error) or type(error).__name__)[:300]}", transient=True, billed=True)
+        return ProviderError(f"{self.name}: {self.redact(str(error) or type(error).__name__)[:300]}", transient=True, billed=True)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -235,3 +236,14 @@ MODULES = {
 
 providers: Registry[type[Provider]] = Registry("provider", MODULES, classes=True)
 register_provider = providers.register
+
+
+def transport_errors() -> tuple[type[Exception], ...]:
+    """Return the classes of timeouts, broken connections and bodies that break off."""
+    found: list[type[Exception]] = [ConnectionError, TimeoutError]
+    for name in ("httpx", "httpx2"):
+        try:
+            found.append(import_module(name).TransportError)
+        except ImportError:
+            continue
+    return tuple(found)

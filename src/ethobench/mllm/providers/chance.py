@@ -10,7 +10,7 @@ import numpy as np
 
 from ethobench.mllm.providers.base import Provider, ProviderError, register_provider
 from ethobench.mllm.request import Reply, Request
-from ethobench.mllm.schema import time_text
+from ethobench.mllm.task import format_time
 
 KINDS = ("renewal", "random", "majority")
 USUAL_SECONDS = 10.0
@@ -29,14 +29,14 @@ class Chance(Provider):
     is_free = True
     uses_network = False
 
-    def ask(self, request: Request, folder: Path) -> Reply:
+    def send(self, request: Request, folder: Path) -> Reply:
         """Guess."""
         kind = self.model or KINDS[0]
         if kind not in KINDS:
             raise ProviderError(f"chance guesses by {', '.join(KINDS)}, not {kind!r}")
         names, duration = list(request.hints["behaviors"]), request.window[1] - request.window[0]
         bouts: list[tuple[float, str]] = [tuple(bout) for bout in request.hints["bouts"]] or [(USUAL_SECONDS, name) for name in names]
-        generator = np.random.default_rng([request.draw, zlib.crc32(f"{request.recording}|{request.window[0]:g}".encode())])
+        generator = np.random.default_rng([request.seed, zlib.crc32(f"{request.recording}|{request.window[0]:g}".encode())])
         shares = np.array([sum(length for length, label in bouts if label == name) for name in names])
         if kind == "majority":
             segments = [(0.0, duration, names[int(np.argmax(shares))])]
@@ -46,7 +46,7 @@ class Chance(Provider):
         else:
             segments = _renew(bouts, duration, generator)
         rows = [
-            {"segment_number": k, "start_time": time_text(a, "seconds"), "end_time": time_text(b, "seconds"), "behavior": name}
+            {"segment_number": k, "start_time": format_time(a, "seconds"), "end_time": format_time(b, "seconds"), "behavior": name}
             for k, (a, b, name) in enumerate(segments, start=1)
         ]
         return Reply(json.dumps({"segments": rows}), input_tokens=0, output_tokens=0, model=kind)

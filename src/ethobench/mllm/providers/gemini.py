@@ -6,18 +6,16 @@ import base64
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ethobench.mllm.providers.base import BROKEN, DONE, RUNNING, Provider, ProviderError, register_provider
-from ethobench.mllm.providers.gemini_wire import generation_config, reply_of
-from ethobench.mllm.providers.transport import transport_errors
-from ethobench.mllm.request import Clip, Reply, Request
+from ethobench.mllm.providers.base import DONE, FAILED_BATCH, RUNNING, Provider, ProviderError, register_provider, transport_errors
+from ethobench.mllm.request import BLOCKED, LENGTH, STOP, Clip, Reply, Request
 
-KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+KEY_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 BATCH_STATES = {"JOB_STATE_SUCCEEDED": DONE, "JOB_STATE_PARTIALLY_SUCCEEDED": DONE}
 BROKEN_STATES = ("JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED")
 UNKEPT = {"sdk_http_response", "parsed", "automatic_function_calling_history"}
@@ -28,15 +26,15 @@ class Gemini(Provider):
     """Asks through google-genai. With ``GOOGLE_GENAI_USE_VERTEXAI`` set, through Vertex AI with Google Cloud's own credentials."""
 
     title = "Google Gemini: API key in GEMINI_API_KEY, or Vertex AI with GOOGLE_GENAI_USE_VERTEXAI=true"
-    forms = ("video", "link")
+    input_types = ("video", "link")
     can_batch = True
     default_host = "generativelanguage.googleapis.com"
-    address_variables = ("GOOGLE_GEMINI_BASE_URL",)
+    base_url_variables = ("GOOGLE_GEMINI_BASE_URL",)
 
     @property
-    def usual_key_variables(self) -> tuple[str, ...]:
+    def default_key_variables(self) -> tuple[str, ...]:
         """Google's own."""
-        return KEYS
+        return KEY_VARIABLES
 
     @property
     def host(self) -> str:
@@ -61,14 +59,14 @@ class Gemini(Provider):
         try:
             return genai.Client(vertexai=self._vertex, api_key=key or None, http_options=options)
         except (ValueError, OSError) as error:
-            raise ProviderError(f"gemini: {self.clean(str(error))}") from None
+            raise ProviderError(f"gemini: {self.redact(str(error))}") from None
 
     @cached_property
     def _uploaded(self) -> dict[str, tuple[str, str]]:
         """Addresses and types of the clips that lie with Google already; they stay there for two days."""
         return {}
 
-    def ask(self, request: Request, folder: Path) -> Reply:
+    def send(self, request: Request, folder: Path) -> Reply:
         """Ask once."""
         with self._errors():
             from google.genai import types
@@ -80,7 +78,7 @@ class Gemini(Provider):
                 config={**generation_config(request), "systemInstruction": request.system},
             )
             raw = response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=UNKEPT)
-        return reply_of(self.clean(raw))
+        return parse_gemini_response(self.redact(raw))
 
     def batch_line(self, request: Request, folder: Path) -> str:
         """Return the line of a batch file."""
@@ -94,7 +92,7 @@ class Gemini(Provider):
         return json.dumps({"key": request.key, "request": asked})
 
     def submit_batch(self, lines: Path, label: str) -> str:
-        """Upload a batch file and have it worked on."""
+        """Upload a batch file and have it worked_examples on."""
         if self._vertex:
             raise ProviderError("on Vertex AI a batch file must lie in Cloud Storage, which this does not do; use an API key instead")
         with self._errors():
@@ -112,10 +110,10 @@ class Gemini(Provider):
         with self._errors():
             job = self._client.batches.get(name=name)
         state = job.state.name if job.state else ""
-        told = f"{state}: {self.clean(str(job.error.message))}" if job.error else state
-        return BATCH_STATES.get(state, BROKEN if state in BROKEN_STATES else RUNNING), told
+        told = f"{state}: {self.redact(str(job.error.message))}" if job.error else state
+        return BATCH_STATES.get(state, FAILED_BATCH if state in BROKEN_STATES else RUNNING), told
 
-    def batch_answers(self, name: str) -> Iterator[tuple[str, Reply | ProviderError]]:
+    def batch_replies(self, name: str) -> Iterator[tuple[str, Reply | ProviderError]]:
         """Fetch the answers of a batch."""
         with self._errors():
             job = self._client.batches.get(name=name)
@@ -129,26 +127,26 @@ class Gemini(Provider):
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue  # the question to which it belongs counts as unanswered, and is told as such
             if isinstance(response, dict):
-                yield key, reply_of(self.clean(response))
+                yield key, parse_gemini_response(self.redact(response))
             else:
                 fault = entry.get("error") or entry.get("status") or {}
-                yield key, self.failure(int(fault.get("code") or 0), str(fault.get("message") or "no answer"))
+                yield key, self.http_error(int(fault.get("code") or 0), str(fault.get("message") or "no answer"))
 
     def _part(self, part: Any, folder: Path, *, upload: bool = False) -> dict[str, Any]:
         """Return a part as Gemini takes it; videos that are too large to go along are uploaded first."""
         if not isinstance(part, Clip):
             return {"text": part.text}
         shown: dict[str, Any] = {"videoMetadata": {"fps": part.fps}} if part.fps else {}
-        if part.form == "link":
-            return {"fileData": {"fileUri": part.address, "mimeType": "video/mp4"}, **shown}
+        if part.input_type == "link":
+            return {"fileData": {"fileUri": part.url, "mimeType": "video/mp4"}, **shown}
         if part.key not in self._uploaded:
             file, mime = part.file(folder)
             size = file.stat().st_size
-            chosen = self.access.send if self.access.send != "auto" else "inline" if size <= self.facts.inline_bytes else "upload"
+            chosen = self.access.transfer if self.access.transfer != "auto" else "inline" if size <= self.spec.inline_bytes else "upload"
             if self._vertex or (chosen == "inline" and not upload):
-                self._check_size(part, size, self.facts.inline_bytes, "with a question")
+                self._check_size(part, size, self.spec.inline_bytes, "with a question")
                 return {"inlineData": {"data": base64.b64encode(file.read_bytes()).decode(), "mimeType": mime}, **shown}
-            self._check_size(part, size, self.facts.file_bytes, "in one file")
+            self._check_size(part, size, self.spec.file_bytes, "in one file")
             self._uploaded[part.key] = (self._upload(file, mime), mime)
         address, mime = self._uploaded[part.key]
         return {"fileData": {"fileUri": address, "mimeType": mime}, **shown}
@@ -183,13 +181,13 @@ class Gemini(Provider):
             yield
         except errors.APIError as error:
             headers = getattr(error.response, "headers", None) or {}
-            failure = self.failure(error.code or 0, str(error.message or error.status or "no reason given"), dict(headers))
-            failure.after = failure.after if failure.after is not None else _retry_delay(error.details)
+            failure = self.http_error(error.code or 0, str(error.message or error.status or "no reason given"), dict(headers))
+            failure.retry_after = failure.retry_after if failure.retry_after is not None else _retry_delay(error.details)
             raise failure from None
         except (errors.UnknownApiResponseError, json.JSONDecodeError) as error:
-            raise self.lost(error) from None
+            raise self.connection_error(error) from None
         except transport_errors() as error:
-            raise self.lost(error) from None
+            raise self.connection_error(error) from None
 
 
 def _retry_delay(details: Any) -> float | None:
@@ -200,3 +198,57 @@ def _retry_delay(details: Any) -> float | None:
         if delay.removesuffix("s").replace(".", "", 1).isdigit():
             return float(delay.removesuffix("s"))
     return None
+
+
+WITHHELD = frozenset(
+    {
+        "SAFETY",
+        "RECITATION",
+        "BLOCKLIST",
+        "PROHIBITED_CONTENT",
+        "SPII",
+        "LANGUAGE",
+        "IMAGE_SAFETY",
+        "IMAGE_PROHIBITED_CONTENT",
+        "IMAGE_RECITATION",
+    }
+)
+
+
+def generation_config(request: Request) -> dict[str, Any]:
+    """Return how the answer is to be made."""
+    config: dict[str, Any] = {
+        "temperature": request.temperature,
+        "topP": request.top_p,
+        "maxOutputTokens": request.max_output_tokens,
+        "seed": request.seed,
+    }
+    if request.structured_output != "none":
+        config["responseMimeType"] = "application/json"
+    if request.structured_output == "schema" and request.schema is not None:
+        config["responseJsonSchema"] = dict(request.schema)
+    return config
+
+
+def parse_gemini_response(response: Mapping[str, Any]) -> Reply:
+    """Read a response: the text of the first candidate, why it ended, and what it took."""
+    usage = response.get("usageMetadata") or {}
+    answered: dict[str, Any] = {
+        "input_tokens": usage.get("promptTokenCount"),
+        "output_tokens": (usage.get("candidatesTokenCount") or 0) + (usage.get("thoughtsTokenCount") or 0) if usage else None,
+        "model": str(response.get("modelVersion") or ""),
+        "raw": dict(response),
+    }
+    refused = (response.get("promptFeedback") or {}).get("blockReason")
+    candidates = response.get("candidates") or []
+    if refused or not candidates:
+        return Reply("", BLOCKED, f"the question was blocked: {refused or 'no answer, and no reason given'}", **answered)
+    first = candidates[0]
+    parts = (first.get("content") or {}).get("parts") or []
+    text = "".join(str(part.get("text") or "") for part in parts if not part.get("thought"))
+    reason = str(first.get("finishReason") or "STOP")
+    if reason in WITHHELD or (reason not in ("STOP", "MAX_TOKENS") and not text):
+        return Reply(text, BLOCKED, f"the answer was withheld: {reason}", **answered)
+    if reason == "MAX_TOKENS":
+        return Reply(text, LENGTH, "the answer reached the limit of output tokens", **answered)
+    return Reply(text, STOP, "" if reason == "STOP" else reason, **answered)

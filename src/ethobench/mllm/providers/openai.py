@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ethobench.mllm.providers.base import BROKEN, DONE, RUNNING, Provider, ProviderError, register_provider
-from ethobench.mllm.providers.openai_wire import chat_body, reply_of
-from ethobench.mllm.providers.transport import transport_errors
-from ethobench.mllm.request import Reply, Request
+from ethobench.formats.text import format_clock
+from ethobench.mllm.cost import ModelSpec
+from ethobench.mllm.providers.base import DONE, FAILED_BATCH, RUNNING, Provider, ProviderError, register_provider, transport_errors
+from ethobench.mllm.request import BLOCKED, LENGTH, STOP, Clip, Reply, Request
 
 ENDPOINT = "/v1/chat/completions"
-BATCH_STATES = {"completed": DONE, "failed": BROKEN, "expired": BROKEN, "cancelled": BROKEN}
+BATCH_STATES = {"completed": DONE, "failed": FAILED_BATCH, "expired": FAILED_BATCH, "cancelled": FAILED_BATCH}
 
 
 @register_provider("openai")
@@ -24,13 +25,13 @@ class OpenAI(Provider):
     """Asks through the openai library; ``base_url`` names any other server."""
 
     title = "OpenAI or any compatible server (--base-url): key in OPENAI_API_KEY, or DASHSCOPE_API_KEY for Qwen"
-    forms = ("frames", "video", "link")
+    input_types = ("frames", "video", "link")
     can_batch = True
     default_host = "api.openai.com"
-    address_variables = ("OPENAI_BASE_URL",)
+    base_url_variables = ("OPENAI_BASE_URL",)
 
     @property
-    def usual_key_variables(self) -> tuple[str, ...]:
+    def default_key_variables(self) -> tuple[str, ...]:
         """OpenAI's own, or that of DashScope, which serves Qwen."""
         return ("DASHSCOPE_API_KEY",) if "aliyun" in self.access.base_url else ("OPENAI_API_KEY",)
 
@@ -56,7 +57,7 @@ class OpenAI(Provider):
         """OpenAI's newer models refuse the old name, and other servers do not know the new one."""
         return "max_tokens" if self.access.base_url else "max_completion_tokens"
 
-    def ask(self, request: Request, folder: Path) -> Reply:
+    def send(self, request: Request, folder: Path) -> Reply:
         """Ask once."""
         body = self._body(request, folder)
         with self._errors():
@@ -64,13 +65,13 @@ class OpenAI(Provider):
             raw = response.model_dump(mode="json", exclude_none=True) if hasattr(response, "model_dump") else None
         if not isinstance(raw, dict):
             raise ProviderError("openai: the server's answer is no chat completion; is the address right?")
-        return reply_of(self.clean(raw))
+        return parse_chat_completion(self.redact(raw))
 
     def _body(self, request: Request, folder: Path) -> dict[str, Any]:
         """Return what is sent; pictures are made once, however often it is sent."""
         kept = folder / f"{request.key}.json"
         if not kept.exists():
-            kept.write_text(json.dumps(chat_body(request, folder, self.facts, limit_name=self._limit_name)), encoding="utf-8")
+            kept.write_text(json.dumps(chat_body(request, folder, self.spec, limit_name=self._limit_name)), encoding="utf-8")
         body: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
         return body
 
@@ -80,7 +81,7 @@ class OpenAI(Provider):
         return json.dumps({"custom_id": request.key, "method": "POST", "url": ENDPOINT, "body": body})
 
     def submit_batch(self, lines: Path, label: str) -> str:
-        """Upload a batch file and have it worked on."""
+        """Upload a batch file and have it worked_examples on."""
         with self._errors():
             uploaded = self._client.files.create(file=lines, purpose="batch")
             job = self._client.batches.create(
@@ -98,9 +99,9 @@ class OpenAI(Provider):
         with self._errors():
             job = self._client.batches.retrieve(name)
         faults = [str(fault.message) for fault in (job.errors.data or [])] if job.errors else []
-        return BATCH_STATES.get(job.status, RUNNING), self.clean("; ".join([job.status, *faults[:3]]))
+        return BATCH_STATES.get(job.status, RUNNING), self.redact("; ".join([job.status, *faults[:3]]))
 
-    def batch_answers(self, name: str) -> Iterator[tuple[str, Reply | ProviderError]]:
+    def batch_replies(self, name: str) -> Iterator[tuple[str, Reply | ProviderError]]:
         """Fetch the answers of a batch."""
         with self._errors():
             job = self._client.batches.retrieve(name)
@@ -114,10 +115,10 @@ class OpenAI(Provider):
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue  # the question to which it belongs counts as unanswered, and is told as such
             if status == 200 and isinstance(body, dict):
-                yield key, reply_of(self.clean(body))
+                yield key, parse_chat_completion(self.redact(body))
             else:
                 fault = entry.get("error") or (body or {}).get("error") or {}
-                yield key, self.failure(status, str(fault.get("message") or "no answer"))
+                yield key, self.http_error(status, str(fault.get("message") or "no answer"))
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -129,10 +130,96 @@ class OpenAI(Provider):
             yield
         except openai.APIStatusError as error:
             told = error.body.get("message") if isinstance(error.body, dict) else None
-            raise self.failure(error.status_code, str(told or error.message), dict(error.response.headers)) from None
+            raise self.http_error(error.status_code, str(told or error.message), dict(error.response.headers)) from None
         except (openai.APIConnectionError, openai.APIResponseValidationError, json.JSONDecodeError) as error:
-            raise self.lost(error) from None
+            raise self.connection_error(error) from None
         except transport_errors() as error:
-            raise self.lost(error) from None
+            raise self.connection_error(error) from None
         except openai.OpenAIError as error:
-            raise ProviderError(f"openai: {self.clean(str(error))}") from None
+            raise ProviderError(f"openai: {self.redact(str(error))}") from None
+
+
+def chat_body(request: Request, folder: Path, spec: ModelSpec, *, limit_name: str) -> dict[str, Any]:
+    """Return the body of a chat completion.
+
+    Parameters
+    ----------
+    request : Request
+    folder : Path
+        For files that have to be made.
+    spec : ModelSpec
+        Limits of the model.
+    limit_name : str
+        What the server calls the limit of output tokens.
+    """
+    content: list[dict[str, Any]] = []
+    for part in request.parts:
+        content += _clip_parts(part, folder, spec) if isinstance(part, Clip) else [{"type": "text", "text": part.text}]
+    body: dict[str, Any] = {
+        "model": request.model,
+        "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": content}],
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        limit_name: request.max_output_tokens,
+    }
+    if request.seed:
+        body["seed"] = request.seed
+    if request.structured_output == "schema" and request.schema is not None:
+        described = {"name": "answer", "strict": True, "schema": dict(request.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": described}
+    elif request.structured_output == "object":
+        body["response_format"] = {"type": "json_object"}
+    return body
+
+
+def parse_chat_completion(response: Mapping[str, Any]) -> Reply:
+    """Read a chat completion: the first choice, why it ended, and what it took."""
+    usage = response.get("usage") or {}
+    answered: dict[str, Any] = {
+        "input_tokens": usage.get("prompt_tokens"),
+        "output_tokens": usage.get("completion_tokens"),
+        "model": str(response.get("model") or ""),
+        "raw": dict(response),
+    }
+    choices = response.get("choices") or []
+    if not choices:
+        return Reply("", BLOCKED, "there is no answer, and no reason given", **answered)
+    message = choices[0].get("message") or {}
+    text, refusal = str(message.get("content") or ""), message.get("refusal")
+    reason = str(choices[0].get("finish_reason") or "stop")
+    if refusal or reason == "content_filter":
+        return Reply(text, BLOCKED, f"the answer was withheld: {str(refusal or reason)[:200]}", **answered)
+    if reason == "length":
+        return Reply(text, LENGTH, "the answer reached the limit of output tokens", **answered)
+    return Reply(text, STOP, "" if reason == "stop" else reason, **answered)
+
+
+def _clip_parts(clip: Clip, folder: Path, spec: ModelSpec) -> list[dict[str, Any]]:
+    if clip.input_type == "link":
+        return [{"type": "video_url", "video_url": {"url": clip.url}}]
+    if clip.input_type == "video":
+        file, mime = clip.file(folder)
+        data = file.read_bytes()
+        _check_size(clip, len(data), spec)
+        shown = {"fps": clip.fps} if clip.fps else {}  # as DashScope takes it
+        return [{"type": "video_url", "video_url": {"url": _data_url(data, mime)}, **shown}]
+    parts: list[dict[str, Any]] = []
+    size = 0
+    for at, picture in clip.frames(spec.fps):
+        size += len(picture)
+        parts.append({"type": "text", "text": format_clock(int(at))})
+        parts.append({"type": "image_url", "image_url": {"url": _data_url(picture, "image/jpeg")}})
+    _check_size(clip, size, spec)
+    return parts
+
+
+def _data_url(data: bytes, mime: str) -> str:
+    return f"data:{mime};base64,{base64.b64encode(data).decode()}"
+
+
+def _check_size(clip: Clip, size: int, spec: ModelSpec) -> None:
+    if size > spec.inline_bytes:
+        raise ProviderError(
+            f"{clip.video.name}: {size / 1e6:.1f} MB of video, and {spec.name} takes {spec.inline_bytes / 1e6:.0f} MB with a question; "
+            "use a lower --height or --fps, or a --window"
+        )

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.core.errors import FormatError, ReadWarning
-from ethobench.mllm.cache import verify_answers
-from ethobench.mllm.providers import gemini_wire, openai_wire
+from ethobench.mllm.cache import verify_replies
 from ethobench.mllm.providers.base import Provider, ProviderError, register_provider
+from ethobench.mllm.providers.gemini import parse_gemini_response
+from ethobench.mllm.providers.openai import parse_chat_completion
 from ethobench.mllm.request import Reply, Request
 
 Windows = dict[tuple[float, float] | None, Reply]
@@ -33,7 +34,7 @@ class Replay(Provider):
     is_free = True
     uses_network = False
 
-    def ask(self, request: Request, folder: Path) -> Reply:
+    def send(self, request: Request, folder: Path) -> Reply:
         """Return the answer that is kept for a recording and window."""
         found = self._answers.get(request.recording) or self._answers.get(request.key)
         if found is None:
@@ -100,7 +101,7 @@ def _of_file(path: Path) -> _Answers:
         recording = str(kept["recording"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _Answers(path.stem, {None: Reply(text)})
-    return _Answers(recording, answers, verify_answers(path, rows))
+    return _Answers(recording, answers, verify_replies(path, rows))
 
 
 def _of_lines(path: Path) -> dict[str, Windows]:
@@ -120,8 +121,8 @@ def _of_lines(path: Path) -> dict[str, Windows]:
 def _reply_in(entry: dict[str, Any]) -> Reply:
     response = entry.get("response")
     if isinstance(response, dict) and isinstance(response.get("body"), dict):
-        return openai_wire.reply_of(response["body"])
+        return parse_chat_completion(response["body"])
     if isinstance(response, dict):
-        return gemini_wire.reply_of(response)
+        return parse_gemini_response(response)
     text = entry.get("text")
     return Reply(text if isinstance(text, str) else json.dumps(text) if text is not None else "")

@@ -1,4 +1,4 @@
-"""From raw segments to bouts on the clock: times and labels understood, bounds and overlaps put right."""
+"""X"""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.mllm.fields import BEHAVIOR, DURATION, START, STOP, Labels, fields_of, read_time, third_part_is_a_fraction
-from ethobench.mllm.ledger import Ledger
+from ethobench.mllm.answer_segments import (
+    BEHAVIOR,
+    DURATION,
+    START,
+    STOP,
+    LabelMatcher,
+    parse_time,
+    segment_fields,
+    third_field_is_fraction,
+)
+from ethobench.mllm.repair_log import RepairLog
 
 ROUNDING = 1.0  # times are asked for in whole seconds, so an end may lie up to one beyond the video's
 
 
 @dataclass(frozen=True)
-class Columns:
+class BoutColumns:
     """Bouts in frames, in the order in which they were listed."""
 
     start: NDArray[np.int64]
@@ -23,74 +32,74 @@ class Columns:
     behavior: NDArray[np.int64]
     order: NDArray[np.int64]
 
-    def take(self, kept: NDArray[Any]) -> Columns:
+    def take(self, kept: NDArray[Any]) -> BoutColumns:
         """Keep some of the bouts."""
-        return Columns(self.start[kept], self.stop[kept], self.behavior[kept], self.order[kept])
+        return BoutColumns(self.start[kept], self.stop[kept], self.behavior[kept], self.order[kept])
 
 
-def mend(segments: list[Any], labels: Labels, duration: float, rate: float, n_frames: int, ledger: Ledger, *, exclusive: bool) -> Columns:
-    """Return the bouts that segments stand for; the ledger tells what was mended or dropped."""
-    rows = _read_rows(segments, labels, duration, ledger)
+def mend(segments: list[Any], labels: LabelMatcher, duration: float, rate: float, n_frames: int, log: RepairLog, *, exclusive: bool) -> BoutColumns:
+    """Return the bouts that segments stand for; the log tells what was mended or dropped."""
+    rows = _read_rows(segments, labels, duration, log)
     start, stop = (np.array([row[k] for row in rows], dtype=float) for k in (0, 1))
     code, order = (np.array([row[k] for row in rows], dtype=np.int64) for k in (2, 3))
     point = np.array([b.point for b in labels.ethogram], dtype=bool)[code] if len(rows) else np.zeros(0, dtype=bool)
 
     reverse = stop < start
-    ledger.add("reversed", count=int(reverse.sum()))
+    log.add("reversed", count=int(reverse.sum()))
     early = ~reverse & (start < 0)
-    ledger.add("negative", count=int(early.sum()))
+    log.add("negative", count=int(early.sum()))
     late = ~reverse & ((stop > duration + ROUNDING) | (start >= duration))
-    ledger.add("beyond", count=int(late.sum()))
+    log.add("beyond", count=int(late.sum()))
     gone = reverse | (start >= duration) | (stop < 0)
     first, last = (np.clip(np.floor(np.clip(t, 0, duration) * rate + 0.5), 0, n_frames).astype(np.int64) for t in (start, stop))
     empty = ~gone & (first == last) & ~point
-    ledger.add("empty", count=int(empty.sum()))
+    log.add("empty", count=int(empty.sum()))
     last = np.where(point, first, last)
-    bouts = Columns(first, last, code, order).take(~gone & ~empty)
+    bouts = BoutColumns(first, last, code, order).take(~gone & ~empty)
 
-    bouts = _without_duplicates(bouts, ledger)
+    bouts = _without_duplicates(bouts, log)
     if len(bouts.start) and (np.diff(bouts.start) < 0).any():
-        ledger.add("unordered", count=int((np.diff(bouts.start) < 0).sum()))
-    return _without_overlaps(bouts, ledger) if exclusive else bouts
+        log.add("unordered", count=int((np.diff(bouts.start) < 0).sum()))
+    return _without_overlaps(bouts, log) if exclusive else bouts
 
 
-def _read_rows(segments: list[Any], labels: Labels, duration: float, ledger: Ledger) -> list[tuple[float, float, int, int]]:
+def _read_rows(segments: list[Any], labels: LabelMatcher, duration: float, log: RepairLog) -> list[tuple[float, float, int, int]]:
     """Return start, stop, code and place of every segment that names a behavior and times."""
-    parts = [fields_of(segment) if isinstance(segment, dict) else {} for segment in segments]
-    shifted = third_part_is_a_fraction([part[role][1] for part in parts for role in (START, STOP) if role in part], duration)
+    parts = [segment_fields(segment) if isinstance(segment, dict) else {} for segment in segments]
+    shifted = third_field_is_fraction([part[role][1] for part in parts for role in (START, STOP) if role in part], duration)
     if shifted:
-        ledger.add("time", "minutes:seconds:fraction")
-    times = [_times(part, shifted, ledger) for part in parts]
+        log.add("time", "minutes:seconds:fraction")
+    times = [_times(part, shifted, log) for part in parts]
     rows = []
     for place, (part, (start, stop)) in enumerate(zip(parts, times, strict=True)):
         if not part:
-            ledger.add("shape", segments[place])
+            log.add("shape", segments[place])
             continue
         for role in (START, STOP, BEHAVIOR):
             if role in part and part[role][0] != role:
-                ledger.add("key", part[role][0])
+                log.add("key", part[role][0])
         word = part.get(BEHAVIOR, ("", None))[1]
         code = labels.code(word)
         if code is None:
             if word is None or word == "":
-                ledger.add("incomplete", "no behavior")
+                log.add("incomplete", "no behavior")
             elif not labels.means_nothing(word):
-                ledger.add("unknown_label", word)
+                log.add("unknown_label", word)
             continue
         first = start if start is not None else _neighbour(times, place - 1, 1, part, START)
         last = stop if stop is not None else _neighbour(times, place + 1, 0, part, STOP)
         if first is None or last is None:
             unreadable = any(role in part and part[role][1] not in (None, "") for role, t in ((START, start), (STOP, stop)) if t is None)
-            ledger.add("unreadable" if unreadable else "incomplete", part.get(START if first is None else STOP, ("", None))[1])
+            log.add("unreadable" if unreadable else "incomplete", part.get(START if first is None else STOP, ("", None))[1])
             continue
-        ledger.add("missing", count=int(start is None) + int(stop is None))
+        log.add("missing", count=int(start is None) + int(stop is None))
         if word not in labels.ethogram:
-            ledger.add("label", word)
+            log.add("label", word)
         rows.append((first, last, code, place))
     return rows
 
 
-def _times(part: dict[str, tuple[str, Any]], shifted: bool, ledger: Ledger) -> tuple[float | None, float | None]:
+def _times(part: dict[str, tuple[str, Any]], shifted: bool, log: RepairLog) -> tuple[float | None, float | None]:
     """Return start and stop in seconds; None where missing or unreadable."""
     found: list[float | None] = []
     for role in (START, STOP):
@@ -98,14 +107,14 @@ def _times(part: dict[str, tuple[str, Any]], shifted: bool, ledger: Ledger) -> t
         if shifted and isinstance(value, str) and value.count(":") == 2:
             whole, _, fraction = value.strip().rpartition(":")
             value = f"{whole}.{fraction}"
-        seconds, repair = read_time(value)
+        seconds, repair = parse_time(value)
         if seconds is not None and repair:
-            ledger.add(repair, value)
+            log.add(repair, value)
         found.append(seconds)
     if found[1] is None and found[0] is not None and DURATION in part:
-        length = read_time(part[DURATION][1])[0]
+        length = parse_time(part[DURATION][1])[0]
         if length is not None:
-            ledger.add("key", part[DURATION][0])
+            log.add("key", part[DURATION][0])
             found[1] = found[0] + length
     return found[0], found[1]
 
@@ -120,15 +129,15 @@ def _neighbour(
     return times[place][side]
 
 
-def _without_duplicates(bouts: Columns, ledger: Ledger) -> Columns:
+def _without_duplicates(bouts: BoutColumns, log: RepairLog) -> BoutColumns:
     if not len(bouts.start):
         return bouts
     _, first = np.unique(np.stack([bouts.start, bouts.stop, bouts.behavior]), axis=1, return_index=True)
-    ledger.add("duplicate", count=len(bouts.start) - len(first))
+    log.add("duplicate", count=len(bouts.start) - len(first))
     return bouts.take(np.sort(first))
 
 
-def _without_overlaps(bouts: Columns, ledger: Ledger) -> Columns:
+def _without_overlaps(bouts: BoutColumns, log: RepairLog) -> BoutColumns:
     """Give every stretch to the segment listed first; a segment may be shortened, split or lost by that."""
     lasting = bouts.stop > bouts.start
     by_start = np.argsort(bouts.start[lasting], kind="stable")
@@ -139,14 +148,14 @@ def _without_overlaps(bouts: Columns, ledger: Ledger) -> Columns:
     owner = _claim(np.searchsorted(edges, bouts.start).tolist(), np.searchsorted(edges, bouts.stop).tolist(), len(edges))
     change = np.flatnonzero(np.diff(owner, prepend=-1, append=-1))
     kept = owner[change[:-1]]
-    pieces = Columns(edges[change[:-1]], edges[change[1:]], bouts.behavior[kept], bouts.order[kept]).take(kept >= 0)
+    pieces = BoutColumns(edges[change[:-1]], edges[change[1:]], bouts.behavior[kept], bouts.order[kept]).take(kept >= 0)
     points = bouts.take(~lasting)
     before, after = np.zeros(len(bouts.start), dtype=np.int64), np.zeros(len(bouts.start), dtype=np.int64)
     before[:] = bouts.stop - bouts.start
     np.add.at(after, kept[kept >= 0], (pieces.stop - pieces.start))
-    ledger.add("overlap", count=int((before != after).sum()))
+    log.add("overlap", count=int((before != after).sum()))
     joined = [np.concatenate([getattr(pieces, name), getattr(points, name)]) for name in ("start", "stop", "behavior", "order")]
-    return Columns(*joined).take(np.argsort(joined[3], kind="stable"))
+    return BoutColumns(*joined).take(np.argsort(joined[3], kind="stable"))
 
 
 def _claim(first: list[int], last: list[int], n_edges: int) -> NDArray[np.int64]:

@@ -1,19 +1,22 @@
-"""From the text that a model answers to an annotation, with an account of everything that had to be mended."""
+"""X"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Observed
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, Note
 from ethobench.formats.bouts import SECONDS_RATE
-from ethobench.mllm.fields import Labels
-from ethobench.mllm.find_json import MAX_CHARS, find_json
-from ethobench.mllm.ledger import Ledger, shorten
-from ethobench.mllm.mend import mend
-from ethobench.mllm.shapes import MAX_SEGMENTS, segments_of
+from ethobench.mllm.answer_repair import mend
+from ethobench.mllm.answer_segments import MAX_SEGMENTS, LabelMatcher, find_segments
+from ethobench.mllm.json_extraction import MAX_CHARS, extract_json
+from ethobench.mllm.repair_log import RepairLog, shorten
 
 
 @dataclass(frozen=True)
@@ -85,39 +88,86 @@ def parse_answer(
         raise EthobenchError(f"a video has a length and a rate above zero, not {duration:g} s at {rate:g} Hz")
     ethogram = ethogram if isinstance(ethogram, Ethogram) else Ethogram(ethogram)
     n_frames = max(1, int(duration * rate + 0.5))
-    ledger, labels = Ledger(), Labels(ethogram, aliases)
+    log, labels = RepairLog(), LabelMatcher(ethogram, aliases)
 
     def failure(reason: str) -> Answer:
         nothing = Annotation.from_bouts([], [], [], ethogram, rate, n_frames, observed=iv.empty())
-        return Answer(nothing, ledger.by_kind(), True, reason, ledger.notes())
+        return Answer(nothing, log.by_kind(), True, reason, log.notes())
 
     if not text.strip():
         return failure("the answer is empty")
     if len(text) > MAX_CHARS:
         return failure(f"the answer has {len(text):,} characters; {MAX_CHARS:,} are read at most")
-    values = find_json(text, ledger)
+    values = extract_json(text, log)
     if len(values) == 1 and isinstance(values[0], str):
-        ledger.add("shape")
-        values = find_json(values[0], ledger)
+        log.add("shape")
+        values = extract_json(values[0], log)
     if not values:
         return failure(f"there is no JSON in the answer; it begins {shorten(text.strip())}")
-    segments = segments_of(values, labels, ledger)
+    segments = find_segments(values, labels, log)
     if segments is None:
         return failure(f"there are no segments in the answer; it begins {shorten(text.strip())}")
     if len(segments) > MAX_SEGMENTS:
         return failure(f"the answer has {len(segments):,} segments; {MAX_SEGMENTS:,} are read at most")
-    bouts = mend(segments, labels, duration, rate, n_frames, ledger, exclusive=exclusive)
-    cut = truncated or "truncated" in ledger.counts
+    bouts = mend(segments, labels, duration, rate, n_frames, log, exclusive=exclusive)
+    cut = truncated or "truncated" in log.counts
     if cut and not segments:
         return failure("the answer breaks off before its first complete segment")
     if segments and not len(bouts.start):
-        told = ", ".join(f"{kind} {count}" for kind, count in ledger.by_kind().items())
+        told = ", ".join(f"{kind} {count}" for kind, count in log.by_kind().items())
         return failure(f"none of the {len(segments)} segments can be used ({told})")
     observed = Observed.full(n_frames)
     if cut:
-        ledger.add("truncated", count=int("truncated" not in ledger.counts))
+        log.add("truncated", count=int("truncated" not in log.counts))
         observed = Observed(iv.intervals([0], [int(bouts.stop.max())]))
     annotation = Annotation.from_bouts(
         bouts.start, bouts.stop, bouts.behavior, ethogram, rate, n_frames, order=bouts.order, observed=observed
     )
-    return Answer(annotation, ledger.by_kind(), notes=ledger.notes())
+    return Answer(annotation, log.by_kind(), notes=log.notes())
+
+
+MAX_SECONDS = 24 * 3600.0
+UNNAMED = "(no behavior)"
+
+
+def parse_answer_as_published(text: str, ethogram: Ethogram, duration: float, rate: float) -> Answer:
+    """Read an answer by the published rules; parameters as for `parse_answer`."""
+    n_frames = max(1, int(duration * rate + 0.5))
+    try:
+        rows = [_strict_row(segment) for segment in _strict_segments(text)]
+        if any(not 0 <= time <= MAX_SECONDS for row in rows for time in row[:2]):
+            raise ValueError("a time is negative or beyond a day")
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        nothing = Annotation.from_bouts([], [], [], ethogram, rate, n_frames, observed=iv.empty())
+        return Answer(nothing, failed=True, reason=f"left out by the published rule ({' '.join(str(error).split())[:80]})")
+    labels = dict.fromkeys(label for _, _, label in rows)
+    joined = ethogram.join(Ethogram([label for label in labels if label not in ethogram]))
+    start, stop = (np.floor(np.array([row[k] for row in rows], dtype=float) * rate + 0.5).astype(np.int64) for k in (0, 1))
+    stop = np.maximum(start, stop)
+    length = max(n_frames, int(stop.max())) if rows else n_frames
+    return Answer(Annotation.from_bouts(start, stop, [row[2] for row in rows], joined, rate, length))
+
+
+def _strict_segments(text: str) -> list[Any]:
+    text = text.strip()
+    if len(text) > MAX_CHARS:
+        raise ValueError("too long")
+    if text.startswith("```"):
+        text = text.strip("`").removeprefix("json").strip()
+    value = json.loads(text)
+    segments = value["segments"] if isinstance(value, dict) and "segments" in value else value
+    if not isinstance(segments, list):
+        raise ValueError("no list of segments")
+    return segments
+
+
+def _strict_row(segment: Any) -> tuple[float, float, str]:
+    label = segment.get("behavior", "")
+    return _strict_seconds(segment.get("start_time", 0)), _strict_seconds(segment.get("end_time", 0)), str(label)[:100] or UNNAMED
+
+
+def _strict_seconds(value: Any) -> float:
+    if isinstance(value, str) and ":" in value:
+        minutes, seconds = value.split(":")[:2]
+        return 60 * float(minutes) + float(seconds)
+    return float(value)

@@ -1,4 +1,4 @@
-"""Find the JSON in a model's answer: in bounded time and memory, whatever the text is."""
+"""X"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from ethobench.mllm.ledger import Ledger
+from ethobench.mllm.repair_log import RepairLog
 
 MAX_CHARS = 12_000_000
 ATTEMPTS = 200
@@ -30,39 +30,39 @@ INT_DIGITS = 18
 LENIENT_CHARS = 2_000
 
 
-def find_json(text: str, ledger: Ledger) -> list[Any]:
+def extract_json(text: str, log: RepairLog) -> list[Any]:
     """Return the JSON values in a text; none where there are none.
 
     Whole JSON is taken as it is. Otherwise fences and prose are taken off; a document that breaks off is read up to there;
     from one with mistakes the complete objects are read one by one. Nothing that was not written is made up.
     """
     text = text.lstrip("\ufeff").strip()
-    whole = _whole(text, ledger)
+    whole = _whole(text, log)
     if whole is not None:
         return whole
     blocks, outside = _fenced(text)
     if not blocks:
-        return _scan(text, ledger)
+        return _scan(text, log)
     found: list[Any] = []
     for block in blocks:
-        value = _whole(block, ledger)
-        found += _scan(block, ledger) if value is None else value
+        value = _whole(block, log)
+        found += _scan(block, log) if value is None else value
     if found:
-        ledger.add("fence", count=1)
+        log.add("fence", count=1)
         if outside:
-            ledger.add("prose", outside)
+            log.add("prose", outside)
         return found
-    return _scan(text, ledger)
+    return _scan(text, log)
 
 
-def _whole(text: str, ledger: Ledger) -> list[Any] | None:
+def _whole(text: str, log: RepairLog) -> list[Any] | None:
     """Return the one value that the whole text is, or None."""
     duplicates = _Duplicates()
     try:
         value = duplicates.decoder.decode(text)
     except (ValueError, RecursionError):
         return None
-    ledger.add("duplicate_key", count=duplicates.count)
+    log.add("duplicate_key", count=duplicates.count)
     return [value]
 
 
@@ -74,7 +74,7 @@ def _fenced(text: str) -> tuple[list[str], str]:
     return [block.strip().removeprefix("json").strip() for block in blocks if OPENING.search(block)], outside
 
 
-def _scan(text: str, ledger: Ledger) -> list[Any]:
+def _scan(text: str, log: RepairLog) -> list[Any]:
     """Read values from every opening bracket that begins one."""
     found: list[Any] = []
     around: list[str] = []
@@ -98,28 +98,28 @@ def _scan(text: str, ledger: Ledger) -> list[Any]:
                 partials += 1
                 effort -= len(text) - start
                 breaks_off = not BRACKET.search(text, reached)
-                rest = (_partial(text[start:], ledger) if breaks_off else []) or _salvage(text[start:], ledger)
+                rest = (_partial(text[start:], log) if breaks_off else []) or _salvage(text[start:], log)
                 if rest:
-                    _note_prose([*around, text[after:first]], ledger)
+                    _note_prose([*around, text[after:first]], log)
                     return [*found, *rest]
             continue
         effort -= at - start
-        ledger.add("duplicate_key", count=duplicates.count)
+        log.add("duplicate_key", count=duplicates.count)
         found.append(value)
         around.append(text[after:start])
         after, first = at, None
     if not found:
-        return _salvage(text, ledger)
-    _note_prose([*around, text[after:]], ledger)
+        return _salvage(text, log)
+    _note_prose([*around, text[after:]], log)
     return found
 
 
-def _note_prose(around: list[str], ledger: Ledger) -> None:
+def _note_prose(around: list[str], log: RepairLog) -> None:
     told = " ".join(part[:80].strip(" \t\r\n,;") for part in around).strip()
-    ledger.add("prose", told, int(bool(told)))
+    log.add("prose", told, int(bool(told)))
 
 
-def _partial(text: str, ledger: Ledger) -> list[Any]:
+def _partial(text: str, log: RepairLog) -> list[Any]:
     """Read a document that breaks off; the element in which it does is left out. Nothing if that is not what is wrong."""
     from pydantic_core import from_json
 
@@ -131,7 +131,7 @@ def _partial(text: str, ledger: Ledger) -> list[Any]:
         value = _without_last(value)
     if value is None:
         return []
-    ledger.add("truncated")
+    log.add("truncated")
     return [value]
 
 
@@ -148,7 +148,7 @@ def _without_last(value: Any) -> Any:
     return None
 
 
-def _salvage(text: str, ledger: Ledger) -> list[Any]:
+def _salvage(text: str, log: RepairLog) -> list[Any]:
     """Read complete objects that hold no others, one by one; such a one with mistakes is read as names and values."""
     found: list[Any] = []
     last = 0
@@ -159,8 +159,8 @@ def _salvage(text: str, ledger: Ledger) -> list[Any]:
             found.append(value)
             last = match.end()
     if found:
-        ledger.add("syntax")
-        ledger.add("truncated", count=int("{" in text[last:]))
+        log.add("syntax")
+        log.add("truncated", count=int("{" in text[last:]))
     return [found] if found else []
 
 

@@ -1,4 +1,4 @@
-"""What was mended in an answer: how often, and the first case of each kind."""
+"""X"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ethobench.core.errors import Note
 
-KINDS = {
+REPAIR_KINDS = {
     "fence": "the JSON stood in a Markdown fence",
     "prose": "there was other text around the JSON",
     "truncated": "the answer breaks off; what was begun last is dropped, and what follows is not observed",
@@ -33,7 +33,7 @@ KINDS = {
 SHOWN = 60
 
 
-class Ledger:
+class RepairLog:
     """Counts repairs by kind, and keeps the first case of each in words."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Ledger:
 
     def add(self, kind: str, case: object = None, count: int = 1) -> None:
         """Count repairs; `case` is what was found, text of a model and so shown escaped and shortened."""
-        if kind not in KINDS:
+        if kind not in REPAIR_KINDS:
             raise KeyError(kind)
         if count:
             self.counts[kind] = self.counts.get(kind, 0) + count
@@ -54,15 +54,15 @@ class Ledger:
             self.add(kind, count=count)
 
     def by_kind(self) -> dict[str, int]:
-        """Return the counts in the order of `KINDS`."""
-        return {kind: self.counts[kind] for kind in KINDS if kind in self.counts}
+        """Return the counts in the order of `REPAIR_KINDS`."""
+        return {kind: self.counts[kind] for kind in REPAIR_KINDS if kind in self.counts}
 
     def notes(self) -> tuple[Note, ...]:
         """Return a note for each kind."""
         told = []
         for kind, count in self.by_kind().items():
             first = f", first {self._first[kind]}" if self._first[kind] else ""
-            told.append(Note(f"{KINDS[kind]} ({count}x{first})", kind))
+            told.append(Note(f"{REPAIR_KINDS[kind]} ({count}x{first})", kind))
         return tuple(told)
 
 
