@@ -16,8 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ethobench.datasets.annotators import Annotator
-from ethobench.datasets.synthetic import make_dataset
+from ethobench.datasets.synthetic import Annotator, make_dataset
 from ethobench.formats import write_recordings
 
 PEOPLE = (

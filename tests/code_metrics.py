@@ -82,8 +82,8 @@ def imported_names(tree: ast.Module, module: Sequence[str]) -> Iterator[tuple[in
 
 
 def is_private(module: str, name: str) -> bool:
-    """Return whether a module path or an imported name has a part that starts with a single underscore."""
-    return any(part.startswith("_") and not part.startswith("__") for part in (*module.split("."), name))
+    """Return whether a module path or an imported name has a component that starts with a single underscore."""
+    return any(component.startswith("_") and not component.startswith("__") for component in (*module.split("."), name))
 
 
 def private_imports(source: Path) -> list[str]:

@@ -724,7 +724,7 @@ def difference(before: Any, after: Any) -> float:
 
 def rename_fields(values: Values, renames: Mapping[str, str]) -> Values:
     """Rename fields, wherever they are nested."""
-    return {"|".join(renames.get(part, part) for part in key.split("|")): value for key, value in values.items()}
+    return {"|".join(renames.get(field, field) for field in key.split("|")): value for key, value in values.items()}
 
 
 def compare_item(before: Values, after: Values) -> tuple[str, list[str]]:

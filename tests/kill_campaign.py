@@ -129,25 +129,25 @@ class ViewerSession:
 
     def _write_until_killed(self) -> None:
         while not self._is_stopped.is_set():
-            number, place = self._changes // CHANGES_PER_CORRECTION, self._changes % len(RECORDINGS)
-            key = (RECORDINGS[place], f"{self.name}-{number}")
-            track = self._find(place, key[1])
+            number, index = self._changes // CHANGES_PER_CORRECTION, self._changes % len(RECORDINGS)
+            key = (RECORDINGS[index], f"{self.name}-{number}")
+            track = self._find(index, key[1])
             if track is None:
                 if key in self.started:
                     raise AssertionError(f"{key} was confirmed and is not there any more")
-                track = self._ask("POST", f"recordings/{place}/start", {"name": key[1]})["track"]
+                track = self._ask("POST", f"recordings/{index}/start", {"name": key[1]})["track"]
             self.started.add(key)  # if a viewer was killed before it confirmed this, the next one shows it
             slot = self._changes
             self._changes += 1
             self.uncertain.setdefault(key, set()).add(slot)
             edit = {"kind": "mark", "start": 4 * slot, "stop": 4 * slot + 2, "behavior": "rest"}
-            self._ask("POST", f"recordings/{place}/edit", {"track": key[1], "revision": track["revision"], "edits": [edit]})
+            self._ask("POST", f"recordings/{index}/edit", {"track": key[1], "revision": track["revision"], "edits": [edit]})
             self.uncertain[key].remove(slot)
             self.confirmed.setdefault(key, set()).add(slot)
             self.is_writing.set()
 
-    def _find(self, place: int, name: str) -> dict[str, Any] | None:
-        tracks = self._ask("GET", f"recordings/{place}")["tracks"]
+    def _find(self, index: int, name: str) -> dict[str, Any] | None:
+        tracks = self._ask("GET", f"recordings/{index}")["tracks"]
         return next((track for track in tracks if track["name"] == name), None)
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -205,8 +205,8 @@ def _check_corrections(lab: Path, sessions: Sequence[ViewerSession], summary: Su
         rows = [*csv.DictReader(file)]
     keys = Counter((row["recording"], row["annotator"]) for row in rows)
     files = Counter(row["annotations"] for row in rows)
-    left = {path.name for path in corrections.folder.iterdir()} - {*files, corrections.manifest.name, ".ethobench-lock"}
-    summary.expect(not left, f"files that the manifest does not list: {sorted(left)[:5]}")
+    remaining = {path.name for path in corrections.folder.iterdir()} - {*files, corrections.manifest.name, ".ethobench-lock"}
+    summary.expect(not remaining, f"files that the manifest does not list: {sorted(remaining)[:5]}")
     summary.expect({*keys.values(), *files.values()} == {1}, f"listed more than once: {[k for k, n in keys.items() if n > 1][:5]}")
     summary.expect({*saved} == {*keys}, f"listed, but not readable: {sorted({*keys} - {*saved})[:5]}; {corrections.notes[:3]}")
     for session in sessions:
@@ -317,8 +317,8 @@ def _check_store(root: Path, undisturbed: Store, summary: Summary) -> None:
         summary.expect(not differing, f"{name} differs in {differing[:5]}")
     summary.expect(not store.damaged and not store.quarantined(), f"damaged: {store.damaged} {store.quarantined()}")
     summary.expect(all(store.verify(key) for key in finished), "files do not match their checksums")
-    left = {*root.rglob(f"{TEMPORARY_PREFIX}*"), *(root / "tmp").iterdir(), *(root / "claims").iterdir()}
-    summary.expect(not left, f"left behind: {sorted(str(path.relative_to(root)) for path in left)[:5]}")
+    remaining = {*root.rglob(f"{TEMPORARY_PREFIX}*"), *(root / "tmp").iterdir(), *(root / "claims").iterdir()}
+    summary.expect(not remaining, f"left behind: {sorted(str(path.relative_to(root)) for path in remaining)[:5]}")
     summary.counts["jobs stored"] += len(finished)
 
 
@@ -340,9 +340,9 @@ def main() -> None:
         ):
             if not kills:
                 continue
-            place = Path(folder) / campaign.__name__
-            place.mkdir()
-            summary = campaign(place, kills, options.seed)
+            campaign_folder = Path(folder) / campaign.__name__
+            campaign_folder.mkdir()
+            summary = campaign(campaign_folder, kills, options.seed)
             problems += len(summary.problems)
             lines += [f"## {title}", "", *summary.lines(), ""]
             print("\n".join(lines[-len(summary.lines()) - 3 :]), flush=True)  # noqa: T201

@@ -57,8 +57,8 @@ def test_the_suite_equals_the_reference(data):
     scores = eb.score({name: (r.annotation("human2"), r.annotation("human1")) for name, r in order.items()}, suite="banos")
     assert same_tree(scores.overall, reference["overall"])
     assert same_tree(scores.behaviors, reference["group"])
-    for name, part in scores.per("recording").items():
-        assert same_tree(part["behaviors"], reference["per_recording"][name])
+    for name, recording_scores in scores.per("recording").items():
+        assert same_tree(recording_scores["behaviors"], reference["per_recording"][name])
     assert {k: round(v, 4) for k, v in scores.overall.items()} == {
         "precision": 0.9344, "recall": 0.6786, "f1_score": 0.7746, "so": 0.7068, "tp": 0.2638, "ic": 0.9947,
     }  # fmt: skip
@@ -94,14 +94,14 @@ def oracle(truth: tuple[int, ...], pred: tuple[int, ...]) -> tuple[Fraction | No
     """BANOS on sets of frames, in fractions, by trying every matching."""
 
     def bouts(values):
-        found, current = [], []
+        groups, current = [], []
         for i, v in enumerate(values):
             if v:
                 current.append(i)
             elif current:
-                found.append(set(current))
+                groups.append(set(current))
                 current = []
-        return [*found, set(current)] if current else found
+        return [*groups, set(current)] if current else groups
 
     t, p = bouts(truth), bouts(pred)
     if not t:
@@ -120,8 +120,8 @@ def oracle(truth: tuple[int, ...], pred: tuple[int, ...]) -> tuple[Fraction | No
     pairs = [(a, b) for a in t for b in p if a & b]
     so = sum((Fraction(len(a & b), len(a | b)) for a, b in pairs), Fraction(0)) / len(pairs) if pairs else None
     tp = sum((Fraction(1, 1 + abs(min(a) - min(b)) + abs(max(a) - max(b))) for a, b in pairs), Fraction(0)) / len(pairs) if pairs else None
-    whole = [1 - Fraction(sum(pred[i] != pred[i + 1] for i in range(min(a), max(a))), len(a) - 1) for a in t if len(a) > 1]
-    ic = sum(whole, Fraction(0)) / len(whole) if whole else None
+    per_bout = [1 - Fraction(sum(pred[i] != pred[i + 1] for i in range(min(a), max(a))), len(a) - 1) for a in t if len(a) > 1]
+    ic = sum(per_bout, Fraction(0)) / len(per_bout) if per_bout else None
     return precision, recall, f1, so, tp, ic
 
 
@@ -167,9 +167,9 @@ def test_columns_left_out_are_told():
     pred = pd.DataFrame({"a": [0, 1], "d": [0, 1], "c": [0, 1]})
     with pytest.warns(ReadWarning) as caught:
         assert list(banos.score(pred, truth)) == ["a"]
-    told = " ".join(str(w.message) for w in caught)
-    assert "not only 0 and 1 in the truth): c" in told
-    assert "on one side only" in told
+    messages = " ".join(str(w.message) for w in caught)
+    assert "not only 0 and 1 in the truth): c" in messages
+    assert "on one side only" in messages
 
 
 def test_misuse_raises_as_the_package_does():

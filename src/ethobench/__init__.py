@@ -1,6 +1,6 @@
-"""Ethobench turns recordings of animals into behavior annotations, and says how good any annotation is.
+"""Turn recordings of animals into behavior annotations, and score any annotation.
 
-Everything public is here, and imported when first used.
+All public names are available here. Each is imported on first use, so that ``import ethobench`` is fast.
 """
 
 from __future__ import annotations
@@ -10,65 +10,98 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_WHERE = {
-    "Annotation": "ethobench.core",
-    "Behavior": "ethobench.core",
-    "ClockOrigin": "ethobench.core",
-    "Dataset": "ethobench.core",
-    "Ethogram": "ethobench.core",
-    "EthobenchError": "ethobench.core.errors",
-    "Observed": "ethobench.core",
-    "Poses": "ethobench.core",
-    "Prediction": "ethobench.core",
-    "Recording": "ethobench.core",
-    "Signals": "ethobench.core",
-    "read_annotation": "ethobench.formats",
-    "read_recordings": "ethobench.formats",
-    "write_annotation": "ethobench.formats",
-    "write_recordings": "ethobench.formats",
-    "load_dataset": "ethobench.datasets",
-    "collate": "ethobench.datasets.collate",
-    "score": "ethobench.metrics",
-    "Scores": "ethobench.metrics",
-    "consensus": "ethobench.metrics",
-    "agreement": "ethobench.metrics",
-    "ceiling": "ethobench.metrics",
-    "banos": "ethobench.banos",
-    "create_model": "ethobench.models",
-    "load_model": "ethobench.models",
-    "parse_answer": "ethobench.mllm",
+_MODULES = {
+    "ethobench.core": (
+        "Annotation",
+        "Behavior",
+        "ClockOrigin",
+        "Dataset",
+        "Ethogram",
+        "Keypoint",
+        "Observed",
+        "Poses",
+        "Prediction",
+        "Recording",
+        "Signals",
+    ),
+    "ethobench.core.errors": (
+        "EthobenchError",
+        "FormatError",
+        "MismatchError",
+        "NotFittedError",
+        "NotFoundError",
+        "ParameterError",
+        "ReadWarning",
+    ),
+    "ethobench.formats": ("Format", "read_annotation", "read_recordings", "register_format", "write_annotation", "write_recordings"),
+    "ethobench.datasets": ("load_dataset", "register_dataset"),
+    "ethobench.datasets.collate": ("collate",),
+    "ethobench.metrics": ("Scores", "Suite", "agreement", "ceiling", "consensus", "register_metric", "register_suite", "score"),
+    "ethobench.decoding": ("Decoder",),
+    "ethobench.models": ("Model", "create_model", "load_model", "register_model"),
+    "ethobench.mllm": ("parse_answer",),
+    "ethobench.mllm.providers": ("Provider", "register_provider"),
 }
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = ["__version__", *_WHERE]  # noqa: PLE0604
+__all__ = ["__version__", "banos", *_MODULE_OF]  # noqa: PLE0604
 
 if TYPE_CHECKING:
-    from ethobench import banos  # noqa: F401
+    from ethobench import banos
     from ethobench.core import (  # noqa: F401
         Annotation,
         Behavior,
         ClockOrigin,
         Dataset,
         Ethogram,
+        Keypoint,
         Observed,
         Poses,
         Prediction,
         Recording,
         Signals,
     )
-    from ethobench.core.errors import EthobenchError  # noqa: F401
-    from ethobench.datasets import load_dataset  # noqa: F401
+    from ethobench.core.errors import (  # noqa: F401
+        EthobenchError,
+        FormatError,
+        MismatchError,
+        NotFittedError,
+        NotFoundError,
+        ParameterError,
+        ReadWarning,
+    )
+    from ethobench.datasets import load_dataset, register_dataset  # noqa: F401
     from ethobench.datasets.collate import collate  # noqa: F401
-    from ethobench.formats import read_annotation, read_recordings, write_annotation, write_recordings  # noqa: F401
-    from ethobench.metrics import Scores, agreement, ceiling, consensus, score  # noqa: F401
+    from ethobench.decoding import Decoder  # noqa: F401
+    from ethobench.formats import (  # noqa: F401
+        Format,
+        read_annotation,
+        read_recordings,
+        register_format,
+        write_annotation,
+        write_recordings,
+    )
+    from ethobench.metrics import (  # noqa: F401
+        Scores,
+        Suite,
+        agreement,
+        ceiling,
+        consensus,
+        register_metric,
+        register_suite,
+        score,
+    )
     from ethobench.mllm import parse_answer  # noqa: F401
-    from ethobench.models import create_model, load_model  # noqa: F401
+    from ethobench.mllm.providers import Provider, register_provider  # noqa: F401
+    from ethobench.models import Model, create_model, load_model, register_model  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name == "banos":
+        return import_module("ethobench.banos")
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'ethobench' has no attribute {name!r}")
-    module = import_module(_WHERE[name])
-    value = getattr(module, name) if hasattr(module, name) else module
+    value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

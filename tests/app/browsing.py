@@ -16,19 +16,19 @@ in_browser = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="the
 
 
 def settle(page: Any) -> None:
-    """Wait until everything that was asked for has come and been drawn."""
-    asked, answered = ASKED[page]
+    """Wait until every request is answered and drawn."""
+    requested, answered = ASKED[page]
     quiet = 0
     while quiet < 3:
-        before = len(asked)
+        before = len(requested)
         page.wait_for_timeout(60)
-        quiet = quiet + 1 if len(asked) == before == len(answered) else 0
+        quiet = quiet + 1 if len(requested) == before == len(answered) else 0
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def lane_colors(page: Any, lane: int, share: float) -> tuple[int, int, int]:
     """Return the colour in the middle of a lane, at a share of the timeline's width."""
-    found = page.evaluate(
+    result = page.evaluate(
         """([lane, share]) => {
             const timeline = document.querySelector("eb-timeline");
             const canvas = timeline.querySelector("canvas.lanes");
@@ -39,7 +39,7 @@ def lane_colors(page: Any, lane: int, share: float) -> tuple[int, int, int]:
         }""",
         [lane, share],
     )
-    return tuple(found[:3])
+    return tuple(result[:3])
 
 
 def behavior_color(page: Any, name: str) -> tuple[int, int, int]:

@@ -84,13 +84,13 @@ class Client:
         return answer.status, {k.lower(): v for k, v in answer.getheaders()}, content_back
 
     def get(self, path: str, status: int = 200) -> Any:
-        found, _, content = self.request(f"/{TOKEN}/api/{path}")
-        assert found == status, content
+        received, _, content = self.request(f"/{TOKEN}/api/{path}")
+        assert received == status, content
         return json.loads(content)
 
     def post(self, path: str, body: Any, status: int = 200) -> Any:
-        found, _, content = self.request(f"/{TOKEN}/api/{path}", "POST", body)
-        assert found == status, content
+        received, _, content = self.request(f"/{TOKEN}/api/{path}", "POST", body)
+        assert received == status, content
         return json.loads(content)
 
 
@@ -162,8 +162,8 @@ def visit(browser) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
         page.on("console", lambda message: troubles.append(message.text) if is_trouble(message) else None)
         page.on("dialog", lambda dialog: (troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        asked, answered = ASKED[page] = ([], [])
-        page.on("request", lambda request: asked.append(request.url))
+        requested, answered = ASKED[page] = ([], [])
+        page.on("request", lambda request: requested.append(request.url))
         page.on("requestfinished", lambda request: answered.append(request.url))
         page.on("requestfailed", lambda request: answered.append(request.url))
         page.on("request", lambda r: None if r.url.startswith(("http://127.0.0.1:", "blob:")) else troubles.append(r.url))
@@ -173,7 +173,7 @@ def visit(browser) -> Iterator[Callable[..., Any]]:
         return page
 
     yield go
-    found = list(troubles)  # before closing makes requests fail that are under way
+    errors = list(troubles)  # before closing makes requests fail that are under way
     for context in contexts:
         context.close()
-    assert found == []
+    assert errors == []

@@ -144,10 +144,10 @@ def test_labels_from_scratch_with_subjects_and_points(tmp_path, serve, visit):
     saved(page, 1)
     keys(page, "b")
     saved(page, 2)
-    made = read_recordings(tmp_path / "corrections" / "m1" / "m1.zoe.csv")[0].annotation("zoe")
-    assert made.tracks() == [("bite", "bob", "ann"), ("groom", "bob", "ann")]
-    assert (made.start.tolist(), made.stop.tolist()) == ([100, 120], [120, 120])
-    assert made.observed.frames.start.tolist() == [100]
+    annotation = read_recordings(tmp_path / "corrections" / "m1" / "m1.zoe.csv")[0].annotation("zoe")
+    assert annotation.tracks() == [("bite", "bob", "ann"), ("groom", "bob", "ann")]
+    assert (annotation.start.tolist(), annotation.stop.tolist()) == ([100, 120], [120, 120])
+    assert annotation.observed.frames.start.tolist() == [100]
 
 
 def test_a_copy_goes_on_as_it_began(tmp_path, serve, visit):
@@ -157,6 +157,6 @@ def test_a_copy_goes_on_as_it_began(tmp_path, serve, visit):
     assert page.locator("eb-behaviors select").first.input_value() == ""
     keys(page, "i", "Shift+ArrowRight", "o", "1")
     saved(page, 1)
-    made = read_recordings(tmp_path / "corrections" / "synthetic_pose" / "animal01.zoe.csv")[0].annotation("zoe")
-    assert (made.subject == -1).all()
-    assert (made.to_codes()[:31] == 0).all()
+    annotation = read_recordings(tmp_path / "corrections" / "synthetic_pose" / "animal01.zoe.csv")[0].annotation("zoe")
+    assert (annotation.subject == -1).all()
+    assert (annotation.to_codes()[:31] == 0).all()

@@ -12,8 +12,8 @@ import pytest
 
 from ethobench import Annotation, Recording, load_dataset, read_annotation
 from ethobench.app.corrections import Corrections, check_annotator
-from ethobench.app.export import export
 from ethobench.app.opening import open_project
+from ethobench.app.project import export
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError, ReadWarning
 from ethobench.formats import formats
 
@@ -56,9 +56,9 @@ def test_another_session_goes_on_where_the_last_one_ended(lab, project):
     project.edit(0, "zoe", 0, [MARK])
     project.start(1, "zoe")
     again = open_project([str(lab)])
-    assert [t.name for t in again.entry(0).tracks] == ["anna", "ben", "zoe"]
-    assert [t.kind for t in again.entry(0).tracks] == ["annotator", "annotator", "correction"]
-    assert again.entry(0).track("zoe").annotation == project.entry(0).track("zoe").annotation
+    assert [t.name for t in again.recording(0).tracks] == ["anna", "ben", "zoe"]
+    assert [t.kind for t in again.recording(0).tracks] == ["annotator", "annotator", "correction"]
+    assert again.recording(0).track("zoe").annotation == project.recording(0).track("zoe").annotation
     again.edit(0, "zoe", 0, [{**MARK, "start": 30, "stop": 40}])
     assert load_dataset(lab)["m1"].annotation("zoe").to_codes()[:45].tolist() == [2] * 40 + [0] * 5
     assert len((lab / "corrections" / "recordings.csv").read_text(encoding="utf-8").splitlines()) == 3
@@ -86,7 +86,7 @@ def test_a_name_is_started_once(project):
 
 def test_only_corrections_can_be_changed(project):
     for act in (lambda: project.edit(0, "anna", 0, [MARK]), lambda: project.undo(0, "anna", 0), lambda: project.redo(0, "nobody", 0)):
-        with pytest.raises(EthobenchError, match="no correction"):
+        with pytest.raises(EthobenchError, match="not a correction"):
             act()
     with pytest.raises(NotFoundError):
         project.start(0, "zoe", "nobody")
@@ -109,12 +109,12 @@ def test_a_file_that_another_program_changed_is_left_alone(lab, project):
     with pytest.raises(MismatchError, match="changed by another program"):
         project.edit(0, "zoe", 0, [MARK])
     assert file.read_bytes() == mine
-    assert project.entry(0).track("zoe").revision == 0
+    assert project.recording(0).track("zoe").revision == 0
 
 
 def test_what_cannot_be_saved_does_not_happen(project, monkeypatch):
     project.start(0, "zoe", "anna")
-    before = project.entry(0).track("zoe").annotation
+    before = project.recording(0).track("zoe").annotation
 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
@@ -122,8 +122,8 @@ def test_what_cannot_be_saved_does_not_happen(project, monkeypatch):
     monkeypatch.setattr("ethobench.app.corrections.write_recordings", full)
     with pytest.raises(OSError, match="No space"):
         project.edit(0, "zoe", 0, [MARK])
-    assert project.entry(0).track("zoe").annotation == before
-    assert project.entry(0).track("zoe").revision == 0
+    assert project.recording(0).track("zoe").annotation == before
+    assert project.recording(0).track("zoe").revision == 0
 
 
 def test_files_that_are_there_are_never_taken(lab, project):
@@ -141,14 +141,14 @@ def test_files_that_are_there_are_never_taken(lab, project):
         "m1,m1.zoe_2.csv,zoe,",
     ]
     assert load_dataset(lab)["m2"].annotations.keys() == {"anna", "anna2"}
-    with pytest.raises(EthobenchError, match="no correction"):
+    with pytest.raises(EthobenchError, match="not a correction"):
         again.edit(1, "anna2", 0, [MARK])
 
 
 def test_hostile_names_stay_in_the_folder(tmp_path, project):
     corrections = Corrections(tmp_path / "out")
-    recording = project.entry(0).recording.copy(id="../../<script>alert(1)</script>")
-    path = corrections.save(recording, 'x"; rm -rf /', project.entry(0).track("anna").annotation)
+    recording = project.recording(0).recording.copy(id="../../<script>alert(1)</script>")
+    path = corrections.save(recording, 'x"; rm -rf /', project.recording(0).track("anna").annotation)
     assert path.parent == tmp_path / "out"
     assert path.name == "script_alert_1_script.x_rm_-rf.csv"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lab", "out"]
@@ -169,12 +169,12 @@ def test_long_names_of_any_script_are_saved_and_found_again(tmp_path):
 
 @pytest.mark.parametrize("format", [f.name for f in formats if f.can_write and "annotations" in f.contents and "poses" not in f.contents])
 def test_long_names_can_be_exported(lab, project, format):
-    entry = project.entry(0)
+    entry = project.recording(0)
     entry.recording = entry.recording.copy(id="実験室の小鼠" * 40)
     project.start(0, "観察者" * 20, "anna")
-    made = export(project, [0], "観察者" * 20, format)
-    assert made.content
-    assert len(made.name.encode()) <= 255
+    exported = export(project, [0], "観察者" * 20, format)
+    assert exported.content
+    assert len(exported.name.encode()) <= 255
 
 
 @pytest.mark.skipif(not hasattr(os, "symlink"), reason="this system has no links")
@@ -189,7 +189,7 @@ def test_links_that_lead_out_are_not_followed(lab, tmp_path, project):
     assert "was not saved by the viewer" in linked.notes[0]
     (lab / "corrections").rename(tmp_path / "elsewhere")
     (lab / "corrections").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(EthobenchError, match="leads out of"):
+    with pytest.raises(EthobenchError, match="points outside"):
         open_project([str(lab)])
 
 
@@ -198,7 +198,7 @@ def test_many_bouts_are_saved_as_parquet(lab, project, monkeypatch):
     project.start(0, "zoe", "anna")
     project.edit(0, "zoe", 0, [MARK])
     assert (lab / "corrections" / "m1.zoe.parquet").is_file()
-    assert load_dataset(lab)["m1"].annotation("zoe") == project.entry(0).track("zoe").annotation
+    assert load_dataset(lab)["m1"].annotation("zoe") == project.recording(0).track("zoe").annotation
 
 
 def test_corrections_that_do_not_fit_are_noted_and_left(lab, tmp_path):
@@ -211,7 +211,7 @@ def test_corrections_that_do_not_fit_are_noted_and_left(lab, tmp_path):
     rows = manifest.read_text(encoding="utf-8").splitlines()
     manifest.write_text("\n".join([rows[0], rows[3]]) + "\n", encoding="utf-8")
     again = open_project([str(lab)], corrections=folder)
-    assert [(entry.recording.id, [*entry.corrections]) for entry in again.entries] == [("m2", ["zoe"])]
+    assert [(entry.recording.id, [*entry.corrections]) for entry in again.recordings] == [("m2", ["zoe"])]
     assert again.notes == [f"{folder / 'recordings.csv'}: corrects 'm1', which is not open"]
     assert contents(folder) == kept
 
@@ -296,15 +296,15 @@ def test_a_killed_viewer_leaves_nothing_unlisted_and_blocks_nobody(tmp_path):
     other.communicate()
     assert other.returncode == 0
     corrections = Corrections(folder)
-    found = corrections.load()
+    loaded = corrections.load()
     rows, files = rows_and_files(folder)
     assert files == {row["annotations"] for row in rows}
-    assert len(rows) == len({(row["recording"], row["annotator"]) for row in rows}) == len(found)
-    assert {(f"r{number}", "zoe") for number in acknowledged} <= {*found}
-    assert {(f"r{number}", "yan") for number in range(25)} <= {*found}
+    assert len(rows) == len({(row["recording"], row["annotator"]) for row in rows}) == len(loaded)
+    assert {(f"r{number}", "zoe") for number in acknowledged} <= {*loaded}
+    assert {(f"r{number}", "yan") for number in range(25)} <= {*loaded}
 
 
-@pytest.mark.parametrize("moment", ["write_recordings", "Corrections._enter"])
+@pytest.mark.parametrize("moment", ["write_recordings", "Corrections._append_row"])
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
 def test_an_interrupted_save_is_finished_by_the_next_session(lab, project, monkeypatch, moment, is_before):
     """Whatever the moment of a power cut, each file that is there is listed once."""
@@ -326,7 +326,7 @@ def test_an_interrupted_save_is_finished_by_the_next_session(lab, project, monke
     rows, files = rows_and_files(lab / "corrections") if (lab / "corrections" / "recordings.csv").exists() else ([], set())
     assert [row["annotations"] for row in rows] == sorted(files)
     if rows:
-        assert again.entry(0).track("zoe").annotation == again.entry(0).track("anna").annotation
+        assert again.recording(0).track("zoe").annotation == again.recording(0).track("anna").annotation
         with pytest.raises(EthobenchError, match="already an annotator"):
             again.start(0, "zoe")
     else:
@@ -390,5 +390,5 @@ def test_an_unreadable_correction_does_not_keep_the_rest_from_opening(lab, proje
     assert damage is damage_header or "yan" in data["m2"].annotations
     with pytest.warns(ReadWarning, match=r"correction"):
         again = open_project([str(lab)])
-    assert [t.name for t in again.entry(0).tracks][:2] == ["anna", "ben"]
+    assert [t.name for t in again.recording(0).tracks][:2] == ["anna", "ben"]
     assert damage in (contradict, list_an_original) or again.notes

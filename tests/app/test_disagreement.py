@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ethobench import Annotation, Ethogram, Prediction
 from ethobench.app.disagreement import disagreement, least_certain, next_span
-from ethobench.app.suggestions import Evidence, corrected_frames, frame_doubt, suggest
+from ethobench.app.suggestions import Evidence, corrected_frames, frame_uncertainty, suggest
 from ethobench.core import intervals as iv
 
 N = 60
@@ -25,10 +25,10 @@ codes = st.lists(st.integers(-1, 2), min_size=N, max_size=N)
 
 @given(st.lists(codes, min_size=2, max_size=4))
 def test_frames_differ_where_two_who_looked_say_different_things(rows):
-    found = iv.to_mask(disagreement([annotated(row) for row in rows]), N)
+    mask = iv.to_mask(disagreement([annotated(row) for row in rows]), N)
     for frame in range(N):
-        said = {row[frame] for row in rows if row[frame] >= 0}
-        assert found[frame] == (len(said) > 1)
+        codes = {row[frame] for row in rows if row[frame] >= 0}
+        assert mask[frame] == (len(codes) > 1)
 
 
 def test_an_implicit_background_equals_an_explicit_one():
@@ -58,24 +58,24 @@ def test_the_next_one_and_the_one_before():
 def test_the_least_certain_bout_comes_first():
     probabilities = np.array([[0.9, 0.05, 0.05]] * 10 + [[0.2, 0.6, 0.2]] * 10 + [[0.7, 0.2, 0.1]] * 10 + [[0, 0, 1]] * 10)
     prediction = Prediction(probabilities, ETHOGRAM, 10)
-    found = least_certain(prediction.annotation, prediction)
-    assert prediction.annotation.start[found.places].tolist() == [10, 20, 0]
-    assert found.certainty == pytest.approx([0.6, 0.7, 0.9])
+    ranking = least_certain(prediction.annotation, prediction)
+    assert prediction.annotation.start[ranking.indices].tolist() == [10, 20, 0]
+    assert ranking.certainty == pytest.approx([0.6, 0.7, 0.9])
 
 
 def test_a_stated_confidence_counts_and_silence_does_not():
     a = Annotation.from_bouts([0, 5, 10], [5, 10, 15], ["run", "rest", "run"], ETHOGRAM, 10, 20, confidence=[0.9, np.nan, 0.3])
-    assert least_certain(a).places.tolist() == [2, 0]
-    assert len(least_certain(annotated([0] * N)).places) == 0
+    assert least_certain(a).indices.tolist() == [2, 0]
+    assert len(least_certain(annotated([0] * N)).indices) == 0
 
 
 def test_doubt_is_the_lead_of_the_first_over_the_second():
     exclusive = Prediction([[0.6, 0.3, 0.1], [1.0, 0, 0], [0.5, 0.5, 0], [np.nan] * 3], ETHOGRAM, 10)
-    assert frame_doubt(exclusive) == pytest.approx([0.7, 0, 1, 0])
+    assert frame_uncertainty(exclusive) == pytest.approx([0.7, 0, 1, 0])
     implicit = Prediction([[0.2, 0.1]], Ethogram(["rest", "run"]), 10)
-    assert frame_doubt(implicit) == pytest.approx([0.5])
+    assert frame_uncertainty(implicit) == pytest.approx([0.5])
     overlapping = Prediction([[0.9, 0.55], [1.0, 0.0]], Ethogram(["rest", "run"]), 10, exclusive=False)
-    assert frame_doubt(overlapping) == pytest.approx([0.9, 0])
+    assert frame_uncertainty(overlapping) == pytest.approx([0.9, 0])
 
 
 def evidence(*annotations, individual="a", predictions=(), handled=None) -> Evidence:
@@ -93,7 +93,7 @@ def test_the_most_doubtful_window_comes_first_then_others_that_differ_from_it():
     recordings = [evidence(calm, annotated(sharp)), evidence(calm, annotated(other), individual="b")]
     chosen = suggest(recordings, count=3, seconds=10)
     assert [(s.recording, s.start, s.stop) for s in chosen[:2]] == [(0, 100, 200), (1, 0, 100)]
-    assert chosen[0].doubt == pytest.approx(0.6)
+    assert chosen[0].uncertainty == pytest.approx(0.6)
     assert chosen == suggest(recordings, count=3, seconds=10)
 
 
@@ -116,7 +116,7 @@ def test_probabilities_alone_suffice():
     probabilities[300:320] = [0.5, 0.5, 0]
     chosen = suggest([evidence(predictions=[Prediction(probabilities, ETHOGRAM, 10)])], seconds=10)
     assert [(s.start, s.stop) for s in chosen] == [(300, 400)]
-    assert chosen[0].doubt == pytest.approx(0.2)
+    assert chosen[0].uncertainty == pytest.approx(0.2)
 
 
 def test_what_a_person_has_corrected():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ethobench import Annotation, Ethogram, load_dataset, score, write_annotation
-from ethobench.app.facts import project_facts
 from ethobench.app.opening import open_project
+from ethobench.app.payloads import project_payload
 from ethobench.reports import summarize_scores
 from tests.app.browsing import begin_correction, behavior_color, in_browser, keys, saved
 
@@ -20,8 +20,8 @@ def study(tmp_path):
     root = tmp_path / "study"
     root.mkdir()
     rows = ["recording,individual,rate,annotations,annotator"]
-    for place, name in enumerate(("m1", "m2")):
-        anna = np.roll(np.repeat([3, 5, 0, 5], 50), 10 * place)
+    for index, name in enumerate(("m1", "m2")):
+        anna = np.roll(np.repeat([3, 5, 0, 5], 50), 10 * index)
         for who, codes in (("anna", anna), ("ben", np.where(np.arange(200) < 10, 2, anna))):
             write_annotation(Annotation.from_frames(codes, ETHOGRAM, 10), root / f"{name}_{who}.csv", "tidy")
             rows.append(f"{name},{name},10,{name}_{who}.csv,{who}")
@@ -40,7 +40,7 @@ def test_report_and_viewer_give_a_behavior_the_same_color(study):
     data = load_dataset(study)
     scores = score({r.id: r.annotations["ben"] for r in data}, data, annotator="anna", resamples=0)
     (group,) = summarize_scores({"ben": scores}, truth="anna", annotations=data)["groups"]
-    (shown,) = project_facts(open_project([str(study)]))["ethograms"]
+    (shown,) = project_payload(open_project([str(study)]))["ethograms"]
     assert colors_of(shown) == colors_of(group["behaviors"])
     assert colors_of(shown) == {"other": None, "run": 0, "rest": 1, "bite": 2, "chase": 3, "clinch": 4}
     assert (
@@ -52,19 +52,19 @@ def test_colors_are_the_same_in_all_recordings_though_their_ethograms_differ(stu
     other = Ethogram(["run", "dig"])
     write_annotation(Annotation.from_frames(np.repeat([0, 1], 100), other, 10), study / "m3.csv", "tidy")
     files = [str(study / name) for name in ("m1_anna.csv", "m3.csv")]
-    facts = project_facts(open_project(files))
+    facts = project_payload(open_project(files))
     run = {colors_of(behaviors)["run"] for behaviors in facts["ethograms"]}
     assert len(run) == 1
 
 
 def test_colors_stay_while_labelling(study):
     project = open_project([str(study)])
-    before = project_facts(project)["ethograms"]
+    before = project_payload(project)["ethograms"]
     project.start(0, "zoe")
     edit = {"kind": "mark", "start": 0, "stop": 200, "behavior": "chase", "subject": None, "target": None, "exclusive": True}
     track = project.edit(0, "zoe", 0, [edit])
     assert track.annotation.ethogram[int(track.annotation.behavior[0])].name == "chase"
-    assert project_facts(project)["ethograms"] == before
+    assert project_payload(project)["ethograms"] == before
 
 
 class TestBrowser:

@@ -10,7 +10,7 @@ import pytest
 
 from ethobench import Annotation, Poses, read_annotation, write_annotation
 from ethobench.app.opening import open_project
-from ethobench.app.traces import bones, lanes_of, pose_facts, pose_frames
+from ethobench.app.traces import bones, lanes_of, pose_frames, pose_payload
 from ethobench.core.errors import EthobenchError
 from tests.video_files import write_video
 
@@ -19,10 +19,10 @@ N, RATE = 600, 10
 
 def test_a_folder(lab, project):
     assert project.name == "lab"
-    assert [(e.recording.id, e.rate, e.n_frames) for e in project.entries] == [("m1", 10, N), ("m2", 10, N)]
+    assert [(e.recording.id, e.rate, e.n_frames) for e in project.recordings] == [("m1", 10, N), ("m2", 10, N)]
     assert project.corrections.folder == lab / "corrections"
-    assert project.entry(0).disagreement == pytest.approx(12 * 5 / N)
-    assert project.entry(1).disagreement is None
+    assert project.recording(0).disagreement == pytest.approx(12 * 5 / N)
+    assert project.recording(1).disagreement is None
 
 
 def test_another_list_beside_it_has_corrections_of_its_own(lab):
@@ -32,34 +32,34 @@ def test_another_list_beside_it_has_corrections_of_its_own(lab):
     project.start(0, "zoe", "anna")
     assert (lab / "corrections" / "pilot.csv").is_file()
     assert not (lab / "corrections" / "recordings.csv").exists()
-    assert [t.name for t in open_project([str(lab / "pilot.csv")]).entry(0).tracks] == ["anna", "ben", "zoe"]
+    assert [t.name for t in open_project([str(lab / "pilot.csv")]).recording(0).tracks] == ["anna", "ben", "zoe"]
 
 
 def test_a_folder_that_cannot_be_written(lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("ethobench.app.opening.os.access", lambda *_: False)
-    told: list[str] = []
-    project = open_project([str(lab)], tell=told.append)
+    messages: list[str] = []
+    project = open_project([str(lab)], notify=messages.append)
     assert project.corrections.folder.resolve() == tmp_path / "corrections" / "lab"
-    assert str(tmp_path / "corrections" / "lab") in told[0]
-    named = open_project([str(lab)], corrections=tmp_path / "mine", tell=told.append)
+    assert str(tmp_path / "corrections" / "lab") in messages[0]
+    named = open_project([str(lab)], corrections=tmp_path / "mine", notify=messages.append)
     assert named.corrections.folder == tmp_path / "mine"
 
 
 def test_a_named_dataset(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    told: list[str] = []
-    project = open_project(["synthetic/tag"], tell=told.append)
-    assert len(project.entries) == 8
+    messages: list[str] = []
+    project = open_project(["synthetic/tag"], notify=messages.append)
+    assert len(project.recordings) == 8
     project.start(0, "zoe", "truth")
     assert (tmp_path / "corrections" / "synthetic_tag" / "animal01.zoe.csv").is_file()
-    assert [t.name for t in open_project(["synthetic/tag"]).entry(0).tracks] == ["truth", "zoe"]
+    assert [t.name for t in open_project(["synthetic/tag"]).recording(0).tracks] == ["truth", "zoe"]
 
 
 def test_files_of_one_recording_are_joined(lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     project = open_project([str(lab / name) for name in ("m1_anna.csv", "m1_ben.csv")] + [str(lab / "tags" / "m1.csv")])
-    (entry,) = project.entries
+    (entry,) = project.recordings
     assert [t.name for t in entry.tracks] == ["m1_anna", "m1_ben"]
     assert entry.signals is not None
     assert entry.disagreement == pytest.approx(0.1)
@@ -71,42 +71,42 @@ def test_files_of_the_same_name_are_told_apart_by_their_folders(lab, tmp_path, m
         (tmp_path / who).mkdir()
         shutil.copy(lab / f"m1_{who}.csv", tmp_path / who / "m1.csv")
     project = open_project(["anna/m1.csv", "ben/m1.csv"])
-    assert [t.name for t in project.entry(0).tracks] == ["anna", "ben"]
-    assert [t.name for t in open_project(["anna"]).entry(0).tracks] == ["m1"]
+    assert [t.name for t in project.recording(0).tracks] == ["anna", "ben"]
+    assert [t.name for t in open_project(["anna"]).recording(0).tracks] == ["m1"]
 
 
 def test_an_annotation_that_ends_with_its_last_bout_is_taken_to_be_whole(lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "late.csv").write_text("behavior,start,stop\nrun,1.0,2.0\n", encoding="utf-8")
     project = open_project([str(lab / "m1_anna.csv"), "late.csv"])
-    late = project.entry(0).track("late").annotation
+    late = project.recording(0).track("late").annotation
     assert (late.rate, late.n_frames) == (RATE, N)
     assert late.observed.is_complete(N)
 
 
 def test_behaviors_can_be_added(lab):
     project = open_project([str(lab / "m1_anna.csv")], behaviors=["jump", "rest"], corrections=lab / "c")
-    assert project.entry(0).ethogram.names == ("jump", "rest", "run", "groom", "other")
+    assert project.recording(0).ethogram.names == ("jump", "rest", "run", "groom", "other")
     project.start(0, "zoe", "m1_anna")
     project.edit(0, "zoe", 0, [{"kind": "mark", "start": 0, "stop": 10, "behavior": "jump"}])
     assert "jump" in read_annotation(lab / "c" / "m1_anna.zoe.csv").ethogram
 
 
 @pytest.mark.parametrize(
-    ("sources", "told"), [([], "name a dataset"), (["no/such/file"], "no/such/file"), (["synthetic/pos"], "synthetic/pose")]
+    ("sources", "message"), [([], "name a dataset"), (["no/such/file"], "no/such/file"), (["synthetic/pos"], "synthetic/pose")]
 )
-def test_what_is_not_there(sources, told, tmp_path, monkeypatch):
+def test_what_is_not_there(sources, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(EthobenchError, match=told):
+    with pytest.raises(EthobenchError, match=message):
         open_project(sources)
 
 
 def test_a_folder_of_nothing(tmp_path):
     (tmp_path / "notes.xyz").write_text("hello", encoding="utf-8")
-    told: list[str] = []
-    with pytest.raises(EthobenchError, match="nothing to look at"):
-        open_project([str(tmp_path)], tell=told.append)
-    assert "notes.xyz" in told[0]
+    messages: list[str] = []
+    with pytest.raises(EthobenchError, match="nothing to view"):
+        open_project([str(tmp_path)], notify=messages.append)
+    assert "notes.xyz" in messages[0]
 
 
 def test_tracks_on_another_clock_are_shown_on_this_one(lab, tmp_path, monkeypatch):
@@ -114,10 +114,10 @@ def test_tracks_on_another_clock_are_shown_on_this_one(lab, tmp_path, monkeypatc
     fast = read_annotation(lab / "m1_anna.csv").resample(50)
     write_annotation(fast, tmp_path / "fast.csv", "tidy")
     project = open_project([str(lab / "m1_anna.csv"), "fast.csv"])
-    entry = project.entry(0)
+    entry = project.recording(0)
     assert entry.track("fast").annotation.rate == RATE
     assert entry.disagreement == 0
-    assert any("its own clock runs at 50 Hz" in note for note in entry.notes)
+    assert any("the annotation has 50 Hz" in note for note in entry.notes)
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ def test_a_store_shows_what_its_models_predicted(tmp_path, monkeypatch):
         job = Job("b", "synthetic/tag", data.version, ("animal01",), ("animal02",), "chance", options=options, setting=setting)
         assert perform(job.to_dict(), str(tmp_path / "store"), How(keep=("probabilities",)))[0] == "done"
     project = open_project([str(tmp_path / "store")])
-    (entry,) = project.entries
+    (entry,) = project.recordings
     assert [(t.name, t.kind) for t in entry.tracks] == [("truth", "annotator"), ("chance", "model"), ("chance (reduced)", "model")]
     prediction = entry.track("chance").prediction
     assert prediction is not None
@@ -149,19 +149,19 @@ def test_a_saved_model_predicts_what_is_opened(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     create_model("chance").fit(load_dataset("synthetic/tag", individuals=2, seconds=30)).save(tmp_path / "luck")
-    told: list[str] = []
-    project = open_project(["synthetic/tag"], models=[tmp_path / "luck"], tell=told.append)
-    assert [t.name for t in project.entry(2).tracks] == ["truth", "luck"]
-    assert project.entry(2).track("luck").prediction is not None
-    assert "luck predicts animal01 (1 of 8)" in told
-    assert [t.name for t in project.entry(0).tracks] == ["truth", "luck (seen in training)"]
-    assert any("2 of 8 recordings were used to train luck (seen in training): animal01, animal02." in message for message in told)
-    assert "says nothing about new animals" in project.entry(0).notes[0]
-    assert project.entry(2).notes == []
+    messages: list[str] = []
+    project = open_project(["synthetic/tag"], models=[tmp_path / "luck"], notify=messages.append)
+    assert [t.name for t in project.recording(2).tracks] == ["truth", "luck"]
+    assert project.recording(2).track("luck").prediction is not None
+    assert "luck predicts animal01 (1 of 8)" in messages
+    assert [t.name for t in project.recording(0).tracks] == ["truth", "luck (seen in training)"]
+    assert any("2 of 8 recordings were used to train luck (seen in training): animal01, animal02." in message for message in messages)
+    assert "says nothing about new animals" in project.recording(0).notes[0]
+    assert project.recording(2).notes == []
 
 
 def test_signals_become_lanes(project):
-    (lane,) = project.entry(0).lanes
+    (lane,) = project.recording(0).lanes
     assert (lane.label, lane.channels) == ("Acc", ("AccX", "AccY", "AccZ"))
     assert lane.low < -1
     assert lane.high > 6
@@ -181,7 +181,7 @@ def test_the_skeleton_is_the_shortest_tree():
 
 
 def test_poses_as_the_page_takes_them():
-    facts = pose_facts(poses())
+    facts = pose_payload(poses())
     assert facts["individuals"] == ["a", "b"]
     assert facts["box"][1] == facts["box"][3] == 7
     got = np.frombuffer(pose_frames(poses(), 48, 99), dtype="<f4").reshape(2, 2, 4, 3)
@@ -201,9 +201,9 @@ def test_speed_and_distance_of_poses():
 def test_a_length_that_only_the_signals_tell(tmp_path, monkeypatch, lab):
     monkeypatch.chdir(tmp_path)
     project = open_project([str(lab / "tags" / "m1.csv")], behaviors=["run"])
-    assert project.entry(0).n_frames == N
+    assert project.recording(0).n_frames == N
     project.start(0, "zoe")
-    assert isinstance(project.entry(0).track("zoe").annotation, Annotation)
+    assert isinstance(project.recording(0).track("zoe").annotation, Annotation)
 
 
 @pytest.mark.data
@@ -214,26 +214,26 @@ def test_real_recordings(data, tmp_path, monkeypatch):
         warnings.simplefilter("ignore")
         rats = open_project([str(data / "rats")], corrections=tmp_path / "c")
         second = open_project([str(data / "rats" / "recordings_s2.csv")], corrections=tmp_path / "c2")
-    assert len(rats.entries) == 46
-    assert len(second.entries) == 38
-    assert rats.entry(0).lanes[0].label == "speed"
+    assert len(rats.recordings) == 46
+    assert len(second.recordings) == 38
+    assert rats.recording(0).lanes[0].label == "speed"
     banos = open_project(["banos"])
-    assert banos.entry(0).disagreement == pytest.approx(0.078, abs=0.001)
+    assert banos.recording(0).disagreement == pytest.approx(0.078, abs=0.001)
     raters = open_project([str(data / "boris_two_raters" / who / "DLC1.csv") for who in ("brett_initial", "donnie_initial")])
-    assert [t.name for t in raters.entry(0).tracks] == ["brett_initial", "donnie_initial"]
+    assert [t.name for t in raters.recording(0).tracks] == ["brett_initial", "donnie_initial"]
 
 
 def test_loose_files_have_the_clock_and_length_of_their_video(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "m1.webm", 60, 20)
     (tmp_path / "m1.csv").write_text("behavior,start,stop\nrun,0.5,1.0\n", encoding="utf-8")
-    (entry,) = open_project(["m1.csv", "m1.webm"]).entries
+    (entry,) = open_project(["m1.csv", "m1.webm"]).recordings
     assert entry.n_frames / entry.rate == 3
     assert entry.track("m1").annotation.observed.is_complete(entry.n_frames)
     assert any("observed to the end of the video" in note for note in entry.notes)
     head = "scorer,net,net,net\nbodyparts,nose,nose,nose\ncoords,x,y,likelihood\n"
     (tmp_path / "m1.csv").write_text(head + "".join(f"{i},{i},{i},0.9\n" for i in range(60)), encoding="utf-8")
-    (entry,) = open_project(["m1.csv", "m1.webm"]).entries
+    (entry,) = open_project(["m1.csv", "m1.webm"]).recordings
     assert (entry.rate, entry.n_frames, entry.locked) == (20, 60, "")
 
 
@@ -247,9 +247,9 @@ def test_a_video_alone_can_be_labelled(tmp_path, monkeypatch):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(np.zeros((32, 32, 3), np.uint8), format="rgb24")))
         container.mux(stream.encode())
     project = open_project(["m1.webm"], behaviors=["run"])
-    entry = project.entry(0)
+    entry = project.recording(0)
     assert (entry.rate, entry.n_frames, entry.ethogram.names) == (20, 40, ("run",))
     assert project.video(0) == tmp_path / "m1.webm"
     project.start(0, "zoe")
     project.edit(0, "zoe", 0, [{"kind": "mark", "start": 0, "stop": 10, "behavior": "run"}])
-    assert open_project(["m1.webm"]).entry(0).track("zoe").annotation.stop.tolist() == [10]
+    assert open_project(["m1.webm"]).recording(0).track("zoe").annotation.stop.tolist() == [10]

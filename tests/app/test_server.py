@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from ethobench import read_recordings
-from ethobench.app.connections import BoundedProtocol
 from ethobench.app.editing import apply_edits
 from ethobench.app.opening import open_project
 from ethobench.app.security import new_token
-from ethobench.app.server import static_files
+from ethobench.app.server import BoundedProtocol, static_files
 from ethobench.core.errors import ReadWarning
 from ethobench.formats import formats
 from tests.app.conftest import SERVE, Client
@@ -36,7 +35,7 @@ def test_the_address_that_is_printed_answers(client):
     assert headers["content-type"].startswith("text/html")
     assert f"/{TOKEN}/static/main.js".encode() in page
     assert "set-cookie" not in headers
-    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+    policy = dict(directive.strip().split(" ", 1) for directive in headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
     assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
@@ -96,8 +95,8 @@ def test_no_foreign_page_may_ask(client):
 
 
 def test_our_own_page_may_ask(client):
-    own = f"http://127.0.0.1:{client.port}"
-    assert client.request(f"{API}/project", Origin=own)[0] == 200
+    origin = f"http://127.0.0.1:{client.port}"
+    assert client.request(f"{API}/project", Origin=origin)[0] == 200
     assert client.request(f"{API}/project", Host=f"localhost:{client.port}", Origin=f"http://localhost:{client.port}")[0] == 200
     assert client.request("/api/project", X_Ethobench_Token=TOKEN)[0] == 200
 
@@ -205,16 +204,16 @@ def test_jumps(client):
 
 
 def test_corrections_over_the_wire(client, lab):
-    told = client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
-    assert (told["track"]["name"], told["track"]["revision"], told["track"]["undo"]) == ("zoe", 0, False)
+    response = client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
+    assert (response["track"]["name"], response["track"]["revision"], response["track"]["undo"]) == ("zoe", 0, False)
     edits = [{"kind": "mark", "start": 0, "stop": 20, "behavior": "groom"}]
-    told = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits})
-    assert (told["track"]["revision"], told["track"]["undo"], told["track"]["redo"]) == (1, True, False)
+    response = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits})
+    assert (response["track"]["revision"], response["track"]["undo"], response["track"]["redo"]) == (1, True, False)
     assert "in the meantime" in client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 409)["error"]
-    told = client.post("recordings/0/undo", {"track": "zoe", "revision": 1})
-    assert (told["track"]["undo"], told["track"]["redo"]) == (False, True)
+    response = client.post("recordings/0/undo", {"track": "zoe", "revision": 1})
+    assert (response["track"]["undo"], response["track"]["redo"]) == (False, True)
     assert client.post("recordings/0/redo", {"track": "zoe", "revision": 2})["track"]["revision"] == 3
-    assert "no correction" in client.post("recordings/0/edit", {"track": "anna", "revision": 0, "edits": edits}, 400)["error"]
+    assert "not a correction" in client.post("recordings/0/edit", {"track": "anna", "revision": 0, "edits": edits}, 400)["error"]
     assert "already an annotator" in client.post("recordings/1/start", {"name": "anna"}, 400)["error"]
     assert sorted(p.name for p in (lab / "corrections").iterdir()) == ["m1.zoe.csv", "recordings.csv"]
 
@@ -275,7 +274,7 @@ def test_a_large_change_does_not_block_others(client, project, monkeypatch):
     def change_while_computing(*others):
         is_computing.clear()
         may_go_on.clear()
-        revision = project.entry(0).track("zoe").revision
+        revision = project.recording(0).track("zoe").revision
         slow = threading.Thread(target=lambda: answers.append(change(0, revision)))
         slow.start()
         assert is_computing.wait(10)
@@ -289,7 +288,7 @@ def test_a_large_change_does_not_block_others(client, project, monkeypatch):
         lambda: client.post("recordings/0/watch", {"track": "zoe", "spans": [[0, 600]]}),
     )
     assert answers == [200, 200]
-    assert project.entry(0).track("zoe").annotation.to_codes()[:20].tolist() == [2] * 20
+    assert project.recording(0).track("zoe").annotation.to_codes()[:20].tolist() == [2] * 20
     change_while_computing(lambda: answers.append(change(200, revision=1)))
     assert answers[2:] == [200, 409]
 
@@ -324,8 +323,8 @@ def test_names_that_files_cannot_hold_are_refused(client, lab, subject):
     client.post("recordings/0/start", {"name": "zoe", "copy": "anna"})
     before = (lab / "corrections" / "m1.zoe.csv").read_bytes()
     edits = [{"kind": "mark", "start": 0, "stop": 20, "behavior": "groom", "subject": subject}]
-    told = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 400)
-    assert "which files cannot hold" in told["error"]
+    response = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 400)
+    assert "which files cannot hold" in response["error"]
     assert (lab / "corrections" / "m1.zoe.csv").read_bytes() == before
     assert read_recordings(lab / "corrections" / "m1.zoe.csv", warn=False)[0].annotations["zoe"].subjects == ()
 
@@ -388,11 +387,11 @@ def test_a_video_is_served_in_parts_and_only_from_inside(lab, tmp_path, serving)
     assert (status, got, headers["content-type"]) == (206, bytes(range(256)), "video/mp4")
     assert headers["content-range"] == "bytes 256-511/10240"
     assert client.request(f"{API}/recordings/0/video")[2] == content
-    for place in range(1, 5):
-        status, _, got = client.request(f"{API}/recordings/{place}/video")
+    for index in range(1, 5):
+        status, _, got = client.request(f"{API}/recordings/{index}/video")
         assert status == 404
         assert b"secret" not in got
-        facts = client.get(f"recordings/{place}")
+        facts = client.get(f"recordings/{index}")
         assert not facts["video"]
         assert "outside the opened folders" in facts["video_note"]
     with pytest.warns(ReadWarning, match="neither frame rate nor length"):

@@ -10,8 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ethobench import Annotation, Behavior, Ethogram, Prediction
-from ethobench.app.summaries import BLOCK, Summary
-from ethobench.app.tiles import BOUTS, STRETCHES, ProbabilityTiles, TraceTiles, TrackTiles, share_tile, tile_edges
+from ethobench.app.tiles import BINS, BLOCK_FRAMES, MAX_BOUTS, ProbabilityTiles, Summary, TraceTiles, TrackTiles, share_tile, tile_edges
 from ethobench.core import intervals as iv
 from ethobench.core.errors import NotFoundError
 
@@ -19,7 +18,7 @@ NAMES = ("rest", "run")
 
 
 def decoded(text: str, columns: int) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(STRETCHES, columns)
+    return np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(BINS, columns)
 
 
 def busy(n: int, seed: int = 0) -> Annotation:
@@ -33,7 +32,7 @@ def test_edges_end_with_the_recording():
     assert edges[0] == 2048
     assert edges[1] == 2052
     assert edges[-1] == 3000
-    assert len(edges) == STRETCHES + 1
+    assert len(edges) == BINS + 1
 
 
 @pytest.mark.parametrize(("level", "index"), [(0, 6), (-1, 0), (60, 0), (3, 1), (0, 10**12)])
@@ -44,16 +43,16 @@ def test_there_are_no_other_tiles(level, index):
 
 @pytest.mark.parametrize("level", [0, 1, 3])
 def test_shares_are_shares_of_frames(level, monkeypatch):
-    monkeypatch.setattr("ethobench.app.tiles.BOUTS", 100)
+    monkeypatch.setattr("ethobench.app.tiles.MAX_BOUTS", 100)
     n = 5000
     annotation = busy(n)
     edges = tile_edges(level, 0, n)
-    found = decoded(TrackTiles(annotation).tile(edges)["shares"], 3)
+    shares = decoded(TrackTiles(annotation).tile(edges)["shares"], 3)
     codes = annotation.to_codes()
-    for i in range(0, STRETCHES, 37):
-        part = codes[edges[i] : edges[i + 1]]
-        expected = [np.ceil((part == value).mean() * 254) if len(part) else 0 for value in (0, 1, -1)]
-        assert found[i].tolist() == expected
+    for i in range(0, BINS, 37):
+        bin_codes = codes[edges[i] : edges[i + 1]]
+        expected = [np.ceil((bin_codes == value).mean() * 254) if len(bin_codes) else 0 for value in (0, 1, -1)]
+        assert shares[i].tolist() == expected
 
 
 def test_a_single_frame_leaves_a_trace_in_a_million():
@@ -61,8 +60,8 @@ def test_a_single_frame_leaves_a_trace_in_a_million():
     noise = busy(20_000).extend(n).with_observed(iv.full(n))
     rare = Annotation.from_bouts([777_777], [777_778], ["run"], NAMES, 10, n, observed=noise.observed)
     level = 11
-    found = decoded(TrackTiles(noise.overlay(rare)).tile(tile_edges(level, 0, n))["shares"], 3)
-    assert found[777_777 >> level, 1] == 1
+    shares = decoded(TrackTiles(noise.overlay(rare)).tile(tile_edges(level, 0, n))["shares"], 3)
+    assert shares[777_777 >> level, 1] == 1
 
 
 @example(spans=[(724, 300), (725, 0)], index=2)
@@ -77,19 +76,19 @@ def test_few_bouts_are_told_as_they_are(spans, index):
     annotation = Annotation.from_bouts(start, stop, codes, ethogram, 10, n)
     edges = tile_edges(0, index, n)
     first, last = int(edges[0]), int(edges[-1])
-    told = sorted(tuple(row[1:4]) for row in TrackTiles(annotation).tile(edges)["bouts"])
+    rows = sorted(tuple(row[1:4]) for row in TrackTiles(annotation).tile(edges)["bouts"])
     expected = sorted(
         (s, e, c)
         for s, e, c in zip(start, stop, codes, strict=True)
         if (s < last and e > first) or (s == e and first <= s <= last) or (s == last and s < e)
     )
     inside = [row for row in expected if row[0] < last]
-    assert {*inside} <= {*told} <= {*expected}
-    for place, s, e, c, _ in TrackTiles(annotation).tile(edges)["bouts"]:
-        assert (annotation.start[place], annotation.stop[place], annotation.behavior[place]) == (s, e, c)
+    assert {*inside} <= {*rows} <= {*expected}
+    for bout, s, e, c, _ in TrackTiles(annotation).tile(edges)["bouts"]:
+        assert (annotation.start[bout], annotation.stop[bout], annotation.behavior[bout]) == (s, e, c)
 
 
-def test_what_was_not_looked_at_is_told():
+def test_unobserved_frames_are_hidden():
     annotation = Annotation.from_bouts([10], [20], ["run"], NAMES, 10, 100, observed=iv.intervals([5], [60]))
     tile = TrackTiles(annotation).tile(tile_edges(0, 0, 100))
     assert tile == {"bouts": [[0, 10, 20, 1, -1]], "hidden": [[0, 5], [60, 100]]}
@@ -109,7 +108,7 @@ def test_points_survive_summaries():
     start = np.arange(0, n, 100)
     crowd = Annotation.from_bouts(start, start, np.zeros(len(start), int), ethogram, 10, n)
     tile = TrackTiles(crowd).tile(tile_edges(8, 0, n))
-    assert len(crowd) > BOUTS
+    assert len(crowd) > MAX_BOUTS
     assert [stretch for stretch, _ in tile["points"]] == sorted({int(s) >> 8 for s in start})
 
 
@@ -119,26 +118,26 @@ def test_summaries_are_minimum_maximum_and_mean(n, level, seed):
     values = np.random.default_rng(seed).normal(size=(n, 2)).astype(np.float32)
     values[np.random.default_rng(seed + 1).random((n, 2)) < 0.3] = np.nan
     edges = tile_edges(level, 0, n)
-    found = Summary(values).between(edges)
-    for i in range(STRETCHES):
+    bins = Summary(values).between(edges)
+    for i in range(BINS):
         for channel in range(2):
-            part = values[edges[i] : edges[i + 1], channel]
-            part = part[~np.isnan(part)]
-            if not len(part):
-                assert np.isnan([found.low[i, channel], found.high[i, channel], found.mean[i, channel]]).all()
+            bin_values = values[edges[i] : edges[i + 1], channel]
+            bin_values = bin_values[~np.isnan(bin_values)]
+            if not len(bin_values):
+                assert np.isnan([bins.low[i, channel], bins.high[i, channel], bins.mean[i, channel]]).all()
                 continue
-            assert (found.low[i, channel], found.high[i, channel]) == (part.min(), part.max())
+            assert (bins.low[i, channel], bins.high[i, channel]) == (bin_values.min(), bin_values.max())
             # a mean of blocks' means weighs blocks with gaps a little differently
-            tolerance = 1e-5 if 1 << level <= BLOCK else np.ptp(part) + 1e-5
-            assert abs(found.mean[i, channel] - part.mean()) <= tolerance
+            tolerance = 1e-5 if 1 << level <= BLOCK_FRAMES else np.ptp(bin_values) + 1e-5
+            assert abs(bins.mean[i, channel] - bin_values.mean()) <= tolerance
 
 
 def test_summaries_take_chunks_one_by_one(monkeypatch):
-    monkeypatch.setattr("ethobench.app.summaries.ROWS", 256)
+    monkeypatch.setattr("ethobench.app.tiles.CHUNK_ROWS", 256)
     values = np.arange(2000, dtype=np.float32)[:, None]
-    found = Summary(values).between(tile_edges(7, 0, 2000))
-    assert found.low[:16, 0].tolist() == [128.0 * i for i in range(16)]
-    assert found.high[15, 0] == 1999
+    bins = Summary(values).between(tile_edges(7, 0, 2000))
+    assert bins.low[:16, 0].tolist() == [128.0 * i for i in range(16)]
+    assert bins.high[15, 0] == 1999
 
 
 def test_probabilities_are_averaged():
@@ -147,10 +146,10 @@ def test_probabilities_are_averaged():
     probabilities[:, 1] = 1 - probabilities[:, 0]
     probabilities[100:110] = np.nan
     tiles = ProbabilityTiles(Prediction(probabilities, Ethogram(["run", "rest"]), 10), ("rest", "run", "fly"))
-    found = decoded(tiles.tile(tile_edges(1, 0, 4000))["shares"], 3)
-    assert found[0].tolist() == [254, 0, 0]
-    assert found[52].tolist() == [255] * 3
-    assert found[511].tolist() == [round((1 - 1022.5 / 4000) * 254), round(1022.5 / 4000 * 254), 0]
+    shares = decoded(tiles.tile(tile_edges(1, 0, 4000))["shares"], 3)
+    assert shares[0].tolist() == [254, 0, 0]
+    assert shares[52].tolist() == [255] * 3
+    assert shares[511].tolist() == [round((1 - 1022.5 / 4000) * 254), round(1022.5 / 4000 * 254), 0]
 
 
 def test_traces_are_scaled_to_their_range_and_end_where_they_end():
@@ -163,7 +162,7 @@ def test_traces_are_scaled_to_their_range_and_end_where_they_end():
 
 def test_shares_of_disagreement():
     spans = iv.intervals([0, 1000], [1, 1004])
-    found = decoded(share_tile(spans, tile_edges(2, 0, 4000))["shares"], 1)[:, 0]
-    assert found[0] == 64
-    assert found[250] == 254
-    assert found.astype(bool).sum() == 2
+    shares = decoded(share_tile(spans, tile_edges(2, 0, 4000))["shares"], 1)[:, 0]
+    assert shares[0] == 64
+    assert shares[250] == 254
+    assert shares.astype(bool).sum() == 2

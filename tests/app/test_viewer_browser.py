@@ -74,9 +74,9 @@ def test_export(lab, serve, visit, tmp_path):
         page.click("dialog .primary")
     assert caught.value.suggested_filename == "m1.ben.boris"
     caught.value.save_as(tmp_path / "m1.boris")
-    made = read_recordings(tmp_path / "m1.boris", rate=RATE)[0].annotation()
+    annotation = read_recordings(tmp_path / "m1.boris", rate=RATE)[0].annotation()
     ben = load_dataset(lab)["m1"].annotation("ben")
-    assert (made.to_frames() == ben.with_ethogram(made.ethogram).to_frames()).all()
+    assert (annotation.to_frames() == ben.with_ethogram(annotation.ethogram).to_frames()).all()
 
 
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "../../etc/passwd")
@@ -93,10 +93,10 @@ def test_hostile_names_are_shown_as_text_and_never_become_paths(tmp_path, serve,
     text = (root / "a.csv").read_text(encoding="utf-8")
     before = {*tmp_path.iterdir()}
     page = visit(serve(root))
-    for place, name in enumerate(HOSTILE):
-        page.locator("eb-recordings li button").nth(place).click()
+    for index, name in enumerate(HOSTILE):
+        page.locator("eb-recordings li button").nth(index).click()
         settle(page)
-        assert page.locator("eb-recordings .id").nth(place).text_content() == name
+        assert page.locator("eb-recordings .id").nth(index).text_content() == name
     begin_correction(page, '"><img src=x onerror=alert(3)>')
     go_to(page, 10)
     keys(page, "i")
@@ -180,8 +180,8 @@ def test_a_million_frames_are_drawn_from_small_tiles(tmp_path, serve, visit):
     page = visit(serve(tmp_path / "anna.csv", tmp_path / "ben.csv"))
     sizes: list[int] = []
     page.on("response", lambda r: sizes.append(int(r.headers.get("content-length", 0))) if "/tiles" in r.url else None)
-    found = {lane_colors(page, 1, share) for share in np.linspace(0.01, 0.99, 60)}
-    assert {behavior_color(page, name) for name in ("rest", "run", "groom")} & found, "columns are stacked from their shares"
+    colors = {lane_colors(page, 1, share) for share in np.linspace(0.01, 0.99, 60)}
+    assert {behavior_color(page, name) for name in ("rest", "run", "groom")} & colors, "columns are stacked from their shares"
     keys(page, *["+"] * 14)
     settle(page)
     assert lane_colors(page, 1, 0.5) == behavior_color(page, "run"), "61 frames are in sight"
@@ -192,8 +192,8 @@ def test_a_million_frames_are_drawn_from_small_tiles(tmp_path, serve, visit):
     page.wait_for_selector("dialog", state="detached")
     keys(page, "i", "Shift+ArrowRight", "o", "1")
     saved(page, 1)
-    made = read_recordings(tmp_path / "corrections" / tmp_path.name / "anna.zoe.csv")[0].annotation("zoe")
-    assert made.to_codes()[:26].tolist() == [0] * 26
+    annotation = read_recordings(tmp_path / "corrections" / tmp_path.name / "anna.zoe.csv")[0].annotation("zoe")
+    assert annotation.to_codes()[:26].tolist() == [0] * 26
 
 
 def test_the_report_uses_the_same_colours():
@@ -203,10 +203,10 @@ def test_the_report_uses_the_same_colours():
         pytest.skip("there is no report yet")
     palette = (static / "app" / "static" / "palette.js").read_text(encoding="utf-8")
     pairs = re.findall(r"--behavior-\d+: light-dark\((#\w+), (#\w+)\)", report.read_text(encoding="utf-8"))
-    for theme, wanted in zip(("light", "dark"), zip(*pairs, strict=True), strict=True):
+    for theme, expected in zip(("light", "dark"), zip(*pairs, strict=True), strict=True):
         listed = re.search(rf"{theme}: \[([^\]]*)\]", palette)
         assert listed is not None
-        assert tuple(re.findall(r"#\w+", listed.group(1))) == wanted
+        assert tuple(re.findall(r"#\w+", listed.group(1))) == expected
 
 
 def test_the_page_preloads_every_module():

@@ -53,7 +53,7 @@ def test_it_prints_its_address_answers_there_and_ends_with_ctrl_c(lab):
 
 
 def test_mistakes_are_one_line(lab, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken, viewer(lab, "--port", taken.getsockname()[1]) as process:
+    with socket.create_server(("127.0.0.1", 0)) as listener, viewer(lab, "--port", listener.getsockname()[1]) as process:
         _, err = process.communicate(timeout=60)
         assert process.returncode == 1
         assert "choose another with --port" in err

@@ -74,8 +74,8 @@ def test_the_order_of_reports_and_reports_that_come_twice_do_not_matter(project)
         project.start(1, name)
         for spans in order:
             project.watch(1, name, spans)
-    assert observed(project.entry(1).track("zoe").annotation) == [(0, 120), (200, 600)]
-    assert observed(project.entry(1).track("yan").annotation) == [(0, 120), (200, 600)]
+    assert observed(project.recording(1).track("zoe").annotation) == [(0, 120), (200, 600)]
+    assert observed(project.recording(1).track("yan").annotation) == [(0, 120), (200, 600)]
 
 
 def test_a_budget_from_scratch_is_a_share_of_what_was_watched(lab, project):
@@ -124,9 +124,9 @@ def test_undo_takes_edits_back_and_leaves_what_was_watched(lab, project):
 def test_marking_as_watched_and_as_not_watched_are_steps(project):
     project.start(1, "zoe")
     project.edit(1, "zoe", 0, [MARK])
-    whole = {"start": 0, "stop": 600}
-    assert observed(project.edit(1, "zoe", 1, [{"kind": "observe", **whole}]).annotation) == [(0, 600)]
-    track = project.edit(1, "zoe", 2, [{"kind": "unobserve", **whole}])
+    everything = {"start": 0, "stop": 600}
+    assert observed(project.edit(1, "zoe", 1, [{"kind": "observe", **everything}]).annotation) == [(0, 600)]
+    track = project.edit(1, "zoe", 2, [{"kind": "unobserve", **everything}])
     assert (len(track.annotation), observed(track.annotation)) == (1, [(100, 200)])
     assert observed(project.undo(1, "zoe", 3).annotation) == [(0, 600)]
     assert observed(project.undo(1, "zoe", 4).annotation) == [(100, 200)]
@@ -136,7 +136,7 @@ def test_another_session_knows_what_was_watched(lab, project):
     project.start(1, "zoe")
     project.watch(1, "zoe", [[0, 150], [400, 410]])
     again = open_project([str(lab)])
-    assert observed(again.entry(1).track("zoe").annotation) == [(0, 150), (400, 410)]
+    assert observed(again.recording(1).track("zoe").annotation) == [(0, 150), (400, 410)]
     again.watch(1, "zoe", [[150, 400]])
     assert observed(load_dataset(lab)["m2"].annotation("zoe")) == [(0, 410)]
     assert again.progress() == ["m2, zoe: bouts: 0, observed: 68.3 %"]
@@ -151,7 +151,7 @@ def test_what_cannot_be_saved_was_not_watched(project, monkeypatch):
     monkeypatch.setattr("ethobench.app.corrections.write_recordings", full)
     with pytest.raises(OSError, match="No space"):
         project.watch(1, "zoe", [[0, 100]])
-    assert observed(project.entry(1).track("zoe").annotation) == []
+    assert observed(project.recording(1).track("zoe").annotation) == []
 
 
 def test_watching_counts_for_the_subject_that_is_labelled():
@@ -164,9 +164,9 @@ def test_watching_counts_for_the_subject_that_is_labelled():
     assert (observed(less, "ann"), observed(less, "bob")) == ([(5, 10)], [(0, 20)])
     assert remove_observed(less, iv.intervals([20], [N]), "ann") is less
     scored = a.with_observed(Observed(iv.empty(), {Track("run"): iv.intervals([25], [30])}))
-    some = add_observed(scored, iv.intervals([0], [20]), "bob").observed
-    assert [some.of("run", who).stop.tolist() for who in ("ann", "bob")] == [[30], [20, 30]]
-    assert [some.of("rest", who).stop.tolist() for who in ("ann", "bob")] == [[], [20]]
+    bob_observed = add_observed(scored, iv.intervals([0], [20]), "bob").observed
+    assert [bob_observed.of("run", who).stop.tolist() for who in ("ann", "bob")] == [[30], [20, 30]]
+    assert [bob_observed.of("rest", who).stop.tolist() for who in ("ann", "bob")] == [[], [20]]
 
 
 @pytest.mark.parametrize(
@@ -186,13 +186,13 @@ def test_watching_counts_for_the_subject_that_is_labelled():
 )
 def test_reports_that_are_refused(project, spans, error):
     project.start(1, "zoe")
-    with pytest.raises(error, match="watched frames"):
+    with pytest.raises(error, match="watched"):
         project.watch(1, "zoe", spans)
     with pytest.raises(NotFoundError, match="no subject"):
         project.watch(1, "zoe", [[0, 5]], "nobody")
-    with pytest.raises(EthobenchError, match="no correction"):
+    with pytest.raises(EthobenchError, match="not a correction"):
         project.watch(1, "anna", [[0, 5]])
-    assert observed(project.entry(1).track("zoe").annotation) == []
+    assert observed(project.recording(1).track("zoe").annotation) == []
 
 
 @pytest.mark.slow
@@ -224,21 +224,21 @@ def unreadable(tmp_path):
 
 
 def test_a_recording_of_unknown_length_is_never_labelled(unreadable):
-    (entry,) = unreadable.entries
-    assert "cannot be labelled, as its frame rate and length are unknown" in entry.locked
+    (entry,) = unreadable.recordings
+    assert "cannot be labelled because its frame rate and length are unknown" in entry.locked
     with pytest.raises(EthobenchError, match="length are unknown"):
         unreadable.start(0, "zoe")
     with pytest.raises(EthobenchError, match="length are unknown"):
         unreadable.edit(0, "zoe", 0, [MARK])
     with pytest.raises(EthobenchError, match="its length is unknown"):
-        unreadable.corrections.save(entry.recording, "zoe", entry.nothing())
+        unreadable.corrections.save(entry.recording, "zoe", entry.empty_annotation())
     assert not unreadable.corrections.folder.exists()
 
 
 def test_corrections_without_frames_are_refused_where_they_are_written(tmp_path, project):
     empty = Annotation.from_bouts([], [], [], NAMES, 10, 0)
     with pytest.raises(EthobenchError, match="its length is unknown"):
-        Corrections(tmp_path / "out").save(project.entry(0).recording, "zoe", empty)
+        Corrections(tmp_path / "out").save(project.recording(0).recording, "zoe", empty)
     assert not (tmp_path / "out").exists()
 
 
@@ -247,7 +247,7 @@ def test_poses_of_unknown_rate_are_shown_and_not_labelled(tmp_path, monkeypatch)
     head = "scorer,net,net,net\nbodyparts,nose,nose,nose\ncoords,x,y,likelihood\n"
     (tmp_path / "m1DLC_net.csv").write_text(head + "".join(f"{i},{i},{i},0.9\n" for i in range(50)), encoding="utf-8")
     project = open_project(["m1DLC_net.csv"], behaviors=["run"])
-    assert project.entry(0).n_frames == 50
+    assert project.recording(0).n_frames == 50
     with pytest.raises(EthobenchError, match=r"frame rate is unknown: state it .* with --rate"):
         project.start(0, "zoe")
     open_project(["m1DLC_net.csv"], behaviors=["run"], rate=25).start(0, "zoe")
@@ -256,14 +256,14 @@ def test_poses_of_unknown_rate_are_shown_and_not_labelled(tmp_path, monkeypatch)
 @pytest.mark.slow
 def test_reports_over_the_wire(client, lab):
     client.post("recordings/1/start", {"name": "zoe"})
-    told = client.post("recordings/1/watch", {"track": "zoe", "spans": [[0, 150], [300, 450]]})["track"]
-    assert (told["revision"], told["watches"], told["undo"]) == (0, 1, False)
-    assert told["observed"] == {"share": 0.5, "spans": [[0, 150], [300, 450]], "subjects": {}}
+    track = client.post("recordings/1/watch", {"track": "zoe", "spans": [[0, 150], [300, 450]]})["track"]
+    assert (track["revision"], track["watches"], track["undo"]) == (0, 1, False)
+    assert track["observed"] == {"share": 0.5, "spans": [[0, 150], [300, 450]], "subjects": {}}
     assert client.get("project")["recordings"][1]["observed"] == 0.5
     hidden = client.get("recordings/1/tiles?level=1&index=0&lane=track:1")[0]["hidden"]
     assert hidden == [[150, 300], [450, 600]]
     assert "list of at most" in client.post("recordings/1/watch", {"track": "zoe"}, 400)["error"]
-    assert "is a name" in client.post("recordings/1/watch", {"track": "zoe", "spans": [], "subject": 5}, 400)["error"]
+    assert "must be text" in client.post("recordings/1/watch", {"track": "zoe", "spans": [], "subject": 5}, 400)["error"]
     assert "600 frames" in client.post("recordings/1/watch", {"track": "zoe", "spans": [[0, 1e9]]}, 409)["error"]
     assert client.request("/open-sesame/api/recordings/1/watch", "POST", {}, Origin="http://evil.example")[0] == 403
 

@@ -15,8 +15,7 @@ from ethobench.benchmarks.calms21_summary import _mean, difficulty, laid_out, su
 from ethobench.benchmarks.published import published_figures
 from ethobench.benchmarks.styles import styles_table
 from ethobench.core.errors import EthobenchError, NotFoundError
-from ethobench.datasets.annotators import Annotator
-from ethobench.datasets.synthetic import make_dataset
+from ethobench.datasets.synthetic import Annotator, make_dataset
 from ethobench.formats import write_recordings
 from ethobench.models import create_model, models
 from ethobench.runs import Engine, Result, Store

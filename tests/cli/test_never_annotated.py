@@ -36,9 +36,9 @@ def study(tmp_path):
     rows = ["recording,individual,rate,signals,annotations,annotator"]
     generator = np.random.default_rng(0)
     (root / "ben").mkdir(parents=True)
-    for place in range(4):
-        name = f"m{place}"
-        codes = np.roll(np.tile(np.repeat([3, 5, 0, 5], 50), 2), 20 * place)
+    for index in range(4):
+        name = f"m{index}"
+        codes = np.roll(np.tile(np.repeat([3, 5, 0, 5], 50), 2), 20 * index)
         signal = np.cumsum(generator.normal(size=(400, 2)), axis=0) * 0.01 + codes[:, None]
         table = np.column_stack([np.arange(400) / 10, signal])
         np.savetxt(root / f"{name}.csv", table, delimiter=",", header="time,AccX,AccY", comments="", fmt="%.4f")

@@ -104,7 +104,7 @@ def test_predictions_against_a_manifest_keep_the_clock_that_they_state(tmp_path)
     write_annotation(some(1, rate=25), tmp_path / "other" / "m1.csv", "tidy")
     done = ethobench("score", tmp_path / "seconds", tmp_path / "recordings.csv", "--json")
     assert json.loads(done.stdout)["overall"]["f1"] == 1
-    assert "no frame rate is stated; using 30 Hz" in done.stderr
+    assert "no frame rate; using 30 Hz" in done.stderr
     refused = ethobench("score", tmp_path / "other", tmp_path / "recordings.csv")
     assert refused.returncode == 1
     assert "25 Hz" in refused.stderr

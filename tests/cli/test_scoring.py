@@ -199,7 +199,7 @@ def test_a_few_frames_at_the_end_of_one_side_do_not_count(tmp_path):
         write_annotation(one, tmp_path / f"{name}.csv", "tidy")
     done = ethobench("score", tmp_path / "pred.csv", tmp_path / "truth.csv", "--json")
     assert done.returncode == 0, done.stderr
-    assert "the truth ends 1 frame before the others; what is missing does not count" in done.stderr
+    assert "the truth ends 1 frame before the others; the missing frames are unobserved" in done.stderr
     assert json.loads(done.stdout)["overall"]["f1"] == 1
     assert ethobench("score", tmp_path / "long.csv", tmp_path / "truth.csv").returncode == 1
 
@@ -209,7 +209,7 @@ def test_agreement_on_the_only_clock_there_is_and_of_a_manifest(folders, tmp_pat
     write_annotation(some(0, 2), tmp_path / "ben.csv", "intervals")
     done = ethobench("agreement", tmp_path / "anna.annot", tmp_path / "ben.csv", "--json")
     assert done.returncode == 0, done.stderr
-    assert "no frame rate is stated; using 30 Hz" in done.stderr
+    assert "no frame rate; using 30 Hz" in done.stderr
     lines = [f"m1,a,30,,{name},{who}" for name, who in (("anna.annot", "anna"), ("ben.csv", "ben"))]
     (tmp_path / "recordings.csv").write_text(
         "recording,individual,rate,signals,annotations,annotator\n" + "\n".join(lines) + "\n", encoding="utf-8"

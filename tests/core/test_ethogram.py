@@ -22,7 +22,7 @@ def test_codes_names_and_background():
 
 
 def test_mistakes():
-    with pytest.raises(EthobenchError, match="'a' stand twice"):
+    with pytest.raises(EthobenchError, match="duplicate behaviors in the ethogram: 'a'"):
         Ethogram(["a", "a"])
     with pytest.raises(EthobenchError, match="one is empty"):
         Ethogram([""])

@@ -12,7 +12,7 @@ from tests.formats.test_boris import observation, project
 import ethobench as eb
 from ethobench import Annotation, ClockOrigin, Ethogram, Poses, Recording, write_annotation, write_recordings
 from ethobench.core.errors import EthobenchError, NotFoundError, ReadWarning
-from ethobench.datasets.collate import collate, collate_pairs, collate_quietly
+from ethobench.datasets.collate import collate, collate_files, collate_pairs
 
 NAMES = ("a", "b", "other")
 
@@ -42,11 +42,11 @@ def write_project(path: Path, observations: dict[str, tuple[str, list[float]]], 
 
 def matched(*paths: Path, **options: object) -> dict[str, list[str]]:
     """Return the annotators of each recording."""
-    return {r.id: list(r.annotations) for r in collate_quietly(paths, **options).recordings}
+    return {r.id: list(r.annotations) for r in collate_files(paths, **options).recordings}
 
 
 def notes(*paths: Path, **options: object) -> str:
-    return "\n".join(map(str, collate_quietly(paths, **options).notes))
+    return "\n".join(map(str, collate_files(paths, **options).notes))
 
 
 def test_folders_of_two_people_are_matched_by_file_name(tmp_path):
@@ -66,12 +66,12 @@ def test_an_affix_of_a_folder_or_beside_the_name_of_another_file_does_not_matter
             write(tmp_path / who / f"{name}_{who}.csv")
     folders = tmp_path / "anna", tmp_path / "ben"
     assert matched(*folders) == {"day1": ["anna", "ben"], "day2": ["anna", "ben"]}
-    assert "the same name but for an affix" in notes(*folders)
+    assert "differ in an affix only" in notes(*folders)
     for name in ("day1", "day2"):
         write(tmp_path / "truth" / f"{name}.csv")
     pairs = collate_pairs(tmp_path / "anna", tmp_path / "truth")
     assert list(pairs.pairs) == ["day1", "day2"]
-    assert "the same name but for an affix" in str(pairs.notes[0])
+    assert "differ in an affix only" in str(pairs.notes[0])
 
 
 @pytest.mark.parametrize("names", [("m1", "m1_2"), ("baseline", "baseline_drug"), ("day1_control", "day1_drug")])
@@ -81,6 +81,27 @@ def test_different_files_of_one_folder_are_different_recordings(names, tmp_path)
     assert [*matched(tmp_path)] == sorted(names)
     files = [tmp_path / f"{name}.csv" for name in names]
     assert [*matched(*files, same_recording=False)] == list(names)
+
+
+def test_matches_list_each_file_with_the_rule_that_applied(tmp_path):
+    for who in ("anna", "ben"):
+        write(tmp_path / who / f"day1_{who}.csv")
+        write(tmp_path / who / f"day2_{who}.csv")
+    matches = collate_files([tmp_path / "anna", tmp_path / "ben"]).matches
+    assert {(m.path.name, m.recording, m.annotators, m.matched_by) for m in matches} == {
+        ("day1_anna.csv", "day1", ("anna",), "name"),
+        ("day1_ben.csv", "day1", ("ben",), "affix"),
+        ("day2_anna.csv", "day2", ("anna",), "name"),
+        ("day2_ben.csv", "day2", ("ben",), "affix"),
+    }
+    anna = write_project(tmp_path / "anna.boris", {"first": ("x.avi", [1, 2]), "second": ("y.avi", [3, 5])})
+    ben = write_project(tmp_path / "ben.boris", {"video x": ("x.avi", [1, 3])})
+    matches = collate_files([anna, ben]).matches
+    assert {m.entry: (m.recording, m.matched_by, m.rate, m.clock_origin) for m in matches} == {
+        "first": ("first", "name", 10, ClockOrigin.STATED),
+        "second": ("second", "name", 10, ClockOrigin.STATED),
+        "video x": ("first", "media file", 10, ClockOrigin.STATED),
+    }
 
 
 def test_a_number_is_no_affix(tmp_path):
@@ -97,7 +118,7 @@ def test_several_names_with_an_affix_are_not_matched_with_one_without(tmp_path):
         write(tmp_path / "pred" / f"{name}.csv")
     found = collate_pairs(tmp_path / "pred", tmp_path / "truth")
     assert found.pairs == {}
-    assert "not matched, as several names are the same but for an affix: 'm1_control', 'm1_drug'" in str(found.notes[0])
+    assert "not matched, since several names differ from it in an affix only: 'm1_control', 'm1_drug'" in str(found.notes[0])
 
 
 @pytest.mark.parametrize("format", ["onehot", "tidy"])
@@ -106,7 +127,7 @@ def test_labels_of_other_length_belong_to_the_signals_of_the_same_name(format, t
     (tmp_path / "tags").mkdir()
     (tmp_path / "tags" / "m1.csv").write_text(f"time,AccX,AccY,AccZ\n{times}\n", encoding="utf-8")
     write(tmp_path / "labels" / "m1.csv", n=200, format=format)  # all 200 frames are labelled, so the others were not observed
-    (recording,) = collate_quietly(tmp_path).recordings
+    (recording,) = collate_files(tmp_path).recordings
     assert (recording.n_frames, recording.annotation().n_frames) == (600, 600)
     assert recording.annotation().observed.frames.stop.tolist() == [200]
 
@@ -117,7 +138,7 @@ def test_a_study_and_files(tmp_path):
     manifest = tmp_path / "study" / "recordings.csv"
     manifest.write_text("recording,individual,rate,annotations,annotator\nm1,mouse,30,labels.csv,anna\n", encoding="utf-8")
     write(tmp_path / "ben" / "m1.csv", 2, format="intervals")
-    collation = collate_quietly([tmp_path / "study", tmp_path / "ben"])
+    collation = collate_files([tmp_path / "study", tmp_path / "ben"])
     assert {r.id: (r.individual, r.rate, [*r.annotations]) for r in collation.recordings} == {"m1": ("mouse", 30, ["anna", "ben"])}
 
 
@@ -132,7 +153,7 @@ def test_several_observations_of_one_media_file_on_one_side_are_kept_apart(tmp_p
     anna = write_project(tmp_path / "anna.boris", {"resident": ("x.avi", [1, 2]), "intruder": ("x.avi", [3, 5])})
     ben = write_project(tmp_path / "ben.boris", {"both": ("x.avi", [1, 3])})
     assert len(matched(anna, ben)) == 3
-    assert "kept apart" in notes(anna, ben)
+    assert "not matched, since one side has several" in notes(anna, ben)
 
 
 def test_two_files_are_one_recording_unless_lengths_or_media_files_differ(tmp_path):
@@ -193,7 +214,7 @@ def test_a_project_and_its_exports_count_once(tmp_path):
     write_recordings(exported, folder / "x.tsv", "boris_tabular")
     write_project(tmp_path / "ben" / "project.boris", {"x": ("x.avi", [1, 3])})
     assert matched(folder, tmp_path / "ben") == {"x": ["anna", "ben"], "y": ["anna"]}
-    assert "holds the same bouts" in notes(folder, tmp_path / "ben")
+    assert "has the same bouts" in notes(folder, tmp_path / "ben")
 
 
 def test_annotators_that_files_name_keep_their_names_unless_both_sides_have_them(tmp_path):
@@ -211,7 +232,7 @@ def test_poses_find_the_annotations_of_their_video(tmp_path):
         recording = Recording(name, signals=poses)
         write_recordings([recording], tmp_path / f"{name}DLC_resnet50_openfieldshuffle1_1000.csv", "deeplabcut")
         write(tmp_path / f"{name}.csv")
-    found = {r.id: (r.signals is not None, len(r.annotations)) for r in collate_quietly(tmp_path).recordings}
+    found = {r.id: (r.signals is not None, len(r.annotations)) for r in collate_files(tmp_path).recordings}
     assert found == {"m1": (True, 1), "m2": (True, 1)}
 
 
@@ -219,10 +240,10 @@ def test_a_file_without_a_frame_rate_follows_the_one_it_is_matched_with(tmp_path
     for name, rate in (("m1", 25), ("m2", 50)):
         write_annotation(labels(1, rate=rate), tmp_path / "anna" / f"{name}.annot", "bento")
         write_annotation(labels(2, rate=rate), tmp_path / "ben" / f"{name}.csv", "intervals")
-    collation = collate_quietly([tmp_path / "anna", tmp_path / "ben"])
+    collation = collate_files([tmp_path / "anna", tmp_path / "ben"])
     assert {r.id: {a.rate for a in r.annotations.values()} for r in collation.recordings} == {"m1": {25}, "m2": {50}}
     assert {r.clock_origin for r in collation.recordings} == {ClockOrigin.STATED}
-    assert "no frame rate is stated; using 25 Hz, the rate of" in "\n".join(map(str, collation.notes))
+    assert "no frame rate; using 25 Hz, the rate of" in "\n".join(map(str, collation.notes))
 
 
 def test_a_boris_project_of_1000_frames_a_second_has_a_clock_and_one_without_frame_rate_has_none(tmp_path):
@@ -242,10 +263,10 @@ def test_lengths(tmp_path):
     write(tmp_path / "anna.csv", 1, n=600)
     open_ended = Annotation.from_bouts([30], [90], ["a"], NAMES, 30, 90)
     write_annotation(open_ended, tmp_path / "ben.csv", "intervals")
-    (recording,) = collate_quietly([tmp_path / "anna.csv", tmp_path / "ben.csv"], rate=30).recordings
+    (recording,) = collate_files([tmp_path / "anna.csv", tmp_path / "ben.csv"], rate=30).recordings
     assert recording.annotations["ben"].observed.is_complete(600)
     write(tmp_path / "carla.csv", 2, n=580)  # a label for every frame: the other 20 were not observed
-    (recording,) = collate_quietly([tmp_path / "anna.csv", tmp_path / "carla.csv"], rate=30).recordings
+    (recording,) = collate_files([tmp_path / "anna.csv", tmp_path / "carla.csv"], rate=30).recordings
     assert recording.annotations["carla"].n_frames == 600
     assert not recording.annotations["carla"].observed.is_complete(600)
 
@@ -269,8 +290,8 @@ def test_behaviors_are_renamed_and_unknown_names_are_listed(tmp_path):
 
 def test_nothing_to_match(tmp_path):
     (tmp_path / "empty").mkdir()
-    assert collate_quietly(tmp_path / "empty").recordings == ()
-    with pytest.raises(EthobenchError, match="holds no annotation"):
+    assert collate_files(tmp_path / "empty").recordings == ()
+    with pytest.raises(EthobenchError, match="has no annotation"):
         collate_pairs(tmp_path / "empty", write(tmp_path / "x" / "x.csv"))
 
 
@@ -278,12 +299,12 @@ def test_nothing_to_match(tmp_path):
 def test_five_videos_of_two_raters_are_five_recordings_in_the_viewer_and_for_agreement(data, tmp_path, monkeypatch):
     """They were one recording with ten tracks in the viewer."""
     from ethobench.app.opening import open_project
+    from ethobench.cli.agreement import collect
 
     monkeypatch.chdir(tmp_path)
     folders = [data / "boris_two_raters" / name for name in ("brett_initial", "donnie_initial")]
     shown = {e.recording.id: [t.name for t in e.tracks] for e in open_project([str(folder) for folder in folders]).entries}
-    collated = collate_quietly(folders, same_recording=True, annotations_only=True).recordings
-    paired = {r.id: [*r.annotations] for r in collated if len(r.annotations) > 1}
+    paired = {name: [*group] for name, group in collect(folders, None).items()}
     assert paired == {f"DLC{i}": ["brett_initial", "donnie_initial"] for i in range(1, 6)}
     assert {name: tracks for name, tracks in shown.items() if len(tracks) > 1} == paired
     assert len(shown) == 10  # the project has five more observations

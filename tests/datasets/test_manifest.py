@@ -74,11 +74,11 @@ def test_all_problems_are_told_at_once_with_their_rows(folder):
     text = str(caught.value)
     assert "5 problems" in text
     for line in (
-        "row 2: rate is 'fast'",
+        "row 2: rate must be a positive number, got 'fast'",
         "row 3: no name",
-        "row 4: signals: there is no tags/none.csv",
+        "row 4: signals: tags/none.csv does not exist",
         "row 4: annotations",
-        "row 4: fold is 'x'",
+        "row 4: fold must be an integer >= 0, got 'x'",
     ):
         assert line in text
 
@@ -96,7 +96,7 @@ def test_rows_of_one_recording_must_agree(folder):
 def test_the_same_annotator_twice_is_refused(folder):
     path = folder / "recordings.csv"
     path.write_text(path.read_text(encoding="utf-8").replace("ann2,train", "ann1,train"), encoding="utf-8")
-    with pytest.raises(EthobenchError, match="'ann1' of 'm1' stands twice"):
+    with pytest.raises(EthobenchError, match="duplicate annotator 'ann1' of 'm1'"):
         load_dataset(folder)
 
 
@@ -217,13 +217,13 @@ def test_columns_that_are_nearly_right_are_told(folder):
 @pytest.mark.parametrize(("column", "value"), [("fold", "1.5"), ("rate", '"1,000"')])
 def test_numbers_that_may_mean_something_else_are_refused(folder, column, value):
     write(folder / "recordings.csv", f"recording,{column},annotations\nm1,{value},labels/m1_ann1.csv\n")
-    with pytest.raises(EthobenchError, match=f"{column} is"):
+    with pytest.raises(EthobenchError, match=f"{column} must be"):
         load_dataset(folder)
 
 
 def test_columns_twice_and_the_line_of_excel(folder):
     write(folder / "recordings.csv", "recording,recording,annotations\nm1,m2,labels/m1_ann1.csv\n")
-    with pytest.raises(FormatError, match="stand twice: recording"):
+    with pytest.raises(FormatError, match="duplicate columns: recording"):
         load_dataset(folder)
     write(folder / "recordings.csv", "sep=;\nrecording;annotations\nm1;labels/m1_ann1.csv\n")
     assert len(load_dataset(folder)) == 1
@@ -272,9 +272,9 @@ def test_aliases_of_behaviors(folder, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("behavior,alias\nrunning,run\nrest,run\nother,\n", "alias 'run' stands for both 'running' and 'rest'"),
+        ("behavior,alias\nrunning,run\nrest,run\nother,\n", "alias 'run' of both 'running' and 'rest'"),
         ("behavior,alias\nrunning,rest\nrest,\nother,\n", "'rest' is both a behavior and an alias of 'running'"),
-        ("behavior,alias\nrun,\nrun,\nother,\n", "behavior 'run' is listed twice"),
+        ("behavior,alias\nrun,\nrun,\nother,\n", "duplicate behavior 'run'"),
     ],
 )
 def test_aliases_that_contradict_each_other(folder, text, message):

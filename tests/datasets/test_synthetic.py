@@ -87,9 +87,9 @@ def test_folds_keep_individuals_together_and_options_are_checked():
     for who in data.individuals:
         assert len({data.folds[r.id] for r in data if r.individual == who}) == 1
     assert data.annotators == ("ann1", "ann2")
-    with pytest.raises(EthobenchError, match="pose or tag"):
+    with pytest.raises(EthobenchError, match="must be one of 'pose', 'tag'"):
         make_dataset("video")
-    with pytest.raises(EthobenchError, match="at least one individual"):
+    with pytest.raises(EthobenchError, match="`individuals` must be >= 1, got 0"):
         make_dataset("tag", individuals=0)
     with pytest.raises(NotFoundError, match="synthetic/pose"):
         load_dataset("synthetic/video")

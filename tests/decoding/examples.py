@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Prediction
-from ethobench.datasets.semi_markov import State, sample_codes
+from ethobench.datasets.synthetic import State, sample_codes
 
 AB = Ethogram(["a", "b"])
 ETHOGRAM = Ethogram(["rest", "walk", "other"], background="other")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ethobench import score
 from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.datasets.semi_markov import State, sample_codes
+from ethobench.datasets.synthetic import State, sample_codes
 from ethobench.decoding import segments
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import DecoderConfig, fit_decoder

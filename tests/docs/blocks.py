@@ -61,8 +61,8 @@ def blocks_of(page: Path) -> list[Block]:
     """Return all blocks of a page that have a language."""
     text = page.read_text(encoding="utf-8")
     return [
-        Block(page, text[: found.start("code")].count("\n") + 1, found["language"], found["code"], found["title"] or "", found["reason"])
-        for found in FENCE.finditer(text)
+        Block(page, text[: match.start("code")].count("\n") + 1, match["language"], match["code"], match["title"] or "", match["reason"])
+        for match in FENCE.finditer(text)
     ]
 
 
@@ -73,4 +73,4 @@ def page_name(page: Path) -> str:
 
 def expanded(words: list[str]) -> list[str]:
     """Do what a shell does with patterns of file names."""
-    return [part for word in words for part in (sorted(glob(word)) if has_magic(word) else [word])]  # noqa: PTH207
+    return [argument for word in words for argument in (sorted(glob(word)) if has_magic(word) else [word])]  # noqa: PTH207

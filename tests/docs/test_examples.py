@@ -120,10 +120,10 @@ def run(block: Block, words: list[str]) -> None:
 
     assert words[0] == "ethobench", f"{block.place}: {words[0]!r} cannot be run here; mark the block with <!-- not run: why -->"
     result = CliRunner().invoke(app, expanded(words[1:]))
-    told = f"{block.place}: {' '.join(words)}\n{result.output}"
+    output = f"{block.place}: {' '.join(words)}\n{result.output}"
     if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise AssertionError(told) from result.exception
-    assert result.exit_code == 0, told
+        raise AssertionError(output) from result.exception
+    assert result.exit_code == 0, output
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=lambda block: block.place)
@@ -175,8 +175,8 @@ def test_links_lead_somewhere(page: Path) -> None:
     generated = {"formats", "metrics", "suites", "models", "api"}
     for target in re.findall(r"\]\(([^)#\s]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         path = (page.parent / target).resolve()
-        made = path.is_relative_to(DOCS) and path.parent.name in generated
-        assert target.startswith("http") or path.exists() or made, target
+        is_generated = path.is_relative_to(DOCS) and path.parent.name in generated
+        assert target.startswith("http") or path.exists() or is_generated, target
 
 
 def test_the_readme_has_the_three_recipes() -> None:

@@ -27,7 +27,7 @@ def generate() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def pages(generate: ModuleType) -> dict[str, str]:
-    return {f"{section}/{page.name}.md": page.text for section, found in generate.sections().items() for page in found}
+    return {f"{section}/{page.name}.md": page.text for section, section_pages in generate.sections().items() for page in section_pages}
 
 
 def test_every_member_has_a_page(pages: dict[str, str]) -> None:
@@ -36,9 +36,9 @@ def test_every_member_has_a_page(pages: dict[str, str]) -> None:
     from ethobench.metrics.suites import suites
     from ethobench.models import models
 
-    wanted = {"formats": formats.names(), "suites": suites.names(), "models": models.names(), "metrics": all_metrics()}
-    made = {section: {name.split("/")[1][:-3] for name in pages if name.startswith(section)} for section in wanted}
-    assert made == {section: {*names} for section, names in wanted.items()}
+    expected = {"formats": formats.names(), "suites": suites.names(), "models": models.names(), "metrics": all_metrics()}
+    generated = {section: {name.split("/")[1][:-3] for name in pages if name.startswith(section)} for section in expected}
+    assert generated == {section: {*names} for section, names in expected.items()}
 
 
 def test_every_public_name_is_described(pages: dict[str, str]) -> None:
@@ -74,8 +74,8 @@ def test_example_commands_are_well_formed(pages: dict[str, str]) -> None:
 
 
 def test_lists_stand_where_pages_ask_for_them(generate: ModuleType) -> None:
-    asked = {page_name(page).partition("/")[0] for page in PAGES if generate.LIST.search(page.read_text(encoding="utf-8"))}
-    assert asked == {*generate.sections()}
+    requested = {page_name(page).partition("/")[0] for page in PAGES if generate.LIST.search(page.read_text(encoding="utf-8"))}
+    assert requested == {*generate.sections()}
     filled = generate.with_lists("before\n<!-- list: suites -->\nafter")
     assert "[`banos`](banos.md)" in filled
     assert "list:" not in filled

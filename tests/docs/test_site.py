@@ -35,14 +35,14 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.anchors |= {found[name] for name in ("id", "name") if name in found}
-        if tag == "a" and "href" in found:
-            self.links.append(found["href"])
-        elif tag in ("script", "img") and "src" in found:
-            self.loads.append(found["src"])
-        elif tag == "link" and found.get("rel") in ("stylesheet", "icon", "preconnect"):
-            self.loads.append(found["href"])
+        attributes = {name: value or "" for name, value in attrs}
+        self.anchors |= {attributes[name] for name in ("id", "name") if name in attributes}
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        elif tag in ("script", "img") and "src" in attributes:
+            self.loads.append(attributes["src"])
+        elif tag == "link" and attributes.get("rel") in ("stylesheet", "icon", "preconnect"):
+            self.loads.append(attributes["href"])
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def pages(site: Path) -> dict[Path, Page]:
 
 def test_there_is_a_page_for_everything(pages: dict[Path, Page], site: Path) -> None:
     names = {path.parent.relative_to(site).as_posix() for path in pages}
-    wanted = {".", "guides/train", "formats/boris", "metrics/bouts.f1", "suites/banos", "models/rf", "api/ethobench", "extend/format"}
-    assert wanted <= names
+    expected = {".", "guides/train", "formats/boris", "metrics/bouts.f1", "suites/banos", "models/rf", "api/ethobench", "extend/format"}
+    assert expected <= names
 
 
 def test_pages_load_nothing_from_elsewhere(pages: dict[Path, Page]) -> None:

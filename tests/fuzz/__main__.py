@@ -119,15 +119,15 @@ class Fuzzer:
 
     def _keep(self, kind: str, number: int, task: dict[str, Any], files: dict[str, bytes], result: Result) -> None:
         """Save the first mutant of each distinct failure."""
-        place = next((line.strip() for line in reversed(result.detail.splitlines()) if line.strip().startswith("File ")), "")
+        location = next((line.strip() for line in reversed(result.detail.splitlines()) if line.strip().startswith("File ")), "")
         signature = (
-            f"{kind}: {result.outcome}: {result.detail.splitlines()[0][:120] if result.detail else ''} {place.rpartition('src/')[2]}"
+            f"{kind}: {result.outcome}: {result.detail.splitlines()[0][:120] if result.detail else ''} {location.rpartition('src/')[2]}"
         )
-        digest = hashlib.sha256(f"{kind}{result.outcome}{result.detail.partition(':')[0]}{place}".encode()).hexdigest()[:10]
+        digest = hashlib.sha256(f"{kind}{result.outcome}{result.detail.partition(':')[0]}{location}".encode()).hexdigest()[:10]
         key = f"{digest} {signature}"
-        known = next((name for name in self.failures if name.startswith(digest)), None)
-        self.failures[known or key] += 1
-        if known is None:
+        existing = next((name for name in self.failures if name.startswith(digest)), None)
+        self.failures[existing or key] += 1
+        if existing is None:
             folder = self.save / digest
             _write(files, folder)
             folder.mkdir(parents=True, exist_ok=True)

@@ -184,8 +184,8 @@ def _attempt(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
 def _describe(error: BaseException | None) -> str:
     """Return an exception with the last line of our sources that it passed through."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__ if error else None) if "ethobench" in Path(frame.filename).parts]
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:100]}{place}"
+    location = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:100]}{location}"
 
 
 def _reset_peak() -> None:

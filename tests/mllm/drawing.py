@@ -9,7 +9,7 @@ import av
 import numpy as np
 
 from ethobench import Recording, load_dataset
-from ethobench.datasets.synthetic_pose import HEIGHT, WIDTH
+from ethobench.datasets.synthetic_signals import HEIGHT, WIDTH
 
 ROWS, COLUMNS = 180, 320
 COLORS = ((230, 80, 60), (70, 120, 230))

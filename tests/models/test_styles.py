@@ -8,7 +8,7 @@ import pytest
 import ethobench as eb
 from ethobench import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
-from ethobench.datasets.annotators import Annotator
+from ethobench.datasets.synthetic import Annotator
 from ethobench.models.adapt import split_by_annotator
 
 pytestmark = pytest.mark.slow

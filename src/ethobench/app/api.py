@@ -1,4 +1,4 @@
-"""What the page can ask for. Recordings and lanes are looked up by number, tracks by name; nothing is ever taken for a path."""
+"""HTTP API of the viewer. Recordings and lanes are addressed by number, tracks by name; no request contains a file path."""
 
 from __future__ import annotations
 
@@ -16,38 +16,37 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ethobench.app.disagreement import next_span
-from ethobench.app.drawing import Drawing
-from ethobench.app.export import export
-from ethobench.app.facts import moment_facts, project_facts, recording_facts, signal_facts, track_facts, uncertain_facts
-from ethobench.app.project import VIDEO_TYPES, Project
+from ethobench.app.payloads import moment_payload, project_payload, recording_payload, signal_payload, track_payload, uncertain_payload
+from ethobench.app.project import VIDEO_TYPES, Project, export
+from ethobench.app.recordings import LaneTiles
 from ethobench.app.suggestions import suggest
 from ethobench.app.traces import pose_frames
 from ethobench.core import Poses
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 
-MOST_BYTES = 1_000_000
-MOST_LANES = 100
+MAX_BYTES = 1_000_000
+MAX_LANES = 100
 MAX_EDITS = 1000  # the page sends one or two
-MAX_DEPTH = 8  # nested lists and objects; the page sends three
+MAX_DEPTH = 8  # of nested lists and objects; the page sends three
 BODY_SECONDS = 30.0
 
 
 class TooLargeError(EthobenchError):
-    """A request that is larger than the viewer accepts."""
+    """The request is larger than the viewer accepts."""
 
 
 class Api:
-    """The viewer's requests, answered from one project."""
+    """Handlers for the requests of the page, for one project."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._drawings: dict[int, Drawing] = {}
+        self._lane_tiles: dict[int, LaneTiles] = {}
 
     @cached_property
     def routes(self) -> list[Route]:
         """All routes."""
-        one = "/api/recordings/{place:int}"
+        one = "/api/recordings/{recording:int}"
         reads: dict[str, Callable[[Request], Response]] = {
             "/api/project": self.overview,
             "/api/suggestions": self.suggestions,
@@ -63,117 +62,119 @@ class Api:
         }
         changes = (self.start, self.edit, self.watch, self.undo, self.redo)
         return [
-            *(Route(path, _told(answer), methods=["GET"]) for path, answer in reads.items()),
-            *(Route(f"{one}/{change.__name__}", _changing(change), methods=["POST"]) for change in changes),
+            *(Route(path, _read_handler(answer), methods=["GET"]) for path, answer in reads.items()),
+            *(Route(f"{one}/{change.__name__}", _change_handler(change), methods=["POST"]) for change in changes),
         ]
 
     def overview(self, request: Request) -> Response:
-        """Give the list of recordings, the ethograms and the formats."""
-        return JSONResponse(project_facts(self.project))
+        """Return the recordings, ethograms and formats."""
+        return JSONResponse(project_payload(self.project))
 
     def recording(self, request: Request) -> Response:
-        """Give a recording's tracks."""
-        return JSONResponse(recording_facts(self.project, request.path_params["place"]))
+        """Return the tracks of a recording."""
+        return JSONResponse(recording_payload(self.project, request.path_params["recording"]))
 
     def signals(self, request: Request) -> Response:
-        """Give a recording's lanes of signals, and how to draw its poses."""
-        return JSONResponse(signal_facts(self._entry(request)))
+        """Return the signal lanes of a recording, and its skeleton."""
+        return JSONResponse(signal_payload(self._recording(request)))
 
     def tiles(self, request: Request) -> Response:
-        """Give one tile of several lanes."""
-        place, lanes = request.path_params["place"], request.query_params.getlist("lane")[:MOST_LANES]
-        drawing = self._drawings.setdefault(place, Drawing(self.project.entry(place)))
-        level, index = _whole(request, "level"), _whole(request, "index")
-        return JSONResponse([drawing.tile(lane, level, index) for lane in lanes])
+        """Return one tile of several lanes."""
+        index, lanes = request.path_params["recording"], request.query_params.getlist("lane")[:MAX_LANES]
+        lane_tiles = self._lane_tiles.setdefault(index, LaneTiles(self.project.recording(index)))
+        level, tile = _integer(request, "level"), _integer(request, "index")
+        return JSONResponse([lane_tiles.tile(lane, level, tile) for lane in lanes])
 
     def poses(self, request: Request) -> Response:
-        """Give the positions of a stretch of frames."""
-        poses = self._entry(request).signals
+        """Return the keypoint positions of a range of frames."""
+        poses = self._recording(request).signals
         if not isinstance(poses, Poses):
             raise NotFoundError("this recording has no poses")
-        return Response(pose_frames(poses, _whole(request, "start"), _whole(request, "stop")), media_type="application/octet-stream")
+        return Response(pose_frames(poses, _integer(request, "start"), _integer(request, "stop")), media_type="application/octet-stream")
 
     def at(self, request: Request) -> Response:
-        """Give what every track says at one frame."""
-        return JSONResponse(moment_facts(self._entry(request), _whole(request, "frame")))
+        """Return the bouts of every track at one frame."""
+        return JSONResponse(moment_payload(self._recording(request), _integer(request, "frame")))
 
     def next(self, request: Request) -> Response:
-        """Give the next stretch of disagreement, or the next border of a track's bouts."""
-        entry, frame, forward = self._entry(request), _whole(request, "frame"), request.query_params.get("forward") != "0"
+        """Return the next range of disagreement, or the next bout border of a track."""
+        recording, frame, forward = self._recording(request), _integer(request, "frame"), request.query_params.get("forward") != "0"
         if "border" in request.query_params:
-            annotation = entry.track(request.query_params["border"]).annotation
+            annotation = recording.track(request.query_params["border"]).annotation
             borders = iv.boundaries(annotation.start, annotation.stop) if len(annotation) else np.zeros(0, dtype=np.int64)
-            found = next_span(iv.Intervals(borders, borders), frame, forward=forward)
+            span = next_span(iv.Intervals(borders, borders), frame, forward=forward)
         else:
-            found = next_span(entry.differences(request.query_params.getlist("among")), frame, forward=forward)
-        return JSONResponse(None if found is None else {"start": found[0], "stop": found[1]})
+            span = next_span(recording.differences(request.query_params.getlist("among")), frame, forward=forward)
+        return JSONResponse(None if span is None else {"start": span[0], "stop": span[1]})
 
     def uncertain(self, request: Request) -> Response:
-        """Give the least certain bouts, the least certain first."""
-        return JSONResponse(uncertain_facts(self._entry(request)))
+        """Return the least certain bouts, least certain first."""
+        return JSONResponse(uncertain_payload(self._recording(request)))
 
     def suggestions(self, request: Request) -> Response:
-        """Give the stretches worth labelling next."""
-        found = suggest([entry.evidence() for entry in self.project.entries])
-        return JSONResponse([{"recording": s.recording, "start": s.start, "stop": s.stop, "doubt": round(s.doubt, 4)} for s in found])
+        """Return the windows to label next."""
+        suggestions = suggest([recording.evidence() for recording in self.project.recordings])
+        return JSONResponse(
+            [{"recording": s.recording, "start": s.start, "stop": s.stop, "uncertainty": round(s.uncertainty, 4)} for s in suggestions]
+        )
 
     def export(self, request: Request) -> Response:
-        """Give a track as a file to download; what its format could not hold stands in a header."""
+        """Return a track as a file to download; a header lists what its format could not store."""
         query = request.query_params
-        places = [*range(len(self.project.entries))] if query.get("all") == "1" else [request.path_params["place"]]
-        made = export(self.project, places, query.get("track", ""), query.get("format", ""))
+        indices = [*range(len(self.project.recordings))] if query.get("all") == "1" else [request.path_params["recording"]]
+        file = export(self.project, indices, query.get("track", ""), query.get("format", ""))
         headers = {
-            "content-disposition": f"attachment; filename*=utf-8''{quote(made.name)}",
-            "x-ethobench-notes": quote(json.dumps(made.notes)),
+            "content-disposition": f"attachment; filename*=utf-8''{quote(file.name)}",
+            "x-ethobench-notes": quote(json.dumps(file.notes)),
         }
-        return Response(made.content, media_type="application/octet-stream", headers=headers)
+        return Response(file.content, media_type="application/octet-stream", headers=headers)
 
     def video(self, request: Request) -> Response:
-        """Give the video, or the part of it that is asked for."""
-        path = self.project.video(request.path_params["place"])
+        """Return the video, or the requested byte range of it."""
+        path = self.project.video(request.path_params["recording"])
         if path is None:
             raise NotFoundError("this recording has no video that can be shown")
         return FileResponse(path, media_type=VIDEO_TYPES[path.suffix.lower()])
 
-    def start(self, place: int, body: dict[str, Any]) -> Any:
-        """Begin a correction."""
+    def start(self, index: int, body: dict[str, Any]) -> Any:
+        """Start a correction."""
         copy = body.get("copy")
-        return self._track(place, self.project.start(place, body.get("name"), None if copy is None else str(copy)).name)
+        return self._track(index, self.project.start(index, body.get("name"), None if copy is None else str(copy)).name)
 
-    def edit(self, place: int, body: dict[str, Any]) -> Any:
-        """Change a correction."""
+    def edit(self, index: int, body: dict[str, Any]) -> Any:
+        """Edit a correction."""
         edits = body.get("edits")
         if not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits) or type(body.get("revision")) is not int:
             raise EthobenchError("a change has a revision and a list of edits")
         if len(edits) > MAX_EDITS:
             raise TooLargeError(f"a change has at most {MAX_EDITS} edits, not {len(edits)}; send several changes")
-        return self._track(place, self.project.edit(place, str(body.get("track")), _revision(body), edits).name)
+        return self._track(index, self.project.edit(index, str(body.get("track")), _revision(body), edits).name)
 
-    def watch(self, place: int, body: dict[str, Any]) -> Any:
-        """Count what was played or stepped through as observed."""
+    def watch(self, index: int, body: dict[str, Any]) -> Any:
+        """Mark frames that were played or stepped through as observed."""
         subject = body.get("subject")
         if subject is not None and not isinstance(subject, str):
-            raise EthobenchError(f"the subject is a name, not {subject!r}")
-        return self._track(place, self.project.watch(place, str(body.get("track")), body.get("spans"), subject).name)
+            raise EthobenchError(f"the subject must be text, got {subject!r}")
+        return self._track(index, self.project.watch(index, str(body.get("track")), body.get("spans"), subject).name)
 
-    def undo(self, place: int, body: dict[str, Any]) -> Any:
-        """Take a change back."""
-        return self._track(place, self.project.undo(place, str(body.get("track")), _revision(body)).name)
+    def undo(self, index: int, body: dict[str, Any]) -> Any:
+        """Undo the last edit."""
+        return self._track(index, self.project.undo(index, str(body.get("track")), _revision(body)).name)
 
-    def redo(self, place: int, body: dict[str, Any]) -> Any:
-        """Repeat a change that was taken back."""
-        return self._track(place, self.project.redo(place, str(body.get("track")), _revision(body)).name)
+    def redo(self, index: int, body: dict[str, Any]) -> Any:
+        """Redo the last undone edit."""
+        return self._track(index, self.project.redo(index, str(body.get("track")), _revision(body)).name)
 
-    def _entry(self, request: Request) -> Any:
-        return self.project.entry(request.path_params["place"])
+    def _recording(self, request: Request) -> Any:
+        return self.project.recording(request.path_params["recording"])
 
-    def _track(self, place: int, name: str) -> dict[str, Any]:
-        entry = self.project.entry(place)
-        return {"track": track_facts(entry, entry.track(name)), "disagreement": entry.disagreement}
+    def _track(self, index: int, name: str) -> dict[str, Any]:
+        recording = self.project.recording(index)
+        return {"track": track_payload(recording, recording.track(name)), "disagreement": recording.disagreement}
 
 
-def _told(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
-    """Run a reader in a thread; errors that tell a user something become answers that do."""
+def _read_handler(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    """Run a handler in a thread and turn errors into JSON responses."""
 
     @wraps(answer)
     async def respond(request: Request) -> Response:
@@ -185,12 +186,12 @@ def _told(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
     return respond
 
 
-def _changing(change: Callable[[int, dict[str, Any]], Any]) -> Callable[[Request], Any]:
+def _change_handler(change: Callable[[int, dict[str, Any]], Any]) -> Callable[[Request], Any]:
     @wraps(change)
     async def respond(request: Request) -> Response:
         try:
             body = await _body(request)
-            return JSONResponse(await run_in_threadpool(change, request.path_params["place"], body))
+            return JSONResponse(await run_in_threadpool(change, request.path_params["recording"], body))
         except (EthobenchError, OSError) as error:
             return _failure(error, "not saved")
 
@@ -198,7 +199,7 @@ def _changing(change: Callable[[int, dict[str, Any]], Any]) -> Callable[[Request
 
 
 def _failure(error: Exception, what: str) -> Response:
-    if isinstance(error, TimeoutError):  # an OSError too
+    if isinstance(error, TimeoutError):  # a subclass of OSError
         return JSONResponse({"error": f"{what}: the request was not complete within {BODY_SECONDS:g} s"}, 408)
     if isinstance(error, OSError):
         return JSONResponse({"error": f"{what}: {error.strerror or error}"}, 500)
@@ -215,8 +216,8 @@ async def _body(request: Request) -> dict[str, Any]:
     async with asyncio.timeout(BODY_SECONDS):
         async for chunk in request.stream():
             content += chunk
-            if len(content) > MOST_BYTES:
-                raise TooLargeError(f"a change has at most {MOST_BYTES} bytes; this one is too large")
+            if len(content) > MAX_BYTES:
+                raise TooLargeError(f"a change has at most {MAX_BYTES} bytes; this one is too large")
     return await run_in_threadpool(_parse, bytes(content))
 
 
@@ -245,7 +246,7 @@ def _revision(body: dict[str, Any]) -> int:
     return revision
 
 
-def _whole(request: Request, name: str) -> int:
+def _integer(request: Request, name: str) -> int:
     text = request.query_params.get(name, "")
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise EthobenchError(f"{name} is a whole number, not {text!r}")

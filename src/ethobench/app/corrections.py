@@ -1,11 +1,11 @@
-"""The folder that corrections are saved to: one file for each recording and annotator, and a manifest that lists them.
+"""The folder of corrections: one file for each recording and annotator, and a manifest that lists them.
 
-``recordings.csv`` has the columns of any manifest, so `load_dataset` merges a folder ``corrections`` that lies beside a
-dataset's own manifest. Files appear whole or not at all, and only files that this folder's manifest lists are ever replaced.
+``recordings.csv`` has the columns of a manifest, so `load_dataset` merges a folder ``corrections`` next to the manifest of a study. Files
+are written atomically, and only files that the manifest of this folder lists are ever replaced.
 
-Several viewers may save to one folder. Each save holds a lock file, which is void when its process is dead, and reads the manifest
-again before adding a row. The row of a new file is first kept in a small file of its own, so that a viewer that is killed in between
-leaves no file that the manifest does not list.
+Several viewers may save to one folder. Each save holds a lock file, which expires when its process is dead, and re-reads the manifest
+before adding a row. The row of a new file is first written to a separate pending file, so that a viewer that is killed in between leaves
+no file that the manifest does not list.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.files import atomic_path, remove_stale_temporaries, write_text
 from ethobench.core.names import file_stem, normalize_file_name
-from ethobench.datasets.manifest import MANIFEST
+from ethobench.datasets.manifest_tables import MANIFEST
 from ethobench.formats import read_recordings, write_recordings
 from ethobench.formats.tables import read_table, write_table
 from ethobench.runs.claims import LEASE, Claims, StoreError
 
 COLUMNS = ("recording", "individual", "annotations", "annotator")
-RESERVED = ("all", "consensus")  # names that `score` and `train` take for something else
-LONGEST = 60
+RESERVED = ("all", "consensus")  # names with a special meaning in `score` and `train`
+MAX_NAME_LENGTH = 60
 LOCK = ".ethobench-lock"
-LOCK_PATIENCE = LEASE + 5.0  # seconds; a lock from another machine is given up after its lease
+LOCK_PATIENCE = LEASE + 5.0  # seconds; a lock from another machine expires after its lease
 PENDING = ".ethobench-pending-"
-CSV_BOUTS = 20_000  # beyond that Parquet, which is written fast enough to be saved with every key
+CSV_BOUTS = 20_000  # more bouts are saved as Parquet, which is fast enough to save after every key press
 
 
 @dataclass
 class _Saved:
-    """A file that is ours, and what it looked like when we last read or wrote it."""
+    """A correction file, and its state when it was last read or written here."""
 
     path: Path
     stamp: tuple[int, ...] = field(default=())
 
 
 class Corrections:
-    """A folder of corrections; made when the first one is saved.
+    """A folder of corrections; created when the first one is saved.
 
     Parameters
     ----------
     folder : Path
     manifest : str
-        The manifest's name.
+        File name of the manifest.
     """
 
     def __init__(self, folder: Path, manifest: str = MANIFEST) -> None:
@@ -61,8 +61,8 @@ class Corrections:
         self._saved: dict[tuple[str, str], _Saved] = {}
 
     def load(self) -> dict[tuple[str, str], Annotation]:
-        """Read all corrections that were saved here, by recording and annotator; what cannot be read or edited is noted."""
-        found: dict[tuple[str, str], Annotation] = {}
+        """Read all corrections in the folder, by recording and annotator. Those that cannot be read or edited are skipped with a note."""
+        corrections: dict[tuple[str, str], Annotation] = {}
         remove_stale_temporaries(self.folder)
         try:
             if self._pending():
@@ -70,11 +70,11 @@ class Corrections:
                     self._recover()
             _, rows = self._rows()
         except (EthobenchError, OSError) as error:
-            self.notes.append(f"the corrections are not shown, and none can be saved: {error}")
-            return found
+            self.notes.append(f"corrections cannot be read or saved: {error}")
+            return corrections
         for row in rows:
             key, path = (row["recording"], row["annotator"]), self.folder / row["annotations"]
-            if key in found:
+            if key in corrections:
                 self.notes.append(f"{self.manifest}: lists {key[1]!r} of {key[0]!r} more than once; {path.name} is not shown")
                 continue
             try:
@@ -85,11 +85,11 @@ class Corrections:
             if annotation is None:
                 self.notes.append(f"{self.manifest}: {key[1]!r} of {key[0]!r} was not saved by the viewer and cannot be edited in it")
             else:
-                found[key] = annotation
-        return found
+                corrections[key] = annotation
+        return corrections
 
     def _read(self, path: Path, key: tuple[str, str]) -> Annotation | None:
-        """Read a correction and remember its file as one that this folder may replace; None if it is not one of the viewer's."""
+        """Read a correction and register its file as replaceable; return None if it was not saved by the viewer."""
         if not _is_inside(path, self.folder):
             return None
         stamp = _stamp(path)
@@ -100,19 +100,17 @@ class Corrections:
         return None
 
     def save(self, recording: Recording, annotator: str, annotation: Annotation) -> Path:
-        """Save what an annotator says of a recording; when this returns, it is on the disk.
+        """Save the annotation of a recording; it is on disk when this returns.
 
         Raises
         ------
         EthobenchError
-            If the annotation has no frames: the length of the recording is unknown.
+            If the annotation has no frames, because the length of the recording is unknown.
         MismatchError
-            If somebody else changed the file since it was last read or written here, or saved the same annotator's correction first.
+            If the file was changed since it was last read or written here, or another viewer saved a correction under the same name.
         """
         if annotation.n_frames < 1:
-            raise EthobenchError(
-                f"nothing is saved for {recording.id!r}: its length is unknown (no signals, and no video that can be read)"
-            )
+            raise EthobenchError(f"cannot save a correction of {recording.id!r}: its length is unknown (no signals, and no readable video)")
         key = (recording.id, annotator)
         single = Recording(recording.id, individual=recording.individual, annotations={annotator: annotation})
         with self._locked():
@@ -120,20 +118,20 @@ class Corrections:
             if saved is None:
                 saved = self._saved[key] = self._add(single, annotator)
             elif not saved.path.exists() or _stamp(saved.path) != saved.stamp:
-                raise MismatchError(f"{saved.path} was changed by another program and is left alone; start the viewer again to see it")
+                raise MismatchError(f"{saved.path} was changed by another program and is not overwritten; restart the viewer to load it")
             else:
                 write_recordings([single], saved.path, _format(saved.path), overwrite=True)
                 saved.stamp = _stamp(saved.path)
         return saved.path
 
     def _add(self, recording: Recording, annotator: str) -> _Saved:
-        """Write a new correction and list it in the manifest."""
+        """Write a new correction and add it to the manifest."""
         self._recover()
         _, rows = self._rows()
         if any(row["recording"] == recording.id and row["annotator"].lower() == annotator.lower() for row in rows):
             raise MismatchError(
-                f"{annotator!r} has a correction of {recording.id!r} already, perhaps from another viewer; "
-                "choose another name, or start the viewer again to see it"
+                f"{annotator!r} already has a correction of {recording.id!r}, perhaps from another viewer; "
+                "choose another name, or restart the viewer to load it"
             )
         path = self._free_name(recording.id, annotator, recording.annotations[annotator])
         individual = "" if recording.individual == recording.id else recording.individual
@@ -143,7 +141,7 @@ class Corrections:
         try:
             write_recordings([recording], path, _format(path))
             saved = _Saved(path, _stamp(path))
-            self._enter(row)
+            self._append_row(row)
         except BaseException:
             with suppress(OSError, EthobenchError):
                 self._recover()
@@ -151,26 +149,26 @@ class Corrections:
         pending.unlink()
         return saved
 
-    def _enter(self, row: dict[str, str]) -> None:
-        """Add a row to the manifest; all others stay as they are."""
+    def _append_row(self, row: dict[str, str]) -> None:
+        """Add a row to the manifest."""
         header, rows = self._rows()
         rows.append(row)
         with atomic_path(self.manifest, overwrite=True) as temporary:
             write_table(temporary, header, [[row.get(name, "") for name in header] for row in rows])
 
     def _recover(self) -> None:
-        """List the files of saves that were interrupted before the manifest was written; the caller holds the lock."""
+        """Add the files of interrupted saves to the manifest; the caller holds the lock."""
         for pending in self._pending():
             try:
                 row = {str(name): str(value) for name, value in json.loads(pending.read_text(encoding="utf-8")).items()}
                 path = self.folder / row["annotations"]
             except (ValueError, KeyError, AttributeError) as error:
-                self.notes.append(f"{pending}: this row of an interrupted save is damaged ({error}); delete the file")
+                self.notes.append(f"{pending}: the row of an interrupted save is damaged ({error}); delete this file")
                 continue
             listed = {other["annotations"] for other in self._rows()[1]}
             if _is_inside(path, self.folder) and path.name not in listed:
-                self._enter(row)
-                self.notes.append(f"{path.name} was saved when a viewer was interrupted; {self.manifest.name} lists it now")
+                self._append_row(row)
+                self.notes.append(f"{path.name} was saved when a viewer was interrupted; it has been added to {self.manifest.name}")
             pending.unlink(missing_ok=True)
 
     def _pending(self) -> list[Path]:
@@ -178,12 +176,14 @@ class Corrections:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep other viewers from saving to this folder meanwhile."""
+        """Hold the lock that prevents other viewers from saving."""
         self.folder.mkdir(parents=True, exist_ok=True)
         claims, deadline = Claims(self.folder), time.monotonic() + LOCK_PATIENCE
         while not _take(claims):
             if time.monotonic() > deadline:
-                raise EthobenchError(f"{self.folder / LOCK}: another viewer is saving for too long; if none is open, delete this file")
+                raise EthobenchError(
+                    f"{self.folder / LOCK}: another viewer has held the lock for too long; if none is open, delete this file"
+                )
             time.sleep(0.005)
         try:
             yield
@@ -197,7 +197,7 @@ class Corrections:
         header = [name.strip().lower() for name in table.header]
         missing = [name for name in COLUMNS if name not in header and name != "individual"]
         if missing:
-            raise FormatError(self.manifest, f"this manifest of corrections has no column {', '.join(missing)}", "header")
+            raise FormatError(self.manifest, f"the manifest of corrections has no column {', '.join(missing)}", "header")
         return header, [dict(zip(header, cells, strict=True)) for cells in table.rows]
 
     def _free_name(self, recording: str, annotator: str, annotation: Annotation) -> Path:
@@ -216,15 +216,15 @@ def _take(claims: Claims) -> bool:
         raise EthobenchError(f"corrections cannot be saved: the folder {claims.folder} cannot be written") from error
 
 
-def check_annotator(name: object, taken: set[str]) -> str:
-    """Return a new annotator's name without blanks around it, or raise an error that says what is wrong with it."""
+def check_annotator(name: object, used: set[str]) -> str:
+    """Return a valid new annotator name without surrounding whitespace, or raise an error."""
     text = name.strip() if isinstance(name, str) else ""
-    if not text or len(text) > LONGEST or not text.isprintable():
-        raise EthobenchError(f"an annotator's name has 1 to {LONGEST} ordinary characters")
+    if not text or len(text) > MAX_NAME_LENGTH or not text.isprintable():
+        raise EthobenchError(f"an annotator name must have 1 to {MAX_NAME_LENGTH} printable characters")
     if text.lower() in RESERVED:
-        raise EthobenchError(f"{text!r} means something else to ethobench; choose another name")
-    if text.lower() in {other.lower() for other in taken}:
-        raise EthobenchError(f"{text!r} is already an annotator here, whose work stays as it is; choose another name")
+        raise EthobenchError(f"{text!r} is a reserved name; choose another one")
+    if text.lower() in {other.lower() for other in used}:
+        raise EthobenchError(f"{text!r} is already an annotator; choose another name")
     return text
 
 
@@ -238,5 +238,5 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
-    """Whether a path leads to a file in a folder, links included."""
+    """Return whether a path, with links resolved, is a file inside a folder."""
     return path.is_file() and path.resolve().is_relative_to(folder.resolve())

@@ -1,7 +1,7 @@
-"""Changes that a person makes to an annotation; each returns a new one and leaves the old one alone.
+"""Edits of an annotation. Each function returns a new annotation.
 
-What is marked or cleared has been looked at, so its frames become observed; `hide` takes that back. `add_observed` and
-`remove_observed` change what counts as observed and leave the bouts alone.
+`mark` and `clear` make the edited frames observed; `hide` makes them unobserved. `add_observed` and `remove_observed` change the observed
+frames only, not the bouts.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ KINDS = ("mark", "clear", "hide", "observe", "unobserve")
 
 
 def apply_edits(annotation: Annotation, edits: Iterable[Edit]) -> Annotation:
-    """Apply edits as they come from the page, one after the other.
+    """Apply the edits of a request in order.
 
     Parameters
     ----------
     annotation : Annotation
     edits : iterable of mapping
         ``kind`` (mark, clear, hide, observe, unobserve), ``start``, ``stop``; to mark: ``behavior`` (a name), ``subject``,
-        ``target``, ``exclusive``; to clear: ``behavior`` and ``subject``, where only these are meant; to observe or unobserve:
-        ``subject``, where only one is meant.
+        ``target``, ``exclusive``; to clear: optionally ``behavior`` and ``subject``; to observe or unobserve: optionally
+        ``subject``.
     """
     for edit in edits:
         kind, (start, stop) = edit.get("kind"), _frames(edit, annotation)
         subject, target, behavior = (_text(edit, name) for name in ("subject", "target", "behavior"))
         if kind == "mark":
             if behavior is None:
-                raise EthobenchError("to mark frames, a behavior must be named")
+                raise EthobenchError("a mark needs a behavior")
             exclusive = edit.get("exclusive") is not False
             annotation = mark(annotation, start, stop, behavior, subject=subject, target=target, exclusive=exclusive)
         elif kind == "clear":
@@ -50,7 +50,7 @@ def apply_edits(annotation: Annotation, edits: Iterable[Edit]) -> Annotation:
         elif kind == "unobserve":
             annotation = remove_observed(annotation, iv.intervals([start], [stop]), subject)
         else:
-            raise EthobenchError(f"an edit is one of {', '.join(KINDS)}, not {kind!r}")
+            raise EthobenchError(f"the kind of an edit must be one of {', '.join(KINDS)}, got {kind!r}")
     return annotation
 
 
@@ -64,18 +64,18 @@ def mark(
     target: str | None = None,
     exclusive: bool = True,
 ) -> Annotation:
-    """Say that a behavior goes on in ``[start, stop)``; it becomes one bout with those of its track that it meets.
+    """Mark a behavior in ``[start, stop)``. The new bout is merged with touching bouts of the same track.
 
     Parameters
     ----------
     annotation : Annotation
     start, stop : int
-        Of a point behavior only `start` counts.
+        For a point behavior, only `start` is used.
     behavior : str
     subject, target : str, optional
-        Who does it to whom.
+        Who does it, and to whom.
     exclusive : bool
-        End what else the subject does in these frames.
+        Remove other behaviors of the subject in these frames.
 
     Examples
     --------
@@ -86,42 +86,42 @@ def mark(
     """
     code = annotation.ethogram.code(behavior)
     if annotation.ethogram[code].point:
-        return _add(_seen(annotation, start, start + 1), start, start, code, subject, target)
+        return _add(_observe(annotation, start, start + 1), start, start, code, subject, target)
     if stop <= start:
-        raise EthobenchError(f"a bout ends after it starts, but frames {start} to {stop} were given")
-    seen = _seen(annotation, start, stop)
-    whose = seen.subject == _place(seen, subject)
-    same = whose & (seen.target == _place(seen, target)) & (seen.behavior == code) & _states(seen)
-    met = np.flatnonzero(same & (seen.start <= stop) & (seen.stop >= start))
-    rest = np.ones(len(seen), dtype=bool)
-    rest[met] = False
-    others = _states(seen) & whose & ~same if exclusive else np.zeros(len(seen), dtype=bool)
-    if met.size:
-        first, last = min(start, int(seen.start[met].min())), max(stop, int(seen.stop[met].max()))
-        return _rebuilt(seen, _Pieces.cut(seen, start, stop, others, rest).plus(met[:1], first, last))
-    return _add(_rebuilt(seen, _Pieces.cut(seen, start, stop, others)), start, stop, code, subject, target)
+        raise EthobenchError(f"a bout must end after it starts, got frames {start} to {stop}")
+    observed = _observe(annotation, start, stop)
+    same_subject = observed.subject == _subject_code(observed, subject)
+    same_track = same_subject & (observed.target == _subject_code(observed, target)) & (observed.behavior == code) & _has_duration(observed)
+    touching = np.flatnonzero(same_track & (observed.start <= stop) & (observed.stop >= start))
+    kept = np.ones(len(observed), dtype=bool)
+    kept[touching] = False
+    others = _has_duration(observed) & same_subject & ~same_track if exclusive else np.zeros(len(observed), dtype=bool)
+    if touching.size:
+        first, last = min(start, int(observed.start[touching].min())), max(stop, int(observed.stop[touching].max()))
+        return _rebuild(observed, _Pieces.cut(observed, start, stop, others, kept).plus(touching[:1], first, last))
+    return _add(_rebuild(observed, _Pieces.cut(observed, start, stop, others)), start, stop, code, subject, target)
 
 
 def clear(annotation: Annotation, start: int, stop: int, *, behavior: str | None = None, subject: str | None = None) -> Annotation:
-    """Say that nothing (or not this behavior, or nothing by this subject) goes on in ``[start, stop)``; bouts are cut there."""
+    """Remove bouts (optionally of one behavior or subject) from ``[start, stop)``; longer bouts are cut."""
     chosen = np.ones(len(annotation), dtype=bool)
     if behavior is not None:
         chosen &= annotation.behavior == annotation.ethogram.code(behavior)
     if subject is not None:
-        chosen &= annotation.subject == _place(annotation, subject)
-    seen = _seen(annotation, start, stop)
-    return _rebuilt(seen, _Pieces.cut(seen, start, stop, chosen))
+        chosen &= annotation.subject == _subject_code(annotation, subject)
+    observed = _observe(annotation, start, stop)
+    return _rebuild(observed, _Pieces.cut(observed, start, stop, chosen))
 
 
 def hide(annotation: Annotation, start: int, stop: int) -> Annotation:
-    """Say that ``[start, stop)`` was not looked at."""
+    """Mark ``[start, stop)`` as unobserved, and remove its bouts."""
     blank = iv.intervals([start], [stop])
-    cut = _rebuilt(annotation, _Pieces.cut(annotation, start, stop, np.ones(len(annotation), dtype=bool)))
-    return cut.with_observed(cut.observed.apply(lambda seen: iv.difference(seen, blank)))
+    cut = _rebuild(annotation, _Pieces.cut(annotation, start, stop, np.ones(len(annotation), dtype=bool)))
+    return cut.with_observed(cut.observed.apply(lambda frames: iv.difference(frames, blank)))
 
 
 def add_observed(annotation: Annotation, frames: Intervals, subject: str | None = None) -> Annotation:
-    """Count frames as observed, for one subject or for all.
+    """Mark frames as observed, for one subject or for all.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def add_observed(annotation: Annotation, frames: Intervals, subject: str | None 
     frames : Intervals
         In any order; they may overlap.
     subject : str, optional
-        Count them for this subject alone; for everyone unless given.
+        Mark them for this subject only; for all subjects if None.
 
     Examples
     --------
@@ -144,8 +144,8 @@ def add_observed(annotation: Annotation, frames: Intervals, subject: str | None 
 
 
 def remove_observed(annotation: Annotation, frames: Intervals, subject: str | None = None) -> Annotation:
-    """Count frames as not observed, for one subject or for all; frames with bouts stay observed, and the bouts stay as they are."""
-    chosen = np.ones(len(annotation), dtype=bool) if subject is None else annotation.subject == _place(annotation, subject)
+    """Mark frames as unobserved, for one subject or for all. Frames with bouts remain observed."""
+    chosen = np.ones(len(annotation), dtype=bool) if subject is None else annotation.subject == _subject_code(annotation, subject)
     start, stop = annotation.start[chosen], np.maximum(annotation.stop, annotation.start + 1)[chosen]
     removed = iv.difference(iv.union(frames), iv.union(iv.Intervals(start, stop)))
     if not any(iv.overlap(removed, where) for where in _observed_sets(annotation, subject)):
@@ -154,7 +154,7 @@ def remove_observed(annotation: Annotation, frames: Intervals, subject: str | No
 
 
 def _observed_sets(annotation: Annotation, subject: str | None) -> list[Intervals]:
-    """Return what was observed of each behavior of one subject; of everything without a subject."""
+    """Return the observed frames of each behavior of a subject; of all tracks if `subject` is None."""
     observed = annotation.observed
     if subject is None or not observed.tracks:
         return [observed.frames, *observed.tracks.values()]
@@ -162,7 +162,7 @@ def _observed_sets(annotation: Annotation, subject: str | None) -> list[Interval
 
 
 def _change_observed(annotation: Annotation, change: Callable[[Intervals], Intervals], subject: str | None) -> Annotation:
-    """Change what was observed of one subject, or of all; what was observed of the other subjects stays as it is."""
+    """Change the observed frames of one subject, or of all if `subject` is None."""
     observed = annotation.observed
     if subject is None:
         return annotation.with_observed(observed.apply(change))
@@ -170,96 +170,96 @@ def _change_observed(annotation: Annotation, change: Callable[[Intervals], Inter
     for track, where in {ObservedTrack(): observed.frames, **observed.tracks}.items():
         if track.subject is None and track.target is None:
             tracks.setdefault(track._replace(subject=subject), change(where))
-    alike = [Observed(tracks[key]) for name in annotation.subjects if (key := ObservedTrack(None, name)) in tracks]
-    if len(alike) == len(annotation.subjects) == len(tracks) and all(other == alike[0] for other in alike):
-        return annotation.with_observed(alike[0])
+    per_subject = [Observed(tracks[key]) for name in annotation.subjects if (key := ObservedTrack(None, name)) in tracks]
+    if len(per_subject) == len(annotation.subjects) == len(tracks) and all(other == per_subject[0] for other in per_subject):
+        return annotation.with_observed(per_subject[0])
     return annotation.with_observed(Observed(observed.frames, tracks))
 
 
-def _seen(annotation: Annotation, start: int, stop: int) -> Annotation:
+def _observe(annotation: Annotation, start: int, stop: int) -> Annotation:
     return add_observed(annotation, iv.intervals([start], [stop]))
 
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Bouts that have all details of the bouts at `places` of an annotation, but frames of their own."""
+    """Bouts with new frames; all other details are those of the bouts at `indices` of an annotation."""
 
-    places: IntArray
+    indices: IntArray
     start: IntArray
     stop: IntArray
 
     @classmethod
     def cut(cls, a: Annotation, start: int, stop: int, chosen: BoolArray, kept: BoolArray | None = None) -> _Pieces:
-        """Take ``[start, stop)`` out of the chosen bouts, where one that reaches over both ends becomes two; leave out what is not kept."""
+        """Cut ``[start, stop)`` out of the chosen bouts; a bout that extends beyond both ends becomes two. Drop bouts that are not kept."""
         point = a.start == a.stop
         hit = chosen & np.where(point, (a.start >= start) & (a.start < stop), (a.start < stop) & (a.stop > start))
         rest = np.flatnonzero(~hit if kept is None else ~hit & kept)
-        left, right = (np.flatnonzero(hit & ~point & beyond) for beyond in (a.start < start, a.stop > stop))
+        before, after = (np.flatnonzero(hit & ~point & outside) for outside in (a.start < start, a.stop > stop))
         return cls(
-            np.concatenate((rest, left, right)),
-            np.concatenate((a.start[rest], a.start[left], np.full(len(right), stop))),
-            np.concatenate((a.stop[rest], np.full(len(left), start), a.stop[right])),
+            np.concatenate((rest, before, after)),
+            np.concatenate((a.start[rest], a.start[before], np.full(len(after), stop))),
+            np.concatenate((a.stop[rest], np.full(len(before), start), a.stop[after])),
         )
 
-    def plus(self, places: IntArray, start: int, stop: int) -> _Pieces:
-        """Add bouts like those at `places`, from `start` to `stop`."""
-        frames = (np.full(len(places), edge) for edge in (start, stop))
-        return _Pieces(*(np.concatenate(pair) for pair in zip((self.places, self.start, self.stop), (places, *frames), strict=True)))
+    def plus(self, indices: IntArray, start: int, stop: int) -> _Pieces:
+        """Add bouts like those at `indices`, from `start` to `stop`."""
+        frames = (np.full(len(indices), edge) for edge in (start, stop))
+        return _Pieces(*(np.concatenate(pair) for pair in zip((self.indices, self.start, self.stop), (indices, *frames), strict=True)))
 
 
-def _rebuilt(a: Annotation, pieces: _Pieces) -> Annotation:
-    """Make an annotation of pieces of another one, listed by time."""
-    sorted_ = np.lexsort((pieces.stop, pieces.start))
-    places = pieces.places[sorted_]
+def _rebuild(a: Annotation, pieces: _Pieces) -> Annotation:
+    """Return an annotation made of pieces of another one, sorted by time."""
+    order = np.lexsort((pieces.stop, pieces.start))
+    indices = pieces.indices[order]
     return Annotation.from_bouts(
-        pieces.start[sorted_],
-        pieces.stop[sorted_],
-        a.behavior[places],
+        pieces.start[order],
+        pieces.stop[order],
+        a.behavior[indices],
         a.ethogram,
         a.rate,
         a.n_frames,
-        subject=a.names(a.subject[places]) if a.subjects else None,
-        target=a.names(a.target[places]) if a.subjects else None,
+        subject=a.names(a.subject[indices]) if a.subjects else None,
+        target=a.names(a.target[indices]) if a.subjects else None,
         observed=a.observed,
-        confidence=None if a.confidence is None else a.confidence[places],
-        modifiers=None if a.modifiers is None else a.modifiers[places].tolist(),
-        comment=None if a.comment is None else a.comment[places].tolist(),
+        confidence=None if a.confidence is None else a.confidence[indices],
+        modifiers=None if a.modifiers is None else a.modifiers[indices].tolist(),
+        comment=None if a.comment is None else a.comment[indices].tolist(),
         subjects=a.subjects,
     )
 
 
 def _add(a: Annotation, start: int, stop: int, code: int, subject: str | None, target: str | None) -> Annotation:
-    """Add a bout that nothing else is known of."""
-    place = int(np.searchsorted(a.start, start, side="right"))
-    named = bool(a.subjects or subject or target)
+    """Add a bout without confidence, modifiers or comment."""
+    index = int(np.searchsorted(a.start, start, side="right"))
+    has_subjects = bool(a.subjects or subject or target)
     return Annotation.from_bouts(
-        np.insert(a.start, place, start),
-        np.insert(a.stop, place, stop),
-        np.insert(a.behavior, place, code),
+        np.insert(a.start, index, start),
+        np.insert(a.stop, index, stop),
+        np.insert(a.behavior, index, code),
         a.ethogram,
         a.rate,
         a.n_frames,
-        subject=_inserted(a.names(a.subject), place, subject) if named else None,
-        target=_inserted(a.names(a.target), place, target) if named else None,
+        subject=_inserted(a.names(a.subject), index, subject) if has_subjects else None,
+        target=_inserted(a.names(a.target), index, target) if has_subjects else None,
         observed=a.observed,
-        confidence=None if a.confidence is None else np.insert(a.confidence, place, np.nan),
-        modifiers=None if a.modifiers is None else _inserted(a.modifiers.tolist(), place, ""),
-        comment=None if a.comment is None else _inserted(a.comment.tolist(), place, ""),
+        confidence=None if a.confidence is None else np.insert(a.confidence, index, np.nan),
+        modifiers=None if a.modifiers is None else _inserted(a.modifiers.tolist(), index, ""),
+        comment=None if a.comment is None else _inserted(a.comment.tolist(), index, ""),
         subjects=a.subjects,
     )
 
 
-def _inserted(values: list[Any], place: int, value: Any) -> list[Any]:
-    return [*values[:place], value, *values[place:]]
+def _inserted(values: list[Any], index: int, value: Any) -> list[Any]:
+    return [*values[:index], value, *values[index:]]
 
 
-def _states(annotation: Annotation) -> BoolArray:
-    """Tell which bouts have a duration; point events exclude nothing."""
+def _has_duration(annotation: Annotation) -> BoolArray:
+    """Return which bouts have a duration; point events do not."""
     return np.asarray(annotation.stop > annotation.start)
 
 
-def _place(annotation: Annotation, subject: str | None) -> int:
-    """Return a subject's code; -1 for nobody, -2 (which no bout has) for one that the annotation does not know yet."""
+def _subject_code(annotation: Annotation, subject: str | None) -> int:
+    """Return the code of a subject; -1 for no subject, -2 (which no bout has) for a subject that is not in the annotation."""
     if not subject:
         return -1
     return annotation.subjects.index(subject) if subject in annotation.subjects else -2
@@ -268,12 +268,12 @@ def _place(annotation: Annotation, subject: str | None) -> int:
 def _frames(edit: Edit, annotation: Annotation) -> tuple[int, int]:
     start, stop = edit.get("start"), edit.get("stop")
     if type(start) is not int or type(stop) is not int or not 0 <= start <= stop <= annotation.n_frames:
-        raise MismatchError(f"an edit is from one of {annotation.n_frames} frames to a later one, not from {start!r} to {stop!r}")
+        raise MismatchError(f"an edit must have 0 <= start <= stop <= {annotation.n_frames}, got start {start!r} and stop {stop!r}")
     return start, stop
 
 
 def _text(edit: Edit, name: str) -> str | None:
     value = edit.get(name)
     if value is not None and not isinstance(value, str):
-        raise EthobenchError(f"the {name} of an edit is a name, not {value!r}")
+        raise EthobenchError(f"the {name} of an edit must be text, got {value!r}")
     return value

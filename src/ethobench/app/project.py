@@ -1,7 +1,8 @@
-"""What the viewer has open: recordings with all their tracks, and the corrections made of them."""
+"""The project that is open in the viewer: recordings with their tracks, and corrections."""
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,13 +11,15 @@ from pathlib import Path
 
 from ethobench.app.corrections import Corrections, check_annotator
 from ethobench.app.editing import Edit, add_observed, apply_edits
-from ethobench.app.entries import MODEL, Entry, Track
 from ethobench.app.history import History
-from ethobench.core import Ethogram
+from ethobench.app.recordings import MODEL, OpenRecording, Track
+from ethobench.core import Ethogram, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.core.intervals import Intervals
+from ethobench.core.names import file_stem
 from ethobench.core.occurrence import Occurrence
+from ethobench.formats import formats, write_recordings
 
 VIDEO_TYPES = {
     ".mp4": "video/mp4",
@@ -27,186 +30,235 @@ VIDEO_TYPES = {
     ".ogv": "video/ogg",
     ".avi": "video/x-msvideo",
 }
-MOST_SPANS = 1000
+MAX_SPANS = 1000
 
 
 @dataclass
 class Project:
-    """All that is open.
+    """Recordings that are open in the viewer.
 
     Attributes
     ----------
     name : str
-    entries : list of Entry
-        The page addresses them by their place here.
+    recordings : list of OpenRecording
+        The page addresses them by their index.
     corrections : Corrections
     roots : tuple of Path
         Videos are shown only from inside these folders.
     occurrence : Occurrence
-        How often each behavior occurred in all tracks when the project was opened.
+        Which behaviors occurred in which tracks when the project was opened.
     """
 
     name: str
-    entries: list[Entry]
+    recordings: list[OpenRecording]
     corrections: Corrections
     roots: tuple[Path, ...] = ()
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
-        places = {entry.recording.id: entry for entry in self.entries}
-        for (recording, annotator), annotation in self.corrections.load().items():
-            entry = places.get(recording)
-            if entry is None:
-                self.notes.append(f"{self.corrections.manifest}: corrects {recording!r}, which is not open")
-            elif (annotation.rate, annotation.n_frames) != (entry.rate, entry.n_frames):
-                self.notes.append(f"{self.corrections.manifest}: {annotator!r} of {recording!r} has another clock or length; not shown")
+        by_id = {recording.recording.id: recording for recording in self.recordings}
+        for (recording_id, annotator), annotation in self.corrections.load().items():
+            recording = by_id.get(recording_id)
+            if recording is None:
+                self.notes.append(f"{self.corrections.manifest}: corrects {recording_id!r}, which is not open")
+            elif (annotation.rate, annotation.n_frames) != (recording.rate, recording.n_frames):
+                self.notes.append(
+                    f"{self.corrections.manifest}: {annotator!r} of {recording_id!r} has a different frame rate or length and is not shown"
+                )
             else:
-                entry.adopt(annotator, annotation)
+                recording.adopt(annotator, annotation)
         self.notes += self.corrections.notes
         self.occurrence = self._count_behaviors()
 
     def _count_behaviors(self) -> Occurrence:
-        """Count behaviors in all tracks when the project opens; colors follow from it, and stay as they are while labelling."""
-        ethogram = reduce(Ethogram.join, (entry.ethogram for entry in self.entries), Ethogram([]))
-        tracks = [track for entry in self.entries for track in entry.tracks]
+        """Count behaviors in all tracks. Colors are assigned by these counts once, so that they do not change while labelling."""
+        ethogram = reduce(Ethogram.join, (recording.ethogram for recording in self.recordings), Ethogram([]))
+        tracks = [track for recording in self.recordings for track in recording.tracks]
         models = [track.annotation for track in tracks if track.kind == MODEL]
         return Occurrence.count(ethogram, (track.annotation for track in tracks if track.kind != MODEL), models)
 
-    def entry(self, place: int) -> Entry:
-        """Return a recording by its place."""
-        if not 0 <= place < len(self.entries):
-            raise NotFoundError(f"no recording {place}; there are {len(self.entries)}")
-        return self.entries[place]
+    def recording(self, index: int) -> OpenRecording:
+        """Return a recording by its index."""
+        if not 0 <= index < len(self.recordings):
+            raise NotFoundError(f"no recording {index}; there are {len(self.recordings)}")
+        return self.recordings[index]
 
-    def start(self, place: int, name: object, copy: str | None = None) -> Track:
-        """Begin to correct a recording under a new annotator's name, with a copy of a track or with nothing."""
+    def start(self, index: int, name: object, copy: str | None = None) -> Track:
+        """Start a correction under a new annotator name, from a copy of a track or without bouts."""
         with self._lock:
-            entry = _labelable(self.entry(place))
-            taken = {t.name for e in self.entries for t in e.originals if t.name not in e.corrections} | {*entry.corrections}
-            annotator = check_annotator(name, taken)
-            annotation = entry.nothing() if copy is None else entry.track(copy).annotation
-            self.corrections.save(entry.recording, annotator, annotation)
-            entry.corrections[annotator] = History(annotation)
-            return entry.track(annotator)
+            recording = _labelable(self.recording(index))
+            used = {t.name for r in self.recordings for t in r.originals if t.name not in r.corrections} | {*recording.corrections}
+            annotator = check_annotator(name, used)
+            annotation = recording.empty_annotation() if copy is None else recording.track(copy).annotation
+            self.corrections.save(recording.recording, annotator, annotation)
+            recording.corrections[annotator] = History(annotation)
+            return recording.track(annotator)
 
-    def edit(self, place: int, name: str, revision: int, edits: Sequence[Edit]) -> Track:
-        """Change a correction and save it.
+    def edit(self, index: int, name: str, revision: int, edits: Sequence[Edit]) -> Track:
+        """Edit a correction and save it.
 
         Parameters
         ----------
-        place : int
+        index : int
         name : str
         revision : int
-            The one that the change was made to.
+            The revision that the edits apply to.
         edits : sequence of mapping
-            See `apply_edits`. They are applied without the lock, so that a large change does not keep others waiting.
+            See `apply_edits`. They are applied without holding the lock, so that a large edit does not block other requests.
 
         Raises
         ------
         MismatchError
-            If the correction has another revision by now.
+            If the correction has a different revision.
         """
         while True:
             with self._lock:
-                entry, history = self._correction(place, name, revision)
+                recording, history = self._correction(index, name, revision)
                 base = history.annotation
             changed = apply_edits(base, edits)
             with self._lock:
-                self._correction(place, name, revision)
-                if history.annotation is not base:  # frames were watched meanwhile
+                self._correction(index, name, revision)
+                if history.annotation is not base:  # frames were marked as observed in the meantime
                     continue
                 if changed != base:
-                    self.corrections.save(entry.recording, name, changed)
+                    self.corrections.save(recording.recording, name, changed)
                     history.change(changed)
-                return entry.track(name)
+                return recording.track(name)
 
-    def watch(self, place: int, name: str, spans: object, subject: str | None = None) -> Track:
-        """Count what was played or stepped through as observed in a correction, and save it.
+    def watch(self, index: int, name: str, spans: object, subject: str | None = None) -> Track:
+        """Mark frames that were played or stepped through as observed, and save the correction.
 
         Parameters
         ----------
-        place : int
+        index : int
         name : str
         spans : list of [start, stop]
             Half-open frames as the page reports them; duplicates, overlaps and any order are fine.
         subject : str, optional
-            The subject that was labelled meanwhile; all unless given.
+            The subject that was being labelled; all subjects if None.
         """
         with self._lock:
-            entry, history = self._correction(place, name)
-            frames = _check_spans(spans, entry.n_frames)
-            if subject is not None and subject not in entry.subjects:
-                raise NotFoundError(f"recording {entry.recording.id!r} has no subject {subject!r}")
+            recording, history = self._correction(index, name)
+            frames = _check_spans(spans, recording.n_frames)
+            if subject is not None and subject not in recording.subjects:
+                raise NotFoundError(f"recording {recording.recording.id!r} has no subject {subject!r}")
             watched = add_observed(history.annotation, frames, subject)
             if watched is not history.annotation:
-                self.corrections.save(entry.recording, name, watched)
+                self.corrections.save(recording.recording, name, watched)
             history.watch(frames, subject)
-            return entry.track(name)
+            return recording.track(name)
 
-    def undo(self, place: int, name: str, revision: int) -> Track:
-        """Take the last change of a correction back; `revision` is the one that the user sees, as for `edit`."""
+    def undo(self, index: int, name: str, revision: int) -> Track:
+        """Undo the last edit of a correction; `revision` is the displayed one, as for `edit`."""
         with self._lock:
-            entry, history = self._correction(place, name, revision)
+            recording, history = self._correction(index, name, revision)
             if history.previous is not None:
-                self.corrections.save(entry.recording, name, history.previous)
+                self.corrections.save(recording.recording, name, history.previous)
                 history.undo()
-            return entry.track(name)
+            return recording.track(name)
 
-    def redo(self, place: int, name: str, revision: int) -> Track:
-        """Repeat the last change that was taken back; `revision` is the one that the user sees, as for `edit`."""
+    def redo(self, index: int, name: str, revision: int) -> Track:
+        """Redo the last undone edit; `revision` is the displayed one, as for `edit`."""
         with self._lock:
-            entry, history = self._correction(place, name, revision)
+            recording, history = self._correction(index, name, revision)
             if history.following is not None:
-                self.corrections.save(entry.recording, name, history.following)
+                self.corrections.save(recording.recording, name, history.following)
                 history.redo()
-            return entry.track(name)
+            return recording.track(name)
 
     def progress(self) -> list[str]:
-        """Tell of each correction that this session changed how many bouts it has and how much of the recording was observed."""
+        """Return a line for each correction that was changed in this session: bouts, and observed share."""
         lines = []
-        for entry in self.entries:
-            for name, history in entry.corrections.items():
+        for recording in self.recordings:
+            for name, history in recording.corrections.items():
                 if history.revision or history.watches:
                     a = history.annotation
-                    named = entry.subjects if any(track.subject is not None for track in a.observed.tracks) else (None,)
-                    observed = [(who, iv.total(a.observed.of_all(a.ethogram.names, who)) / entry.n_frames) for who in named]
+                    subjects = recording.subjects if any(track.subject is not None for track in a.observed.tracks) else (None,)
+                    observed = [(who, iv.total(a.observed.of_all(a.ethogram.names, who)) / recording.n_frames) for who in subjects]
                     shares = ", ".join(f"{f'{who} ' if who else ''}{int(share * 1000) / 10:g} %" for who, share in observed)
-                    lines.append(f"{entry.recording.id}, {name}: bouts: {len(a)}, observed: {shares}")
+                    lines.append(f"{recording.recording.id}, {name}: bouts: {len(a)}, observed: {shares}")
         return lines
 
-    def video(self, place: int) -> Path | None:
-        """Return a recording's video if it lies in one of the folders that are open, links followed."""
-        path = self.entry(place).recording.video
+    def video(self, index: int) -> Path | None:
+        """Return the path of a recording's video if it lies inside an opened folder after links are resolved."""
+        path = self.recording(index).recording.video
         if path is None or not path.is_file():
             return None
         real = path.resolve()
-        inside = any(real.is_relative_to(root.resolve()) for root in self.roots)
-        return real if inside and real.suffix.lower() in VIDEO_TYPES else None
+        is_inside = any(real.is_relative_to(root.resolve()) for root in self.roots)
+        return real if is_inside and real.suffix.lower() in VIDEO_TYPES else None
 
-    def _correction(self, place: int, name: str, revision: int | None = None) -> tuple[Entry, History]:
-        """Return a correction; an error if it has another revision than the one named."""
-        entry = _labelable(self.entry(place))
-        if name not in entry.corrections:
-            raise EthobenchError(f"{name!r} is no correction, and only corrections can be changed")
-        history = entry.corrections[name]
+    def _correction(self, index: int, name: str, revision: int | None = None) -> tuple[OpenRecording, History]:
+        """Return a correction; raise an error if its revision differs from the stated one."""
+        recording = _labelable(self.recording(index))
+        if name not in recording.corrections:
+            raise EthobenchError(f"{name!r} is not a correction; only corrections can be edited")
+        history = recording.corrections[name]
         if revision is not None and revision != history.revision:
-            raise MismatchError(f"{name!r} has changed in the meantime (perhaps in another window); look again and repeat the change")
-        return entry, history
+            raise MismatchError(f"{name!r} has changed in the meantime, perhaps in another window; check it and repeat the edit")
+        return recording, history
 
 
-def _labelable(entry: Entry) -> Entry:
-    if entry.locked:
-        raise EthobenchError(entry.locked)
-    return entry
+def _labelable(recording: OpenRecording) -> OpenRecording:
+    if recording.locked:
+        raise EthobenchError(recording.locked)
+    return recording
 
 
 def _check_spans(spans: object, n_frames: int) -> Intervals:
-    """Return reported spans as a disjoint set of frames."""
-    if not isinstance(spans, list) or len(spans) > MOST_SPANS:
-        raise EthobenchError(f"watched frames are a list of at most {MOST_SPANS} spans")
+    """Validate reported spans; return their union."""
+    if not isinstance(spans, list) or len(spans) > MAX_SPANS:
+        raise EthobenchError(f"watched frames must be a list of at most {MAX_SPANS} spans")
     for span in spans:
         is_pair = isinstance(span, list) and len(span) == 2 and all(type(edge) is int for edge in span)
         if not is_pair or not 0 <= span[0] < span[1] <= n_frames:
-            raise MismatchError(f"watched frames go from one of {n_frames} frames to a later one, not {span!r}")
+            raise MismatchError(f"a watched span must be [start, stop] with 0 <= start < stop <= {n_frames}, got {span!r}")
     return iv.union(iv.intervals([start for start, _ in spans], [stop for _, stop in spans]))
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file to download, and notes about what its format could not store."""
+
+    name: str
+    content: bytes
+    notes: list[str]
+
+
+def export(project: Project, indices: list[int], track: str, format: str) -> Exported:
+    """Write one track of one or several recordings to a file.
+
+    Parameters
+    ----------
+    project : Project
+    indices : list of int
+        The recordings; those without this track are skipped. Several only if the format can store several.
+    track : str
+    format : str
+        Name of a writable format.
+    """
+    writer = formats[format]
+    chosen = [recording for recording in map(project.recording, indices) if any(t.name == track for t in recording.tracks)]
+    if not chosen:
+        raise EthobenchError(f"{track!r} has annotated none of these recordings")
+    with_poses = "poses" in writer.contents
+    recordings = [
+        Recording(
+            recording.recording.id,
+            individual=recording.recording.individual,
+            rate=recording.rate,
+            signals=recording.signals if with_poses else None,
+            annotations={track: recording.track(track).annotation},
+            video=recording.recording.video,
+            start_time=recording.recording.start_time,
+            metadata=recording.recording.metadata,
+        )
+        for recording in chosen
+    ]
+    base = file_stem(recordings[0].id) if len(recordings) == 1 else file_stem(project.name)
+    name = f"{base}.{file_stem(track)}{writer.suffixes[0] if writer.suffixes else ''}"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        notes = write_recordings(recordings, path, format)
+        return Exported(name, path.read_bytes(), [str(note) for note in notes])

@@ -1,8 +1,8 @@
-"""The door of the viewer: only this machine, only this page, only with the token.
+"""Access control of the viewer: only this machine, only this page, only with the token.
 
-The token stands in the address: as ``?token=`` of the page itself and as the first part of the path of everything that the page
-asks for. It is not a cookie, since a browser would show a cookie of 127.0.0.1 to the servers of other users on other ports.
-`Host` is checked so that no foreign name can be made to point here, `Origin` and `Sec-Fetch-Site` so that no foreign page can ask.
+The token is part of the address: ``?token=`` for the page itself, and the first path component of every other request. It is not a
+cookie, because a browser would send a cookie of 127.0.0.1 to servers of other users on other ports. `Host` is checked against DNS
+rebinding, `Origin` and `Sec-Fetch-Site` against cross-site requests.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ HEADERS = {
 
 
 class Guard:
-    """Let through what carries the token and comes from our own page; answer everything else with 403.
+    """Middleware that passes on requests of the viewer's own page with the token, and answers all others with 403.
 
     Parameters
     ----------
     app : ASGIApp
-        What is guarded. It sees paths without the token.
+        The application. It sees paths without the token.
     port : int
-        Where the server listens.
+        Port of the server.
     token : str
     launch : str
-        A key for the one address that is handed to a browser, where other users may see it among the processes: it
-        leads to the real address once, and is worth nothing afterwards.
+        A single-use token for the address that is passed to the browser, which other users may see in the process list. It redirects to
+        the real address once.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str, launch: str = "") -> None:
@@ -46,7 +46,7 @@ class Guard:
         self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -70,42 +70,42 @@ class Guard:
             return False
         if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
             return True
-        # A link from elsewhere may lead here, as it must know the token; nothing else may come from elsewhere.
+        # A link on another site may open the page, since it must contain the token; no other cross-site request is allowed.
         return scope["method"] == "GET" and scope["path"] == "/" and headers.get("sec-fetch-mode") == "navigate"
 
     def _path(self, path: str, query: dict[str, list[str]], headers: dict[str, str]) -> str | None:
-        """Return the path without the token, or None where there is no token."""
+        """Return the path without the token, or None if the token is missing."""
         first, _, rest = path.removeprefix("/").partition("/")
         if _same(first, self.token):
             return f"/{rest}"
-        given = query.get("token", [headers.get("x-ethobench-token", "")])[0]
-        return path if _same(given, self.token) else None
+        token = query.get("token", [headers.get("x-ethobench-token", "")])[0]
+        return path if _same(token, self.token) else None
 
 
 def new_token() -> str:
-    """Make a token that nobody can guess."""
+    """Return a new random token."""
     return secrets.token_urlsafe(24)
 
 
-def _same(given: str, wanted: str) -> bool:
-    return secrets.compare_digest(given.encode(), wanted.encode())
+def _same(token: str, expected: str) -> bool:
+    return secrets.compare_digest(token.encode(), expected.encode())
 
 
 def _hardened(send: Send) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-            message = {**message, "headers": [*message.get("headers", []), *own]}
+            security_headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+            message = {**message, "headers": [*message.get("headers", []), *security_headers]}
         await send(message)
 
     return send_with_headers
 
 
 async def _answer(send: Send, status: int, location: str = "") -> None:
-    told = b"not allowed: open the address that `ethobench view` printed\n" if status == 403 else b""
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(told)).encode())]
+    body = b"not allowed: open the address printed by `ethobench view`\n" if status == 403 else b""
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
     if location:
         headers.append((b"location", location.encode()))
     send = _hardened(send)
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": told})
+    await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""Signals and poses as lanes of a timeline, and poses as something to animate."""
+"""Signals and poses as lanes of the timeline, and pose frames for the animation."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.app.summaries import Summary
-from ethobench.app.tiles import TraceTiles
+from ethobench.app.tiles import Summary, TraceTiles
 from ethobench.core import Poses, Signals
 from ethobench.core.recording import Data
 from ethobench.features.filters import axis_triples
 
-SAMPLED = 20_000
-LANES = 24
-MOST_BYTES = 8_000_000
+MAX_SAMPLES = 20_000
+MAX_LANES = 24
+MAX_BYTES = 8_000_000
 
 Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A few channels that are drawn over each other."""
+    """One or a few channels that are drawn on top of each other."""
 
     label: str
     channels: tuple[str, ...]
@@ -32,38 +31,38 @@ class Lane:
     high: float
     tiles: TraceTiles
 
-    def facts(self) -> dict[str, Any]:
-        """Return what the page has to know."""
+    def payload(self) -> dict[str, Any]:
+        """Return the JSON payload."""
         return {"label": self.label, "channels": list(self.channels), "low": self.low, "high": self.high}
 
 
 def lanes_of(data: Data, rate: float) -> list[Lane]:
-    """Lay signals out in lanes, the axes of a vector in one; of poses, the animals' speeds and distances.
+    """Arrange signals in lanes, the axes of a vector in one lane. Poses become lanes of speed and distance.
 
-    At most 24 lanes are made, in the order of the channels.
+    At most 24 lanes are returned, in the order of the channels.
     """
     if isinstance(data, Signals):
         values, names = data.values, data.channels
-        together = {places[0]: (name, places) for name, places in axis_triples(names).items()}
-        taken = {place for _, places in together.values() for place in places}
-        groups = [together.get(i, (names[i], [i])) for i in range(len(names)) if i in together or i not in taken]
+        vectors = {columns[0]: (name, columns) for name, columns in axis_triples(names).items()}
+        in_vectors = {column for _, columns in vectors.values() for column in columns}
+        groups = [vectors.get(i, (names[i], [i])) for i in range(len(names)) if i in vectors or i not in in_vectors]
     else:
         values, names, groups = _movement(data, rate)
     summary = Summary(values)
-    return [_lane(label or "signal", places, names, summary) for label, places in groups[:LANES]]
+    return [_lane(label or "signal", columns, names, summary) for label, columns in groups[:MAX_LANES]]
 
 
-def _lane(label: str, places: list[int], names: tuple[str, ...], summary: Summary) -> Lane:
-    sample = _sample(summary.values)[:, places]
-    known = sample[np.isfinite(sample)]
-    low, high = (float(v) for v in np.percentile(known, [0.5, 99.5])) if known.size else (0.0, 1.0)
+def _lane(label: str, columns: list[int], names: tuple[str, ...], summary: Summary) -> Lane:
+    sample = _sample(summary.values)[:, columns]
+    finite = sample[np.isfinite(sample)]
+    low, high = (float(v) for v in np.percentile(finite, [0.5, 99.5])) if finite.size else (0.0, 1.0)
     margin = 0.05 * (high - low) or 0.5
-    low, high = 0.0 if known.size and known.min() >= 0 else low - margin, high + margin
-    return Lane(label, tuple(names[i] for i in places), low, high, TraceTiles(summary, places, low, high))
+    low, high = 0.0 if finite.size and finite.min() >= 0 else low - margin, high + margin
+    return Lane(label, tuple(names[i] for i in columns), low, high, TraceTiles(summary, columns, low, high))
 
 
 def _movement(poses: Poses, rate: float) -> tuple[Floats, tuple[str, ...], list[tuple[str, list[int]]]]:
-    middle = _middle(poses)
+    centers = _centers(poses)
     columns, names = [], []
     for a, who in enumerate(poses.individuals):
         columns.append(_speed(poses, a) * rate)
@@ -73,37 +72,37 @@ def _movement(poses: Poses, rate: float) -> tuple[Floats, tuple[str, ...], list[
     if pairs:
         groups.append(("distance", list(range(len(columns), len(columns) + len(pairs)))))
     for a, b in pairs:
-        columns.append(np.linalg.norm(middle[:, a] - middle[:, b], axis=1))
+        columns.append(np.linalg.norm(centers[:, a] - centers[:, b], axis=1))
         names.append(f"{poses.individuals[a]} to {poses.individuals[b]}")
     return np.stack(columns, axis=1).astype(np.float32), tuple(names), groups
 
 
 def _speed(poses: Poses, individual: int) -> Floats:
-    """Return how far an animal's keypoints move from frame to frame, on average over those that both frames have."""
+    """Return the mean displacement of an individual's keypoints per frame, over keypoints that are present in both frames."""
     positions = np.asarray(poses.positions[:, individual, :, :2], dtype=np.float32)
     return _mean(np.linalg.norm(np.diff(positions, axis=0, prepend=positions[:1]), axis=2), axis=1)
 
 
-def _middle(poses: Poses) -> Floats:
-    """Return the mean of each animal's keypoints that are there, NaN where none is."""
+def _centers(poses: Poses) -> Floats:
+    """Return the center of each individual's keypoints; NaN where none is tracked."""
     return _mean(np.asarray(poses.positions[..., :2], dtype=np.float32), axis=2)
 
 
 def _mean(values: Floats, axis: int) -> Floats:
-    """Take the mean of what is there, NaN where nothing is."""
-    known = ~np.isnan(values)
-    number = known.sum(axis=axis)
-    total = np.where(known, values, 0).sum(axis=axis)
+    """Return the mean of the values that are not NaN; NaN if there are none."""
+    finite = ~np.isnan(values)
+    number = finite.sum(axis=axis)
+    total = np.where(finite, values, 0).sum(axis=axis)
     return np.asarray(np.where(number > 0, total / np.maximum(number, 1), np.nan), dtype=np.float32)
 
 
-def pose_facts(poses: Poses) -> dict[str, Any]:
-    """Return names, the bones to draw and the rectangle that holds nearly all positions."""
+def pose_payload(poses: Poses) -> dict[str, Any]:
+    """Return names, the edges of the skeleton, and the bounding box of nearly all positions."""
     sample = np.asarray(_sample(poses.positions[..., :2]), dtype=np.float64)
     corners = []
     for axis in range(2):
-        known = sample[..., axis][np.isfinite(sample[..., axis])]
-        corners.append(np.percentile(known, [0.2, 99.8]) if known.size else np.array([0.0, 1.0]))
+        finite = sample[..., axis][np.isfinite(sample[..., axis])]
+        corners.append(np.percentile(finite, [0.2, 99.8]) if finite.size else np.array([0.0, 1.0]))
     return {
         "individuals": list(poses.individuals),
         "keypoints": list(poses.keypoints),
@@ -114,7 +113,7 @@ def pose_facts(poses: Poses) -> dict[str, Any]:
 
 
 def bones(positions: Floats) -> list[list[int]]:
-    """Connect keypoints by the shortest tree over their median distances, as files rarely tell a skeleton.
+    """Connect keypoints by the minimum spanning tree of their median distances, because files rarely contain a skeleton.
 
     Parameters
     ----------
@@ -123,34 +122,34 @@ def bones(positions: Floats) -> list[list[int]]:
     Returns
     -------
     list of [int, int]
-        Pairs of keypoints; those that are never seen together stay apart.
+        Pairs of keypoints; keypoints that never occur together are not connected.
     """
     count = positions.shape[2]
-    apart = np.full((count, count), np.inf)
+    distances = np.full((count, count), np.inf)
     for i, j in combinations(range(count), 2):
         distance = np.linalg.norm(positions[:, :, i] - positions[:, :, j], axis=2)
-        known = distance[np.isfinite(distance)]
-        if known.size:
-            apart[i, j] = apart[j, i] = np.median(known)
-    inside, found = {0} if count else set(), []
-    while len(inside) < count:
-        best = min((apart[i, j], i, j) for i in sorted(inside) for j in range(count) if j not in inside)
+        finite = distance[np.isfinite(distance)]
+        if finite.size:
+            distances[i, j] = distances[j, i] = np.median(finite)
+    connected, edges = {0} if count else set(), []
+    while len(connected) < count:
+        best = min((distances[i, j], i, j) for i in sorted(connected) for j in range(count) if j not in connected)
         if np.isfinite(best[0]):
-            found.append([best[1], best[2]])
-        inside.add(best[2])
-    return found
+            edges.append([best[1], best[2]])
+        connected.add(best[2])
+    return edges
 
 
 def pose_frames(poses: Poses, start: int, stop: int) -> bytes:
     """Return positions as little-endian float32: frame, individual, keypoint, then x, y and confidence."""
     size = 12 * len(poses.individuals) * len(poses.keypoints)
     start = min(max(start, 0), len(poses))
-    stop = min(stop, len(poses), start + max(MOST_BYTES // max(size, 1), 1))
+    stop = min(stop, len(poses), start + max(MAX_BYTES // max(size, 1), 1))
     positions = np.asarray(poses.positions[start:stop, ..., :2], dtype="<f4")
-    sure = np.asarray(poses.confidence[start:stop], dtype="<f4")
-    return np.concatenate((positions, sure[..., None]), axis=-1).tobytes()
+    confidence = np.asarray(poses.confidence[start:stop], dtype="<f4")
+    return np.concatenate((positions, confidence[..., None]), axis=-1).tobytes()
 
 
 def _sample(values: Floats) -> Floats:
-    """Take at most 20,000 rows at equal distances."""
-    return np.asarray(values[:: max(len(values) // SAMPLED, 1)])
+    """Return at most about 20,000 equally spaced rows."""
+    return np.asarray(values[:: max(len(values) // MAX_SAMPLES, 1)])

@@ -61,9 +61,9 @@ def run(
 
 def _collate(paths: list[Path], rate: float | None, rename: dict[str, str]) -> dict[str, dict[str, Annotation]]:
     """Match the recordings of annotators (one path each, or several in a file): recording to annotator to annotation."""
-    from ethobench.datasets.collate import collate_quietly
+    from ethobench.datasets.collate import collate_files
 
-    collation = collate_quietly(paths, rate=rate, same_recording=True, annotations_only=True, rename=rename)
+    collation = collate_files(paths, rate=rate, same_recording=True, annotations_only=True, rename=rename)
     print_notes(note for recording in collation.recordings for note in recording.notes)
     print_notes(collation.notes)
     single = [recording.id for recording in collation.recordings if len(recording.annotations) == 1]

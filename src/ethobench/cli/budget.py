@@ -38,7 +38,7 @@ def run(
     from ethobench.cli._options import parse_renames
     from ethobench.cli._output import drop_empty_rows, print_never_annotated, print_note
     from ethobench.core.files import check_new_path
-    from ethobench.datasets.collate import is_dataset
+    from ethobench.datasets.loose_files import is_dataset
     from ethobench.formats.tables import write_table
     from ethobench.metrics.bootstrap import too_few
     from ethobench.metrics.budgets import correct_time_budget, time_budget
@@ -79,10 +79,10 @@ def run(
 def _collate(paths: list[Path], rate: float | None, rename: dict[str, str]) -> Sequence[Recording]:
     """Read the recordings of files, folders and studies; print notes of the readers, and labels that may mean the same behavior."""
     from ethobench.cli._output import print_notes
-    from ethobench.datasets.collate import collate_quietly
+    from ethobench.datasets.collate import collate_files
     from ethobench.metrics.label_mismatches import find_label_mismatches, similar_label_notes
 
-    collation = collate_quietly(paths, rate=rate, same_recording=False, annotations_only=True, rename=rename)
+    collation = collate_files(paths, rate=rate, same_recording=False, annotations_only=True, rename=rename)
     print_notes(note for recording in collation.recordings for note in recording.notes)
     print_notes(collation.notes)
     mismatches = [m for m in find_label_mismatches({r.id: r.annotations for r in collation.recordings}) if m.counterpart]

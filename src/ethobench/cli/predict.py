@@ -144,7 +144,7 @@ def _sources(source: str, rate: float | None) -> list[_Source]:
     from ethobench.cli._output import print_notes
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
-    from ethobench.datasets.collate import is_dataset, list_files
+    from ethobench.datasets.loose_files import is_dataset, list_files
 
     path = Path(source)
     if path.exists() and not is_dataset(path):

@@ -80,7 +80,7 @@ def run(
         csv.parent.mkdir(parents=True, exist_ok=True)
         scores.table().to_csv(csv, index=False)
     if report is not None:
-        from ethobench.datasets.collate import recording_name
+        from ethobench.datasets.loose_files import recording_name
         from ethobench.reports import summarize_scores, write_report
 
         named = {recording_name(pred): scores}

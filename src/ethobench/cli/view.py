@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ethobench.cli._options import AllowNetworkOption, ExternalOption, announce_network, parse_external
-from ethobench.cli._output import echo, secho
+from ethobench.cli._output import echo, print_note
 
 if TYPE_CHECKING:
     from ethobench.models import Model
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 def run(
     sources: Annotated[list[str], typer.Argument(help="A dataset, the store of a run, or files.", metavar="DATASET|STORE|FILES")],
-    port: Annotated[int, typer.Option(help="Where to serve the page; any free port unless given.", min=0, max=65535)] = 0,
+    port: Annotated[int, typer.Option(help="Port of the local server; any free port by default.", min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
     corrections: Annotated[
-        Path | None, typer.Option(help="Folder for corrections; beside your recordings.csv unless given.", metavar="DIR")
+        Path | None, typer.Option(help="Folder for corrections; next to recordings.csv by default.", metavar="DIR")
     ] = None,
-    rate: Annotated[float | None, typer.Option(help="Frames per second, where files do not tell.", metavar="HZ")] = None,
-    behaviors: Annotated[str | None, typer.Option(help="Further behaviors to label with, separated by commas.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Frames per second, for files that do not state it.", metavar="HZ")] = None,
+    behaviors: Annotated[str | None, typer.Option(help="Further behaviors to label, separated by commas.")] = None,
     model: Annotated[
         list[Path] | None,
-        typer.Option(help="A saved model whose predictions are shown too, out-of-fold ones for its training recordings; may be repeated."),
+        typer.Option(help="A saved model whose predictions are shown (out-of-fold for its training recordings); may be repeated."),
     ] = None,
     videos: Annotated[
-        list[Path] | None, typer.Option(help="A folder outside the data from which videos may be shown; may be repeated.", metavar="DIR")
+        list[Path] | None, typer.Option(help="A further folder from which videos may be shown; may be repeated.", metavar="DIR")
     ] = None,
     allow_network: AllowNetworkOption = False,
     param: ExternalOption = None,
 ) -> None:
-    """Look at recordings, compare annotators and models, correct labels and save them as a new annotator.
+    """View recordings, compare annotators and models, label and correct. Opens a local page in the browser.
 
     Example: [bold]ethobench view my_study/[/bold]   (in the page, ? lists the keys)
     """
@@ -53,15 +53,15 @@ def run(
         models=_load_models(model or [], parse_external(param), allow_network=allow_network),
         before_predicting=announce_network,
         videos=videos or [],
-        tell=_tell,
+        notify=print_note,
     )
     for note in project.notes:
-        _tell(note)
-    _tell("the viewer runs until Ctrl-C")
+        print_note(note)
+    print_note("the viewer runs until Ctrl-C")
     serve(project, port, browser=browser, ready=echo)
     for line in project.progress():
-        _tell(line)
-    _tell(f"stopped; corrections are in {project.corrections.folder}")
+        print_note(line)
+    print_note(f"stopped; corrections are in {project.corrections.folder}")
 
 
 def _load_models(paths: list[Path], external: dict[str, str], *, allow_network: bool) -> dict[Path, Model]:
@@ -70,7 +70,3 @@ def _load_models(paths: list[Path], external: dict[str, str], *, allow_network: 
     from ethobench.models import load_model
 
     return {path: load_model(path, allow_network=allow_network, **external) for path in paths}
-
-
-def _tell(message: str) -> None:
-    secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)

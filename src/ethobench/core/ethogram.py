@@ -1,10 +1,11 @@
-"""The behaviors that an annotation may name."""
+"""Ethograms: the behaviors that an annotation may name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from html import escape
 
 from ethobench.core.errors import EthobenchError, NotFoundError
 
@@ -18,15 +19,20 @@ class Behavior:
     Parameters
     ----------
     name : str
-        What the annotation files call it.
+        Name in annotation files.
     definition : str
-        How a person recognises it.
+        How a person recognizes the behavior.
     point : bool
-        An event without duration, such as a bite.
+        Whether it is an event without duration, such as a bite.
     key : str
-        The key that scores it in annotation tools.
+        Key that scores it in annotation tools.
     channel : str
-        The channel of the annotation file that it belongs to; empty for all.
+        Channel of the annotation file that it belongs to; empty for all.
+
+    Examples
+    --------
+    >>> Behavior("bite", definition="teeth touch the skin of the other animal", point=True, key="b").point
+    True
     """
 
     name: str
@@ -37,7 +43,7 @@ class Behavior:
 
 
 class Ethogram:
-    """An ordered set of behaviors; the place of a behavior in it is its code.
+    """An ordered set of behaviors; the position of a behavior is its code.
 
     Parameters
     ----------
@@ -46,13 +52,22 @@ class Ethogram:
     background : str, optional
         The behavior that means "none of the others".
     exclusive : bool, optional
-        Whether one behavior excludes the others; None where it is not stated. Not compared by ``==``.
+        Whether one behavior excludes the others; None if not stated. Not compared by ``==``.
+
+    Raises
+    ------
+    EthobenchError
+        If a name is empty or a duplicate.
+    NotFoundError
+        If `background` is not among the behaviors.
 
     Examples
     --------
     >>> ethogram = Ethogram(["attack", "mount", "other"], background="other")
     >>> ethogram.code("mount"), ethogram[0].name, ethogram.background
     (1, 'attack', 2)
+    >>> "mount" in ethogram
+    True
     """
 
     def __init__(self, behaviors: Iterable[str | Behavior], background: str | None = None, *, exclusive: bool | None = None) -> None:
@@ -60,10 +75,10 @@ class Ethogram:
         self._codes = {b.name: i for i, b in enumerate(self._behaviors)}
         if len(self._codes) != len(self._behaviors):
             names = [b.name for b in self._behaviors]
-            twice = sorted({n for n in names if names.count(n) > 1})
-            raise EthobenchError(f"an ethogram names each behavior once, but {', '.join(map(repr, twice))} stand twice")
+            duplicates = sorted({n for n in names if names.count(n) > 1})
+            raise EthobenchError(f"duplicate behaviors in the ethogram: {', '.join(map(repr, duplicates))}")
         if "" in self._codes:
-            raise EthobenchError("a behavior needs a name, and one is empty")
+            raise EthobenchError("a behavior of the ethogram has an empty name")
         self.background: int | None = None if background is None else self.code(background)
         self.exclusive = exclusive
 
@@ -92,25 +107,39 @@ class Ethogram:
         background = "" if self.background_name is None else f", background={self.background_name!r}"
         return f"Ethogram({list(self.names)!r}{background})"
 
+    def _repr_html_(self) -> str:
+        """Return a table of the behaviors for notebooks."""
+        rows = [
+            (code, b.name, "point" if b.point else "background" if code == self.background else "state", b.key, b.definition)
+            for code, b in enumerate(self)
+        ]
+        return html_table(("code", "behavior", "type", "key", "definition"), rows, f"Ethogram of {len(self)} behaviors")
+
     @property
     def names(self) -> tuple[str, ...]:
-        """The behaviors' names, in the order of their codes."""
+        """Names of the behaviors, in the order of their codes."""
         return tuple(b.name for b in self._behaviors)
 
     @property
     def background_name(self) -> str | None:
-        """The name of the background behavior, if there is one."""
+        """Name of the background behavior; None if there is none."""
         return None if self.background is None else self._behaviors[self.background].name
 
     def code(self, name: str) -> int:
-        """Return the code of a behavior, or raise an error that lists the names there are."""
+        """Return the code of a behavior.
+
+        Raises
+        ------
+        NotFoundError
+            Lists the behaviors of the ethogram.
+        """
         try:
             return self._codes[name]
         except KeyError:
-            near = get_close_matches(name, self._codes, n=1, cutoff=0.7)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            known = ", ".join(self._codes) or "no behavior at all"
-            raise NotFoundError(f"no behavior {name!r} in the ethogram ({known}){hint}") from None
+            similar = get_close_matches(name, self._codes, n=1, cutoff=0.7)
+            hint = f"; did you mean {similar[0]!r}?" if similar else ""
+            names = ", ".join(self._codes) or "it is empty"
+            raise NotFoundError(f"no behavior {name!r} in the ethogram ({names}){hint}") from None
 
     def restrict(self, names: Iterable[str]) -> Ethogram:
         """Keep only these behaviors, in the order given."""
@@ -119,34 +148,66 @@ class Ethogram:
         return Ethogram(kept, background, exclusive=self.exclusive)
 
     def rename(self, names: Mapping[str, str]) -> Ethogram:
-        """Rename behaviors; those that get the same name become one, at the first one's place."""
+        """Rename behaviors, old name to new name; those with the same new name are merged, at the position of the first.
+
+        Examples
+        --------
+        >>> Ethogram(["sniff", "follow", "rest"]).rename({"sniff": "social", "follow": "social"})
+        Ethogram(['social', 'rest'])
+        """
         for old in names:
             self.code(old)
         merged: dict[str, Behavior] = {}
         for behavior in self._behaviors:
             new = names.get(behavior.name, behavior.name)
             if new not in merged or behavior.name == new:
-                place = replace(behavior, name=new)
-                merged = {**merged, new: place}
+                merged[new] = replace(behavior, name=new)
         background = None if self.background_name is None else names.get(self.background_name, self.background_name)
         return Ethogram(merged.values(), background, exclusive=self.exclusive)
 
     def join(self, other: Ethogram) -> Ethogram:
         """Return this ethogram followed by the behaviors that only `other` has."""
-        extra = [b for b in other if b.name not in self]
+        added = [b for b in other if b.name not in self]
         background = self.background_name or other.background_name
         stated = {side.exclusive for side in (self, other) if len(side)}
-        return Ethogram([*self, *extra], background, exclusive=stated.pop() if len(stated) == 1 else None)
+        return Ethogram([*self, *added], background, exclusive=stated.pop() if len(stated) == 1 else None)
+
+
+def join_ethograms(ethograms: Iterable[Ethogram]) -> Ethogram:
+    """Join ethograms by name, in the order of first appearance.
+
+    Examples
+    --------
+    >>> join_ethograms([Ethogram(["rest", "walk"]), Ethogram(["walk", "groom"])])
+    Ethogram(['rest', 'walk', 'groom'])
+    """
+    joined = Ethogram([])
+    for ethogram in ethograms:
+        joined = joined.join(ethogram)
+    return joined
 
 
 def check_renames(names: Mapping[str, str], ethograms: Iterable[Ethogram]) -> None:
-    """Raise a `NotFoundError` that lists the behaviors there are if none of the ethograms has one of the old names."""
+    """Raise a `NotFoundError` if an old name in `names` is in none of the ethograms."""
     labels = Ethogram(dict.fromkeys(name for ethogram in ethograms for name in ethogram.names))
     for old in names:
         labels.code(old)
 
 
 def guess_background(names: Iterable[str]) -> str | None:
-    """Return the one name that usually means background ("other", "base", ...), if exactly one is there."""
-    found = [name for name in names if name.strip().lower() in BACKGROUND_NAMES]
-    return found[0] if len(found) == 1 else None
+    """Return the name that commonly means background ("other", "base", ...), if there is exactly one."""
+    candidates = [name for name in names if name.strip().lower() in BACKGROUND_NAMES]
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def html_table(header: Iterable[str], rows: Iterable[Iterable[object]], caption: str) -> str:
+    """Return an HTML table for notebooks; all text is escaped.
+
+    Examples
+    --------
+    >>> html_table(["name"], [["a < b"]], "Names")
+    '<table><caption>Names</caption><tr><th>name</th></tr><tr><td>a &lt; b</td></tr></table>'
+    """
+    head = "".join(f"<th>{escape(str(cell))}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table>"

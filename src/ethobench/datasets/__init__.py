@@ -12,7 +12,8 @@ from ethobench.core.ethogram import check_renames
 from ethobench.datasets.base import Family, all_names, families, register_dataset, split_name
 from ethobench.datasets.corrections import with_corrections
 from ethobench.datasets.fetch import data_folder
-from ethobench.datasets.manifest import MANIFEST, load_manifest
+from ethobench.datasets.manifest import load_manifest
+from ethobench.datasets.manifest_tables import MANIFEST
 
 __all__ = ["Family", "all_names", "data_folder", "families", "load_dataset", "register_dataset", "split_name"]
 

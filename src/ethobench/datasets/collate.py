@@ -1,26 +1,25 @@
-"""Match loose files: which files belong to the same recording, on which clock, and how long it is.
+"""Collate loose files: find out which files belong to the same recording, on which clock, and how long it is.
 
-`score`, `agreement`, `budget` and `view` take files and folders that no manifest ties together. All of them follow the rules below.
+`score`, `agreement`, `budget` and `view` take files and folders without a manifest. All of them follow the rules below.
 
 Matching
 --------
-1. **Name.** Files and entries (observations of a BORIS project, rows of a table) of the same name are one recording. A file that
-   holds several recordings, or could, is matched by the names inside; any other by its file name. In a folder whose subfolders hold
-   files of the same names, lengths decide whether a subfolder is a recording or an annotator.
+1. **Name.** Files and entries (observations of a BORIS project, rows of a table) of the same name are one recording. A file that has, or
+   could have, several recordings is matched by the names inside; any other by its file name. In a folder whose subfolders have files
+   of the same names, lengths decide whether a subfolder is a recording or an annotator.
 2. **Media file.** Observations that name the same media file are one recording, and so is the video file of that name.
-3. **Name but for an affix.** ``m1_anna`` and ``m1_ben`` belong to ``m1`` if there is an ``m1``; ``DLC1_brett`` in one folder and
-   ``DLC1_donnie`` in another are one recording if every name in each folder has the same affix. An affix that is only a number is
-   none: ``m1_2`` is another recording than ``m1``.
-4. **Only one recording.** Files that hold one recording each are the same recording if at most one is a video and at most one holds
-   poses or signals, their lengths agree, they do not name different media files, and their names differ in more than a number.
-   ``agreement anna.csv ben.csv`` and ``score model.csv human.csv`` say that the two are the same recording.
+3. **Affix.** ``m1_anna`` and ``m1_ben`` belong to ``m1`` if there is an ``m1``; ``DLC1_brett`` in one folder and ``DLC1_donnie`` in another
+   are one recording if all names in each folder have the same affix. A number is not an affix: ``m1_2`` is another recording than ``m1``.
+4. **Only recording.** Files with one recording each are the same recording if at most one is a video and at most one has poses or
+   signals, their lengths agree, they do not name different media files, and their names differ in more than a number.
+   ``agreement anna.csv ben.csv`` and ``score model.csv human.csv`` state that the two are the same recording.
 
-Every match that does not rest on equal names is reported in a note.
+Every match by a rule other than the first is reported in a note, and `Collation.matches` lists all files with the rule that applied.
 
 Clocks and lengths
 ------------------
 A file that states no frame rate (`ClockOrigin.ASSUMED`) is read at the rate of the files it is matched with. An annotation that ends
-with its last bout, as files do that state no length, is as long as the recording. Other annotations that are shorter than the
+with its last bout, as in files that state no length, is as long as the recording. Other annotations that are shorter than the
 recording are unobserved in the remaining frames.
 """
 
@@ -28,82 +27,110 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
 
-from ethobench.core import Annotation, ClockOrigin, Dataset, Ethogram, Observed, Recording
+from ethobench.core import Annotation, ClockOrigin, Dataset, Observed, Recording
 from ethobench.core.errors import EthobenchError, Note, ReadWarning
-from ethobench.core.ethogram import check_renames
-from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.core.ethogram import check_renames, join_ethograms
 from ethobench.core.video import probe
-from ethobench.datasets.matching import LENGTH_TOLERANCE, Group, Item, Matcher, ends_with_last_bout, is_dataset, list_files, recording_name
+from ethobench.datasets.loose_files import (
+    LENGTH_TOLERANCE,
+    AnnotatorNames,
+    Item,
+    annotator_names,
+    ends_with_last_bout,
+    named_annotations,
+    read_items,
+    recording_name,
+)
+from ethobench.datasets.matching import Group, match_items
 
-__all__ = [
-    "CollatedPairs",
-    "Collation",
-    "RecordingPair",
-    "collate",
-    "collate_pairs",
-    "collate_quietly",
-    "equalize_lengths",
-    "is_dataset",
-    "list_files",
-    "recording_name",
-    "rename_behaviors",
-]
 
-AnnotatorNames: TypeAlias = dict[tuple[int, str], str]
+@dataclass(frozen=True)
+class MatchedFile:
+    """One file (or one entry of a file) of a collated recording.
+
+    Attributes
+    ----------
+    recording : str
+        Id of the recording that it was matched with.
+    path : Path
+    entry : str
+        Name of the recording in the file; empty if the file has only one.
+    annotators : tuple of str
+        Annotators that the file contributes; empty for videos, poses and signals.
+    matched_by : str
+        The rule: ``"name"``, ``"subfolder"``, ``"media file"``, ``"affix"`` or ``"only recording"``.
+    rate : float or None
+        Frames per second at which the file was read.
+    clock_origin : ClockOrigin or None
+        Where the rate comes from; None for a video.
+    """
+
+    recording: str
+    path: Path
+    entry: str
+    annotators: tuple[str, ...]
+    matched_by: str
+    rate: float | None
+    clock_origin: ClockOrigin | None
 
 
 @dataclass(frozen=True)
 class Collation:
-    """Recordings put together from loose files.
+    """Recordings collated from loose files.
 
     Attributes
     ----------
     recordings : tuple of Recording
-        Each with all its annotators, its poses or signals and its video. What readers noted is in their `notes`.
+        Each with all its annotators, its poses or signals and its video. Notes of the readers are in their `notes`.
     notes : tuple of Note
         What was matched other than by equal names, and what was skipped.
+    matches : tuple of MatchedFile
+        Each file, with the recording it belongs to and why.
     """
 
     recordings: tuple[Recording, ...]
     notes: tuple[Note, ...] = ()
+    matches: tuple[MatchedFile, ...] = ()
 
     def to_dataset(self) -> Dataset:
         """Return the recordings as a dataset; its ethogram has the behaviors of all annotators."""
-        ethogram = Ethogram([])
-        for recording in self.recordings:
-            for annotation in recording.annotations.values():
-                ethogram = ethogram.join(annotation.ethogram)
-        return Dataset(self.recordings, ethogram)
+        return Dataset(self.recordings, join_ethograms(a.ethogram for r in self.recordings for a in r.annotations.values()))
 
 
 @dataclass(frozen=True)
 class RecordingPair:
-    """The annotations of one recording on two sides, by annotator, on one clock."""
+    """Predictions and reference annotations of one recording, by annotator, on one clock.
+
+    Attributes
+    ----------
+    predictions, references : mapping of str to Annotation
+    stated_lengths : tuple of bool
+        Whether the files with predictions, and those with references, state the length of the recording.
+    """
 
     predictions: Mapping[str, Annotation]
     references: Mapping[str, Annotation]
-    stated_lengths: tuple[bool, bool] = (False, False)  # whether the files of either side state the length
+    stated_lengths: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True)
 class CollatedPairs:
-    """Recordings that two sides have in common.
+    """Recordings that predictions and references have in common.
 
     Attributes
     ----------
     pairs : mapping of str to RecordingPair
-        By recording, as the second side names it.
+        By recording, as named by the references.
     only_predictions, only_references : tuple of str
-        Recordings that one side lacks.
+        Recordings that the other side lacks.
     reader_notes, notes : tuple of Note
-        What the readers repaired; what was matched other than by equal names, and what was skipped.
+        Notes of the readers; what was matched other than by equal names, and what was skipped.
     labels : tuple of str
-        All behaviors of both sides, before any were renamed.
+        All behaviors of both sides, before renaming.
     """
 
     pairs: Mapping[str, RecordingPair]
@@ -122,7 +149,7 @@ def collate(
     annotations_only: bool = False,
     rename: Mapping[str, str] | None = None,
 ) -> Dataset:
-    """Match loose files by recording: annotations of several people, poses or signals, videos.
+    """Collate loose files by recording: annotations of several people, poses or signals, videos.
 
     Parameters
     ----------
@@ -131,20 +158,21 @@ def collate(
     rate : float, optional
         Frames per second of files that do not state it.
     same_recording : bool, optional
-        Whether paths that hold one recording each are the same recording although their names differ: yes (True), no (False), or if
-        nothing in the files contradicts it (None).
+        Whether paths with one recording each are the same recording although their names differ: yes (True), no (False), or unless
+        something in the files contradicts it (None).
     annotations_only : bool
-        Leave out videos, and files with only poses or signals.
+        Whether to skip videos, and files with only poses or signals.
     rename : mapping of str to str, optional
         Behaviors to rename, old name to new name.
 
     Returns
     -------
     Dataset
-        One recording for each that was found, with its annotators. Notes are issued as `ReadWarning`.
+        With all annotators of each recording. Notes are issued as `ReadWarning`.
 
     See Also
     --------
+    collate_files : returns notes and the list of matches instead of issuing warnings.
     load_dataset : load a study whose files are listed in a ``recordings.csv``.
     agreement, score : take the dataset.
 
@@ -159,13 +187,13 @@ def collate(
     >>> data["mouse1"]
     Recording('mouse1', 100 frames at 30 Hz, annotators: anna, ben)
     """
-    collation = collate_quietly(paths, rate=rate, same_recording=same_recording, annotations_only=annotations_only, rename=rename)
+    collation = collate_files(paths, rate=rate, same_recording=same_recording, annotations_only=annotations_only, rename=rename)
     for note in (*collation.notes, *(note for recording in collation.recordings for note in recording.notes)):
         warnings.warn(str(note), ReadWarning, stacklevel=2)
     return collation.to_dataset()
 
 
-def collate_quietly(
+def collate_files(
     paths: Iterable[str | Path] | str | Path,
     *,
     rate: float | None = None,
@@ -174,16 +202,38 @@ def collate_quietly(
     rename: Mapping[str, str] | None = None,
     name_by_file: bool = False,
 ) -> Collation:
-    """Match loose files as `collate` does, leaving the notes to the caller.
+    """Collate loose files as `collate` does; return notes and matches instead of issuing warnings.
 
-    With `name_by_file`, the only annotator of a recording is called by the file where that names none, else "annotator".
+    Parameters
+    ----------
+    paths, rate, same_recording, annotations_only, rename
+        See `collate`.
+    name_by_file : bool
+        Whether a single annotator without a name is called by the file, not ``"annotator"``.
+
+    Examples
+    --------
+    >>> from ethobench import write_annotation
+    >>> for person in ("carla", "dan"):
+    ...     _ = write_annotation(annotation, folder / f"mouse2_{person}.csv")
+    >>> collation = collate_files([folder / "mouse2_carla.csv", folder / "mouse2_dan.csv"])
+    >>> [(match.path.name, match.recording, match.matched_by) for match in collation.matches]
+    [('mouse2_carla.csv', 'mouse2_carla', 'name'), ('mouse2_dan.csv', 'mouse2_carla', 'only recording')]
     """
     sources = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
-    matcher = Matcher(sources, rate, annotations_only=annotations_only)
-    groups = matcher.match(same_recording)
-    names = _annotator_names([group.items for group in groups], sources, name_by_file=name_by_file)
-    recordings = [_merge(group, names, rate, matcher.notes) for group in groups]
-    return Collation(tuple(rename_behaviors(recordings, rename or {})), tuple(matcher.notes))
+    items, notes = read_items(sources, rate, annotations_only=annotations_only)
+    groups = match_items(items, sources, notes, same_recording)
+    _use_one_clock(groups, items, notes)
+    names = annotator_names([group.items for group in groups], sources, name_by_file=name_by_file)
+    recordings = [_merge(group, names, rate, notes) for group in groups]
+    matches = tuple(_matched_file(group, item, names) for group in groups for item in group.items)
+    return Collation(tuple(rename_behaviors(recordings, rename or {})), tuple(notes), matches)
+
+
+def _matched_file(group: Group, item: Item, names: AnnotatorNames) -> MatchedFile:
+    annotators = tuple(names[id(item), annotator] for annotator in item.annotations)
+    rate, origin = (None, None) if item.recording is None else (item.recording.rate, item.recording.clock_origin)
+    return MatchedFile(group.name, item.path, item.name if item.named_inside else "", annotators, item.matched_by, rate, origin)
 
 
 def collate_pairs(
@@ -194,55 +244,61 @@ def collate_pairs(
     rename: Mapping[str, str] | None = None,
     check_rename: bool = True,
 ) -> CollatedPairs:
-    """Match the recordings of two sides: files, folders of files, or studies.
+    """Match the recordings of predictions and references: files, folders of files, or studies.
 
     Parameters
     ----------
     predictions : path
     references : path or Dataset
-        Where both sides hold a single recording, the two are taken to be the same.
+        If both sides have a single recording, the two are taken to be the same.
     rate : float, optional
         Frames per second of files that do not state it.
     rename : mapping of str to str, optional
-        Behaviors to rename on either side, old name to new name.
+        Behaviors to rename on both sides, old name to new name.
     check_rename : bool
         Whether an old name that neither side has is an error.
+
+    Raises
+    ------
+    EthobenchError
+        If a side has no annotation.
     """
     dataset = references if isinstance(references, Dataset) else None
     sources = [Path(predictions), Path(references.source or references.name) if isinstance(references, Dataset) else Path(references)]
-    matcher = Matcher(sources, rate, annotations_only=True, datasets={} if dataset is None else {1: dataset})
+    items, notes = read_items(sources, rate, annotations_only=True, datasets={} if dataset is None else {1: dataset})
     for side, path in enumerate(sources):
-        if not any(item.source == side for item in matcher.items):
-            raise EthobenchError(f"{path} holds no annotation")
-    groups = matcher.match(same_recording=True)
+        if not any(item.source == side for item in items):
+            raise EthobenchError(f"{path} has no annotation")
+    groups = match_items(items, sources, notes, same_recording=True)
+    _use_one_clock(groups, items, notes)
     names: AnnotatorNames = {}
     for side in range(2):
-        names |= _annotator_names([[item for item in group.items if item.source == side] for group in groups], sources)
+        names |= annotator_names([[item for item in group.items if item.source == side] for group in groups], sources)
     pairs: dict[str, RecordingPair] = {}
     unmatched: tuple[list[str], list[str]] = ([], [])
-    named = Counter(name for group in groups for name in {item.name for item in group.items if item.source == 1})
+    name_counts = Counter(name for group in groups for name in {item.name for item in group.items if item.source == 1})
     for group in groups:
         sides = [[item for item in group.items if item.source == side] for side in range(2)]
-        name = sides[1][0].name if sides[1] and named[sides[1][0].name] == 1 else group.name
+        name = sides[1][0].name if sides[1] and name_counts[sides[1][0].name] == 1 else group.name
         if not (sides[0] and sides[1]):
             unmatched[0 if sides[0] else 1].append(name)
             continue
-        stated = (all(item.length_stated for item in sides[0]), all(item.length_stated for item in sides[1]))
-        pairs[name] = RecordingPair(_named_annotations(sides[0], names), _named_annotations(sides[1], names), stated)
+        is_stated = (all(item.length_stated for item in sides[0]), all(item.length_stated for item in sides[1]))
+        pairs[name] = RecordingPair(named_annotations(sides[0], names), named_annotations(sides[1], names), is_stated)
     if rename:
         if check_rename:
-            check_renames(rename, (a.ethogram for item in matcher.items for a in item.annotations.values()))
+            check_renames(rename, (a.ethogram for item in items for a in item.annotations.values()))
         pairs = {
             name: replace(pair, predictions=_renamed(pair.predictions, rename), references=_renamed(pair.references, rename))
             for name, pair in pairs.items()
         }
     reader_notes = tuple(note for group in groups for item in group.items for note in item.notes)
-    labels = tuple(dict.fromkeys(name for item in matcher.items for a in item.annotations.values() for name in a.ethogram.names))
-    return CollatedPairs(pairs, tuple(unmatched[0]), tuple(unmatched[1]), reader_notes, tuple(matcher.notes), labels)
+    labels = tuple(dict.fromkeys(name for item in items for a in item.annotations.values() for name in a.ethogram.names))
+    return CollatedPairs(pairs, tuple(unmatched[0]), tuple(unmatched[1]), reader_notes, tuple(notes), labels)
 
 
 def rename_behaviors(recordings: Iterable[Recording], names: Mapping[str, str]) -> list[Recording]:
-    """Rename behaviors in the annotations of recordings; behaviors that get the same name become one.
+    """Rename behaviors in the annotations of recordings, old name to new name; behaviors with the same new name are merged.
 
     Raises
     ------
@@ -260,6 +316,41 @@ def _renamed(annotations: Mapping[str, Annotation], names: Mapping[str, str]) ->
     return {annotator: a.rename_existing(names) for annotator, a in annotations.items()}
 
 
+def _use_one_clock(groups: Iterable[Group], items: Iterable[Item], notes: list[Note]) -> None:
+    """Read files without a frame rate at the rate of the files they are matched with, else of all files if those agree."""
+    clocks_of_all = _clocks(items)
+    for group in groups:
+        without_clock = [item for item in group.items if item.recording is not None and not item.has_clock and not item.of_dataset]
+        if not without_clock:
+            continue
+        clocks = _clocks(group.items) or _clock_of_video(group, notes) or clocks_of_all
+        if len({rate for rate, _, _ in clocks}) != 1:
+            continue
+        rate, origin, path = clocks[0]
+        for item in without_clock:
+            if item.recording is not None and item.recording.rate == rate:
+                item.recording.clock_origin = origin
+            elif item.recording is not None:
+                notes.append(Note(f"no frame rate; using {rate:g} Hz, the rate of {path}", str(item.path), "matched-rate"))
+                item.read_at(rate, origin)
+
+
+def _clocks(items: Iterable[Item]) -> list[tuple[float, ClockOrigin, Path]]:
+    """Return rate, origin and file of the items with a clock."""
+    return [(r.rate, r.clock_origin, item.path) for item in items if item.has_clock and (r := item.recording) is not None and r.rate]
+
+
+def _clock_of_video(group: Group, notes: list[Note]) -> list[tuple[float, ClockOrigin, Path]]:
+    video = next((item for item in group.items if item.is_video), None)
+    if video is None:
+        return []
+    try:
+        return [(probe(video.path).rate, ClockOrigin.STATED, video.path)]
+    except EthobenchError as error:
+        notes.append(Note(f"the frame rate of the video is unknown ({error})", group.name, "video-not-read"))
+        return []
+
+
 def equalize_lengths(
     annotations: Mapping[str, Annotation],
     recording: str = "",
@@ -268,7 +359,7 @@ def equalize_lengths(
     stated: Collection[str] = (),
     any_difference: bool = True,
 ) -> tuple[dict[str, Annotation], list[Note]]:
-    """Make annotations of one recording equally long.
+    """Extend the annotations of one recording to the same length.
 
     Parameters
     ----------
@@ -277,9 +368,9 @@ def equalize_lengths(
     recording : str
         Its name, for the notes.
     n_frames : int, optional
-        Length of the recording where it is known otherwise.
+        Minimum length.
     stated : collection of str
-        Annotators whose files state their length. That of any other may only be the end of the last bout.
+        Annotators whose files state their length. The length of others may be just the end of the last bout.
     any_difference : bool
         Whether to extend annotations that are shorter by more than 1 % and a second, too.
 
@@ -288,106 +379,45 @@ def equalize_lengths(
     annotations : dict of str to Annotation
         One that ends with its last bout is observed to the end of the recording; any other is unobserved in the added frames.
     notes : list of Note
-        What was done.
+        What was changed.
     """
     length = max([n_frames or 0, *(a.n_frames for a in annotations.values())])
     result, notes = {}, []
     for annotator, a in annotations.items():
-        missing = length - a.n_frames
+        n_missing = length - a.n_frames
         result[annotator] = a
-        if missing and annotator not in stated and ends_with_last_bout(a):
+        if n_missing and annotator not in stated and ends_with_last_bout(a):
             result[annotator] = a.extend(length).with_observed(Observed.full(length))
-            notes.append(Note(f"{annotator} ends with its last bout; taken to be as long as the recording ({length} frames)", recording))
-        elif missing and (any_difference or missing <= max(LENGTH_TOLERANCE * length, a.rate)):
+            message = f"{annotator} ends with its last bout; taken to be as long as the recording ({length} frames)"
+            notes.append(Note(message, recording, "length"))
+        elif n_missing and (any_difference or n_missing <= max(LENGTH_TOLERANCE * length, a.rate)):
             result[annotator] = a.extend(length)
-            frames = "1 frame" if missing == 1 else f"{missing} frames"
-            notes.append(Note(f"{annotator} ends {frames} before the others; what is missing does not count", recording))
+            frames = "1 frame" if n_missing == 1 else f"{n_missing} frames"
+            notes.append(Note(f"{annotator} ends {frames} before the others; the missing frames are unobserved", recording, "length"))
     return result, notes
 
 
-def _annotator_names(groups: Sequence[Sequence[Item]], sources: Sequence[Path], *, name_by_file: bool = False) -> AnnotatorNames:
-    """Name the annotators of all items: ``(id of the item, name in its file)`` to name.
-
-    A name inside a file is kept, unless several sources have it. An annotator without a name is called by what tells the paths of its
-    source and the others apart, or by the subfolder or file within the source.
-    """
-    labels = _distinct_names(sources)
-    shared = any(len({item.source for item in items if item.annotations}) > 1 for items in groups)
-    ambiguous = {name for items in groups for name in _names_in_several_sources(items)}
-    names: AnnotatorNames = {}
-    for items in groups:
-        taken: set[str] = set()
-        for item in items:
-            beside = [other for other in items if other is not item and other.source == item.source and other.annotations]
-            for who in item.annotations:
-                if _is_named(item, who) and who not in ambiguous:
-                    name = who
-                elif _is_named(item, who) and len(item.annotations) > 1:
-                    name = f"{who} ({labels[item.source]})"
-                elif item.annotator:
-                    name = item.annotator
-                else:
-                    parts = [labels[item.source]] if shared else []
-                    parts += [_name_within(item, beside)] if beside else []
-                    name = "/".join(parts) or (recording_name(item.path) if name_by_file else DEFAULT_ANNOTATOR)
-                unique = next(n for n in (name, *(f"{name} {k}" for k in range(2, len(taken) + 3))) if n not in taken)
-                taken.add(unique)
-                names[id(item), who] = unique
-    return names
-
-
-def _is_named(item: Item, annotator: str) -> bool:
-    """Whether the file names the annotator, rather than the recording or nobody."""
-    ids = (item.name, item.recording.id if item.recording is not None else "")
-    return annotator != DEFAULT_ANNOTATOR and annotator not in ids
-
-
-def _names_in_several_sources(items: Sequence[Item]) -> set[str]:
-    origins: dict[str, set[int]] = {}
-    for item in items:
-        for who in item.annotations:
-            origins.setdefault(who, set()).add(item.source)
-    return {who for who, numbers in origins.items() if len(numbers) > 1}
-
-
-def _distinct_names(paths: Sequence[Path]) -> list[str]:
-    """Name paths by the last part in which they differ."""
-    names = [recording_name(path) if path.is_file() else path.resolve().name for path in paths]
-    if len(set(names)) == len(paths):
-        return names
-    parents = [path.resolve().parent.name for path in paths]
-    return parents if len(set(parents)) == len(paths) else [str(path) for path in paths]
-
-
-def _name_within(item: Item, others: Sequence[Item]) -> str:
-    """Name a file of a source by its subfolder, if no other file of the recording has the same; else by its file name."""
-    subfolder = item.path.parent
-    return recording_name(item.path) if any(other.path.parent == subfolder for other in others) else subfolder.name
-
-
-def _named_annotations(items: Iterable[Item], names: AnnotatorNames) -> dict[str, Annotation]:
-    return {names[id(item), who]: a for item in items for who, a in item.annotations.items()}
-
-
 def _merge(group: Group, names: AnnotatorNames, rate: float | None, notes: list[Note]) -> Recording:
-    """Make one recording of all items of a group."""
+    """Merge all items of a group into one recording."""
     recordings = [item.recording for item in group.items if item.recording is not None]
     if not recordings:
         return _recording_of_video(group, rate)
     main = next((r for r in recordings if r.has_signals), recordings[0])
     timed = next((r for r in (main, *recordings) if r.rate is not None), main)
     if main.rate is None and timed.rate is not None and timed.clock_origin is ClockOrigin.ASSUMED:
-        notes.append(Note(f"no file states a frame rate; assuming {timed.rate:g} Hz (give the rate to change that)", group.name))
+        notes.append(
+            Note(f"no file states a frame rate; assuming {timed.rate:g} Hz (set the rate to change this)", group.name, "assumed-rate")
+        )
     n_frames = max((n for r in recordings if (n := _frames_at(r, timed.rate)) is not None), default=None)
-    annotations = _named_annotations(group.items, names)
-    stated = {names[id(item), who] for item in group.items if item.length_stated for who in item.annotations}
+    annotations = named_annotations(group.items, names)
+    stated = {names[id(item), annotator] for item in group.items if item.length_stated for annotator in item.annotations}
     on_clock = {name: a for name, a in annotations.items() if a.rate == timed.rate}
     equal, more = equalize_lengths(on_clock, group.name, n_frames=n_frames, stated=stated)
     notes += more
-    defaults = {name for item in group.items if item.recording is not None for name in (item.recording.id, recording_name(item.path))}
+    default_individuals = {n for item in group.items if item.recording is not None for n in (item.recording.id, recording_name(item.path))}
     return main.copy(
         id=group.name,
-        individual=next((r.individual for r in recordings if r.individual not in defaults), ""),
+        individual=next((r.individual for r in recordings if r.individual not in default_individuals), ""),
         annotations={**annotations, **equal},
         subjects=tuple(dict.fromkeys(subject for r in recordings for subject in r.subjects)),
         rate=timed.rate,
@@ -406,7 +436,7 @@ def _frames_at(recording: Recording, rate: float | None) -> int | None:
 
 
 def _recording_of_video(group: Group, rate: float | None) -> Recording:
-    """Make a recording of a video alone; its clock is the video's unless a rate is given."""
+    """Return a recording of a video alone, on the clock of the video unless a rate is set."""
     video = probe(group.items[0].path)
     n_frames = video.n_frames if rate is None else round(video.duration * rate)
     origin = ClockOrigin.STATED if rate is None else ClockOrigin.GIVEN

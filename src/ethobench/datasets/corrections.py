@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
-from ethobench.datasets.manifest import MANIFEST
+from ethobench.datasets.manifest_tables import MANIFEST
 from ethobench.formats import read_recordings
 from ethobench.formats.tables import read_table
 

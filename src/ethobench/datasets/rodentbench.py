@@ -14,7 +14,8 @@ from ethobench.core.errors import EthobenchError, FormatError, MissingDataError,
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets.base import Family, register_dataset
 from ethobench.datasets.fetch import data_folder
-from ethobench.datasets.manifest import MANIFEST, load_manifest
+from ethobench.datasets.manifest import load_manifest
+from ethobench.datasets.manifest_tables import MANIFEST
 from ethobench.formats import read_at_rate
 from ethobench.formats.parse_cache import cache_folder, content_hash
 

@@ -17,7 +17,8 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError, ReadWarning
 from ethobench.datasets import load_dataset
-from ethobench.datasets.collate import CollatedPairs, RecordingPair, collate_pairs, equalize_lengths, is_dataset
+from ethobench.datasets.collate import CollatedPairs, RecordingPair, collate_pairs, equalize_lengths
+from ethobench.datasets.loose_files import is_dataset
 from ethobench.metrics.alignment import ALL, SINGLE, Unaligned, align, join_ethograms
 from ethobench.metrics.bootstrap import RESAMPLES
 from ethobench.metrics.label_mismatches import label_notes

@@ -9,9 +9,9 @@ let queue = Promise.resolve();
 
 /** Begin to correct the recording under a name, from a copy of a track or from nothing. */
 export async function start(name, copy) {
-  const place = state.recording.place;
-  const { track, disagreement } = await change(`recordings/${place}/start`, { name, copy });
-  if (state.recording.place !== place) return;
+  const index = state.recording.index;
+  const { track, disagreement } = await change(`recordings/${index}/start`, { name, copy });
+  if (state.recording.index !== index) return;
   state.updateTrack(track, disagreement);
   state.activate(track);
   tellSaved();
@@ -69,11 +69,11 @@ export function markWatched(watched = true) {
 }
 
 /** Report frames that were watched, in turn with the edits or, when the page may be left, at once; tells whether they were saved. */
-export function reportWatched({ place, name, subject, spans }, leaving) {
+export function reportWatched({ index, name, subject, spans }, leaving) {
   const report = async () => {
     try {
-      const { track, disagreement } = await change(`recordings/${place}/watch`, { track: name, subject, spans }, { keepalive: true });
-      if (state.recording.place === place) state.updateObserved(track, disagreement);
+      const { track, disagreement } = await change(`recordings/${index}/watch`, { track: name, subject, spans }, { keepalive: true });
+      if (state.recording.index === index) state.updateObserved(track, disagreement);
       tellSaved();
       return true;
     } catch (error) {
@@ -148,29 +148,29 @@ function send(edits) {
 /** Changes go one after the other, each from the state that the last one left. */
 function post(what, body) {
   watching.flush();
-  const { place } = state.recording;
+  const { index } = state.recording;
   const name = state.active;
   document.getElementById("saved").textContent = "saving…";
   queue = queue.then(async () => {
     const track = state.tracks.find((t) => t.name === name);
-    if (state.recording.place !== place || !track) return;
+    if (state.recording.index !== index || !track) return;
     try {
-      const told = await change(`recordings/${place}/${what}`, { track: name, ...body(track) });
-      if (state.recording.place === place) state.updateTrack(told.track, told.disagreement);
+      const told = await change(`recordings/${index}/${what}`, { track: name, ...body(track) });
+      if (state.recording.index === index) state.updateTrack(told.track, told.disagreement);
       tellSaved();
     } catch (error) {
       document.getElementById("saved").textContent = "not saved";
       say(error.message, true);
-      if (error.status === 409) await refresh(place, name).catch(() => {}); // the message above says what is wrong
+      if (error.status === 409) await refresh(index, name).catch(() => {}); // the message above says what is wrong
     }
   });
 }
 
 /** Show a correction as the server has it; another window may have changed it. */
-async function refresh(place, name) {
-  const { tracks, disagreement } = await ask(`recordings/${place}`);
+async function refresh(index, name) {
+  const { tracks, disagreement } = await ask(`recordings/${index}`);
   const track = tracks.find((t) => t.name === name);
-  if (track && state.recording.place === place) state.updateTrack(track, disagreement);
+  if (track && state.recording.index === index) state.updateTrack(track, disagreement);
 }
 
 function tellSaved() {

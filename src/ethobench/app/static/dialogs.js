@@ -62,7 +62,7 @@ export function askToExport() {
     event.preventDefault();
     const query = { track: tracks.value, format: formats.value, all: all.checked && !several.hidden ? 1 : 0 };
     try {
-      const { name, notes } = await download(`recordings/${state.recording.place}/export`, query);
+      const { name, notes } = await download(`recordings/${state.recording.index}/export`, query);
       dialog.close();
       say([`${name} was downloaded.`, ...notes].join(" "), notes.length > 0);
     } catch (error) {

@@ -12,7 +12,7 @@ export async function toDisagreement(forward = true) {
   const among = comparedTracks().map((track) => track.name);
   if (among.length < 2) return say("There is only one track, so nobody disagrees.");
   const frame = forward ? state.frame : Math.max(state.mark.in ?? state.frame, 0);
-  const found = await ask(`recordings/${state.recording.place}/next`, { frame, forward: forward ? 1 : 0, among });
+  const found = await ask(`recordings/${state.recording.index}/next`, { frame, forward: forward ? 1 : 0, among });
   if (!found) return say(forward ? "No disagreement after this." : "No disagreement before this.");
   select(found.start, found.stop);
 }
@@ -21,16 +21,16 @@ export async function toDisagreement(forward = true) {
 export async function toBorder(forward = true) {
   const track = state.activeTrack ?? state.tracks.find((t) => !state.hidden.has(t.name));
   if (!track) return;
-  const found = await ask(`recordings/${state.recording.place}/next`, { frame: state.frame, forward: forward ? 1 : 0, border: track.name });
+  const found = await ask(`recordings/${state.recording.index}/next`, { frame: state.frame, forward: forward ? 1 : 0, border: track.name });
   if (found) state.seek(found.start);
 }
 
 /** Go to the bout that a model is least certain of, then to the second, and so on. */
 export async function toDoubtful(forward = true) {
   const shown = state.tracks.filter((track) => !state.hidden.has(track.name)).map((track) => `${track.name}@${track.revision}`);
-  const key = [state.recording.place, ...shown].join("\n");
+  const key = [state.recording.index, ...shown].join("\n");
   if (doubtful.key !== key) {
-    const bouts = await ask(`recordings/${state.recording.place}/uncertain`);
+    const bouts = await ask(`recordings/${state.recording.index}/uncertain`);
     doubtful = { key, bouts: bouts.filter((bout) => !state.hidden.has(bout.track)), at: -1 };
   }
   if (!doubtful.bouts.length) return say("No track in sight tells how certain its bouts are.");
@@ -43,7 +43,7 @@ export async function toDoubtful(forward = true) {
 
 /** Select the bout at the playhead in the correction, or in the first track in sight that has one. */
 export async function pickBout() {
-  const said = await ask(`recordings/${state.recording.place}/at`, { frame: state.frame });
+  const said = await ask(`recordings/${state.recording.index}/at`, { frame: state.frame });
   const names = [state.active, ...state.tracks.map((track) => track.name)].filter((name) => name && !state.hidden.has(name));
   const name = names.find((n) => said[n]?.length);
   if (!name) return say("No bout at the playhead.");

@@ -18,32 +18,32 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  if (state.recording) state.set({ behaviors: behaviorsOf(state.recording.place) });
+  if (state.recording) state.set({ behaviors: behaviorsOf(state.recording.index) });
   document.dispatchEvent(new Event("themechange"));
 }
 
-function behaviorsOf(place) {
-  return dressed(state.project.ethograms[state.project.recordings[place].ethogram]);
+function behaviorsOf(index) {
+  return dressed(state.project.ethograms[state.project.recordings[index].ethogram]);
 }
 
-async function open({ place, done, asked = ask(`recordings/${place}`) }) {
+async function open({ index, done, asked = ask(`recordings/${index}`) }) {
   try {
     player.pause();
     const recording = await asked;
     const last = state.tracks.find((track) => track.name === state.active)?.name;
     const active = recording.tracks.find((track) => track.kind === "correction" && track.name === last);
     const nothing = { in: null, out: null };
-    state.set({ behaviors: behaviorsOf(place), signals: null, frame: 0, mark: nothing, bout: null, running: null, active: null });
+    state.set({ behaviors: behaviorsOf(index), signals: null, frame: 0, mark: nothing, bout: null, running: null, active: null });
     Object.assign(state, { from: 0, to: Math.max(recording.n_frames, 1) });
     state.set({ recording });
     state.activate(active ?? null);
     document.querySelector("main").classList.toggle("no-frames", !recording.n_frames);
     document.getElementById("correct").disabled = Boolean(recording.locked);
     if (recording.locked) say(recording.locked, true);
-    history.replaceState(null, "", `${location.pathname}${location.search}#${place}`);
+    history.replaceState(null, "", `${location.pathname}${location.search}#${index}`);
     done?.();
-    const signals = await ask(`recordings/${place}/signals`);
-    if (state.recording.place === place) state.set({ signals });
+    const signals = await ask(`recordings/${index}/signals`);
+    if (state.recording.index === index) state.set({ signals });
   } catch (error) {
     say(error.message, true);
   }
@@ -75,8 +75,8 @@ async function begin() {
     const frames = recordings.reduce((sum, r) => sum + r.n_frames, 0);
     const count = `${recordings.length} recording${recordings.length === 1 ? "" : "s"}`;
     document.getElementById("where").textContent = `${count}, ${grouped(frames)} frames · corrections go to ${corrections}`;
-    if (wanted < recordings.length) await open({ place: wanted, asked });
-    else if (recordings.length) await open({ place: 0 });
+    if (wanted < recordings.length) await open({ index: wanted, asked });
+    else if (recordings.length) await open({ index: 0 });
     else say("There is no recording in this.", true);
   } catch (error) {
     say(error.message, true);

@@ -43,17 +43,17 @@ class Panel extends HTMLElement {
 
   /** Go to the first suggestion that was not looked at yet. */
   async step() {
-    const place = this.#suggested.findIndex((_, i) => !this.#seen.has(key(this.#suggested[i])));
+    const index = this.#suggested.findIndex((_, i) => !this.#seen.has(key(this.#suggested[i])));
     const none = this.#suggested.length ? "All suggestions were looked at; refresh for more." : "There is nothing to suggest.";
-    if (place < 0) return say(none);
-    await this.#go(this.#suggested[place]);
+    if (index < 0) return say(none);
+    await this.#go(this.#suggested[index]);
   }
 
   async #go(suggestion) {
     this.#seen.add(key(suggestion));
     this.#fillNext();
-    if (state.recording?.place !== suggestion.recording) {
-      await new Promise((done) => document.dispatchEvent(new CustomEvent("open", { detail: { place: suggestion.recording, done } })));
+    if (state.recording?.index !== suggestion.recording) {
+      await new Promise((done) => document.dispatchEvent(new CustomEvent("open", { detail: { index: suggestion.recording, done } })));
     }
     select(suggestion.start, suggestion.stop);
   }
@@ -61,14 +61,14 @@ class Panel extends HTMLElement {
   #fillNext() {
     const rows = this.#suggested.map((suggestion) => {
       const { id, rate } = state.project.recordings[suggestion.recording];
-      const { start, stop, doubt } = suggestion;
-      const title = "doubt: how unsure models are and how much annotators differ";
+      const { start, stop, uncertainty } = suggestion;
+      const title = "uncertainty of the models and disagreement of the annotators";
       const button = make(
         "button",
         { type: "button", className: this.#seen.has(key(suggestion)) ? "seen" : "" },
         make("span", { className: "id" }, id),
         make("span", { className: "facts" }, `${clockTime(start, rate, 0)} · ${duration(stop - start, rate)}`),
-        make("span", { className: "share", title }, `${Math.round(doubt * 100)} %`),
+        make("span", { className: "share", title }, `${Math.round(uncertainty * 100)} %`),
       );
       button.addEventListener("click", () => this.#go(suggestion));
       return make("li", {}, button);
@@ -84,16 +84,16 @@ class Panel extends HTMLElement {
   }
 
   async #fillNow() {
-    const { place } = state.recording;
+    const { index } = state.recording;
     const asked = state.frame;
     try {
-      const said = await ask(`recordings/${place}/at`, { frame: asked });
-      if (state.recording.place === place) this.now.replaceChildren(...state.tracks.map((track) => row(track, said[track.name])));
+      const said = await ask(`recordings/${index}/at`, { frame: asked });
+      if (state.recording.index === index) this.now.replaceChildren(...state.tracks.map((track) => row(track, said[track.name])));
     } catch (error) {
       say(error.message, true);
     }
     this.#waiting = false;
-    if (state.frame !== asked || state.recording.place !== place) this.#soon();
+    if (state.frame !== asked || state.recording.index !== index) this.#soon();
   }
 
   #showNotes() {

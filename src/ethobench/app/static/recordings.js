@@ -40,9 +40,9 @@ class Recordings extends HTMLElement {
     const { recordings } = state.project;
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = recordings
-      .map((recording, place) => ({ ...recording, place }))
+      .map((recording, index) => ({ ...recording, index }))
       .filter((r) => words.every((word) => `${r.id} ${r.individual}`.toLowerCase().includes(word)))
-      .sort((a, b) => ORDERS[this.order.value](a, b) || a.place - b.place);
+      .sort((a, b) => ORDERS[this.order.value](a, b) || a.index - b.index);
     const most = Math.max(...recordings.map((r) => r.disagreement ?? 0), 1e-9);
     this.list.replaceChildren(...found.map((recording) => item(recording, most)));
     this.count.textContent = found.length === recordings.length ? `${found.length}` : `${found.length} of ${recordings.length}`;
@@ -52,7 +52,7 @@ class Recordings extends HTMLElement {
   /** Keep the list in step with what is known of the recording that is open. */
   #note() {
     if (!state.recording || !state.project) return;
-    const known = state.project.recordings[state.recording.place];
+    const known = state.project.recordings[state.recording.index];
     const shares = state.tracks.filter((track) => track.kind === "correction").map((track) => track.observed.share);
     const [corrected, observed] = [shares.length, shares.length ? Math.max(...shares) : null];
     const { disagreement } = state.recording;
@@ -65,7 +65,7 @@ class Recordings extends HTMLElement {
 
   #markCurrent() {
     for (const button of this.list.querySelectorAll("button")) {
-      const current = Number(button.dataset.place) === state.recording?.place;
+      const current = Number(button.dataset.index) === state.recording?.index;
       if (current) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     }
@@ -75,13 +75,13 @@ class Recordings extends HTMLElement {
 customElements.define("eb-recordings", Recordings);
 
 function item(recording, most) {
-  const { id, individual, n_frames: length, rate, disagreement, corrected, observed, place } = recording;
+  const { id, individual, n_frames: length, rate, disagreement, corrected, observed, index } = recording;
   const facts = [length ? clockTime(length, rate, 0) : "unknown length"];
   if (individual !== id) facts.unshift(individual);
   if (corrected) facts.push(observed < 1 ? `${percent(observed)} observed` : "✓ corrected");
   const name = make("span", { className: "id", title: id }, id);
   const button = make("button", { type: "button" }, name, make("span", { className: "facts" }, facts.join(" · ")));
-  button.dataset.place = place;
+  button.dataset.index = index;
   if (disagreement !== null) {
     const bar = make("span", { className: "bar" });
     bar.style.width = `${(disagreement / most) * 100}%`;
@@ -89,6 +89,6 @@ function item(recording, most) {
     const share = make("span", { className: "share", title: `tracks differ in ${percent} of the time` }, percent);
     button.append(share, make("span", { className: "rail" }, bar));
   }
-  button.addEventListener("click", () => document.dispatchEvent(new CustomEvent("open", { detail: { place } })));
+  button.addEventListener("click", () => document.dispatchEvent(new CustomEvent("open", { detail: { index } })));
   return make("li", {}, button);
 }

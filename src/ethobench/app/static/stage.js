@@ -13,7 +13,7 @@ const FLOATS = 3; // x, y, confidence
 
 class Stage extends HTMLElement {
   #chunks = new Map();
-  #place = -1;
+  #recordingIndex = -1;
   #drawing = false;
 
   connectedCallback() {
@@ -29,10 +29,10 @@ class Stage extends HTMLElement {
   #change() {
     const { recording } = state;
     if (!recording) return;
-    if (recording.place !== this.#place) {
-      this.#place = recording.place;
+    if (recording.index !== this.#recordingIndex) {
+      this.#recordingIndex = recording.index;
       this.#chunks.clear();
-      this.#setVideo(recording.video ? address(`recordings/${recording.place}/video`) : null);
+      this.#setVideo(recording.video ? address(`recordings/${recording.index}/video`) : null);
     }
     const note = recording.locked || recording.video_note;
     this.note.textContent = note;
@@ -72,23 +72,23 @@ class Stage extends HTMLElement {
     const poses = state.signals?.poses;
     if (!poses || state.frame >= poses.n_frames) return;
     const ink = inks();
-    const place = this.#placement(poses, width, height);
+    const placement = this.#placement(poses, width, height);
     if (!player.video) {
       context.strokeStyle = ink.line;
       context.lineWidth = 1;
-      context.strokeRect(place.left, place.top, place.width, place.height);
+      context.strokeRect(placement.left, placement.top, placement.width, placement.height);
     }
     const points = this.#frame(state.frame, poses);
     if (!points) return;
     if (!poses.individuals.some((_, who) => middleOf(points, who, poses))) {
       context.fillStyle = ink.faint;
       context.font = ink.font;
-      context.fillText("no keypoints in this frame", place.left + 10, place.top + 18);
+      context.fillText("no keypoints in this frame", placement.left + 10, placement.top + 18);
     }
     poses.individuals.forEach((name, who) => {
       const color = ink.animals[who % ink.animals.length];
-      this.#drawTrail(context, who, poses, place, color);
-      drawAnimal(context, points, who, poses, place, color, name);
+      this.#drawTrail(context, who, poses, placement, color);
+      drawAnimal(context, points, who, poses, placement, color, name);
     });
     this.#frame(Math.min(state.frame + CHUNK / 2, poses.n_frames - 1), poses); // so that it is there in time
   }
@@ -115,19 +115,19 @@ class Stage extends HTMLElement {
   }
 
   async #fetch(index) {
-    const place = this.#place;
+    const recordingIndex = this.#recordingIndex;
     this.#chunks.set(index, null);
     for (const old of this.#chunks.keys()) if (this.#chunks.size > KEPT && Math.abs(old - index) > 2) this.#chunks.delete(old);
     try {
-      const bytes = await askBytes(`recordings/${place}/poses`, { start: index * CHUNK, stop: (index + 1) * CHUNK });
-      if (place === this.#place) this.#chunks.set(index, new Float32Array(bytes));
+      const bytes = await askBytes(`recordings/${recordingIndex}/poses`, { start: index * CHUNK, stop: (index + 1) * CHUNK });
+      if (recordingIndex === this.#recordingIndex) this.#chunks.set(index, new Float32Array(bytes));
     } catch (error) {
       say(error.message, true);
     }
     this.#redraw();
   }
 
-  #drawTrail(context, who, poses, place, color) {
+  #drawTrail(context, who, poses, placement, color) {
     const count = Math.min(Math.round(TRAIL * state.rate), 200);
     context.beginPath();
     let down = false;
@@ -136,8 +136,8 @@ class Stage extends HTMLElement {
       const middle = points && middleOf(points, who, poses);
       if (!middle) down = false;
       else {
-        if (down) context.lineTo(place.x(middle[0]), place.y(middle[1]));
-        else context.moveTo(place.x(middle[0]), place.y(middle[1]));
+        if (down) context.lineTo(placement.x(middle[0]), placement.y(middle[1]));
+        else context.moveTo(placement.x(middle[0]), placement.y(middle[1]));
         down = true;
       }
     }
@@ -161,7 +161,7 @@ function middleOf(points, who, poses) {
   return known.length ? [0, 1].map((axis) => known.reduce((sum, p) => sum + p[axis], 0) / known.length) : null;
 }
 
-function drawAnimal(context, points, who, poses, place, color, name) {
+function drawAnimal(context, points, who, poses, placement, color, name) {
   context.strokeStyle = context.fillStyle = color;
   context.lineWidth = 2.5;
   context.lineCap = "round";
@@ -169,8 +169,8 @@ function drawAnimal(context, points, who, poses, place, color, name) {
     const [a, b] = bone.map((k) => point(points, who, k, poses));
     if (!a || !b) continue;
     context.beginPath();
-    context.moveTo(place.x(a[0]), place.y(a[1]));
-    context.lineTo(place.x(b[0]), place.y(b[1]));
+    context.moveTo(placement.x(a[0]), placement.y(a[1]));
+    context.lineTo(placement.x(b[0]), placement.y(b[1]));
     context.stroke();
   }
   poses.keypoints.forEach((_, k) => {
@@ -178,13 +178,13 @@ function drawAnimal(context, points, who, poses, place, color, name) {
     if (!p) return;
     context.globalAlpha = Number.isNaN(p[2]) ? 1 : Math.max(Math.min(p[2], 1), 0.25);
     context.beginPath();
-    context.arc(place.x(p[0]), place.y(p[1]), k === 0 ? 4.5 : 3, 0, 2 * Math.PI);
+    context.arc(placement.x(p[0]), placement.y(p[1]), k === 0 ? 4.5 : 3, 0, 2 * Math.PI);
     context.fill();
     context.globalAlpha = 1;
   });
   const middle = middleOf(points, who, poses);
   if (middle && poses.individuals.length > 1) {
     context.font = inks().font;
-    context.fillText(name, place.x(middle[0]) + 12, place.y(middle[1]) - 12);
+    context.fillText(name, placement.x(middle[0]) + 12, placement.y(middle[1]) - 12);
   }
 }

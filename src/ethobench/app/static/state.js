@@ -114,8 +114,8 @@ class State extends EventTarget {
   /** Replace what is known of one track. */
   updateTrack(facts, disagreement) {
     const tracks = this.tracks.filter((track) => track.name !== facts.name);
-    const place = this.tracks.findIndex((track) => track.name === facts.name);
-    tracks.splice(place < 0 ? tracks.length : place, 0, facts);
+    const index = this.tracks.findIndex((track) => track.name === facts.name);
+    tracks.splice(index < 0 ? tracks.length : index, 0, facts);
     this.set({ recording: { ...this.recording, tracks, disagreement } });
   }
 }

@@ -9,7 +9,7 @@ const AT_ONCE = 4;
 
 /** The tiles of one recording. */
 export class Tiles {
-  #place;
+  #recordingIndex;
   #nFrames;
   #arrived;
   #tiles = new Map();
@@ -17,8 +17,8 @@ export class Tiles {
   #underWay = 0;
   #closed = false;
 
-  constructor(place, nFrames, arrived) {
-    this.#place = place;
+  constructor(recordingIndex, nFrames, arrived) {
+    this.#recordingIndex = recordingIndex;
     this.#nFrames = nFrames;
     this.#arrived = arrived;
   }
@@ -85,7 +85,7 @@ export class Tiles {
     const tile = this.#tile(level, index);
     for (const lane of lanes) tile.set(lane.id, { version: null, data: null, ...tile.get(lane.id), asked: lane.version });
     try {
-      const found = await ask(`recordings/${this.#place}/tiles`, { level, index, lane: lanes.map((lane) => lane.query) });
+      const found = await ask(`recordings/${this.#recordingIndex}/tiles`, { level, index, lane: lanes.map((lane) => lane.query) });
       if (this.#closed) return;
       lanes.forEach((lane, i) => tile.set(lane.id, { version: lane.version, asked: lane.version, data: unpack(found[i]) }));
       this.#arrived(level, index);

@@ -17,7 +17,7 @@ class Timeline extends HTMLElement {
   lanes = [];
   tiles = null;
   #height = 0;
-  #place = -1;
+  #recordingIndex = -1;
   #stale = { lanes: false, cursor: false };
 
   connectedCallback() {
@@ -54,10 +54,10 @@ class Timeline extends HTMLElement {
   /** Lay the lanes out anew; a new recording gets new tiles. */
   #relay() {
     if (!state.recording) return;
-    if (state.recording.place !== this.#place) {
+    if (state.recording.index !== this.#recordingIndex) {
       this.tiles?.close();
-      this.tiles = new Tiles(state.recording.place, state.nFrames, () => this.#redraw());
-      this.#place = state.recording.place;
+      this.tiles = new Tiles(state.recording.index, state.nFrames, () => this.#redraw());
+      this.#recordingIndex = state.recording.index;
     }
     const room = this.scroller.clientHeight;
     const { lanes, height } = layLanes(room);

@@ -9,7 +9,7 @@ const AGAIN = 5000; // milliseconds until a report that failed is repeated
 const MOST_SPANS = 100; // in one report
 const LONGEST_STALL = 2; // seconds of playback between two pictures; what plays while the page stands still is not watched
 
-/** Frames that were watched: {place, name, subject, spans}, where spans are [start, stop) and name is that of the correction. */
+/** Frames that were watched: {index, name, subject, spans}, where spans are [start, stop) and name is that of the correction. */
 class Watching {
   #batch = null; // what is not reported yet
   #sent = new Set(); // what is on its way to the server
@@ -82,7 +82,7 @@ class Watching {
 
   #add(start, stop) {
     if (this.#batch && !isActive(this.#batch)) this.flush();
-    this.#batch ??= { place: state.recording.place, name: state.active, subject: state.subject, spans: [] };
+    this.#batch ??= { index: state.recording.index, name: state.active, subject: state.subject, spans: [] };
     const last = this.#batch.spans.at(-1);
     if (last && start <= last[1] && stop >= last[0]) Object.assign(last, [Math.min(start, last[0]), Math.max(stop, last[1])]);
     else this.#batch.spans.push([start, stop]);
@@ -98,8 +98,8 @@ function isInSight() {
   return Boolean(player.video || signals?.poses || signals?.lanes.length) || !(recording.video || recording.video_note);
 }
 
-function isActive({ place, name, subject }) {
-  return place === state.recording?.place && name === state.active && subject === state.subject;
+function isActive({ index, name, subject }) {
+  return index === state.recording?.index && name === state.active && subject === state.subject;
 }
 
 export const watching = new Watching();

@@ -1,4 +1,4 @@
-"""One recording as the viewer shows it: all tracks on one clock and in one ethogram."""
+"""A recording in the viewer: all its tracks on one clock and with one ethogram."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from ethobench.app.disagreement import disagreement
 from ethobench.app.history import History
 from ethobench.app.suggestions import Evidence, corrected_frames
+from ethobench.app.tiles import ProbabilityTiles, TrackTiles, share_tile, tile_edges
 from ethobench.app.traces import Lane, lanes_of
 from ethobench.core import Annotation, Ethogram, Observed, Prediction, Recording
 from ethobench.core import intervals as iv
-from ethobench.core.errors import NotFoundError
+from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.core.intervals import Intervals
 from ethobench.core.recording import Data
 
 ANNOTATOR, MODEL, CORRECTION = "annotator", "model", "correction"
+MAX_CACHED_LANES = 64
 
 
 @dataclass(frozen=True)
 class Track:
-    """What one annotator, model or correction says of a recording.
+    """The annotation of a recording by an annotator, a model or a correction.
 
     `revision` grows with every edit, `watches` when watching adds observed frames.
     """
@@ -40,21 +43,21 @@ class Track:
         return self.revision, self.watches
 
 
-class Entry:
-    """One recording as it is shown: every track on one clock and in one ethogram.
+class OpenRecording:
+    """A recording that is open in the viewer: all tracks have the same clock, length and ethogram.
 
     Parameters
     ----------
     recording : Recording
     ethogram : Ethogram
     predictions : mapping of str to Prediction or Annotation
-        What models say, by name.
+        Predictions by model name.
     rate : float
-        The clock that is shown.
+        Frame rate of the display, in Hz.
     n_frames : int
     notes : iterable of str
     missing : sequence of str
-        What is unknown of the clock, "frame rate" or "length"; such a recording can be looked at, not labelled.
+        What is unknown, "frame rate" or "length". Such a recording can be viewed, but not labelled.
     """
 
     def __init__(
@@ -71,8 +74,7 @@ class Entry:
         self.recording, self.rate, self.n_frames = recording, rate, n_frames
         self.notes = [*notes, *(str(note) for note in recording.notes)]
         self.corrections: dict[str, History] = {}
-        said = [*recording.annotations.values(), *(_annotation(p) for p in predictions.values())]
-        for annotation in said:
+        for annotation in [*recording.annotations.values(), *(_annotation(p) for p in predictions.values())]:
             ethogram = ethogram.join(annotation.ethogram)
         self.ethogram = ethogram
         self.originals = [Track(name, ANNOTATOR, self.fit(a, name)) for name, a in recording.annotations.items()]
@@ -84,29 +86,29 @@ class Entry:
 
     @property
     def locked(self) -> str:
-        """Why this recording cannot be labelled, and what to do; empty where it can."""
+        """The reason why this recording cannot be labelled, and what to do; empty if it can."""
         if not self.missing:
             return ""
         if "length" not in self.missing:
             remedy = "state it in column 'rate' of recordings.csv or with --rate"
         elif self.recording.video is None:
-            remedy = "give it signals or a video"
+            remedy = "add signals or a video"
         else:
-            remedy = "its video gives none (see the notes)"
+            remedy = "its video cannot be read (see the notes)"
         verb = "are" if len(self.missing) > 1 else "is"
-        return f"{self.recording.id!r} cannot be labelled, as its {' and '.join(self.missing)} {verb} unknown: {remedy}"
+        return f"{self.recording.id!r} cannot be labelled because its {' and '.join(self.missing)} {verb} unknown: {remedy}"
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """The animals that any track may name."""
+        """The subjects of all tracks."""
         named = [*self.recording.subjects, *(s for t in self.tracks for s in t.annotation.subjects)]
         return tuple(dict.fromkeys(named))
 
     @property
     def tracks(self) -> list[Track]:
         """Annotators, then models, then corrections."""
-        mine = [Track(name, CORRECTION, h.annotation, h.revision, watches=h.watches) for name, h in self.corrections.items()]
-        return [*(t for t in self.originals if t.name not in self.corrections), *mine]
+        corrections = [Track(name, CORRECTION, h.annotation, h.revision, watches=h.watches) for name, h in self.corrections.items()]
+        return [*(t for t in self.originals if t.name not in self.corrections), *corrections]
 
     def track(self, name: str) -> Track:
         """Return a track by name."""
@@ -116,7 +118,7 @@ class Entry:
         raise NotFoundError(f"recording {self.recording.id!r} has no track {name!r}")
 
     def compared(self, names: Sequence[str] = ()) -> list[Track]:
-        """Return the tracks named; unless any are, those of annotators and models, and corrections only where they are too few."""
+        """Return the tracks with these names; by default annotators and models, plus corrections if there are fewer than two."""
         if names:
             return [track for track in self.tracks if track.name in names]
         others = [track for track in self.tracks if track.kind != CORRECTION]
@@ -135,11 +137,11 @@ class Entry:
 
     @property
     def disagreement(self) -> float | None:
-        """Share of the recording in which tracks disagree; None with fewer than two."""
+        """Share of the recording in which tracks disagree; None with fewer than two tracks."""
         return iv.total(self.differences()) / max(self.n_frames, 1) if len(self.compared()) > 1 else None
 
     def evidence(self) -> Evidence:
-        """Return what is known for suggestions."""
+        """Return the evidence that suggestions are computed from."""
         tracks = [track for track in self.tracks if track.kind != CORRECTION]
         others = [track.annotation for track in tracks]
         handled = [corrected_frames(history.annotation, others) for history in self.corrections.values()]
@@ -155,7 +157,7 @@ class Entry:
 
     @cached_property
     def signals(self) -> Data | None:
-        """Signals or poses; read when first asked for."""
+        """Signals or poses; read on first access."""
         with self._loading:
             return self.recording.signals
 
@@ -165,21 +167,22 @@ class Entry:
         return [] if self.signals is None else lanes_of(self.signals, self.rate)
 
     def adopt(self, name: str, annotation: Annotation) -> None:
-        """Take up a correction that was saved before; behaviors that it brings along become part of the ethogram."""
+        """Add a correction that was saved earlier; its behaviors are added to the ethogram."""
         self.ethogram = self.ethogram.join(annotation.ethogram)
         self.originals = [replace(t, annotation=t.annotation.with_ethogram(self.ethogram)) for t in self.originals]
-        saved = {**{known: history.annotation for known, history in self.corrections.items()}, name: annotation}
-        self.corrections = {known: History(a.with_ethogram(self.ethogram)) for known, a in saved.items()}
+        annotations = {**{other: history.annotation for other, history in self.corrections.items()}, name: annotation}
+        self.corrections = {annotator: History(a.with_ethogram(self.ethogram)) for annotator, a in annotations.items()}
 
-    def nothing(self) -> Annotation:
-        """Return an annotation by somebody who has not looked at anything yet."""
-        unseen = Observed(iv.empty())
-        return Annotation.from_bouts([], [], [], self.ethogram, self.rate, self.n_frames, observed=unseen, subjects=self.subjects)
+    def empty_annotation(self) -> Annotation:
+        """Return an annotation without bouts and without observed frames."""
+        return Annotation.from_bouts(
+            [], [], [], self.ethogram, self.rate, self.n_frames, observed=Observed(iv.empty()), subjects=self.subjects
+        )
 
     def fit(self, annotation: Annotation, name: str) -> Annotation:
-        """Bring an annotation to the clock, length and ethogram that are shown; what that changes is noted."""
+        """Convert an annotation to the displayed clock, length and ethogram; add a note if that changes it."""
         if annotation.rate != self.rate:
-            self.notes.append(f"{name}: shown at {self.rate:g} Hz, its own clock runs at {annotation.rate:g} Hz")
+            self.notes.append(f"{name}: shown at {self.rate:g} Hz; the annotation has {annotation.rate:g} Hz")
             annotation = annotation.resample(self.rate)
         if annotation.n_frames > self.n_frames:
             self.notes.append(f"{name}: {annotation.n_frames - self.n_frames} frames after the end of the recording are not shown")
@@ -187,5 +190,61 @@ class Entry:
         return annotation.extend(self.n_frames).with_ethogram(self.ethogram)
 
 
-def _annotation(said: Prediction | Annotation) -> Annotation:
-    return said.annotation if isinstance(said, Prediction) else said
+def _annotation(prediction: Prediction | Annotation) -> Annotation:
+    return prediction.annotation if isinstance(prediction, Prediction) else prediction
+
+
+class LaneTiles:
+    """Tiles of the lanes of one recording, cached until a track changes.
+
+    Lanes have names such as ``track:2`` (all subjects), ``track:2:0`` (the first subject), ``track:2:-1`` (no subject), ``probability:3``
+    (probabilities of a track), ``trace:0`` (a signal), or ``disagreement:0,1,3`` (between these tracks).
+    """
+
+    def __init__(self, recording: OpenRecording) -> None:
+        self.recording = recording
+        self._cache: dict[tuple[str, str, tuple[int, int]], TrackTiles | ProbabilityTiles] = {}
+        self._lock = threading.Lock()
+
+    def tile(self, lane: str, level: int, index: int) -> dict[str, Any]:
+        """Return one tile of one lane."""
+        edges = tile_edges(level, index, self.recording.n_frames)
+        kind, *numbers = lane.split(":")
+        try:
+            if kind == "trace":
+                return self.recording.lanes[_parse_number(numbers[0])].tiles.tile(edges)
+            tracks = self.recording.tracks
+            if kind == "disagreement":
+                names = [tracks[_parse_number(number)].name for number in numbers[0].split(",") if number]
+                return share_tile(self.recording.differences(names), edges)
+            track = tracks[_parse_number(numbers[0])]
+            subject = None
+            if kind == "track" and len(numbers) > 1:
+                subject = "" if numbers[1] == "-1" else self.recording.subjects[_parse_number(numbers[1])]
+        except EthobenchError:
+            raise
+        except (IndexError, ValueError):
+            raise NotFoundError(f"recording {self.recording.recording.id!r} has no lane {lane!r}") from None
+        tiles = self._tiles(kind, track, subject)
+        if tiles is None:
+            raise NotFoundError(f"recording {self.recording.recording.id!r} has no lane {lane!r}")
+        return tiles.tile(edges)
+
+    def _tiles(self, kind: str, track: Track, subject: str | None) -> TrackTiles | ProbabilityTiles | None:
+        key = (kind, f"{track.name}\n{subject}", track.version)
+        with self._lock:
+            if key not in self._cache:
+                if kind == "track":
+                    self._cache[key] = TrackTiles(track.annotation, subject)
+                elif kind == "probability" and track.prediction is not None:
+                    self._cache[key] = ProbabilityTiles(track.prediction, self.recording.ethogram.names)
+                while len(self._cache) > MAX_CACHED_LANES:
+                    self._cache.pop(next(iter(self._cache)))
+            return self._cache.get(key)
+
+
+def _parse_number(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number

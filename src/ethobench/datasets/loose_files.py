@@ -1,0 +1,306 @@
+"""What loose files hold: one `Item` for each recording in each file, before items are matched by recording."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import TypeAlias
+
+from ethobench.core import Annotation, ClockOrigin, Dataset, Recording
+from ethobench.core import intervals as iv
+from ethobench.core.errors import FormatError, Note
+from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.core.video import VIDEO_SUFFIXES
+from ethobench.datasets.manifest_tables import MANIFEST
+from ethobench.formats import detect, read_at_rate
+from ethobench.formats.bebe import METADATA as BEBE_METADATA
+
+LONG_SUFFIXES = (".bebe.csv", ".calms21.json")
+TRACKER_SUFFIX = re.compile(r"(?<=[^_\W])DLC_.*|[_.](analysis|predictions|keypoints|pose_est_v\d+)$", re.IGNORECASE)
+"""What pose trackers append to the name of a video."""
+
+AnnotatorNames: TypeAlias = dict[tuple[int, str], str]
+"""Names of annotators by ``(id(item), name in the file)``."""
+
+LENGTH_TOLERANCE = 0.01
+"""Relative difference in length up to which files may be the same recording; differences below a second are always tolerated."""
+
+
+def recording_name(path: Path) -> str:
+    """Return the name of a file without the suffix of its format.
+
+    Examples
+    --------
+    >>> recording_name(Path("study/m1.calms21.json"))
+    'm1'
+    """
+    for suffix in LONG_SUFFIXES:
+        if path.name.endswith(suffix):
+            return path.name.removesuffix(suffix)
+    return path.stem
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether a path is a manifest (``recordings.csv``), or a folder with a manifest or with BEBE's metadata."""
+    return path.name == MANIFEST or (path / MANIFEST).is_file() or (path / BEBE_METADATA).is_file()
+
+
+def list_files(path: Path, *, videos: bool = False) -> tuple[list[Path], list[Note]]:
+    """List a file itself, or the files below a folder whose format is recognized; the notes name skipped files.
+
+    Parameters
+    ----------
+    path : Path
+    videos : bool
+        Whether to list videos, too.
+    """
+    if not path.is_dir():
+        return [path], []
+    files, skipped = [], []
+    for file in sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")):
+        if file.suffix.lower() in VIDEO_SUFFIXES:
+            files += [file] if videos else []
+            continue
+        try:
+            detect(file)
+        except FormatError:
+            skipped.append(file.name)
+            continue
+        files.append(file)
+    if not skipped:
+        return files, []
+    more = f" and {len(skipped) - 5} more" if len(skipped) > 5 else ""
+    return files, [Note(f"skipped, since their format is not recognized: {', '.join(skipped[:5])}{more}", str(path), "skipped-files")]
+
+
+def ends_with_last_bout(annotation: Annotation) -> bool:
+    """Whether the length of an annotation may be just the end of its last bout: all frames are observed, and a bout ends it."""
+    n_frames = annotation.n_frames
+    return len(annotation) > 0 and int(annotation.stop.max()) == n_frames and annotation.observed.is_complete(n_frames)
+
+
+@dataclass
+class Item:
+    """One recording in one file, or a video file.
+
+    Attributes
+    ----------
+    source : int
+        Index of the path that the user passed.
+    path : Path
+    name : str
+        Name of the recording: its id in a file with several, else the name of the file.
+    recording : Recording or None
+        None for a video.
+    index : int
+        Position of the recording in its file.
+    named_inside : bool
+        Whether `name` is the id in the file.
+    annotator : str
+        Name for annotations whose file names no annotator.
+    of_dataset : bool
+        Whether the recording is from a study with a manifest.
+    length_stated : bool
+        Whether the file has a label for every frame, or states its length and labels all of it.
+    matched_by : str
+        Rule that put it with the other files of its recording; see `ethobench.datasets.collate`.
+    """
+
+    source: int
+    path: Path
+    name: str
+    recording: Recording | None = None
+    index: int = 0
+    named_inside: bool = False
+    annotator: str = ""
+    of_dataset: bool = False
+    length_stated: bool = False
+    matched_by: str = "name"
+
+    @property
+    def annotations(self) -> Mapping[str, Annotation]:
+        """Annotations by annotator; empty for a video."""
+        return {} if self.recording is None else self.recording.annotations
+
+    @property
+    def is_video(self) -> bool:
+        """Whether this is a video file."""
+        return self.recording is None
+
+    @property
+    def notes(self) -> list[Note]:
+        """Notes of the reader, with the file they are about."""
+        notes = () if self.recording is None else self.recording.notes
+        return [Note(note.message, f"{self.path}{', ' + note.location if note.location else ''}", note.code) for note in notes]
+
+    @property
+    def has_signals(self) -> bool:
+        """Whether the file has poses or signals."""
+        return self.recording is not None and self.recording.has_signals
+
+    @cached_property
+    def media(self) -> frozenset[str]:
+        """Names of the media files that the recording is about, without folders and suffixes."""
+        if self.recording is None:
+            return frozenset([self.name.casefold()])
+        names = self.recording.metadata.get("media") or ()
+        return frozenset(PurePath(str(name).replace("\\", "/")).stem.casefold() for name in names)
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether the frame rate is known, not assumed by the reader."""
+        r = self.recording
+        return r is not None and r.rate is not None and (self.of_dataset or r.clock_origin is not ClockOrigin.ASSUMED)
+
+    @property
+    def n_frames(self) -> int:
+        """Length in frames; 0 if unknown."""
+        return (self.recording.n_frames or 0) if self.recording is not None else 0
+
+    @property
+    def seconds(self) -> float:
+        """Length in seconds; 0 if unknown."""
+        return self.n_frames / self.recording.rate if self.recording is not None and self.recording.rate else 0.0
+
+    @cached_property
+    def may_be_longer(self) -> bool:
+        """Whether the recording may be longer than the item, which ends with its last bout."""
+        is_stated = self.length_stated or self.has_signals or not self.annotations
+        return not is_stated and all(ends_with_last_bout(a) for a in self.annotations.values())
+
+    def read_at(self, rate: float, origin: ClockOrigin) -> None:
+        """Read the recording again, at the frame rate of another file."""
+        self.recording = read_at_rate(self.path, rate)[self.index]
+        self.recording.clock_origin = origin
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.name})" if self.named_inside and self.name != recording_name(self.path) else str(self.path)
+
+
+def read_items(
+    sources: Sequence[Path], rate: float | None, *, annotations_only: bool, datasets: Mapping[int, Dataset] | None = None
+) -> tuple[list[Item], list[Note]]:
+    """Read all files of all sources.
+
+    Parameters
+    ----------
+    sources : sequence of Path
+        Files, folders of files, or studies.
+    rate : float or None
+        Frames per second of files that do not state it.
+    annotations_only : bool
+        Whether to skip videos, and files with only poses or signals.
+    datasets : mapping of int to Dataset, optional
+        Sources, by index, that are loaded already.
+    """
+    items: list[Item] = []
+    notes: list[Note] = []
+    for number, source in enumerate(sources):
+        dataset = (datasets or {}).get(number)
+        if dataset is not None or is_dataset(source):
+            items += _items_of_dataset(number, source, dataset, annotations_only)
+        else:
+            files, skipped = list_files(source, videos=not annotations_only)
+            notes += skipped
+            for file in files:
+                items += _items_of_file(number, file, rate, annotations_only)
+    return items, notes
+
+
+def _items_of_dataset(number: int, path: Path, dataset: Dataset | None, annotations_only: bool) -> list[Item]:
+    """List the recordings of a study; `load_dataset` has issued its notes as warnings."""
+    from ethobench.datasets import load_dataset
+
+    data = load_dataset(path) if dataset is None else dataset
+    recordings = [r.copy(notes=()) for r in data if r.annotations or not annotations_only]
+    return [Item(number, path, r.id, r, named_inside=True, of_dataset=True) for r in recordings]
+
+
+def _items_of_file(number: int, file: Path, rate: float | None, annotations_only: bool) -> list[Item]:
+    if file.suffix.lower() in VIDEO_SUFFIXES:
+        return [] if annotations_only else [Item(number, file, file.stem)]
+    reader = detect(file)
+    if annotations_only and "annotations" not in reader.contents:
+        return []
+    recordings = read_at_rate(file, rate, reader.name)
+    named_inside = reader.several or len(recordings) > 1
+    items = []
+    for index, recording in enumerate(recordings):
+        if recording.annotations or not annotations_only:
+            name = recording.id if named_inside else recording_name(file)
+            is_stated = reader.per_frame or ("length" in reader.keeps and _labels_every_frame(recording))
+            items.append(Item(number, file, name, recording, index, named_inside, length_stated=is_stated))
+    return items
+
+
+def _labels_every_frame(recording: Recording) -> bool:
+    """Whether bouts cover all frames, so that an end without a bout would have been labeled, too."""
+    return all(iv.total(iv.union(iv.Intervals(a.start, a.stop))) == a.n_frames for a in recording.annotations.values())
+
+
+def annotator_names(groups: Sequence[Sequence[Item]], sources: Sequence[Path], *, name_by_file: bool = False) -> AnnotatorNames:
+    """Name the annotators of all items.
+
+    A name in a file is kept, unless several sources have it. An annotator without a name is called by what distinguishes the path of its
+    source from the others, or by the subfolder or file within the source.
+    """
+    labels = _distinct_names(sources)
+    is_shared = any(len({item.source for item in items if item.annotations}) > 1 for items in groups)
+    ambiguous = {name for items in groups for name in _names_in_several_sources(items)}
+    names: AnnotatorNames = {}
+    for items in groups:
+        used: set[str] = set()
+        for item in items:
+            siblings = [other for other in items if other is not item and other.source == item.source and other.annotations]
+            for annotator in item.annotations:
+                if _is_named(item, annotator) and annotator not in ambiguous:
+                    name = annotator
+                elif _is_named(item, annotator) and len(item.annotations) > 1:
+                    name = f"{annotator} ({labels[item.source]})"
+                elif item.annotator:
+                    name = item.annotator
+                else:
+                    components = [labels[item.source]] if is_shared else []
+                    components += [_name_in_source(item, siblings)] if siblings else []
+                    name = "/".join(components) or (recording_name(item.path) if name_by_file else DEFAULT_ANNOTATOR)
+                unique = next(n for n in (name, *(f"{name} {k}" for k in range(2, len(used) + 3))) if n not in used)
+                used.add(unique)
+                names[id(item), annotator] = unique
+    return names
+
+
+def _is_named(item: Item, annotator: str) -> bool:
+    """Whether the file names the annotator: not the default name, and not the name of the recording."""
+    ids = (item.name, item.recording.id if item.recording is not None else "")
+    return annotator != DEFAULT_ANNOTATOR and annotator not in ids
+
+
+def _names_in_several_sources(items: Sequence[Item]) -> set[str]:
+    sources: dict[str, set[int]] = {}
+    for item in items:
+        for annotator in item.annotations:
+            sources.setdefault(annotator, set()).add(item.source)
+    return {annotator for annotator, numbers in sources.items() if len(numbers) > 1}
+
+
+def _distinct_names(paths: Sequence[Path]) -> list[str]:
+    """Name paths by the last component in which they differ."""
+    names = [recording_name(path) if path.is_file() else path.resolve().name for path in paths]
+    if len(set(names)) == len(paths):
+        return names
+    parents = [path.resolve().parent.name for path in paths]
+    return parents if len(set(parents)) == len(paths) else [str(path) for path in paths]
+
+
+def _name_in_source(item: Item, siblings: Sequence[Item]) -> str:
+    """Name a file of a source by its subfolder if no other file of the recording is in it, else by its file name."""
+    subfolder = item.path.parent
+    return recording_name(item.path) if any(other.path.parent == subfolder for other in siblings) else subfolder.name
+
+
+def named_annotations(items: Iterable[Item], names: AnnotatorNames) -> dict[str, Annotation]:
+    """Return the annotations of items under the names of `annotator_names`."""
+    return {names[id(item), annotator]: a for item in items for annotator, a in item.annotations.items()}

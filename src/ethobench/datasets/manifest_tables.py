@@ -1,0 +1,214 @@
+"""Tables of a study: the rows of ``recordings.csv``, the behaviors in ``ethogram.csv`` and the keypoints in ``keypoints.csv``."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from ethobench.core import Behavior, Ethogram, Keypoint
+from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
+from ethobench.formats.tables import Table, read_table
+from ethobench.formats.text import parse_number
+
+MANIFEST = "recordings.csv"
+ETHOGRAM = "ethogram.csv"
+KEYPOINTS = "keypoints.csv"
+CORRECTIONS = "corrections"
+"""Subfolder of a study that the viewer saves corrections to."""
+
+COLUMNS = ("recording", "individual", "rate", "signals", "annotations", "annotator", "channel", "video", "subject", "split", "fold")
+NUMBERS = ("width", "height", "pixels_per_cm")
+TRUE = {"yes", "y", "true", "1", "x"}
+
+
+@dataclass
+class ManifestRow:
+    """One row of ``recordings.csv``.
+
+    Attributes
+    ----------
+    location : str
+        The row in error messages, such as ``"row 3"``.
+    root : Path
+        The folder that paths are relative to.
+    cells : dict of str to str
+        By column.
+    rate, fold, numbers
+        Parsed cells; see `check_row`.
+    is_correction : bool
+        Whether the row is from the corrections of the viewer.
+    """
+
+    location: str
+    root: Path
+    cells: dict[str, str]
+    rate: float | None = None
+    fold: int | None = None
+    numbers: dict[str, float] = field(default_factory=dict)
+    is_correction: bool = False
+
+    def __getitem__(self, column: str) -> str:
+        return self.cells.get(column, "")
+
+    def path(self, column: str) -> Path | None:
+        """Return the path in a cell; Windows separators work on every system."""
+        return self.root / self[column].replace("\\", "/") if self[column] else None
+
+
+class Problems:
+    """All problems of a manifest, so that one error can list them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.messages: list[str] = []
+
+    def add(self, location: str, message: object) -> None:
+        """Add one problem."""
+        self.messages.append(f"{location}: {message}")
+
+    def raise_if_any(self) -> None:
+        """Raise an `EthobenchError` that lists all problems."""
+        if self.messages:
+            count = f"{len(self.messages)} problems" if len(self.messages) > 1 else "a problem"
+            raise EthobenchError(f"{self.path} has {count}:\n  " + "\n  ".join(self.messages))
+
+
+def read_rows(path: Path, problems: Problems) -> list[ManifestRow]:
+    """Read and check the rows of a manifest; problems of single rows are collected."""
+    table = _with_lowercase_header(read_table(path))
+    duplicates = sorted({name for name in table.header if name and table.header.count(name) > 1})
+    if duplicates:
+        raise FormatError(path, f"duplicate columns: {', '.join(duplicates)}", "header")
+    for name in table.header:
+        similar = get_close_matches(name, (*COLUMNS, *NUMBERS), n=1, cutoff=0.8)
+        if similar and name not in (*COLUMNS, *NUMBERS):
+            warnings.warn(f"{path}: column {name!r} is kept as metadata; did you mean {similar[0]!r}?", ReadWarning, stacklevel=5)
+    if "recording" not in table:
+        raise FormatError(path, f"no column 'recording'; a manifest has: {', '.join(COLUMNS)}", "header")
+    rows = []
+    for cells, line in zip(table.rows, table.row_numbers, strict=True):
+        row = ManifestRow(f"row {line}", path.parent, {k: v.strip() for k, v in zip(table.header, cells, strict=True)})
+        check_row(row, problems)
+        rows.append(row)
+    if not rows:
+        problems.add("header", "no recordings are listed")
+    return rows
+
+
+def read_correction_rows(path: Path) -> list[ManifestRow]:
+    """Read the manifest of corrections; rows that cannot be used are skipped with a warning, so that the study still loads."""
+    try:
+        rows = read_rows(path, Problems(path))
+    except (EthobenchError, OSError) as error:
+        warnings.warn(f"the corrections are skipped: {error}", ReadWarning, stacklevel=4)
+        return []
+    usable = []
+    for row in rows:
+        row.is_correction, row.location = True, f"{CORRECTIONS}, {row.location}"
+        problems = Problems(path)
+        check_row(row, problems)
+        for message in problems.messages:
+            warnings.warn(f"{path}: a correction is skipped: {message}", ReadWarning, stacklevel=4)
+        if not problems.messages:
+            usable.append(row)
+    return usable
+
+
+def check_row(row: ManifestRow, problems: Problems) -> None:
+    """Parse the numbers of a row, and check that it names a recording and files that exist."""
+    if not row["recording"]:
+        problems.add(row.location, "no name in column 'recording'")
+    for column in ("rate", "fold", *NUMBERS):
+        if not row[column]:
+            continue
+        value = _parse_cell(row[column], integer=column == "fold")
+        if value is None:
+            kind = "an integer >= 0" if column == "fold" else "a positive number"
+            problems.add(row.location, f"{column} must be {kind}, got {row[column]!r}")
+        elif column == "rate":
+            row.rate = value
+        elif column == "fold":
+            row.fold = int(value)
+        else:
+            row.numbers[column] = value
+    for column in ("signals", "annotations", "video"):
+        path = row.path(column)
+        if path is not None and not path.exists():
+            problems.add(row.location, f"{column}: {row[column]} does not exist")
+
+
+def _parse_cell(cell: str, *, integer: bool) -> float | None:
+    """Parse a positive number, or an integer >= 0, with decimal point or comma; None if the cell is neither."""
+    if re.fullmatch(r"\d{1,3}(,\d{3})+", cell):  # 1,000 could be one or a thousand
+        return None
+    try:
+        value = parse_number(cell.replace(",", "."))
+    except ValueError:
+        return None
+    is_valid = (0 <= value < float("inf") and value == int(value)) if integer else 1e-9 <= value < float("inf")
+    return value if is_valid else None
+
+
+def read_ethogram(path: Path, channels: set[str]) -> tuple[Ethogram | None, dict[str, str]]:
+    """Read ``ethogram.csv``; behaviors of channels that no recording uses are skipped.
+
+    A behavior may have several aliases, separated by semicolons or in several rows; all but its first row need only these two cells.
+
+    Returns
+    -------
+    ethogram : Ethogram or None
+        None if there is no such file.
+    aliases : dict of str to str
+        Alias to behavior.
+    """
+    if not path.is_file():
+        return None, {}
+    behaviors: dict[str, Behavior] = {}
+    aliases: dict[str, str] = {}
+    background = None
+    for location, row in _labeled_rows(path, "behavior"):
+        name = row["behavior"]
+        if row.get("channel") and row["channel"] not in channels:
+            continue
+        for alias in filter(None, (text.strip() for text in row.get("alias", "").split(";"))):
+            if aliases.setdefault(alias, name) != name:
+                raise FormatError(path, f"alias {alias!r} of both {aliases[alias]!r} and {name!r}", location)
+        if name in behaviors and row.get("alias"):
+            continue
+        if name in behaviors:
+            raise FormatError(path, f"duplicate behavior {name!r}", location)
+        is_point = row.get("point", "").lower() in TRUE
+        behaviors[name] = Behavior(name, row.get("definition", ""), is_point, row.get("key", ""), row.get("channel", ""))
+        if row.get("background", "").lower() in TRUE:
+            if background is not None:
+                raise FormatError(path, f"two behaviors are background: {background!r} and {name!r}")
+            background = name
+    for alias, name in aliases.items():
+        if alias in behaviors:
+            raise FormatError(path, f"{alias!r} is both a behavior and an alias of {name!r}")
+    return Ethogram(behaviors.values(), background), aliases
+
+
+def read_keypoints(path: Path) -> dict[str, Keypoint]:
+    """Read ``keypoints.csv``: roles and mirror partners by keypoint; empty if there is no such file."""
+    if not path.is_file():
+        return {}
+    rows = [row for _, row in _labeled_rows(path, "keypoint")]
+    return {row["keypoint"]: Keypoint(row["keypoint"], row.get("role", ""), row.get("mirror", "")) for row in rows}
+
+
+def _labeled_rows(path: Path, required: str) -> list[tuple[str, dict[str, str]]]:
+    """Return location and cells by column of each row of a table."""
+    table = _with_lowercase_header(read_table(path))
+    if required not in table:
+        raise FormatError(path, f"no column {required!r}", "header")
+    rows = (dict(zip(table.header, (cell.strip() for cell in cells), strict=True)) for cells in table.rows)
+    return [(f"row {line}", row) for line, row in zip(table.row_numbers, rows, strict=True)]
+
+
+def _with_lowercase_header(table: Table) -> Table:
+    table.header = [name.strip().lower() for name in table.header]
+    return table
