@@ -16,7 +16,7 @@ from pathlib import Path
 from ethobench import Recording
 from ethobench.formats.text import format_clock
 from ethobench.mllm.annotate import AnnotationOutcome, build_requests, create_provider, read_replies
-from ethobench.mllm.cache import AnswerCache
+from ethobench.mllm.cache import ReplyCache
 from ethobench.mllm.prompts import annotation_segments
 from ethobench.mllm.providers import Access
 from ethobench.mllm.request import RequestSettings
@@ -94,14 +94,16 @@ def cases(segments: list[dict[str, object]]) -> dict[str, list[Act]]:
     }
 
 
-def run_case(provider_name: str, recording: Recording, acts: list[Act], folder: Path, settings: RequestSettings) -> tuple[AnnotationOutcome, int, int, object]:
+def run_case(
+    provider_name: str, recording: Recording, acts: list[Act], folder: Path, settings: RequestSettings
+) -> tuple[AnnotationOutcome, int, int, object]:
     """Ask twice; return the outcome, how many requests each time took, and the annotation."""
     with STUBS[provider_name](*acts) as stub:
         provider = create_provider(provider_name, MODELS[provider_name], Access(base_url=stub.url, timeout=TIMEOUT, poll=0.02))
         assignment = build_requests(recording, load_task("calms21"), provider, settings)
         sent, outcomes, annotation = [], [], None
         for _ in range(2):
-            runner = RequestRunner(provider, AnswerCache(folder), retry_policy=RetryPolicy(attempts=3, initial_delay=0.05))
+            runner = RequestRunner(provider, ReplyCache(folder), retry_policy=RetryPolicy(attempts=3, initial_delay=0.05))
             before = len(stub.questions)
             annotation, outcome = read_replies(assignment, list(runner.send_all(assignment.requests)))
             sent.append(len(stub.questions) - before)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ethobench.core.errors import FormatError, ReadWarning
 from ethobench.mllm import runner as runner_module
-from ethobench.mllm.cache import AnswerCache
-from ethobench.mllm.cost import Budget, BudgetError, ModelSpec, PriceTable, estimate, reply_cost
+from ethobench.mllm.cache import ReplyCache
+from ethobench.mllm.cost import Budget, BudgetError, ModelSpec, PriceTable, estimate_cost, reply_cost
 from ethobench.mllm.providers import Access, Provider, ProviderError
 from ethobench.mllm.request import Clip, Reply, Request, Text
 from ethobench.mllm.retry import RateLimiter, RetryPolicy
@@ -95,10 +95,10 @@ def test_transient_errors_are_tried_again_with_growing_waits(naps):
 
 
 def test_what_the_provider_asks_for_is_honoured(naps):
-    asked = RequestRunner(Scripted(ProviderError("slow down", transient=True, after=42.0))).send(request())
+    asked = RequestRunner(Scripted(ProviderError("slow down", transient=True, retry_after=42.0))).send(request())
     assert asked.reply == GOOD
     assert max(naps) >= 41.0
-    patient = RequestRunner(Scripted(ProviderError("come back tomorrow", transient=True, after=86_400.0))).send(request(1))
+    patient = RequestRunner(Scripted(ProviderError("come back tomorrow", transient=True, retry_after=86_400.0))).send(request(1))
     assert patient.error == "come back tomorrow"
 
 
@@ -156,7 +156,7 @@ def test_a_budget_is_never_exceeded():
 
 def test_lost_answers_count_in_full_and_refused_ones_do_not(naps):
     lost = ProviderError("timed out", transient=True, billed=True)
-    most = estimate([request()], SPEC).max_dollars
+    most = estimate_cost([request()], SPEC).max_dollars
     budget = Budget(1.0)
     RequestRunner(Scripted(lost, ProviderError("busy", transient=True)), budget=budget).send(request())
     assert budget.spent == pytest.approx(most + 0.002)
@@ -170,10 +170,10 @@ def test_a_limit_needs_a_price():
 
 
 def test_an_answer_with_one_changed_character_is_put_aside_and_asked_again(tmp_path):
-    cache = AnswerCache(tmp_path)
+    cache = ReplyCache(tmp_path)
     runner = RequestRunner(Scripted(Reply("from 1 s to 2 s", raw={"parts": [1, 2.5, None]}), GOOD), cache)
     runner.send(request())
-    path = cache.place(request().key)
+    path = cache.path(request().key)
     path.write_text(path.read_text(encoding="ascii").replace("from 1 s", "from 7 s"), encoding="ascii")
     with pytest.warns(ReadWarning, match="changed since it was kept"):
         assert runner.send(request()).reply == GOOD
@@ -182,7 +182,7 @@ def test_an_answer_with_one_changed_character_is_put_aside_and_asked_again(tmp_p
 
 
 def test_answers_of_earlier_versions_are_accepted_with_a_note(tmp_path):
-    cache = AnswerCache(tmp_path)
+    cache = ReplyCache(tmp_path)
     path = cache.put(request(), GOOD)
     content = json.loads(path.read_text(encoding="ascii"))
     del content["sha256"]
@@ -193,11 +193,11 @@ def test_answers_of_earlier_versions_are_accepted_with_a_note(tmp_path):
 
 
 def test_answers_are_kept_before_they_are_read_and_damaged_ones_put_aside(tmp_path):
-    cache = AnswerCache(tmp_path)
+    cache = ReplyCache(tmp_path)
     odd = Reply("\ud800 not JSON \x00", raw={"x": "\udfff"})
     runner = RequestRunner(Scripted(odd), cache)
     runner.send(request())
-    path = cache.place(request().key)
+    path = cache.path(request().key)
     assert cache.get(request()) == odd
     assert json.loads(path.read_text(encoding="ascii"))["question"]["parts"][0] == {"text": "question"}
     path.write_text('{"reply": {"text"', encoding="utf-8")
@@ -217,14 +217,14 @@ def test_what_was_cut_off_is_asked_again_only_if_wished():
 
 
 def test_estimates_follow_the_video_and_the_table():
-    told = estimate([request(seconds=100), request(seconds=200)], SPEC)
-    assert told.questions == 2
+    told = estimate_cost([request(seconds=100), request(seconds=200)], SPEC)
+    assert told.requests == 2
     assert 300 * 100 < told.input_tokens < 300 * 100 + 100
     assert told.max_dollars == pytest.approx((told.input_tokens * 1.0 + 2 * 1000 * 10.0) / 1e6)
     assert told.dollars <= told.max_dollars
-    halved = estimate([request(seconds=100)], SPEC.model_copy(update={"batch": 0.5}), batch=True)
-    assert halved.dollars == pytest.approx(0.5 * estimate([request(seconds=100)], SPEC).dollars)
-    assert estimate([request()], SPEC.model_copy(update={"output": None})).dollars is None
+    halved = estimate_cost([request(seconds=100)], SPEC.model_copy(update={"batch": 0.5}), batch=True)
+    assert halved.dollars == pytest.approx(0.5 * estimate_cost([request(seconds=100)], SPEC).dollars)
+    assert estimate_cost([request()], SPEC.model_copy(update={"output": None})).dollars is None
 
 
 def test_long_prompts_cost_what_they_cost():
@@ -254,4 +254,4 @@ def test_prices_are_found_by_the_longest_name_and_overridden_by_the_users(tmp_pa
 
 def test_the_table_is_dated():
     prices = PriceTable()
-    assert all(spec.date and spec.source and spec.is_priced for spec in prices._models.values())
+    assert all(spec.date and spec.source and spec.is_priced for spec in prices.models.values())

@@ -48,7 +48,7 @@ def test_a_batch_from_end_to_end(provider_name, short):
         assert len(stub.batches) == 1
         spec = runner.provider.spec
         assert runner.budget.spent == pytest.approx(2 * spec.dollars(1000, 250, batch=True))
-        written = next((runner.cache.root / "batches").glob("*/questions.jsonl")).read_text(encoding="ascii").splitlines()
+        written = next((runner.cache.root / "batches").glob("*/requests.jsonl")).read_text(encoding="ascii").splitlines()
         assert [json.loads(line).get("key") or json.loads(line)["custom_id"] for line in written] == [
             a.requests[0].key for a in assignments
         ]

@@ -12,7 +12,7 @@ from ethobench import Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
 from ethobench.mllm.annotate import build_requests, create_provider, read_replies
 from ethobench.mllm.providers import Access, ProviderError, providers
-from ethobench.mllm.providers.base import retry_after
+from ethobench.mllm.providers.base import parse_retry_after
 from ethobench.mllm.request import RequestSettings
 from ethobench.mllm.retry import RetryPolicy
 from ethobench.mllm.runner import RequestRunner
@@ -71,7 +71,9 @@ def test_three_minutes_come_back_as_the_truth(provider_name, social, tmp_path):
     assert found.n_frames == social.n_frames
     truth = social.annotation().to_codes()
     assert (found.to_codes() == truth).mean() > 0.85  # the answer is in whole seconds
-    hung, sent, *_ = run_case(provider_name, recording, cases(segments)["hangs, then an answer"], tmp_path / "2", RequestSettings(height=90, fps=0.5))
+    hung, sent, *_ = run_case(
+        provider_name, recording, cases(segments)["hangs, then an answer"], tmp_path / "2", RequestSettings(height=90, fps=0.5)
+    )
     assert (hung.state, sent) == ("well-formed", 2)
 
 
@@ -195,13 +197,17 @@ def test_videos_that_are_too_large_or_too_long_are_told(clip):
     provider.spec = provider.spec.model_copy(update={"inline_bytes": 10, "seconds": 3})
     with pytest.raises(EthobenchError, match=r"short: 6 s at once, and gemini-2.5-pro takes 3 s; use --window"):
         build_requests(clip, load_task("calms21"), provider, RequestSettings())
-    asked = RequestRunner(provider).send(build_requests(clip, load_task("calms21"), provider, RequestSettings(window=3, overlap=1)).requests[0])
+    asked = RequestRunner(provider).send(
+        build_requests(clip, load_task("calms21"), provider, RequestSettings(window=3, overlap=1)).requests[0]
+    )
     assert "MB" in asked.error
     assert "--window" in asked.error
     with pytest.raises(EthobenchError, match="takes videos as video or link, not as frames"):
         build_requests(clip, load_task("calms21"), create_provider("gemini", "m"), RequestSettings(input_type="frames"))
     with pytest.raises(EthobenchError, match="is sent whole"):
-        build_requests(clip, load_task("calms21"), create_provider("gemini", "m"), RequestSettings(input_type="link", video_url="gs://b"), seconds=3)
+        build_requests(
+            clip, load_task("calms21"), create_provider("gemini", "m"), RequestSettings(input_type="link", video_url="gs://b"), seconds=3
+        )
 
 
 def test_vertex_has_no_uploads_and_says_so(monkeypatch, clip, tmp_path):
@@ -217,9 +223,9 @@ def test_vertex_has_no_uploads_and_says_so(monkeypatch, clip, tmp_path):
 
 
 def test_retry_after_in_all_its_forms():
-    assert retry_after({"Retry-After": "2.5"}) == 2.5
-    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
-    assert retry_after({"retry-after": "soon"}) is None
+    assert parse_retry_after({"Retry-After": "2.5"}) == 2.5
+    assert parse_retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
+    assert parse_retry_after({"retry-after": "soon"}) is None
 
 
 def test_replay_reads_answers_from_files_and_folders(tmp_path):
@@ -257,13 +263,18 @@ def test_replay_reads_answers_from_files_and_folders(tmp_path):
     assert "no such file" in replayed(tmp_path / "nope", "one")[1].reasons[0]
     lines.write_text("[1]\n", encoding="utf-8")
     with pytest.raises(FormatError, match="line 1"):
-        _ = create_provider("replay", access=Access(answers=lines))._answers
+        _ = create_provider("replay", access=Access(answers=lines)).answers
 
 
 @pytest.mark.parametrize("kind", ["renewal", "random", "majority"])
 def test_chance_goes_the_same_road(kind):
     provider = create_provider("chance", kind)
-    assignment = build_requests(Recording("r", rate=10, n_frames=600), task_from_ethogram(Ethogram(["rest", "run"])), provider, RequestSettings(window=20, overlap=5))
+    assignment = build_requests(
+        Recording("r", rate=10, n_frames=600),
+        task_from_ethogram(Ethogram(["rest", "run"])),
+        provider,
+        RequestSettings(window=20, overlap=5),
+    )
     asked = [RequestRunner(provider).send(request) for request in assignment.requests]
     annotation, outcome = read_replies(assignment, asked)
     assert outcome.state == "well-formed"

@@ -26,7 +26,10 @@ def test_every_provider_that_uses_the_network_is_enrolled() -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("provider_name", STUBS)
 def test_no_client_follows_a_redirect(provider_name: str, status: int, short: Path) -> None:
-    with STUBS[provider_name]() as elsewhere, STUBS[provider_name](always=Fail(status, {"location": f"{elsewhere.url}/v1?key={KEY}"})) as server:
+    with (
+        STUBS[provider_name]() as elsewhere,
+        STUBS[provider_name](always=Fail(status, {"location": f"{elsewhere.url}/v1?key={KEY}"})) as server,
+    ):
         provider = create_provider(provider_name, MODELS[provider_name], Access(base_url=server.url, timeout=5, poll=0.01))
         assignment = build_requests(Recording("short", video=short), load_task("calms21"), provider, RequestSettings(fps=1))
         outcome = RequestRunner(provider, retry_policy=RetryPolicy(attempts=3, initial_delay=0.0)).send(assignment.requests[0])

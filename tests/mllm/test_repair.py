@@ -110,7 +110,7 @@ def test_answers_are_understood_and_repairs_told(name):
     answer = read(text)
     assert not answer.failed, answer.reason
     assert dict(answer.repairs) == repairs
-    assert {note.location for note in answer.notes} == {*repairs} <= {*REPAIR_KINDS}
+    assert {note.code for note in answer.notes} == {*repairs} <= {*REPAIR_KINDS}
     if meant is not None:
         assert bouts(answer.annotation) == meant
     if "truncated" in repairs:

@@ -208,7 +208,7 @@ def test_worked_examples_are_videos_of_the_folder(file, content, form, why, tmp_
     folder = downloaded(tmp_path / "model", provider="gemini", model="m")
     if file:
         (folder / file).write_text(content, encoding="utf-8")
-    clip = {**CLIP, "form": form, "address": str(tmp_path / "secret.txt")}
+    clip = {**CLIP, "input_type": form, "url": str(tmp_path / "secret.txt")}
     rewrite(folder, "examples.json", examples=[{"segments": [], "duration": 5.0, "behavior": "", "clip": clip}])
     with pytest.raises(FormatError, match=why):
         load_model(folder, allow_network=True)

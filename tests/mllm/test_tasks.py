@@ -75,10 +75,10 @@ def test_unknown_tasks_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("time_format", TIME_FORMATS)
-def test_schema_and_model_agree(times):
+def test_schema_and_model_agree(time_format):
     task = load_task("calms21")
-    good = {"segment_number": 1, "start_time": format_time(0, times), "end_time": format_time(125, times), "behavior": "attack"}
-    schema, model = answer_schema(task, times), answer_model(task, times)
+    good = {"segment_number": 1, "start_time": format_time(0, time_format), "end_time": format_time(125, time_format), "behavior": "attack"}
+    schema, model = answer_schema(task, time_format), answer_model(task, time_format)
     assert "$ref" not in json.dumps(schema)
     wrong = [{**good, "behavior": "sleep"}, {**good, "start_time": "soon"}, {**good, "extra": 1}, {k: good[k] for k in list(good)[:3]}]
     jsonschema.validate({"segments": [good]}, schema)
@@ -100,7 +100,7 @@ def test_a_prompt_tells_everything_and_is_always_the_same():
     task = load_task("grooming")
     system, parts = build_prompt(task, CLIP)
     assert (system, parts) == build_prompt(load_task("grooming"), CLIP)
-    text = "\n".join(part.show() for part in parts)
+    text = "\n".join(part.describe() for part in parts)
     for words in (
         "one mouse in an open field, seen from above",
         "- grooming: ",
@@ -119,14 +119,14 @@ def test_a_prompt_tells_everything_and_is_always_the_same():
 def test_prompts_say_how_the_video_is_shown():
     task = load_task("grooming")
     plain, marked, frames = (
-        build_prompt(task, clip)[1][0].show()
+        build_prompt(task, clip)[1][0].describe()
         for clip in (CLIP, Clip(CLIP.video, "d", 0, 9, timestamps=True), Clip(CLIP.video, "d", 0, 9, form="frames"))
     )
     assert "upper left corner" in marked
     assert "upper left corner" not in plain
     assert "single pictures" in frames
     overlapping = task_from_ethogram(task.ethogram, exclusive=False)
-    assert "may overlap" in build_prompt(overlapping, CLIP)[1][0].show()
+    assert "may overlap" in build_prompt(overlapping, CLIP)[1][0].describe()
 
 
 def test_worked_examples_and_a_given_beginning_stand_in_the_prompt():
@@ -135,7 +135,7 @@ def test_worked_examples_and_a_given_beginning_stand_in_the_prompt():
     alone = Example(((0.0, 3.0, "grooming"),), 3.0, behavior="grooming")
     begun = Annotation.from_bouts([0], [50], ["grooming"], task.ethogram, 10, 1250, observed=[True] * 80 + [False] * 1170)
     _, parts = build_prompt(task, CLIP, examples=[example, alone], initial=begun)
-    shown = [part.show() for part in parts]
+    shown = [part.describe() for part in parts]
     assert shown[1] == "Example 1 of 2. The video that follows is annotated in full, until 00:09."
     assert shown[2] == "[video: 00:10 to 00:19 of e.mp4]"
     assert json.loads(shown[3].partition("\n")[2])["segments"][1] == {

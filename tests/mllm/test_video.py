@@ -8,7 +8,7 @@ import pytest
 
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.video import probe
-from ethobench.mllm.video import encode_jpeg, write_clip, read_frames, render_text
+from ethobench.mllm.video import encode_jpeg, read_frames, render_text, write_clip
 
 pytestmark = pytest.mark.slow
 

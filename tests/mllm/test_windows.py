@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from ethobench import Annotation, Ethogram
 from ethobench.core.errors import EthobenchError
-from ethobench.mllm.windows import merge_windows, windows
+from ethobench.mllm.windows import merge_windows, split_into_windows
 
 ETHOGRAM = Ethogram(["a", "b"], "b")
 
 
 @given(st.floats(1, 5000), st.floats(2, 600), st.floats(0, 1.9))
 def test_windows_cover_the_video_and_share_enough(duration, length, overlap):
-    found = windows(duration, length, overlap)
+    found = split_into_windows(duration, length, overlap)
     assert found[0][0] == 0
     assert found[-1][1] == pytest.approx(duration)
     assert all(stop - start <= length + 1e-6 for start, stop in found)
@@ -27,9 +27,9 @@ def test_windows_cover_the_video_and_share_enough(duration, length, overlap):
 
 
 def test_no_windows_unless_asked():
-    assert windows(1000) == [(0.0, 1000.0)]
+    assert split_into_windows(1000) == [(0.0, 1000.0)]
     with pytest.raises(EthobenchError, match="above their overlap"):
-        windows(100, 10, 10)
+        split_into_windows(100, 10, 10)
 
 
 def frames(text: str) -> Annotation:
@@ -64,7 +64,7 @@ def test_where_one_window_failed_the_other_speaks_and_the_rest_is_unobserved():
 @given(st.lists(st.sampled_from([0, 1]), min_size=30, max_size=80), st.integers(5, 20), st.integers(0, 4))
 def test_windows_of_one_truth_give_the_truth(codes, length, overlap):
     truth = Annotation.from_frames(codes, ETHOGRAM, 1)
-    parts = [(w, truth.crop(round(w[0]), round(w[1]))) for w in windows(len(codes), length, overlap)]
+    parts = [(w, truth.crop(round(w[0]), round(w[1]))) for w in split_into_windows(len(codes), length, overlap)]
     merged = merge_windows(parts, ETHOGRAM, 1, len(codes))
     assert np.array_equal(merged.to_codes(), truth.to_codes())
     assert len(merged) == len(truth)

@@ -1,4 +1,4 @@
-"""Multimodal language models as annotators."""
+"""Multimodal large language models (MLLMs) that annotate videos."""
 
 from ethobench.mllm.answers import Answer, parse_answer
 

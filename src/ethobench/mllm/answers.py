@@ -1,4 +1,8 @@
-"""X"""
+"""Parsing of a model's answer: text in, annotation and a log of the repairs out.
+
+`parse_answer` repairs what can be repaired. `parse_answer_as_published` follows the evaluation code of Rodent-Bench, so that its published
+scores can be reproduced.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +17,31 @@ from ethobench.core import Annotation, Ethogram, Observed
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, Note
 from ethobench.formats.bouts import SECONDS_RATE
-from ethobench.mllm.answer_repair import mend
+from ethobench.mllm.answer_repair import repair_segments
 from ethobench.mllm.answer_segments import MAX_SEGMENTS, LabelMatcher, find_segments
 from ethobench.mllm.json_extraction import MAX_CHARS, extract_json
 from ethobench.mllm.repair_log import RepairLog, shorten
 
+MAX_SECONDS = 24 * 3600.0
+NO_LABEL = "(no behavior)"
+
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model's answer says.
+    """A parsed answer of a model.
 
     Attributes
     ----------
     annotation : Annotation
-        Without bouts, and with nothing observed, where the answer could not be read.
+        Without bouts and unobserved if the answer cannot be read.
     repairs : dict of str to int
-        How often what was mended, by kind; empty for a well-formed answer.
+        Number of repairs by kind; empty for a well-formed answer.
     failed : bool
-        Whether nothing could be made of the answer.
+        Whether the answer cannot be read.
     reason : str
         Why it failed.
     notes : tuple of Note
-        The repairs in words.
+        One note per kind of repair.
     """
 
     annotation: Annotation
@@ -54,26 +61,30 @@ def parse_answer(
     exclusive: bool = True,
     truncated: bool = False,
 ) -> Answer:
-    r"""Read a language model's answer; mend what can be mended and tell what was.
+    r"""Parse the answer of a language model, and repair it where needed.
 
-    Any text at all is parsed or refused in bounded time and memory. Nothing in it is executed or taken for a path.
+    Any text is parsed or refused in bounded time and memory. Nothing in it is executed or used as a path.
 
     Parameters
     ----------
     text : str
-        The answer as it came.
+        The raw answer.
     ethogram : Ethogram or iterable of str
-        The behaviors that were asked for.
+        The behaviors of the task.
     duration : float
-        Length of the video in seconds.
+        Duration of the video in seconds.
     rate : float
-        Frames per second of the annotation's clock.
+        Frame rate of the annotation in Hz.
     aliases : mapping of str to str, optional
-        Other words for behaviors.
+        Other names of behaviors.
     exclusive : bool
-        One behavior at a time: where segments overlap, the one listed first keeps the time.
+        Whether one behavior excludes the others. Where segments overlap, the one listed first keeps the time.
     truncated : bool
-        Whether the model is known to have been stopped; what follows the last segment is then not observed.
+        Whether the provider reports that the answer is cut off. The time after the last segment is then unobserved.
+
+    Returns
+    -------
+    Answer
 
     Examples
     --------
@@ -83,41 +94,29 @@ def parse_answer(
     (False, {'fence': 1, 'prose': 1, 'key': 1, 'label': 1}, [5], [9])
     """
     if not isinstance(text, str):
-        raise EthobenchError(f"an answer is text, not {type(text).__name__}")
-    if not duration > 0 or not rate > 0:
-        raise EthobenchError(f"a video has a length and a rate above zero, not {duration:g} s at {rate:g} Hz")
+        raise EthobenchError(f"`text` must be a string, got {type(text).__name__}")
+    for name, value in (("duration", duration), ("rate", rate)):
+        if not value > 0:
+            raise EthobenchError(f"`{name}` must be > 0, got {value:g}")
     ethogram = ethogram if isinstance(ethogram, Ethogram) else Ethogram(ethogram)
     n_frames = max(1, int(duration * rate + 0.5))
     log, labels = RepairLog(), LabelMatcher(ethogram, aliases)
 
     def failure(reason: str) -> Answer:
-        nothing = Annotation.from_bouts([], [], [], ethogram, rate, n_frames, observed=iv.empty())
-        return Answer(nothing, log.by_kind(), True, reason, log.notes())
+        return Answer(_unobserved(ethogram, rate, n_frames), log.by_kind(), True, reason, log.notes())
 
-    if not text.strip():
-        return failure("the answer is empty")
-    if len(text) > MAX_CHARS:
-        return failure(f"the answer has {len(text):,} characters; {MAX_CHARS:,} are read at most")
-    values = extract_json(text, log)
-    if len(values) == 1 and isinstance(values[0], str):
-        log.add("shape")
-        values = extract_json(values[0], log)
-    if not values:
-        return failure(f"there is no JSON in the answer; it begins {shorten(text.strip())}")
-    segments = find_segments(values, labels, log)
-    if segments is None:
-        return failure(f"there are no segments in the answer; it begins {shorten(text.strip())}")
-    if len(segments) > MAX_SEGMENTS:
-        return failure(f"the answer has {len(segments):,} segments; {MAX_SEGMENTS:,} are read at most")
-    bouts = mend(segments, labels, duration, rate, n_frames, log, exclusive=exclusive)
-    cut = truncated or "truncated" in log.counts
-    if cut and not segments:
-        return failure("the answer breaks off before its first complete segment")
+    segments = _extract_segments(text, labels, log)
+    if isinstance(segments, str):
+        return failure(segments)
+    bouts = repair_segments(segments, labels, duration, rate, n_frames, log, exclusive=exclusive)
+    is_cut_off = truncated or "truncated" in log.counts
+    if is_cut_off and not segments:
+        return failure("the answer is cut off before its first complete segment")
     if segments and not len(bouts.start):
-        told = ", ".join(f"{kind} {count}" for kind, count in log.by_kind().items())
-        return failure(f"none of the {len(segments)} segments can be used ({told})")
+        repairs = ", ".join(f"{kind} {count}" for kind, count in log.by_kind().items())
+        return failure(f"none of the {len(segments)} segments can be used ({repairs})")
     observed = Observed.full(n_frames)
-    if cut:
+    if is_cut_off:
         log.add("truncated", count=int("truncated" not in log.counts))
         observed = Observed(iv.intervals([0], [int(bouts.stop.max())]))
     annotation = Annotation.from_bouts(
@@ -126,20 +125,45 @@ def parse_answer(
     return Answer(annotation, log.by_kind(), notes=log.notes())
 
 
-MAX_SECONDS = 24 * 3600.0
-UNNAMED = "(no behavior)"
+def _extract_segments(text: str, labels: LabelMatcher, log: RepairLog) -> list[Any] | str:
+    """Return the segments of an answer, or the reason why there are none."""
+    if not text.strip():
+        return "the answer is empty"
+    if len(text) > MAX_CHARS:
+        return f"the answer has {len(text):,} characters, more than the limit of {MAX_CHARS:,}"
+    values = extract_json(text, log)
+    if len(values) == 1 and isinstance(values[0], str):
+        log.add("shape")
+        values = extract_json(values[0], log)
+    if not values:
+        return f"no JSON in the answer, which begins with {shorten(text.strip())}"
+    segments = find_segments(values, labels, log)
+    if segments is None:
+        return f"no segments in the answer, which begins with {shorten(text.strip())}"
+    if len(segments) > MAX_SEGMENTS:
+        return f"the answer has {len(segments):,} segments, more than the limit of {MAX_SEGMENTS:,}"
+    return segments
+
+
+def _unobserved(ethogram: Ethogram, rate: float, n_frames: int) -> Annotation:
+    return Annotation.from_bouts([], [], [], ethogram, rate, n_frames, observed=iv.empty())
 
 
 def parse_answer_as_published(text: str, ethogram: Ethogram, duration: float, rate: float) -> Answer:
-    """Read an answer by the published rules; parameters as for `parse_answer`."""
+    """Parse an answer as the evaluation code of Rodent-Bench does; parameters as for `parse_answer`.
+
+    A code fence is removed; the rest must be valid JSON, either an object with ``segments`` or a bare list. A missing time is 0, a missing
+    behavior is "". Times are numbers, or have colons, of which only the first two numbers are used. Labels are not changed. Segments may
+    overlap and may end after the video. An answer that cannot be read fails, and its video is excluded from all means.
+    """
     n_frames = max(1, int(duration * rate + 0.5))
     try:
-        rows = [_strict_row(segment) for segment in _strict_segments(text)]
+        rows = [_read_strict_segment(segment) for segment in _parse_strict_json(text)]
         if any(not 0 <= time <= MAX_SECONDS for row in rows for time in row[:2]):
-            raise ValueError("a time is negative or beyond a day")
+            raise ValueError("a time is negative or longer than a day")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        nothing = Annotation.from_bouts([], [], [], ethogram, rate, n_frames, observed=iv.empty())
-        return Answer(nothing, failed=True, reason=f"left out by the published rule ({' '.join(str(error).split())[:80]})")
+        reason = f"excluded by the published rule ({' '.join(str(error).split())[:80]})"
+        return Answer(_unobserved(ethogram, rate, n_frames), failed=True, reason=reason)
     labels = dict.fromkeys(label for _, _, label in rows)
     joined = ethogram.join(Ethogram([label for label in labels if label not in ethogram]))
     start, stop = (np.floor(np.array([row[k] for row in rows], dtype=float) * rate + 0.5).astype(np.int64) for k in (0, 1))
@@ -148,7 +172,7 @@ def parse_answer_as_published(text: str, ethogram: Ethogram, duration: float, ra
     return Answer(Annotation.from_bouts(start, stop, [row[2] for row in rows], joined, rate, length))
 
 
-def _strict_segments(text: str) -> list[Any]:
+def _parse_strict_json(text: str) -> list[Any]:
     text = text.strip()
     if len(text) > MAX_CHARS:
         raise ValueError("too long")
@@ -161,12 +185,14 @@ def _strict_segments(text: str) -> list[Any]:
     return segments
 
 
-def _strict_row(segment: Any) -> tuple[float, float, str]:
+def _read_strict_segment(segment: Any) -> tuple[float, float, str]:
+    """Return start and stop in seconds, and the label."""
     label = segment.get("behavior", "")
-    return _strict_seconds(segment.get("start_time", 0)), _strict_seconds(segment.get("end_time", 0)), str(label)[:100] or UNNAMED
+    start, stop = (_parse_strict_time(segment.get(name, 0)) for name in ("start_time", "end_time"))
+    return start, stop, str(label)[:100] or NO_LABEL
 
 
-def _strict_seconds(value: Any) -> float:
+def _parse_strict_time(value: Any) -> float:
     if isinstance(value, str) and ":" in value:
         minutes, seconds = value.split(":")[:2]
         return 60 * float(minutes) + float(seconds)

@@ -1,17 +1,20 @@
-"""X"""
+"""Extraction of JSON from a model's answer, in bounded time and memory for any text."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field
 from typing import Any
 
 from ethobench.mllm.repair_log import RepairLog
 
 MAX_CHARS = 12_000_000
-ATTEMPTS = 200
-PARTIAL_ATTEMPTS = 3
-OPENING = re.compile(r"[\[{]")
+MAX_FAILED_STARTS = 200
+MAX_PARTIAL_PARSES = 3
+MAX_INT_DIGITS = 18
+MAX_LENIENT_CHARS = 2_000
+OPENING_BRACKET = re.compile(r"[\[{]")
 BRACKET = re.compile(r"[\[\]{}]")
 FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
 TOKEN = re.compile(
@@ -26,101 +29,135 @@ TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-INT_DIGITS = 18
-LENIENT_CHARS = 2_000
 
 
 def extract_json(text: str, log: RepairLog) -> list[Any]:
-    """Return the JSON values in a text; none where there are none.
+    """Return the JSON values in a text; an empty list if there are none.
 
-    Whole JSON is taken as it is. Otherwise fences and prose are taken off; a document that breaks off is read up to there;
-    from one with mistakes the complete objects are read one by one. Nothing that was not written is made up.
+    A text that is valid JSON is returned unchanged. Otherwise code fences and surrounding text are removed. A document that is cut off is
+    read up to the cut. From a document with syntax errors, the complete objects are read one by one. No value is invented.
+
+    Parameters
+    ----------
+    text : str
+    log : RepairLog
+        Repairs are added to it.
     """
     text = text.lstrip("\ufeff").strip()
-    whole = _whole(text, log)
-    if whole is not None:
-        return whole
-    blocks, outside = _fenced(text)
+    values = _parse_document(text, log)
+    if values is not None:
+        return values
+    blocks, outside = _fenced_blocks(text)
     if not blocks:
         return _scan(text, log)
-    found: list[Any] = []
+    extracted: list[Any] = []
     for block in blocks:
-        value = _whole(block, log)
-        found += _scan(block, log) if value is None else value
-    if found:
+        values = _parse_document(block, log)
+        extracted += _scan(block, log) if values is None else values
+    if extracted:
         log.add("fence", count=1)
         if outside:
             log.add("prose", outside)
-        return found
+        return extracted
     return _scan(text, log)
 
 
-def _whole(text: str, log: RepairLog) -> list[Any] | None:
-    """Return the one value that the whole text is, or None."""
-    duplicates = _Duplicates()
+def _parse_document(text: str, log: RepairLog) -> list[Any] | None:
+    """Return the value of a text that is one valid JSON document, in a list; None for other texts."""
+    decoder = _CountingDecoder()
     try:
-        value = duplicates.decoder.decode(text)
+        value = decoder.json_decoder.decode(text)
     except (ValueError, RecursionError):
         return None
-    log.add("duplicate_key", count=duplicates.count)
+    log.add("duplicate_key", count=decoder.duplicate_keys)
     return [value]
 
 
-def _fenced(text: str) -> tuple[list[str], str]:
-    """Return what stands between ``` marks (the last may be open), and the beginning of what stands around them."""
-    parts = text.split("```", 2 * ATTEMPTS)
-    blocks = [re.sub(r"\A[A-Za-z0-9_+-]{0,20}[ \t]*\r?\n", "", part) for part in parts[1::2]]
-    outside = " ".join(part.strip()[:80] for part in parts[::2] if part.strip())
-    return [block.strip().removeprefix("json").strip() for block in blocks if OPENING.search(block)], outside
+def _fenced_blocks(text: str) -> tuple[list[str], str]:
+    """Return the texts between ``` marks (the last may be unclosed), and the beginning of the text outside of them."""
+    pieces = text.split("```", 2 * MAX_FAILED_STARTS)
+    blocks = [re.sub(r"\A[A-Za-z0-9_+-]{0,20}[ \t]*\r?\n", "", piece) for piece in pieces[1::2]]
+    outside = " ".join(piece.strip()[:80] for piece in pieces[::2] if piece.strip())
+    return [block.strip().removeprefix("json").strip() for block in blocks if OPENING_BRACKET.search(block)], outside
+
+
+@dataclass
+class _Scanner:
+    """State of a scan for JSON values in other text.
+
+    Attributes
+    ----------
+    text : str
+    values : list
+        The JSON values so far.
+    prose : list of str
+        The text before each of them.
+    position : int
+        Where the search for the next value starts.
+    value_end : int
+        Where the last value ends.
+    failed_starts, partial_parses : int
+        Number of brackets at which no value starts, and of attempts to read an incomplete one.
+    effort : int
+        Characters that may still be parsed; bounds the time for texts with many brackets.
+    """
+
+    text: str
+    values: list[Any] = field(default_factory=list)
+    prose: list[str] = field(default_factory=list)
+    position: int = 0
+    value_end: int = 0
+    failed_starts: int = 0
+    partial_parses: int = 0
+    effort: int = 0
 
 
 def _scan(text: str, log: RepairLog) -> list[Any]:
-    """Read values from every opening bracket that begins one."""
-    found: list[Any] = []
-    around: list[str] = []
-    at = after = failures = partials = 0
-    first: int | None = None
-    effort = 4 * len(text)
-    while failures < ATTEMPTS and effort > 0 and (opening := OPENING.search(text, at)):
+    """Read a JSON value at every opening bracket that starts one."""
+    scan = _Scanner(text, effort=4 * len(text))
+    prose_end: int | None = None
+    while scan.failed_starts < MAX_FAILED_STARTS and scan.effort > 0 and (opening := OPENING_BRACKET.search(text, scan.position)):
         start = opening.start()
-        first = start if first is None else first
-        duplicates = _Duplicates()
+        prose_end = start if prose_end is None else prose_end
+        decoder = _CountingDecoder()
         try:
-            value, at = duplicates.decoder.raw_decode(text, start)
-        except RecursionError:
-            failures, at = failures + 1, start + 1
+            value, scan.position = decoder.json_decoder.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            scan.failed_starts, scan.position = scan.failed_starts + 1, start + 1
+            if not isinstance(error, RecursionError) and (salvaged := _salvage_at(scan, start, getattr(error, "pos", start + 1), log)):
+                _log_prose([*scan.prose, text[scan.value_end : prose_end]], log)
+                return [*scan.values, *salvaged]
             continue
-        except ValueError as error:
-            reached = getattr(error, "pos", start + 1)
-            effort -= reached - start + 1
-            failures, at = failures + 1, start + 1
-            if partials < PARTIAL_ATTEMPTS and reached - start > 1:
-                partials += 1
-                effort -= len(text) - start
-                breaks_off = not BRACKET.search(text, reached)
-                rest = (_partial(text[start:], log) if breaks_off else []) or _salvage(text[start:], log)
-                if rest:
-                    _note_prose([*around, text[after:first]], log)
-                    return [*found, *rest]
-            continue
-        effort -= at - start
-        log.add("duplicate_key", count=duplicates.count)
-        found.append(value)
-        around.append(text[after:start])
-        after, first = at, None
-    if not found:
-        return _salvage(text, log)
-    _note_prose([*around, text[after:]], log)
-    return found
+        scan.effort -= scan.position - start
+        log.add("duplicate_key", count=decoder.duplicate_keys)
+        scan.values.append(value)
+        scan.prose.append(text[scan.value_end : start])
+        scan.value_end, prose_end = scan.position, None
+    if not scan.values:
+        return _read_flat_objects(text, log)
+    _log_prose([*scan.prose, text[scan.value_end :]], log)
+    return scan.values
 
 
-def _note_prose(around: list[str], log: RepairLog) -> None:
-    told = " ".join(part[:80].strip(" \t\r\n,;") for part in around).strip()
-    log.add("prose", told, int(bool(told)))
+def _salvage_at(scan: _Scanner, start: int, error_position: int, log: RepairLog) -> list[Any]:
+    """Read what is complete of an invalid document that begins at `start`; an empty list if nothing is."""
+    scan.effort -= error_position - start + 1
+    if scan.partial_parses >= MAX_PARTIAL_PARSES or error_position - start <= 1:
+        return []
+    scan.partial_parses += 1
+    scan.effort -= len(scan.text) - start
+    is_cut_off = not BRACKET.search(scan.text, error_position)
+    document = scan.text[start:]
+    return (_read_cut_off(document, log) if is_cut_off else []) or _read_flat_objects(document, log)
 
 
-def _partial(text: str, log: RepairLog) -> list[Any]:
-    """Read a document that breaks off; the element in which it does is left out. Nothing if that is not what is wrong."""
+def _log_prose(pieces: list[str], log: RepairLog) -> None:
+    prose = " ".join(piece[:80].strip(" \t\r\n,;") for piece in pieces).strip()
+    log.add("prose", prose, int(bool(prose)))
+
+
+def _read_cut_off(text: str, log: RepairLog) -> list[Any]:
+    """Read a document that is cut off, without its last, incomplete element; an empty list if it has another error."""
     from pydantic_core import from_json
 
     try:
@@ -128,15 +165,15 @@ def _partial(text: str, log: RepairLog) -> list[Any]:
     except ValueError:
         return []
     if not text.rstrip(" \t\r\n,").endswith("}"):
-        value = _without_last(value)
+        value = _drop_last_element(value)
     if value is None:
         return []
     log.add("truncated")
     return [value]
 
 
-def _without_last(value: Any) -> Any:
-    """Leave out the innermost last element of nested lists and objects: a cut ``13.25`` would read as ``13``."""
+def _drop_last_element(value: Any) -> Any:
+    """Drop the last element of the innermost list that is open at the end: ``13.25`` cut to ``13`` would otherwise be read as 13."""
     path = [value]
     while isinstance(path[-1], (list, dict)) and path[-1]:
         last = path[-1][-1] if isinstance(path[-1], list) else path[-1][next(reversed(path[-1]))]
@@ -148,49 +185,49 @@ def _without_last(value: Any) -> Any:
     return None
 
 
-def _salvage(text: str, log: RepairLog) -> list[Any]:
-    """Read complete objects that hold no others, one by one; such a one with mistakes is read as names and values."""
-    found: list[Any] = []
-    last = 0
+def _read_flat_objects(text: str, log: RepairLog) -> list[Any]:
+    """Read all objects without nested objects, one by one; invalid ones are read leniently."""
+    objects: list[Any] = []
+    end = 0
     for match in FLAT_OBJECT.finditer(text):
-        value = _strict(match[0])
-        value = _lenient(match[0][:LENIENT_CHARS]) if value is None else value
+        value = _parse_object(match[0])
+        value = _parse_leniently(match[0][:MAX_LENIENT_CHARS]) if value is None else value
         if value:
-            found.append(value)
-            last = match.end()
-    if found:
+            objects.append(value)
+            end = match.end()
+    if objects:
         log.add("syntax")
-        log.add("truncated", count=int("{" in text[last:]))
-    return [found] if found else []
+        log.add("truncated", count=int("{" in text[end:]))
+    return [objects] if objects else []
 
 
-def _strict(text: str) -> Any:
+def _parse_object(text: str) -> Any:
     try:
-        return _Duplicates().decoder.decode(text)
+        return _CountingDecoder().json_decoder.decode(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _lenient(text: str) -> dict[str, Any]:
-    """Read ``name: value`` pairs with any quotes or none; what does not fit that is passed over."""
-    made: dict[str, Any] = {}
-    words: list[tuple[str, Any]] = []
+def _parse_leniently(text: str) -> dict[str, Any]:
+    """Read ``name: value`` pairs with any kind of quotes or none; skip everything else."""
+    pairs: dict[str, Any] = {}
+    tokens: list[tuple[str, Any]] = []
     for token in TOKEN.finditer(text):
         kind = token.lastgroup or ""
         if kind in ("end", "junk"):
-            words = []
+            tokens = []
             continue
-        words.append((kind, token[kind]))
-        if len(words) >= 3 and words[-2][0] == "colon" and words[-3][0] != "colon":
-            name, value = str(words[-3][1]), words[-1]
+        tokens.append((kind, token[kind]))
+        if len(tokens) >= 3 and tokens[-2][0] == "colon" and tokens[-3][0] != "colon":
+            name, value = str(tokens[-3][1]), tokens[-1]
             if value[0] != "colon":
-                made.setdefault(name, _bare(value[1]) if value[0] == "bare" else value[1])
-                words = []
-    return made
+                pairs.setdefault(name, _parse_bare_word(value[1]) if value[0] == "bare" else value[1])
+                tokens = []
+    return pairs
 
 
-def _bare(word: str) -> Any:
-    """Return the value of a word without quotes: a number, or the word itself."""
+def _parse_bare_word(word: str) -> Any:
+    """Return the value of a word without quotes: None, a number, or the word itself."""
     if word.lower() in ("null", "none", "nan"):
         return None
     try:
@@ -199,19 +236,19 @@ def _bare(word: str) -> Any:
         return word
 
 
-class _Duplicates:
-    """A JSON decoder that counts names that stand twice in one object."""
+class _CountingDecoder:
+    """A JSON decoder that counts duplicate keys."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_int=_integer, strict=False)
+        self.duplicate_keys = 0
+        self.json_decoder = json.JSONDecoder(object_pairs_hook=self._make_object, parse_int=_parse_integer, strict=False)
 
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        self.count += len(pairs) - len(made)
-        return made
+    def _make_object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        self.duplicate_keys += len(pairs) - len(content)
+        return content
 
 
-def _integer(text: str) -> float:
-    """Return a whole number; one with more digits than any time has is taken as a float, which is quick."""
-    return int(text) if len(text) <= INT_DIGITS else float(text)
+def _parse_integer(text: str) -> float:
+    """Return an integer. Numbers with more digits than any time has become floats, since huge integers are slow."""
+    return int(text) if len(text) <= MAX_INT_DIGITS else float(text)

@@ -1,4 +1,4 @@
-"""X"""
+"""Log of the repairs in an answer: a count per kind, and the first example of each."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ from collections.abc import Mapping
 from ethobench.core.errors import Note
 
 REPAIR_KINDS = {
-    "fence": "the JSON stood in a Markdown fence",
-    "prose": "there was other text around the JSON",
-    "truncated": "the answer breaks off; what was begun last is dropped, and what follows is not observed",
-    "syntax": "it is no valid JSON; complete segments were read one by one",
-    "several": "there were several answers; the longest counts, the last of equals",
-    "shape": "segments were arranged in another way, or something among them is no segment",
-    "duplicate_key": "a name stood twice in one object; the last one counts",
-    "key": "a field had another name",
-    "missing": "a time was missing and follows from the neighbouring segment",
-    "incomplete": "a segment without behavior or times is dropped",
-    "number": "a number of seconds was written as text",
-    "time": "a time was written in an unusual way",
-    "unreadable": "a segment is dropped, since a time in it cannot be read",
-    "label": "a behavior was written in another way",
-    "unknown_label": "a segment is dropped, since its behavior is none of those asked for",
-    "negative": "a segment began before the video; cut to its start",
-    "beyond": "a segment reached past the end of the video; cut or dropped",
-    "reversed": "a segment that ends before it begins is dropped",
-    "empty": "a segment without duration is dropped",
-    "duplicate": "a segment stood there twice; once is enough",
-    "overlap": "segments overlapped; the one listed first keeps the time",
-    "unordered": "segments were not listed in the order of time",
+    "fence": "the JSON was in a Markdown code fence",
+    "prose": "the JSON was surrounded by other text",
+    "truncated": "the answer is cut off: the incomplete segment is dropped, the time after the last segment is unobserved",
+    "syntax": "not valid JSON: complete segments were read one by one",
+    "several": "several answers: the longest is used, the last one of equals",
+    "shape": "unexpected structure, or an element that is not a segment",
+    "duplicate_key": "duplicate key in an object: the last value is used",
+    "key": "unexpected field name",
+    "missing": "missing time: taken from the neighboring segment",
+    "incomplete": "segment without behavior or times: dropped",
+    "number": "number of seconds written as text",
+    "time": "unexpected time format",
+    "unreadable": "time that cannot be read: segment dropped",
+    "label": "unexpected spelling of a behavior",
+    "unknown_label": "unknown behavior: segment dropped",
+    "negative": "segment starts before the video: cut",
+    "beyond": "segment ends after the video: cut or dropped",
+    "reversed": "segment ends before it starts: dropped",
+    "empty": "segment without duration: dropped",
+    "duplicate": "duplicate segment: dropped",
+    "overlap": "overlapping segments: the one listed first keeps the time",
+    "unordered": "segments not in order of time: sorted",
 }
-SHOWN = 60
+MAX_EXAMPLE_CHARS = 60
 
 
 class RepairLog:
-    """Counts repairs by kind, and keeps the first case of each in words."""
+    """Counts of repairs by kind, and the first example of each kind as text."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
-        self._first: dict[str, str] = {}
+        self._examples: dict[str, str] = {}
 
-    def add(self, kind: str, case: object = None, count: int = 1) -> None:
-        """Count repairs; `case` is what was found, text of a model and so shown escaped and shortened."""
+    def add(self, kind: str, example: object = None, count: int = 1) -> None:
+        """Count repairs of one kind. `example` is untrusted text of a model, and is stored escaped and shortened."""
         if kind not in REPAIR_KINDS:
             raise KeyError(kind)
         if count:
             self.counts[kind] = self.counts.get(kind, 0) + count
-            self._first.setdefault(kind, "" if case is None else shorten(case))
+            self._examples.setdefault(kind, "" if example is None else shorten(example))
 
-    def count_all(self, counts: Mapping[str, int]) -> None:
-        """Add what was counted elsewhere."""
+    def add_counts(self, counts: Mapping[str, int]) -> None:
+        """Add the counts of another answer."""
         for kind, count in counts.items():
             self.add(kind, count=count)
 
@@ -58,15 +58,16 @@ class RepairLog:
         return {kind: self.counts[kind] for kind in REPAIR_KINDS if kind in self.counts}
 
     def notes(self) -> tuple[Note, ...]:
-        """Return a note for each kind."""
-        told = []
+        """Return one note per kind."""
+        notes = []
         for kind, count in self.by_kind().items():
-            first = f", first {self._first[kind]}" if self._first[kind] else ""
-            told.append(Note(f"{REPAIR_KINDS[kind]} ({count}x{first})", kind))
-        return tuple(told)
+            example = f", first {self._examples[kind]}" if self._examples[kind] else ""
+            notes.append(Note(f"{REPAIR_KINDS[kind]} ({count}x{example})", code=kind))
+        return tuple(notes)
 
 
 def shorten(value: object) -> str:
-    """Show a value of a model's answer on one line, escaped and cut."""
-    text = repr(value[: 2 * SHOWN] if isinstance(value, str) else type(value) if isinstance(value, (dict, list)) else value)
-    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+    """Return a value of a model's answer as one line, escaped and shortened."""
+    limit = MAX_EXAMPLE_CHARS
+    text = repr(value[: 2 * limit] if isinstance(value, str) else type(value) if isinstance(value, (dict, list)) else value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,4 +1,4 @@
-"""X"""
+"""Retries and rate limits for requests to a provider."""
 
 from __future__ import annotations
 
@@ -14,57 +14,81 @@ from ethobench.mllm.providers import ProviderError
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and after what waits a question is asked again.
+    """How often a request is repeated, and the delays between attempts.
 
     Attributes
     ----------
     attempts : int
-        In all.
-    first, longest : float
-        Seconds of the first wait, and of any that the provider does not ask for; waits double from one to the next.
-    most : float
-        Longest wait that the provider may ask for; beyond that the question is given up.
+        Maximum number of attempts, including the first.
+    initial_delay : float
+        Seconds before the second attempt. The delay doubles with each failure.
+    max_delay : float
+        Upper limit of that delay, in seconds.
+    max_server_delay : float
+        Longest delay in seconds that a provider may request. A longer one ends the attempts.
     """
 
     attempts: int = 6
-    first: float = 1.0
-    longest: float = 60.0
-    most: float = 600.0
+    initial_delay: float = 1.0
+    max_delay: float = 60.0
+    max_server_delay: float = 600.0
 
-    def delay(self, failures: int, asked: float | None, draw: Callable[[], float] = random.random) -> float:
-        """Return the seconds to wait after so many failures: half to all of a wait that doubles, and at least what is asked for.
+    def delay(self, failures: int, server_delay: float | None, draw: Callable[[], float] = random.random) -> float:
+        """Return the seconds to wait after `failures` failed attempts.
 
+        The delay is random (jitter): between half and all of the exponential backoff, and at least what the server requested.
+
+        Parameters
+        ----------
+        failures : int
+        server_delay : float, optional
+            Seconds that the server requested.
+        draw : callable
+            Returns a random number in [0, 1).
+
+        Examples
+        --------
         >>> RetryPolicy().delay(3, None, draw=lambda: 1.0), RetryPolicy().delay(1, 7.0, draw=lambda: 0.0)
         (4.0, 7.0)
         """
-        ceiling = min(self.longest, self.first * 2.0 ** (failures - 1))
-        return max(asked or 0.0, ceiling * (0.5 + 0.5 * draw()))
+        backoff = min(self.max_delay, self.initial_delay * 2.0 ** (failures - 1))
+        return max(server_delay or 0.0, backoff * (0.5 + 0.5 * draw()))
+
+    def is_final(self, error: ProviderError, failures: int) -> bool:
+        """Whether no further attempt is made after this error."""
+        return not error.transient or failures >= self.attempts or (error.retry_after or 0.0) > self.max_server_delay
 
 
 class RateLimiter:
-    """Lets questions go at most so often, and holds all of them back when the provider asks for it."""
+    """Limits how many requests start per minute, for all threads together.
 
-    def __init__(self, max_per_minute: float | None = None) -> None:
-        self._gap = 60.0 / max_per_minute if max_per_minute else 0.0
-        self._next = 0.0
+    Parameters
+    ----------
+    per_minute : float, optional
+        Maximum number of requests per minute; no limit by default.
+    """
+
+    def __init__(self, per_minute: float | None = None) -> None:
+        self._interval = 60.0 / per_minute if per_minute else 0.0
+        self._next_start = 0.0
         self._lock = threading.Lock()
 
     def wait(self) -> None:
-        """Wait for this question's turn."""
+        """Block until the next request may start."""
         with self._lock:
             now = time.monotonic()
-            turn = max(now, self._next)
-            self._next = turn + self._gap
-        time.sleep(max(0.0, turn - now))
+            start = max(now, self._next_start)
+            self._next_start = start + self._interval
+        time.sleep(max(0.0, start - now))
 
-    def hold(self, seconds: float) -> None:
-        """Let nobody go for some seconds."""
+    def pause(self, seconds: float) -> None:
+        """Start no request for a number of seconds."""
         with self._lock:
-            self._next = max(self._next, time.monotonic() + seconds)
+            self._next_start = max(self._next_start, time.monotonic() + seconds)
 
 
 def call_with_retries(policy: RetryPolicy, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function; after a transient `ProviderError`, wait and call it again."""
+    """Call a function, and call it again after a delay if it raises a transient `ProviderError`."""
     for failures in range(1, policy.attempts + 1):
         try:
             return function(*arguments)
