@@ -1,4 +1,4 @@
-"""A redirect to another address takes neither the key nor the video along."""
+"""Redirects: neither the key nor the video is sent to another address."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def test_no_client_follows_a_redirect(provider_name: str, status: int, short: Pa
         STUBS[provider_name](always=Fail(status, {"location": f"{elsewhere.url}/v1?key={KEY}"})) as server,
     ):
         provider = create_provider(provider_name, MODELS[provider_name], Access(base_url=server.url, timeout=5, poll=0.01))
-        assignment = build_requests(Recording("short", video=short), load_task("calms21"), provider, RequestSettings(fps=1))
-        outcome = RequestRunner(provider, retry_policy=RetryPolicy(attempts=3, initial_delay=0.0)).send(assignment.requests[0])
+        recording = build_requests(Recording("short", video=short), load_task("calms21"), provider, RequestSettings(fps=1))
+        result = RequestRunner(provider, retry_policy=RetryPolicy(attempts=3, initial_delay=0.0)).send(recording.requests[0])
         assert elsewhere.seen == []
-        assert len(server.questions) == 1  # asked once: asking again does not help
-    assert f"{provider_name} answered {status}, a redirect to http://127.0.0.1:" in outcome.error
-    assert "nothing was sent there" in outcome.error
-    assert KEY not in outcome.error
+        assert len(server.questions) == 1  # sent once: a redirect is not retried
+    assert f"{provider_name} returned status {status}, a redirect to http://127.0.0.1:" in result.error
+    assert "nothing was sent there" in result.error
+    assert KEY not in result.error
 
 
 class Files(Stub):
-    """Serves a record and its file, or sends elsewhere."""
+    """Serves a record and its file, or redirects."""
 
     target = ""
 

@@ -1,4 +1,4 @@
-"""A folder with a saved language model is data from elsewhere: alone, it can neither send anything nor have files outside it read."""
+"""A saved model folder is untrusted: by itself it can neither send anything nor read files outside of it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study
         assert isinstance(done.exception, ConsentError)
         with pytest.raises(
             ConsentError, match=r"base_url .*key_variable 'LAB_DATABASE_PASSWORD'.*does not decide.*--param base_url="
-        ) as told:
+        ) as raised:
             load_model(folder)
         with pytest.raises(ConsentError, match="key_variable"):
             load_model(folder, allow_network=True, base_url=thief.url)
@@ -77,7 +77,7 @@ def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study
         with pytest.raises(ConsentError, match=r"would send video to .*127\.0\.0\.1.* LAB_DATABASE_PASSWORD\. Nothing was sent"):
             load_model(folder, **stated).predict(recording)
         assert thief.seen == []
-    assert PRIVATE not in str(told.value)
+    assert PRIVATE not in str(raised.value)
 
 
 @pytest.mark.slow
@@ -165,15 +165,15 @@ def test_the_providers_own_address_needs_consent_too(recording, tmp_path):
         load_model(folder).predict(recording)
 
 
-def test_answers_and_addresses_are_stated_by_the_user(recording, tmp_path):
+def test_answers_and_urls_are_stated_by_the_user(recording, tmp_path):
     (tmp_path / "answers").mkdir()
     (tmp_path / "answers" / "r1.json").write_text(OTHER, encoding="utf-8")
     folder = downloaded(tmp_path / "model", provider="replay", answers=str(tmp_path / "answers"))
     with pytest.raises(ConsentError, match="names answers"):
         load_model(folder)
     assert len(load_model(folder, answers=str(tmp_path / "answers")).predict(recording).annotation) == 1
-    linked = downloaded(tmp_path / "linked", provider="gemini", model="m", form="link", video_url="gs://elsewhere")
-    with pytest.raises(ConsentError, match="names address"):
+    linked = downloaded(tmp_path / "linked", provider="gemini", model="m", input_type="link", video_url="gs://elsewhere")
+    with pytest.raises(ConsentError, match="names video_url"):
         load_model(linked)
     with pytest.raises(EthobenchError, match="provider cannot be stated"):
         load_model(folder, provider="chance")
@@ -187,7 +187,7 @@ def test_tasks_travel_with_the_model_and_are_read_from_nowhere_else(recording, t
     loaded = load_model(folder)
     assert (loaded.task.animals, loaded.task.ethogram["rest"].definition) == ("one rat", "lies")
     rewrite(folder, "examples.json", task=None)
-    with pytest.raises(FormatError, match="no file outside its folder is read"):
+    with pytest.raises(FormatError, match="a file outside the folder is never read"):
         load_model(folder)
 
 
@@ -195,22 +195,22 @@ CLIP = {"digest": "", "start": 0.0, "stop": 5.0, "is_full_video": True, "fps": N
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "form", "why"),
+    ("file", "content", "input_type", "message"),
     [
         (None, "", "video", "the video of example 0 is missing"),
         ("example0.mp4", PRIVATE, "video", "not a video"),
         ("example0.mp4", "#EXTM3U\nsecret.txt\n", "frames", "not a video"),
-        (None, "", "link", "not below the address"),
+        (None, "", "link", "not below the video_url"),
     ],
 )
-def test_worked_examples_are_videos_of_the_folder(file, content, form, why, tmp_path):
+def test_worked_examples_are_videos_of_the_folder(file, content, input_type, message, tmp_path):
     (tmp_path / "secret.txt").write_text(PRIVATE, encoding="utf-8")
     folder = downloaded(tmp_path / "model", provider="gemini", model="m")
     if file:
         (folder / file).write_text(content, encoding="utf-8")
-    clip = {**CLIP, "input_type": form, "url": str(tmp_path / "secret.txt")}
+    clip = {**CLIP, "input_type": input_type, "url": str(tmp_path / "secret.txt")}
     rewrite(folder, "examples.json", examples=[{"segments": [], "duration": 5.0, "behavior": "", "clip": clip}])
-    with pytest.raises(FormatError, match=why):
+    with pytest.raises(FormatError, match=message):
         load_model(folder, allow_network=True)
 
 

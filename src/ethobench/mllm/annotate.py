@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.core import Annotation, Recording
-from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.errors import EthobenchError, MismatchError, ParameterError
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.mllm.answers import Answer, parse_answer, parse_answer_as_published
 from ethobench.mllm.cost import PriceTable
@@ -244,7 +244,7 @@ def read_replies(
     outcome : AnnotationOutcome
     """
     if rule not in RULES:
-        raise EthobenchError(f"`rule` must be one of {', '.join(RULES)}, got {rule!r}")
+        raise ParameterError(f"`rule` must be one of {', '.join(RULES)}, got {rule!r}")
     by_key = {result.request.key: result for result in results}
     log, reasons = RepairLog(), []
     windows: list[tuple[tuple[float, float], Annotation | None]] = []

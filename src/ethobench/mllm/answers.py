@@ -15,7 +15,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Observed
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, Note
+from ethobench.core.errors import Note, ParameterError
 from ethobench.formats.bouts import SECONDS_RATE
 from ethobench.mllm.answer_repair import repair_segments
 from ethobench.mllm.answer_segments import MAX_SEGMENTS, LabelMatcher, find_segments
@@ -94,10 +94,10 @@ def parse_answer(
     (False, {'fence': 1, 'prose': 1, 'key': 1, 'label': 1}, [5], [9])
     """
     if not isinstance(text, str):
-        raise EthobenchError(f"`text` must be a string, got {type(text).__name__}")
+        raise ParameterError(f"`text` must be a string, got {type(text).__name__}")
     for name, value in (("duration", duration), ("rate", rate)):
         if not value > 0:
-            raise EthobenchError(f"`{name}` must be > 0, got {value:g}")
+            raise ParameterError(f"`{name}` must be > 0, got {value:g}")
     ethogram = ethogram if isinstance(ethogram, Ethogram) else Ethogram(ethogram)
     n_frames = max(1, int(duration * rate + 0.5))
     log, labels = RepairLog(), LabelMatcher(ethogram, aliases)

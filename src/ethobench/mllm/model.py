@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError, NotFittedError
+from ethobench.core.errors import EthobenchError, FormatError, NotFittedError, ParameterError
 from ethobench.core.files import read_json, write_json
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.mllm.annotate import (
@@ -117,7 +117,7 @@ class Mllm(Model):
     def __init__(self, *, seed: int = 0, **params: Any) -> None:
         super().__init__(seed=seed, **params)
         if self.params.rule not in RULES:
-            raise EthobenchError(f"`rule` must be one of {', '.join(RULES)}, got {self.params.rule!r}")
+            raise ParameterError(f"`rule` must be one of {', '.join(RULES)}, got {self.params.rule!r}")
         self.task: Task | None = None
         self.dataset = ""
         self.worked_examples: tuple[Example, ...] = ()

@@ -10,7 +10,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Recording
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import ParameterError
 from ethobench.mllm.request import Clip, Part, Text
 from ethobench.mllm.task import Task, format_time
 
@@ -68,7 +68,7 @@ def select_examples(
         Maximum duration of an example.
     """
     if kind not in EXAMPLE_KINDS:
-        raise EthobenchError(f"the kind of examples must be one of {', '.join(EXAMPLE_KINDS)}, got {kind!r}")
+        raise ParameterError(f"the kind of examples must be one of {', '.join(EXAMPLE_KINDS)}, got {kind!r}")
     if shots <= 0:
         return ()
     if kind == "clips":

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import ParameterError
 from ethobench.formats.text import format_clock
 from ethobench.mllm.task import TIME_FORMATS
 
@@ -64,15 +64,15 @@ class RequestSettings:
         choices = {"time_format": TIME_FORMATS, "input_type": INPUT_TYPES, "structured_output": STRUCTURED_OUTPUTS}
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
-                raise EthobenchError(f"`{name}` must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+                raise ParameterError(f"`{name}` must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
         for name in ("fps", "height", "max_output_tokens"):
             value = getattr(self, name)
             if value is not None and value <= 0:
-                raise EthobenchError(f"`{name}` must be > 0, got {value:g}")
+                raise ParameterError(f"`{name}` must be > 0, got {value:g}")
         if (self.input_type == "link") != bool(self.video_url):
-            raise EthobenchError("`input_type='link'` and `video_url` must be used together")
+            raise ParameterError("`input_type='link'` and `video_url` must be used together")
         if self.input_type == "link" and (self.window or self.height or self.timestamps):
-            raise EthobenchError(
+            raise ParameterError(
                 "a linked video is not changed: `window`, `height` and `timestamps` cannot be used with `input_type='link'`"
             )
 

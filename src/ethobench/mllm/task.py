@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from ethobench.core import Behavior, Ethogram
-from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
+from ethobench.core.errors import EthobenchError, FormatError, NotFoundError, ParameterError
 from ethobench.formats.text import format_clock
 
 FOLDER = Path(__file__).parent / "tasks"
@@ -163,7 +163,7 @@ def answer_model(task: Task, time_format: str = "MM:SS") -> type[BaseModel]:
     '00:07'
     """
     if time_format not in TIME_FORMATS:
-        raise EthobenchError(f"`time_format` must be one of {', '.join(TIME_FORMATS)}, got {time_format!r}")
+        raise ParameterError(f"`time_format` must be one of {', '.join(TIME_FORMATS)}, got {time_format!r}")
     time: tuple[Any, Any] = (float, Field(ge=0)) if time_format == "seconds" else (str, Field(pattern=TIME_PATTERNS[time_format]))
     config = ConfigDict(extra="forbid")
     segment = create_model(

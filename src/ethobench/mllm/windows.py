@@ -8,7 +8,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Observed
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import ParameterError
 from ethobench.core.intervals import IntArray
 
 _EMPTY = np.zeros(0, dtype=np.int64)
@@ -32,7 +32,7 @@ def split_into_windows(duration: float, length: float = 0.0, overlap: float = 0.
     ([(0.0, 40.0), (30.0, 70.0), (60.0, 100.0)], [(0.0, 40.0), (30.0, 70.0), (35.0, 75.0)])
     """
     if length < 0 or overlap < 0 or (length and overlap >= length):
-        raise EthobenchError(f"`window` must be > `overlap` and both >= 0, got {length:g} s and {overlap:g} s")
+        raise ParameterError(f"`window` must be > `overlap` and both >= 0, got {length:g} s and {overlap:g} s")
     if not length or length >= duration:
         return [(0.0, float(duration))]
     count = int(np.ceil((duration - length) / (length - overlap) - 1e-9)) + 1

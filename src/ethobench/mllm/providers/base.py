@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.registry import Registry
 from ethobench.mllm.cost import ModelSpec
 from ethobench.mllm.request import Reply, Request
@@ -71,7 +71,7 @@ class Access:
 
     def __post_init__(self) -> None:
         if self.transfer not in TRANSFERS:
-            raise EthobenchError(f"`transfer` must be one of {', '.join(TRANSFERS)}, got {self.transfer!r}")
+            raise ParameterError(f"`transfer` must be one of {', '.join(TRANSFERS)}, got {self.transfer!r}")
 
 
 class Provider:
