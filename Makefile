@@ -9,7 +9,7 @@ endif
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 WORKERS ?= 2
 
-.PHONY: help demo test test-fast fuzz check format bench docs clean
+.PHONY: help demo test test-fast fuzz mutants check format bench docs clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -37,6 +37,9 @@ test-fast: $(VENV)/all ## run the fast tests
 
 fuzz: $(VENV)/all ## feed mutated files to all readers; options: FUZZ="--seed 1 --count 5000 --formats boris,nwb --minutes 10"
 	$(BIN)/python -m tests.fuzz $(FUZZ)
+
+mutants: $(VENV)/all ## test the tests of core and metrics with random one-token mutants; options: MUTANTS="--count 60 --seed 0 --slow"
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 check: $(VENV)/all ## check style, types, layers, names and spelling
 	$(BIN)/ruff check .

@@ -1,11 +1,11 @@
-"""How often 95 % intervals hold the true value, by simulation; and how often equal models are called different.
+"""Simulate the coverage of 95 % intervals, and how often equally good models are called different.
 
 Run: ``python benchmarks/coverage.py`` (about five minutes on one core); writes ``benchmarks/results/coverage.csv`` and ``coverage.md``.
 
-A population of animals is made up of statistics as the scorer keeps them (frames and bouts that are right, false and missed, for
-three behaviors of different frequency), from beta-distributed recall and precision of each animal, numbers of bouts that differ
-between animals, and recordings of different lengths. The true value of a score is that of 200,000 animals. Studies of n animals are
-drawn from it, and the metrics of the package make their scores, resamples and intervals.
+The population of animals is simulated as the sufficient statistics of the scorer (correct, false and missed frames and bouts of three
+behaviors of different frequency), from beta-distributed recall and precision of each animal, numbers of bouts that differ between
+animals, and recordings of different lengths. The true value of a score is that of 200,000 animals. Studies of n animals are sampled from
+it, and the metrics of the package compute their scores, resamples and intervals.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ SHIFT_RESAMPLES, SHIFT_BATCH = 400, 20
 
 @dataclass(frozen=True)
 class Population:
-    """How animals differ.
+    """Differences between animals.
 
     Attributes
     ----------
     mean, concentration : float
-        Of the beta distribution of how well the behavior of an animal is recognised.
+        Parameters of the beta distribution of how well the behavior of an animal is recognized.
     size : float
-        Spread of the logarithm of the recordings' lengths.
+        Standard deviation of the logarithm of the recordings' lengths.
     failing : float
         Share of animals on which the model fails (mean 0.2).
     showing : float
@@ -84,34 +84,36 @@ METHODS = ("percentile", "expanded percentile", "BCa", "t", "ethobench")
 
 
 def draw_ability(population: Population, shape: tuple[int, ...], random: np.random.Generator) -> Array:
-    """Draw how well animals are recognised; shape (..., 1)."""
+    """Sample how well the behavior of animals is recognized; shape (..., 1)."""
     a, b = population.mean * population.concentration, (1 - population.mean) * population.concentration
     ability = np.where(random.random(shape) < population.failing, random.beta(2, 8, shape), random.beta(a, b, shape))
     return np.clip(ability, 0.02, 0.98)[..., None]
 
 
 def draw_truth(population: Population, shape: tuple[int, ...], random: np.random.Generator) -> tuple[Array, Array]:
-    """Draw the lengths of recordings (..., 1) and the true bouts of each behavior (..., 3)."""
+    """Sample the lengths of recordings (..., 1) and the number of true bouts of each behavior (..., 3)."""
     length = np.exp(random.normal(0, population.size, shape))[..., None]
     bouts = random.poisson(BOUTS * length * random.gamma(2, 0.5, (*shape, 3)))
     return length, np.where(random.random(bouts.shape) < population.showing, bouts, 0)
 
 
 def draw_statistics(ability: Array, length: Array, bouts: Array, random: np.random.Generator) -> dict[str, Array]:
-    """Draw what a model does with true bouts: statistics in the columns of the scorer, shape (..., 3 behaviors, columns)."""
+    """Sample the statistics of a model's predictions in the columns of the scorer; shape (..., 3 behaviors, columns)."""
     recall, precision = (random.beta(20 * ability, 20 * (1 - ability), bouts.shape) for _ in range(2))
     overlap = random.beta(10 * np.minimum(ability + 0.1, 0.97), 10 * (1 - np.minimum(ability + 0.1, 0.97)), bouts.shape)
-    found = random.binomial(bouts, recall)
-    false = random.poisson(found * (1 - precision) / np.maximum(precision, 0.05) + 0.3 * (1 - precision) * (bouts > 0))
-    in_found, in_missed, in_false = (
-        random.gamma(1.5 * np.maximum(count, 1e-9), 20) * (count > 0) for count in (found, bouts - found, false)
+    detected = random.binomial(bouts, recall)
+    false = random.poisson(detected * (1 - precision) / np.maximum(precision, 0.05) + 0.3 * (1 - precision) * (bouts > 0))
+    in_detected, in_missed, in_false = (
+        random.gamma(1.5 * np.maximum(count, 1e-9), 20) * (count > 0) for count in (detected, bouts - detected, false)
     )
-    right, missed = in_found * overlap, in_found * (1 - overlap) + in_missed
-    wrong = in_false + in_found * (1 - overlap) * random.random(bouts.shape)
+    right, missed = in_detected * overlap, in_detected * (1 - overlap) + in_missed
+    wrong = in_false + in_detected * (1 - overlap) * random.random(bouts.shape)
     rest = np.maximum(9000 * length - right - missed - wrong, 0)
     counts = np.zeros((*bouts.shape, 14))
-    counts[..., 0], counts[..., 1], counts[..., 2], counts[..., 13], counts[..., 3] = bouts, found + false, found, found, found * overlap
-    times = np.stack([right + missed + wrong + rest, right + missed, right + wrong, bouts, found + false], axis=-1)
+    counts[..., 0], counts[..., 1], counts[..., 2], counts[..., 13], counts[..., 3] = (
+        bouts, detected + false, detected, detected, detected * overlap
+    )  # fmt: skip
+    times = np.stack([right + missed + wrong + rest, right + missed, right + wrong, bouts, detected + false], axis=-1)
     return {
         "frames": np.stack([right, wrong, missed, rest], axis=-1),
         "bebe": np.stack([right, wrong, missed], axis=-1),
@@ -121,15 +123,15 @@ def draw_statistics(ability: Array, length: Array, bouts: Array, random: np.rand
 
 
 def draw_shifts(shape: tuple[int, ...], random: np.random.Generator) -> Array:
-    """Draw the start errors of matched bouts at 30 Hz, biased by animal, as histograms of the scorer; shape (..., 1, columns)."""
+    """Sample onset errors of matched bouts at 30 Hz, biased by animal, as histograms of the scorer; shape (..., 1, columns)."""
     bias, count = random.normal(0.1, 0.15, shape), random.poisson(25 * np.exp(random.normal(0, 0.5, shape))) + 1
     frames = np.arange(-60, 61)
     ends = np.append(frames - 0.5, 60.5) / 30
     share = np.diff(stats.norm.cdf(ends, bias[..., None], 0.2), axis=-1)
-    drawn = random.multinomial(count, share / share.sum(axis=-1, keepdims=True))
+    histogram = random.multinomial(count, share / share.sum(axis=-1, keepdims=True))
     table = np.zeros((*shape, 1, 2 * N_BINS))
-    places = N_FINE + N_COARSE + np.floor(np.abs(frames / 30) / FINE_WIDTH + 0.5).astype(int) * np.sign(frames)
-    table[..., 0, places], table[..., 0, N_BINS + places] = drawn, drawn * frames / 30
+    bins = N_FINE + N_COARSE + np.floor(np.abs(frames / 30) / FINE_WIDTH + 0.5).astype(int) * np.sign(frames)
+    table[..., 0, bins], table[..., 0, N_BINS + bins] = histogram, histogram * frames / 30
     return table
 
 
@@ -143,7 +145,7 @@ def evaluate(metric: str, behaviors: tuple[int, ...], statistics: Array, weights
 
 
 def resample(metric: str, behaviors: tuple[int, ...], statistics: Array, resamples: int) -> Resampled:
-    """Return a score over other samples of the animals of every study (last axis)."""
+    """Return the bootstrap distribution of a score of every study (last axis)."""
     return Resampled.evaluate(lambda weights: evaluate(metric, behaviors, statistics, weights).T, statistics.shape[1], resamples)
 
 
@@ -154,7 +156,7 @@ def contributing(metric: str, behaviors: tuple[int, ...], statistics: Array) -> 
 
 
 def intervals_by(metric: str, value: Array, resampled: Resampled, n: Array) -> Iterator[tuple[str, Array, Array]]:
-    """Yield the ends of intervals of each study by every method.
+    """Yield the lower and upper ends of the intervals of each study by every method.
 
     Parameters
     ----------
@@ -162,50 +164,54 @@ def intervals_by(metric: str, value: Array, resampled: Resampled, n: Array) -> I
     value : array (n_studies,)
     resampled : Resampled (..., n_studies)
     n : array (n_studies,)
-        Animals in which the score is defined.
+        Number of animals in which the score is defined.
     """
-    known = METRICS[metric]
+    definition = METRICS[metric]
     ordered, without = _ordered(resampled, value), resampled.jackknife.T
-    usual, wider = ndtri(0.975), np.sqrt(n / np.maximum(n - 1, 1)) * stdtrit(np.maximum(n - 1, 1), 0.975)
+    normal, wider = ndtri(0.975), np.sqrt(n / np.maximum(n - 1, 1)) * stdtrit(np.maximum(n - 1, 1), 0.975)
     yield "percentile", _at(ordered, np.full(len(n), 0.025)), _at(ordered, np.full(len(n), 0.975))
     yield "expanded percentile", _at(ordered, ndtr(-wider)), _at(ordered, ndtr(wider))
     below = ((ordered < value[:, None]).mean(axis=1) + (ordered == value[:, None]).mean(axis=1) / 2).clip(1e-4, 1 - 1e-4)
     apart = nanmean(without)[:, None] - without
     skew = np.nansum(apart**3, axis=1) / np.maximum(6 * np.nansum(apart**2, axis=1) ** 1.5, 1e-300)
-    ends = [ndtri(below) + (ndtri(below) + z) / (1 - skew * (ndtri(below) + z)) for z in (-usual, usual)]
+    ends = [ndtri(below) + (ndtri(below) + z) / (1 - skew * (ndtri(below) + z)) for z in (-normal, normal)]
     yield "BCa", _at(ordered, ndtr(ends[0])), _at(ordered, ndtr(ends[1]))
     reach = stdtrit(np.maximum(n - 1, 1), 0.975) * resampled.standard_error(n)
-    yield "t", np.clip(value - reach, *known.bounds), np.clip(value + reach, *known.bounds)
-    yield "ethobench", *t_interval(value, resampled, n, known.bounds, on_logit=known.on_logit)
+    yield "t", np.clip(value - reach, *definition.bounds), np.clip(value + reach, *definition.bounds)
+    yield "ethobench", *t_interval(value, resampled, n, definition.bounds, on_logit=definition.on_logit)
 
 
 def _ordered(resampled: Resampled, value: Array) -> Array:
-    """Sort the draws of each study; undefined ones count as its value."""
+    """Sort the resamples of each study; undefined ones are replaced by its value."""
     return np.sort(np.where(np.isnan(resampled.bootstrap), value, resampled.bootstrap).T, axis=1)
 
 
 def _at(ordered: Array, share: Array) -> Array:
-    place = np.clip(np.round(share * (ordered.shape[1] - 1)), 0, ordered.shape[1] - 1).astype(int)
-    return np.take_along_axis(ordered, place[:, None], axis=1)[:, 0]
+    index = np.clip(np.round(share * (ordered.shape[1] - 1)), 0, ordered.shape[1] - 1).astype(int)
+    return np.take_along_axis(ordered, index[:, None], axis=1)[:, 0]
 
 
 def cover(metric: str, behaviors: tuple[int, ...], batches: Iterator[Array], truth: float, resamples: int) -> dict[str, tuple[float, ...]]:
-    """Return by method: coverage, median width, and share of studies without an interval (too few animals show it, or no spread)."""
+    """Return coverage, median width, and share of studies without an interval (too few animals or no spread), by method."""
     rows: dict[str, list[Array]] = {}
     for statistics in batches:
         size = statistics.shape[1]
         value = evaluate(metric, behaviors, statistics, np.ones((1, size)))[:, 0]
         resampled = resample(metric, behaviors, statistics, resamples)
         n = contributing(metric, behaviors, statistics)
-        given = np.isfinite(value) & (n >= min(size, MIN_GROUPS)) & has_spread(value, resampled.standard_error(n))
+        has_interval = np.isfinite(value) & (n >= min(size, MIN_GROUPS)) & has_spread(value, resampled.standard_error(n))
         for method, low, high in intervals_by(metric, value, resampled, n):
             holds = (low <= truth + 1e-9) & (truth - 1e-9 <= high)
-            rows.setdefault(method, []).append(np.stack([given, np.where(given, holds, np.nan), np.where(given, high - low, np.nan)]))
+            rows.setdefault(method, []).append(
+                np.stack([has_interval, np.where(has_interval, holds, np.nan), np.where(has_interval, high - low, np.nan)])
+            )
     result = {}
     for method, parts in rows.items():
-        given, holds, width = np.concatenate(parts, axis=1)
+        has_interval, holds, width = np.concatenate(parts, axis=1)
         result[method] = (
-            (float(np.nanmean(holds)), float(np.nanmedian(width)), float(1 - given.mean())) if given.any() else (np.nan, np.nan, 1.0)
+            (float(np.nanmean(holds)), float(np.nanmedian(width)), float(1 - has_interval.mean()))
+            if has_interval.any()
+            else (np.nan, np.nan, 1.0)
         )
     return result
 
@@ -214,16 +220,18 @@ def simulate(studies: int) -> Iterator[dict[str, object]]:
     """Yield rows of population, score, n, method, coverage, width and withheld."""
     for name, population in POPULATIONS.items():
         random = np.random.default_rng(0)
-        whole = draw_statistics(draw_ability(population, (1, POPULATION), random), *draw_truth(population, (1, POPULATION), random), random)
+        everyone = draw_statistics(
+            draw_ability(population, (1, POPULATION), random), *draw_truth(population, (1, POPULATION), random), random
+        )
         for size in SIZES:
             batches = [
                 draw_statistics(draw_ability(population, (BATCH, size), random), *draw_truth(population, (BATCH, size), random), random)
                 for _ in range(studies // BATCH)
             ]
             for score, (kind, metric, behaviors) in SCORES.items():
-                truth = float(evaluate(metric, behaviors, whole[kind], np.ones((1, POPULATION)))[0, 0])
-                found = cover(metric, behaviors, (batch[kind] for batch in batches), truth, RESAMPLES)
-                yield from _rows(name, score, size, truth, found)
+                truth = float(evaluate(metric, behaviors, everyone[kind], np.ones((1, POPULATION)))[0, 0])
+                intervals = cover(metric, behaviors, (batch[kind] for batch in batches), truth, RESAMPLES)
+                yield from _rows(name, score, size, truth, intervals)
     random = np.random.default_rng(0)
     truth = float(evaluate("bouts.onset_error", (0,), draw_shifts((1, 20_000), random), np.ones((1, 20_000)))[0, 0])
     for size in SIZES:
@@ -231,8 +239,8 @@ def simulate(studies: int) -> Iterator[dict[str, object]]:
         yield from _rows("typical", "onset_error (median)", size, truth, cover("bouts.onset_error", (0,), shifts, truth, SHIFT_RESAMPLES))
 
 
-def _rows(population: str, score: str, size: int, truth: float, found: dict[str, tuple[float, ...]]) -> Iterator[dict[str, object]]:
-    for method, (coverage, width, withheld) in found.items():
+def _rows(population: str, score: str, size: int, truth: float, intervals: dict[str, tuple[float, ...]]) -> Iterator[dict[str, object]]:
+    for method, (coverage, width, withheld) in intervals.items():
         numbers = {"coverage": coverage, "median_width": width, "without_interval": withheld}
         yield {
             "population": population,
@@ -245,7 +253,7 @@ def _rows(population: str, score: str, size: int, truth: float, found: dict[str,
 
 
 def compare_equals(studies: int) -> Iterator[dict[str, object]]:
-    """Yield how often two equally good models are called different, on the same animals."""
+    """Yield how often two equally good models are called different on the same animals."""
     for name, population in POPULATIONS.items():
         random = np.random.default_rng(1)
         for size in SIZES:
@@ -274,7 +282,7 @@ NULL_COLUMNS = ("percentile_excludes_0", "share_of_resamples_is_0_or_1", "interv
 
 
 def _around(level: Array, random: np.random.Generator) -> Array:
-    """Draw one model's ability on each animal around that animal's level."""
+    """Sample the ability of one model on each animal around that animal's level."""
     return np.clip(random.beta(15 * level, 15 * (1 - level)), 0.02, 0.98)
 
 
@@ -286,7 +294,7 @@ def write_csv(path: Path, rows: list[dict[str, object]]) -> None:
 
 
 def as_markdown(rows: list[dict[str, object]], nulls: list[dict[str, object]], seconds: float) -> str:
-    """Lay the results out: per method over all scores and populations, per population, per score, and for equal models."""
+    """Return the results as Markdown: by method, by population, by score, and for equal models."""
     sizes = sorted({int(str(row["n"])) for row in rows})
 
     def cells(chosen: list[dict[str, object]], column: str = "coverage") -> list[str]:
@@ -321,9 +329,8 @@ def as_markdown(rows: list[dict[str, object]], nulls: list[dict[str, object]], s
             f"{RESAMPLES:,} resamples, Python {platform.python_version()}, {seconds / 60:.0f} min of processor time. All cells are in "
             "`coverage.csv` and `coverage_equal_models.csv`.",
             "",
-            "Share of studies whose interval holds the true value: median over populations and scores, and in brackets the lowest.",
-            f"`ethobench` is the interval that the package gives; below n = {MIN_GROUPS} it is withheld, and the columns show what it "
-            "would be.",
+            "Share of studies whose interval contains the true value: median over populations and scores, and the lowest in brackets.",
+            f"`ethobench` is the interval of the package; below n = {MIN_GROUPS} it is withheld, and the columns show what it would be.",
             "",
             *table("method", every),
             "Median width of the interval of F1 (median over populations, lowest in brackets):",
@@ -337,8 +344,8 @@ def as_markdown(rows: list[dict[str, object]], nulls: list[dict[str, object]], s
             *table("score", scores),
             "## Equal models",
             "",
-            "Two models of the same quality on the same animals: how often the paired comparison of F1 says otherwise (nominal 0.05; "
-            "`better_beyond_95` nominal 0.10), lowest to highest over populations. The first two rows are what was done before: a "
+            "Two models of the same quality on the same animals: how often the paired comparison of F1 finds a difference (nominal 0.05; "
+            "`better_beyond_95` nominal 0.10), lowest to highest over populations. The first two rows are simpler methods: a "
             "percentile interval, and the share of resamples.",
             "",
             *table("", null_sizes),

@@ -1,10 +1,10 @@
-"""Speed and memory of bio-logger features against the way BEBE computes them, as ratios of CPU time in one run.
+"""Measure speed and memory of bio-logger features relative to BEBE's loops, as ratios of CPU time in one run.
 
     ETHOBENCH_DATA=... python benchmarks/features.py
 
-The other side are BEBE's loops, told again: Nathan's features window by window for each sample, wavelets by direct convolution. They
-are timed on some samples and scaled up; ours are timed on the longest clip of HAR as a whole. Without HAR, noise takes its place.
-`--quick` times fewer samples.
+BEBE's loops are re-implemented: Nathan's features window by window for each sample, wavelets by direct convolution. They are timed on a
+subset of the samples and extrapolated; ours are timed on the complete longest clip of HAR, or on noise if HAR is missing. `--quick` times
+fewer samples.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def longest_clip() -> tuple[str, np.ndarray]:
 
 def basics(window: np.ndarray) -> list[np.ndarray]:
     mean = window.mean(axis=0)
-    away = window - mean
+    centered = window - mean
     std = window.std(axis=0, ddof=1)
-    z = away / (std + 1e-12)
-    place = np.arange(len(window))
+    z = centered / (std + 1e-12)
+    index = np.arange(len(window))
     return [
         mean,
         std,
@@ -56,14 +56,14 @@ def basics(window: np.ndarray) -> list[np.ndarray]:
         (z**4).mean(axis=0) - 3,
         window.max(axis=0),
         window.min(axis=0),
-        (away[1:] * away[:-1]).mean(axis=0) / (std**2 + 1e-12),
-        ((place - place.mean())[:, None] * away).sum(axis=0),
+        (centered[1:] * centered[:-1]).mean(axis=0) / (std**2 + 1e-12),
+        ((index - index.mean())[:, None] * centered).sum(axis=0),
     ]
 
 
 def correlations(window: np.ndarray) -> list[float]:
-    away = window - window.mean(axis=0)
-    pairs = ((away[:, a], away[:, b]) for a, b in ((0, 1), (0, 2), (1, 2)))
+    centered = window - window.mean(axis=0)
+    pairs = ((centered[:, a], centered[:, b]) for a, b in ((0, 1), (0, 2), (1, 2)))
     return [(a * b).sum() / (np.sqrt((a**2).sum() * (b**2).sum()) + 1e-12) for a, b in pairs]
 
 
@@ -72,7 +72,7 @@ def circular_variance(angles: np.ndarray) -> float:
 
 
 def nathan_of_one_sample(values: np.ndarray, fast: np.ndarray, t: int, half: int) -> np.ndarray:
-    """Cut out the window of a sample and compute everything from it."""
+    """Compute all features of one sample from its window."""
     window = slice(max(0, t - half), t + half + 1)
     acc, gyr = values[window, :3], values[window, 3:]
     length = np.sqrt((acc**2).sum(axis=1, keepdims=True))
@@ -112,8 +112,8 @@ def nathan(values: np.ndarray, samples: int) -> None:
         mine = cpu(lambda seconds=seconds: nathan_features(values, CHANNELS, RATE, seconds, CUTOFF), 10) * scale
         theirs = cpu(lambda half=half, chosen=chosen: [nathan_of_one_sample(values, fast, t, half) for t in chosen], 3) * PER / samples
         expected = np.array([nathan_of_one_sample(values, fast, t, half) for t in chosen])
-        found = nathan_features(values, CHANNELS, RATE, seconds, CUTOFF)[0][chosen]
-        error = (np.abs(found - expected) / np.maximum(1, np.abs(expected))).max()
+        computed = nathan_features(values, CHANNELS, RATE, seconds, CUTOFF)[0][chosen]
+        error = (np.abs(computed - expected) / np.maximum(1, np.abs(expected))).max()
         print(f"{seconds:14g} s {mine:10.4f} s {theirs:10.2f} s {theirs / mine:7,.0f}x {error:14.0e}", flush=True)
 
 
@@ -123,8 +123,8 @@ def wavelets(values: np.ndarray) -> None:
     for omega, c_max in ((5, 1), (20, 1), (5, 10), (10, 100), (20, 1000)):
         mine = cpu(lambda omega=omega, c_max=c_max: wavelet_features(values, CHANNELS, RATE, omega, c_max), 3) * scale
         theirs = cpu(lambda omega=omega, c_max=c_max: wavelets_of_one_channel(values[:, 0], omega, c_max), 2) * scale * len(CHANNELS)
-        found = wavelet_features(values[:, :1], CHANNELS[:1], RATE, omega, c_max)[0]
-        error = np.abs(found - wavelets_of_one_channel(values[:, 0], omega, c_max)).max()
+        computed = wavelet_features(values[:, :1], CHANNELS[:1], RATE, omega, c_max)[0]
+        error = np.abs(computed - wavelets_of_one_channel(values[:, 0], omega, c_max)).max()
         print(f"{omega:6d}, {c_max:6d} s {mine:10.4f} s {theirs:10.3f} s {theirs / mine:7,.0f}x {error:14.0e}", flush=True)
 
 
@@ -134,7 +134,7 @@ sys.path.insert(0, {here!r})
 import numpy as np
 import features
 
-def peak():  # of this process alone; ru_maxrss begins with that of the parent
+def peak():  # of this process; ru_maxrss starts with that of the parent
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 
 _, values = features.longest_clip()
@@ -158,7 +158,7 @@ def memory() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the samples of BEBE's loops")
+    parser.add_argument("--quick", action="store_true", help="use a tenth of the samples for BEBE's loops")
     samples = 30 if parser.parse_args().quick else 300
     name, values = longest_clip()
     print(f"{name}: {len(values)} samples of {len(CHANNELS)} channels at {RATE:g} Hz")

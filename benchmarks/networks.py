@@ -1,9 +1,9 @@
-"""Speed of the networks on real HAR, as ratios in one run.
+"""Measure the speed of the networks on HAR, as ratios in one run.
 
     python benchmarks/networks.py
 
-Ratios are of CPU time on one thread, except where the row says otherwise; `--quick` takes fewer steps.
-Theirs are literal re-statements of BEBE's loops. Needs `$ETHOBENCH_DATA` with bebe/HAR.
+Ratios are of CPU time on one thread, unless a row says otherwise; `--quick` uses fewer steps.
+The references are re-implementations of BEBE's loops. Needs `$ETHOBENCH_DATA` with bebe/HAR.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import torch
 
 import ethobench as eb
 from ethobench.core.targets import exclusive_targets
-from ethobench.training.clips import Clips, make_clips
+from ethobench.training.channel_inputs import ChannelReader, open_channels
 from ethobench.training.inference import predict_windows
 from ethobench.training.losses import class_weights, exclusive_loss
-from ethobench.training.streams import Stream, open_stream
+from ethobench.training.windows import Plan, WindowSampler, sample_sequences
 
 WINDOW, BATCH, CLASSES = 2048, 32, 7
 PUBLISHED = ("torch's gru", 1)
@@ -49,14 +49,14 @@ def least(function: Callable[[], object], repeats: int, clock: Callable[[], floa
     return min(spent)
 
 
-def har() -> tuple[list[Stream], list[np.ndarray]]:
+def har() -> tuple[list[ChannelReader], list[np.ndarray]]:
     data = eb.load_dataset("bebe/HAR").select(fold=[0, 2, 3, 4])
-    streams = [open_stream(r.signals, r.signals.channels, r.rate) for r in data]
-    return streams, [exclusive_targets(r.annotation()) for r in data]
+    readers = [open_channels(r.signals, r.signals.channels, r.rate) for r in data]
+    return readers, [exclusive_targets(r.annotation()) for r in data]
 
 
 def item_by_item(signals: list[np.ndarray], labels: list[np.ndarray], chosen: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-    """Make a batch as a data loader does: find the clip of each window, slice it, turn it into tensors, stack them."""
+    """Assemble a batch as a data loader does: find the clip of each window, slice it, convert it to tensors, stack them."""
     first = np.cumsum([0, *(len(x) - WINDOW for x in signals)])[:-1]
     items = []
     for index in chosen:
@@ -67,20 +67,20 @@ def item_by_item(signals: list[np.ndarray], labels: list[np.ndarray], chosen: np
 
 
 def build(cell: str, pool: int, n_inputs: int) -> torch.nn.Module:
-    """Build a crnn; the published one with torch's own recurrent layer, whose weights and outputs are the same as ours."""
+    """Build a crnn; the published one with torch's recurrent layer, whose weights and outputs are the same as ours."""
     network = eb.create_model("crnn", cell="gru" if (cell, pool) == PUBLISHED else cell, pool=pool).build(n_inputs, CLASSES)
     if (cell, pool) == PUBLISHED:
         network.recur = torch.nn.GRU(64, 64, batch_first=True, bidirectional=True)
     return network
 
 
-def training_step(cell: str, pool: int, clips: Clips) -> Callable[[np.ndarray], None]:
-    network = build(cell, pool, clips.values.shape[1]).train()
+def training_step(cell: str, pool: int, sampler: WindowSampler) -> Callable[[Plan], None]:
+    network = build(cell, pool, sampler.recordings.values.shape[1]).train()
     optimizer = torch.optim.Adam(network.parameters(), lr=0.003, amsgrad=True)
-    loss = exclusive_loss(class_weights(clips.targets, CLASSES))
+    loss = exclusive_loss(class_weights(sampler.recordings.targets, CLASSES, "inverse"))
 
-    def step(plan: np.ndarray) -> None:
-        inputs, targets = (torch.from_numpy(part) for part in clips.gather(plan))
+    def step(plan: Plan) -> None:
+        inputs, targets = (torch.from_numpy(array) for array in sampler.gather(plan))
         optimizer.zero_grad()
         loss(network(inputs), targets).backward()
         optimizer.step()
@@ -89,51 +89,54 @@ def training_step(cell: str, pool: int, clips: Clips) -> Callable[[np.ndarray], 
 
 
 def training(repeats: int) -> None:
-    streams, labels = har()
-    clips = make_clips(streams, labels, WINDOW, BATCH)
-    plans = clips.draw(np.random.default_rng(0))
-    signals = [stream.read(0, len(stream)).values.astype(np.float64) for stream in streams]
-    known = [codes.astype(np.int64) for codes in labels]
+    readers, labels = har()
+    sampler = sample_sequences(readers, labels, WINDOW, BATCH)
+    plans = sampler.draw(np.random.default_rng(0))
+    signals = [reader.read(0, len(reader)).values.astype(np.float64) for reader in readers]
+    targets = [codes.astype(np.int64) for codes in labels]
     chosen = np.random.default_rng(0).integers(0, sum(len(x) - WINDOW for x in signals), BATCH)
-    gather = least(lambda: [clips.gather(plan) for plan in plans], repeats) / len(plans)
-    row("a batch of 32 x 2048 frames (theirs: window by window)", gather, least(lambda: item_by_item(signals, known, chosen), repeats), "")
-    steps = {variant: training_step(*variant, clips) for variant in VARIANTS}
+    gather = least(lambda: [sampler.gather(plan) for plan in plans], repeats) / len(plans)
+    reference = least(lambda: item_by_item(signals, targets, chosen), repeats)
+    row("a batch of 32 x 2048 frames (theirs: window by window)", gather, reference, "")
+    steps = {variant: training_step(*variant, sampler) for variant in VARIANTS}
     for step in steps.values():
         step(plans[0])
     spent = {variant: least(lambda step=step: step(plans[1]), repeats) for variant, step in steps.items()}
     published = spent[PUBLISHED]
-    print(f"{'  its share of a training step as published':82} {gather / published:10.2%}{'':27}  < 1 %")
+    print(f"{'  share of a published training step':82} {gather / published:10.2%}{'':27}  < 1 %")
     for cell, pool in VARIANTS[1:]:
         row(f"a training step of crnn with cell='{cell}', pool={pool} (theirs: torch's gru)", spent[cell, pool], published, ">= 1.5x")
 
 
 def one_at_a_time(network: torch.nn.Module, values: np.ndarray) -> np.ndarray:
-    """Predict as published: one window after the other."""
-    found = []
+    """Predict one window after the other, as published."""
+    labels = []
     for start in range(0, len(values), WINDOW):
         piece = values[start : start + WINDOW]
         padded = np.pad(piece, ((0, WINDOW - len(piece)), (0, 0)), mode="mean")
         with torch.no_grad():
             scores = network(torch.from_numpy(padded[None]).float())[0, : len(piece)]
-        found.append(scores.numpy().argmax(axis=1))
-    return np.concatenate(found)
+        labels.append(scores.numpy().argmax(axis=1))
+    return np.concatenate(labels)
 
 
 def inference(repeats: int) -> None:
-    streams, _ = har()
-    values = np.concatenate([stream.read(0, len(stream)).values for stream in streams])[: 64 * WINDOW]
-    stream = Stream(values, range(values.shape[1]), [f"c{k}" for k in range(values.shape[1])], 50.0)
+    readers, _ = har()
+    values = np.concatenate([reader.read(0, len(reader)).values for reader in readers])[: 64 * WINDOW]
+    reader = ChannelReader(values, range(values.shape[1]), [f"c{k}" for k in range(values.shape[1])], 50.0)
     for cell, pool in VARIANTS:
         network = build(cell, pool, values.shape[1]).eval()
 
         def ours(network: torch.nn.Module = network) -> np.ndarray:
-            return predict_windows(network, stream, WINDOW, exclusive=True)
+            return predict_windows(network, reader, WINDOW, exclusive=True)
 
         mine, theirs = least(ours, repeats), least(lambda network=network: one_at_a_time(network, values), 1)
         row(f"prediction of {len(values):,} frames, cell='{cell}', pool={pool} (theirs: window by window)", mine, theirs, "")
-        print(f"{'  frames a second of one thread':82} {len(values) / mine:10,.0f}")
+        print(f"{'  frames per second, one thread':82} {len(values) / mine:10,.0f}")
         torch.set_num_threads(os.cpu_count() or 1)
-        print(f"{'  frames a second, wall clock, all cores':82} {len(values) / least(ours, repeats, time.perf_counter):10,.0f}  >= 200,000")
+        print(
+            f"{'  frames per second, wall time, all cores':82} {len(values) / least(ours, repeats, time.perf_counter):10,.0f}  >= 200,000"
+        )
         torch.set_num_threads(1)
 
 
@@ -155,7 +158,7 @@ def peak(field):
 open("/proc/self/clear_refs", "w").write("5")
 before, mapped = peak("VmHWM"), peak("RssFile")
 result = model.predict(day).probabilities
-print(peak("VmHWM") - before - (peak("RssFile") - mapped), result.nbytes)  # pages of the file itself can be dropped at any time
+print(peak("VmHWM") - before - (peak("RssFile") - mapped), result.nbytes)  # without memory-mapped pages, which can be dropped at any time
 """
 
 
@@ -169,7 +172,7 @@ def memory(hours: int) -> None:
         del day
         done = subprocess.run([sys.executable, "-c", MEMORY, str(path)], check=True, capture_output=True, text=True)
         grown, result = map(int, done.stdout.split())
-        name = f"memory: what predicting {hours} h x 100 Hz x 12 channels adds (file {path.stat().st_size / 1e6:.0f} MB)"
+        name = f"memory: added by predicting {hours} h x 100 Hz x 12 channels adds (file {path.stat().st_size / 1e6:.0f} MB)"
     print(f"{name:82} {grown / 1e6:8.0f} MB, of which {result / 1e6:.0f} MB are the probabilities")
 
 
@@ -179,7 +182,7 @@ def main() -> None:
     quick = parser.parse_args().quick
     torch.set_num_threads(1)
     if not (Path(os.environ.get("ETHOBENCH_DATA", "")) / "bebe" / "HAR").is_dir():
-        print("networks on HAR: left out, since $ETHOBENCH_DATA has no bebe/HAR")
+        print("networks on HAR: skipped, since $ETHOBENCH_DATA has no bebe/HAR")
         return
     print(f"{'case':82} {'ours':>12}  {'theirs':>11}  {'ratio':>8}  target")
     training(1 if quick else 3)

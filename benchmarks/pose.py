@@ -1,9 +1,9 @@
-"""How fast pose features, the network of `tcn` and decoding are, and what features hold in memory.
+"""Measure the speed of pose features, of the network of `tcn` and of decoding, and the memory of features.
 
     python benchmarks/pose.py [--minutes 60] [--animals 2] [--keypoints 7] [--decode 1000000]
 
-Times are of the process itself, the best of three runs, so that other work on the machine matters little; memory is what Python
-allocates beyond the recording, at its peak. All recordings are made on the spot.
+Times are processor times, the best of three runs, so that other processes on the machine matter little. Memory is the peak that Python
+allocates beside the recording. All recordings are generated.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def peak_memory(work: Callable[[], Any]) -> float:
 
 
 def make_poses(frames: int, animals: int, keypoints: int) -> Poses:
-    """Make animals that wander, with a tenth of their keypoints missing for a few frames at a time."""
+    """Generate walking animals, with a tenth of their keypoints missing for a few frames at a time."""
     random = np.random.default_rng(0)
     names = tuple(NAMES[k] if k < len(NAMES) else f"point{k}" for k in range(keypoints))
     body = np.stack([np.linspace(50, -50, keypoints), random.uniform(-20, 20, keypoints)], axis=1)
@@ -99,20 +99,20 @@ def measure_decoding(frames: int, behaviors: int = 5) -> None:
         "minimum durations": Decoder(smoothing="mean", smoothing_seconds=0.2, min_bout_seconds=lengths, min_gap_seconds=lengths),
         "Viterbi": Decoder(transition_models=transition_models(1), emission_weight=0.3),
         "Viterbi, 4 stages": Decoder(transition_models=transition_models(4), emission_weight=0.3),
-        "segment scoring": Decoder(segment_scorers={NO_BEHAVIOR: scorer} if scorer else {}),
+        "segment rescoring": Decoder(segment_scorers={NO_BEHAVIOR: scorer} if scorer else {}),
     }
-    print(f"\n{frames} frames of {behaviors} behaviours")
-    print(f"{'':32}{'seconds':>12}{'right':>9}{'bouts':>9}")
+    print(f"\n{frames} frames of {behaviors} behaviors")
+    print(f"{'':32}{'seconds':>12}{'accuracy':>9}{'bouts':>9}")
     for name, decoder in decoders.items():
         seconds = best_time(lambda decoder=decoder: decoder.decode(values, ethogram, RATE))
-        found = decoder.decode(values, ethogram, RATE)
-        print(f"{name:32}{seconds:12.2f}{(found.to_codes() == truth).mean():9.3f}{len(found):9}")
+        annotation = decoder.decode(values, ethogram, RATE)
+        print(f"{name:32}{seconds:12.2f}{(annotation.to_codes() == truth).mean():9.3f}{len(annotation):9}")
 
 
 def measure_network(inputs: int = 127, behaviors: int = 4, frames: int = 16_384) -> None:
     import torch
 
-    from ethobench.training.temporal import TemporalNetwork
+    from ethobench.models.tcn_modules import TemporalNetwork
 
     network = TemporalNetwork(inputs, behaviors, stride=round(RATE / 12.5)).eval()
     windows = torch.randn(1, frames, inputs)
@@ -127,10 +127,10 @@ def main() -> None:
     parser.add_argument("--animals", type=int, default=2)
     parser.add_argument("--keypoints", type=int, default=7)
     parser.add_argument("--decode", type=int, default=1_000_000, metavar="FRAMES")
-    given = parser.parse_args()
-    measure_features(given.minutes, given.animals, given.keypoints)
+    arguments = parser.parse_args()
+    measure_features(arguments.minutes, arguments.animals, arguments.keypoints)
     measure_network()
-    measure_decoding(given.decode)
+    measure_decoding(arguments.decode)
 
 
 if __name__ == "__main__":

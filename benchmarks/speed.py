@@ -1,4 +1,4 @@
-"""Speed of scoring against the peers, as ratios of CPU time in one run.
+"""Measure the speed of scoring relative to other packages, as ratios of CPU time in one run.
 
     make bench
 
@@ -36,7 +36,7 @@ def codes(n: int, seed: int, mean: int = 60) -> np.ndarray:
 
 
 def noisy(truth: np.ndarray, seed: int) -> np.ndarray:
-    """Shift every border a little and swap some bouts."""
+    """Shift every border by three frames, and replace some bouts."""
     generator = np.random.default_rng(seed)
     changed = np.roll(truth, 3)
     for start in generator.integers(0, len(truth) - 50, len(truth) // 600):
@@ -49,7 +49,7 @@ def onehot(values: np.ndarray) -> np.ndarray:
 
 
 def cpu(function, repeats: int = 3) -> float:
-    """Return the least CPU time of several runs, without the garbage collector, as `timeit` does it."""
+    """Return the minimum CPU time of several runs, without the garbage collector, like `timeit`."""
     best = float("inf")
     gc.collect()
     gc.disable()
@@ -62,7 +62,7 @@ def cpu(function, repeats: int = 3) -> float:
 
 
 def all_of(scores) -> None:
-    scores.overall  # noqa: B018 - the figures are computed when asked for
+    scores.overall  # noqa: B018 - scores are computed on access
     scores.behaviors  # noqa: B018
 
 
@@ -95,10 +95,10 @@ def against_banos_on_its_data() -> None:
         truth, pred = (pd.read_csv(recording / f"humanAnnotation_{k}.csv") for k in (1, 2))
         pairs[recording.name] = (pred, truth)
     if not pairs:
-        print("banos on its own ten recordings: left out, since $ETHOBENCH_DATA has no banos folder")
+        print("banos on its ten recordings: skipped, since $ETHOBENCH_DATA has no banos folder")
         return
     mine = cpu(lambda: banos.score(pairs), 50)
-    row("banos: its own ten recordings, loaded DataFrames", mine, cpu(lambda: original.score(pairs), 3), ">= 300x")
+    row("banos: its ten recordings, loaded DataFrames", mine, cpu(lambda: original.score(pairs), 3), ">= 300x")
 
 
 def against_sklearn_frames(n: int) -> None:
@@ -110,10 +110,10 @@ def against_sklearn_frames(n: int) -> None:
 
     def ours() -> None:
         a, b = (Annotation.from_frames(side, ETHOGRAM, 30) for side in (pred, truth))
-        figures = eb.score(a, b, resamples=0)
-        for measure in figures.suite.measures:
+        scored = eb.score(a, b, resamples=0)
+        for measure in scored.suite.measures:
             if measure.metric in suite:
-                figures._value(measure)
+                scored.evaluate(measure)
 
     def sklearn() -> None:
         for k in range(4):
@@ -124,8 +124,8 @@ def against_sklearn_frames(n: int) -> None:
 
     row(f"scikit-learn: frame counts, F1 x 4, MCC, kappa, {n:.0e} frames", cpu(ours), cpu(sklearn, 1), ">= 100x")
     a, b = (Annotation.from_frames(side, ETHOGRAM, 30) for side in (pred, truth))
-    already = cpu(lambda: [eb.score(a, b, resamples=0)._value(m) for m in eb.score(a, b).suite.measures if m.metric in suite])
-    row("  the same from bouts (files hold bouts; frames need not be made)", already, None, "")
+    from_bouts = cpu(lambda: [eb.score(a, b, resamples=0).evaluate(m) for m in eb.score(a, b).suite.measures if m.metric in suite])
+    row("  the same from bouts, as files contain them", from_bouts, None, "")
 
 
 def against_sklearn_probabilities(n: int) -> None:
@@ -140,10 +140,10 @@ def against_sklearn_probabilities(n: int) -> None:
     prediction = Prediction(scores, ETHOGRAM, 30, annotation=annotation, exclusive=True)
 
     def ours() -> None:
-        figures = eb.score(prediction, annotation, resamples=0)
-        for measure in figures.suite.measures:
+        scored = eb.score(prediction, annotation, resamples=0)
+        for measure in scored.suite.measures:
             if measure.metric in ("probabilities.average_precision", "probabilities.auroc"):
-                figures._value(measure)
+                scored.evaluate(measure)
 
     def sklearn() -> None:
         for k in range(4):
@@ -205,8 +205,8 @@ def growth() -> None:
             )
         )
     slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
-    told = ", ".join(f"{t:.3f} s at {n:.0e}" for n, t in zip(sizes, times, strict=True))
-    print(f"{'growth: every figure of the default suite from frames':72} slope {slope:.2f} ({told})  <= 1.1", flush=True)
+    details = ", ".join(f"{t:.3f} s at {n:.0e}" for n, t in zip(sizes, times, strict=True))
+    print(f"{'growth: all metrics of the default suite from frames':72} slope {slope:.2f} ({details})  <= 1.1", flush=True)
 
 
 MEMORY = """
@@ -216,7 +216,7 @@ import speed
 from ethobench import Annotation
 import ethobench as eb
 
-def peak():  # of this process alone; ru_maxrss begins with that of the parent
+def peak():  # of this process; ru_maxrss starts with that of the parent
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 
 truth = speed.codes({n}, 0)
@@ -235,7 +235,7 @@ def memory(n: int) -> None:
     code = MEMORY.format(here=str(Path(__file__).parent), n=n)
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     size, before, peak = map(int, done.stdout.split())
-    name = f"memory: what scoring adds to {n:.0e} x 4 uint8 frames on both sides"
+    name = f"memory: added by scoring to {n:.0e} x 4 uint8 frames on both sides"
     print(f"{name:72} {(peak - before) / size:.2f}x the input ({size / 1e6:.0f} MB)  <= 3x, input included")
 
 

@@ -64,8 +64,8 @@ def _format_page(each: Format) -> Page:
     keeps = "everything" if {*each.keeps} == {*DETAILS} else ", ".join(each.keeps) or "behaviors and times"
     written = ", ".join(f"`{s}`" for s in each.suffixes) if each.can_write else "no"
     holds = ", ".join(each.contents)
-    facts = [("name in commands", f"`{each.name}`"), ("holds", holds), ("several recordings in a file", _yes(each.several))]
-    facts += [("several annotators of a recording", _yes(each.annotators)), ("written", written)]
+    facts = [("name in commands", f"`{each.name}`"), ("holds", holds), ("several recordings in a file", _yes(each.multiple_recordings))]
+    facts += [("several annotators of a recording", _yes(each.multiple_annotators)), ("written", written)]
     commands = [f"ethobench inspect FILE --from {each.name}"]
     if each.can_write and "annotations" in each.contents:
         facts.append(("keeps when written", keeps))

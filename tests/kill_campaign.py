@@ -38,7 +38,7 @@ from ethobench.app.opening import open_project
 from ethobench.app.server import serve
 from ethobench.benchmarks import fold_plan, results_table
 from ethobench.core.files import TEMPORARY_PREFIX
-from ethobench.runs import Engine, Plan, Store
+from ethobench.runs import Engine, JobPlan, Store
 
 PROCESSES = get_context("forkserver")  # so that a killed process is replaced at once, without importing everything again
 PROCESSES.set_forkserver_preload(["ethobench.app.server", "ethobench.benchmarks", "sklearn.ensemble", "pyarrow.parquet"])
@@ -250,21 +250,21 @@ def _kill_runs_of_store(root: Path, kills: int, chance: random.Random, summary: 
         if summary.kills >= kills:
             run.join()
             continue
-        while run.exitcode is None and not _has_claim(root, run.pid):
+        while run.exitcode is None and not _has_lease(root, run.pid):
             time.sleep(0.01)
         time.sleep(chance.uniform(0, 0.3))
         if run.exitcode is None:
             run.kill()
             run.join()
             summary.kills += run.exitcode == -signal.SIGKILL
-            summary.counts["kills in the middle of a job"] += _has_claim(root, run.pid)
+            summary.counts["kills in the middle of a job"] += _has_lease(root, run.pid)
             runs[number] = _start_run(root, repeats)
     summary.expect({run.exitcode for run in runs} == {0}, f"runs ended with {[run.exitcode for run in runs]}")
 
 
-def _has_claim(root: Path, pid: int) -> bool:
+def _has_lease(root: Path, pid: int) -> bool:
     """Whether a process has begun a job."""
-    for path in (root / "claims").iterdir():
+    for path in (root / "leases").iterdir():
         with suppress(OSError, ValueError):
             if "." not in path.name and json.loads(path.read_text(encoding="utf-8"))["pid"] == pid:
                 return True
@@ -290,11 +290,11 @@ def _run_jobs(root: Path, record: Path | None, repeats: int) -> None:
 
         Store.finish = finish_and_record  # type: ignore[method-assign]
     outcome = Engine(Store(root), lambda: ThreadPoolExecutor(1), 1).run(_plans(repeats))
-    if outcome.failed or outcome.broken:
-        sys.exit(f"jobs failed: {outcome.failed} {outcome.broken}")
+    if outcome.failed or outcome.failed_plans:
+        sys.exit(f"jobs failed: {outcome.failed} {outcome.failed_plans}")
 
 
-def _plans(repeats: int) -> Iterator[Plan]:
+def _plans(repeats: int) -> Iterator[JobPlan]:
     data = load_dataset("synthetic/tag", **DATA_OPTIONS)
     for seed in range(repeats):
         for model in MODELS:
@@ -315,9 +315,9 @@ def _check_store(root: Path, undisturbed: Store, summary: Summary) -> None:
     for name in ("scores.json", "predictions.parquet", "job.json"):
         differing = [k for k in finished if (store.folder(k) / name).read_bytes() != (undisturbed.folder(k) / name).read_bytes()]
         summary.expect(not differing, f"{name} differs in {differing[:5]}")
-    summary.expect(not store.damaged and not store.quarantined(), f"damaged: {store.damaged} {store.quarantined()}")
+    summary.expect(not store.damage and not store.quarantine.entries(), f"damaged: {store.damage} {store.quarantine.entries()}")
     summary.expect(all(store.verify(key) for key in finished), "files do not match their checksums")
-    remaining = {*root.rglob(f"{TEMPORARY_PREFIX}*"), *(root / "tmp").iterdir(), *(root / "claims").iterdir()}
+    remaining = {*root.rglob(f"{TEMPORARY_PREFIX}*"), *(root / "tmp").iterdir(), *(root / "leases").iterdir()}
     summary.expect(not remaining, f"left behind: {sorted(str(path.relative_to(root)) for path in remaining)[:5]}")
     summary.counts["jobs stored"] += len(finished)
 

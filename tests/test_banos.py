@@ -57,8 +57,8 @@ def test_the_suite_equals_the_reference(data):
     scores = eb.score({name: (r.annotation("human2"), r.annotation("human1")) for name, r in order.items()}, suite="banos")
     assert same_tree(scores.overall, reference["overall"])
     assert same_tree(scores.behaviors, reference["group"])
-    for name, recording_scores in scores.per("recording").items():
-        assert same_tree(recording_scores["behaviors"], reference["per_recording"][name])
+    for name, result in scores.per("recording").items():
+        assert same_tree(result["behaviors"], reference["per_recording"][name])
     assert {k: round(v, 4) for k, v in scores.overall.items()} == {
         "precision": 0.9344, "recall": 0.6786, "f1_score": 0.7746, "so": 0.7068, "tp": 0.2638, "ic": 0.9947,
     }  # fmt: skip
@@ -73,8 +73,8 @@ def test_random_ethograms_equal_the_package(rows, matching):
     pred, truth = (pd.DataFrame(table[:, k : k + 2], columns=["a", "b"]) for k in (0, 2))
     assert same_tree(banos.score(pred, truth, matching=matching), original.score(pred, truth, matching=matching))
     several = {"x": (pred, truth), "y": (truth, pred)}
-    for mine, theirs in zip(banos.score(several, matching=matching), original.score(several, matching=matching), strict=True):
-        assert same_tree(mine, theirs)
+    for ours, expected in zip(banos.score(several, matching=matching), original.score(several, matching=matching), strict=True):
+        assert same_tree(ours, expected)
 
 
 @pytest.mark.slow
@@ -94,34 +94,34 @@ def oracle(truth: tuple[int, ...], pred: tuple[int, ...]) -> tuple[Fraction | No
     """BANOS on sets of frames, in fractions, by trying every matching."""
 
     def bouts(values):
-        groups, current = [], []
+        runs, current = [], []
         for i, v in enumerate(values):
             if v:
                 current.append(i)
             elif current:
-                groups.append(set(current))
+                runs.append(set(current))
                 current = []
-        return [*groups, set(current)] if current else groups
+        return [*runs, set(current)] if current else runs
 
     t, p = bouts(truth), bouts(pred)
     if not t:
         return (Fraction(0 if p else 1),) * 6
-    meets = [[bool(a & b) for b in p] for a in t]
+    overlaps = [[bool(a & b) for b in p] for a in t]
 
     def best(i: int, used: frozenset[int]) -> int:
         if i == len(t):
             return 0
-        return max([best(i + 1, used), *(1 + best(i + 1, used | {j}) for j in range(len(p)) if meets[i][j] and j not in used)])
+        return max([best(i + 1, used), *(1 + best(i + 1, used | {j}) for j in range(len(p)) if overlaps[i][j] and j not in used)])
 
-    right = best(0, frozenset())
-    precision = Fraction(right, len(p)) if p else None
-    recall = Fraction(right, len(t))
+    n_matched = best(0, frozenset())
+    precision = Fraction(n_matched, len(p)) if p else None
+    recall = Fraction(n_matched, len(t))
     f1 = None if precision is None or precision + recall == 0 else 2 * precision * recall / (precision + recall)
     pairs = [(a, b) for a in t for b in p if a & b]
     so = sum((Fraction(len(a & b), len(a | b)) for a, b in pairs), Fraction(0)) / len(pairs) if pairs else None
     tp = sum((Fraction(1, 1 + abs(min(a) - min(b)) + abs(max(a) - max(b))) for a, b in pairs), Fraction(0)) / len(pairs) if pairs else None
-    per_bout = [1 - Fraction(sum(pred[i] != pred[i + 1] for i in range(min(a), max(a))), len(a) - 1) for a in t if len(a) > 1]
-    ic = sum(per_bout, Fraction(0)) / len(per_bout) if per_bout else None
+    continuities = [1 - Fraction(sum(pred[i] != pred[i + 1] for i in range(min(a), max(a))), len(a) - 1) for a in t if len(a) > 1]
+    ic = sum(continuities, Fraction(0)) / len(continuities) if continuities else None
     return precision, recall, f1, so, tp, ic
 
 
@@ -132,8 +132,8 @@ def test_all_short_pairs_equal_the_oracle(n):
     for truth in sequences:
         a = iv.from_mask(truth)
         for pred in sequences:
-            (mine,) = score_timeline(Timeline(a, iv.from_mask(pred), np.array([n + 1])))
-            for value, exact in zip(mine, oracle(truth, pred), strict=True):
+            (values,) = score_timeline(Timeline(a, iv.from_mask(pred), np.array([n + 1])))
+            for value, exact in zip(values, oracle(truth, pred), strict=True):
                 assert math.isnan(value) if exact is None else value == pytest.approx(float(exact), abs=1e-12), (truth, pred)
 
 
@@ -145,7 +145,7 @@ def test_any_index_and_any_dtype_work():
 
 
 @pytest.mark.parametrize("columns", [True, False])
-def test_frames_are_read_alike_whatever_their_layout(columns, monkeypatch):
+def test_memory_layout_does_not_matter(columns, monkeypatch):
     if not columns:
         monkeypatch.setattr(banos, "_column_arrays", lambda _: [])
     generator = np.random.default_rng(5)
@@ -162,14 +162,14 @@ def test_frames_are_read_alike_whatever_their_layout(columns, monkeypatch):
     assert same_tree(banos.score(holes, apart[1]), original.score(holes, apart[1]))
 
 
-def test_columns_left_out_are_told():
+def test_dropped_columns_are_reported_in_warnings():
     truth = pd.DataFrame({"a": [0, 1], "b": [0, 1], "c": [0, 2]})
     pred = pd.DataFrame({"a": [0, 1], "d": [0, 1], "c": [0, 1]})
     with pytest.warns(ReadWarning) as caught:
         assert list(banos.score(pred, truth)) == ["a"]
     messages = " ".join(str(w.message) for w in caught)
-    assert "not only 0 and 1 in the truth): c" in messages
-    assert "on one side only" in messages
+    assert "values other than 0 and 1 in the truth): c" in messages
+    assert "only in the prediction or only in the truth" in messages
 
 
 def test_misuse_raises_as_the_package_does():
@@ -199,7 +199,7 @@ def test_lower_functions_equal_the_package(a, b):
         assert banos.count_switches_within_bout(a, first, last) == core.count_switches_within_bout(a, first, last)
 
 
-def test_public_names_are_all_there():
+def test_public_names_of_the_package_exist():
     import banos.core
 
     assert {*original.__all__} - {"__version__"} <= {*dir(banos_module())}
@@ -207,15 +207,15 @@ def test_public_names_are_all_there():
 
 
 def banos_module():
-    from ethobench import banos as mine
+    from ethobench import banos as module
 
-    return mine
-
-
-anyhow = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)).map(lambda p: (p[0], p[0] + p[1])), max_size=6)
+    return module
 
 
-@given(anyhow, anyhow, st.sampled_from(["greedy", "optimal"]))
+unsorted_bouts = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)).map(lambda p: (p[0], p[0] + p[1])), max_size=6)
+
+
+@given(unsorted_bouts, unsorted_bouts, st.sampled_from(["greedy", "optimal"]))
 def test_bouts_in_any_order_equal_the_package(pred, truth, matching):
     from banos import core
 
@@ -224,8 +224,8 @@ def test_bouts_in_any_order_equal_the_package(pred, truth, matching):
     assert same(banos.calculate_tp_metric(pred, truth), core.calculate_tp_metric(pred, truth))
 
 
-def test_columns_of_one_name_are_refused_and_numbers_are_no_names():
-    with pytest.raises(ValueError, match="different names"):
+def test_duplicate_columns_are_refused_and_numbers_differ_from_text():
+    with pytest.raises(ValueError, match="unique names"):
         banos.score(*[pd.DataFrame([[0, 1]], columns=["a", "a"])] * 2)
     frame = pd.DataFrame({0: [0, 1], "0": [0, 2]})
     with pytest.warns(ReadWarning):

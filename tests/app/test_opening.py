@@ -122,8 +122,8 @@ def test_tracks_on_another_clock_are_shown_on_this_one(lab, tmp_path, monkeypatc
 
 @pytest.mark.slow
 def test_a_store_shows_what_its_models_predicted(tmp_path, monkeypatch):
-    from ethobench.runs import Job, Store
-    from ethobench.runs.perform import How, perform
+    from ethobench.runs import Job, Setting, Store
+    from ethobench.runs.worker import WorkerOptions, run_job
 
     monkeypatch.chdir(tmp_path)
     options = {"individuals": 2, "seconds": 30}
@@ -131,8 +131,8 @@ def test_a_store_shows_what_its_models_predicted(tmp_path, monkeypatch):
 
     data = load_dataset("synthetic/tag", **options)
     for setting in ("full", "reduced"):
-        job = Job("b", "synthetic/tag", data.version, ("animal01",), ("animal02",), "chance", options=options, setting=setting)
-        assert perform(job.to_dict(), str(tmp_path / "store"), How(keep=("probabilities",)))[0] == "done"
+        job = Job("b", "synthetic/tag", data.version, ("animal01",), ("animal02",), "chance", options=options, setting=Setting(setting))
+        assert run_job(job.to_dict(), str(tmp_path / "store"), WorkerOptions(keep=("probabilities",)))[0] == "done"
     project = open_project([str(tmp_path / "store")])
     (entry,) = project.recordings
     assert [(t.name, t.kind) for t in entry.tracks] == [("truth", "annotator"), ("chance", "model"), ("chance (reduced)", "model")]

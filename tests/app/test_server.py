@@ -324,7 +324,7 @@ def test_names_that_files_cannot_hold_are_refused(client, lab, subject):
     before = (lab / "corrections" / "m1.zoe.csv").read_bytes()
     edits = [{"kind": "mark", "start": 0, "stop": 20, "behavior": "groom", "subject": subject}]
     response = client.post("recordings/0/edit", {"track": "zoe", "revision": 0, "edits": edits}, 400)
-    assert "which files cannot hold" in response["error"]
+    assert "which files cannot store" in response["error"]
     assert (lab / "corrections" / "m1.zoe.csv").read_bytes() == before
     assert read_recordings(lab / "corrections" / "m1.zoe.csv", warn=False)[0].annotations["zoe"].subjects == ()
 

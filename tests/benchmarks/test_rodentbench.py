@@ -1,4 +1,4 @@
-"""Rodent-Bench from answers to table, against its published rules written out."""
+"""Rodent-Bench from answers to table, compared with an independent implementation of its published rules."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from tests.mllm.stubs import GeminiStub, Say
 from ethobench import load_dataset
 from ethobench.benchmarks import results_table
 from ethobench.benchmarks.results import final_jobs
-from ethobench.benchmarks.rodentbench import ask_ahead, contenders, jobs, plan_run, plans
-from ethobench.benchmarks.rodentbench_summary import as_markdown, draw_label_shares, standard_error, summary
+from ethobench.benchmarks.rodentbench import RodentBench, RodentBenchOptions, request_answers
+from ethobench.benchmarks.rodentbench_tables import as_markdown, draw_label_shares, standard_error, summarize
 from ethobench.core.errors import EthobenchError, MissingDataError, NotFoundError
 from ethobench.mllm.cost import BudgetError
 from ethobench.runs import Engine, Store
-from ethobench.runs.perform import _load
+from ethobench.runs.plan import plan_at_once
+from ethobench.runs.worker import load_cached
 
 TRUTHS = {
     "freezing": {
@@ -49,22 +50,26 @@ def text_of(rows) -> str:
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch) -> Path:
-    """The truth in a data folder, answers beside it."""
-    _load.cache_clear()
+    """Return a folder with annotations in ``data/`` and answers in ``answers/``."""
+    load_cached.cache_clear()
     monkeypatch.setenv("ETHOBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("GEMINI_API_KEY", "not-a-real-key")
     for name, videos in TRUTHS.items():
         for video, rows in videos.items():
             write_segments(tmp_path / "data/rodentbench" / name / "annotations" / f"{video}.json", *rows)
-            place = tmp_path / "answers" / name / f"{video}.json"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text_of(ANSWERS[name][video]), encoding="utf-8")
+            path = tmp_path / "answers" / name / f"{video}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text_of(ANSWERS[name][video]), encoding="utf-8")
     return tmp_path
 
 
 def run(store: Store, planned):
     return Engine(store, lambda: ThreadPoolExecutor(1), 1).run(planned)
+
+
+def benchmark(**options) -> RodentBench:
+    return RodentBench(RodentBenchOptions(**options))
 
 
 def by_second(rows, n: int) -> list[str]:
@@ -90,26 +95,26 @@ def oracle(truth, pred) -> dict[str, float]:
     }
 
 
-def understood(name: str, video: str) -> list[tuple[float, float, str]]:
+def parsed_answer(name: str, video: str) -> list[tuple[float, float, str]]:
     answer = ANSWERS[name][video]
     if isinstance(answer, str):
         return []
-    known = {label.lower(): label for label in ("Freezing", "Not Freezing", "grooming", "other")}
-    return [(a, b, known[label.lower()]) for a, b, label in answer]
+    labels = {label.lower(): label for label in ("Freezing", "Not Freezing", "grooming", "other")}
+    return [(a, b, labels[label.lower()]) for a, b, label in answer]
 
 
 @pytest.mark.slow
 def test_replayed_answers_are_scored_as_published(bench):
     store = Store(bench / "store")
-    outcome = run(store, plan_run(provider="replay", answers=bench / "answers"))
-    assert (outcome.done, outcome.failed) == (2 * 5 * (1 + 1 + 5 + 5), {})
-    lines = as_markdown(summary(store)).splitlines()
+    result = run(store, benchmark(provider="replay", answers=bench / "answers").jobs())
+    assert (result.done, result.failed) == (2 * 5 * (1 + 1 + 5 + 5), {})
+    lines = as_markdown(summarize(store)).splitlines()
     assert len(lines) == 2 + 2 * 2 * 4 + 2 * 4
     assert "1 (33%) | label 2 |" in next(line for line in lines if "freezing | short, replay" in line)
-    rows = {(r["dataset"], r["setting"], r["metric"]): r for r in summary(store)}
+    rows = {(r["dataset"], r["setting"], r["metric"]): r for r in summarize(store)}
     for version in ("short", "long"):
         for name, videos in TRUTHS.items():
-            each = [oracle(truth, understood(name, video)) for video, truth in videos.items()]
+            each = [oracle(truth, parsed_answer(name, video)) for video, truth in videos.items()]
             for metric in each[0]:
                 row = rows[f"rodentbench/{name}", f"{version}, replay", metric]
                 values = [figures[metric] for figures in each]
@@ -121,10 +126,10 @@ def test_replayed_answers_are_scored_as_published(bench):
     assert freezing["repairs"] == {"label": 2}
     assert {f"short, chance: {kind}" for kind in ("majority", "random", "renewal")} <= {setting for _, setting, _ in rows}
     draws: dict[int, list[tuple[str, float]]] = {}
-    for found in final_jobs(store):
-        if (found["job"]["dataset"], found["job"]["setting"]) == ("rodentbench/freezing", "short, chance: renewal"):
-            accuracy = found["scores"]["suites"]["rodentbench"]["overall"]["accuracy"]
-            draws.setdefault(found["job"]["seed"], []).append((found["job"]["test"][0], accuracy))
+    for _, job, scores in final_jobs(store):
+        if (job.dataset, str(job.setting)) == ("rodentbench/freezing", "short, chance: renewal"):
+            accuracy = scores["suites"]["rodentbench"]["overall"]["accuracy"]
+            draws.setdefault(job.seed, []).append((job.test[0], accuracy))
     assert sorted(draws) == [0, 1, 2, 3, 4]
     videos = np.mean([[f for _, f in sorted(each)] for each in draws.values()], axis=0)
     row = rows["rodentbench/freezing", "short, chance: renewal", "accuracy"]
@@ -143,8 +148,8 @@ def test_replayed_answers_are_scored_as_published(bench):
     expected = sum(w / total * rows[f"rodentbench/{name}", "short, replay", "mcc"]["mean"] for name, w in weights.items())
     assert rows["(all, weighted by entropy)", "short, replay", "mcc"]["mean"] == pytest.approx(expected)
 
-    dropped = {(r["dataset"], r["setting"], r["metric"]): r for r in summary(store, failures="drop")}
-    kept = [oracle(TRUTHS["freezing"][v], understood("freezing", v))["mcc"] for v in ("v1", "v3")]
+    dropped = {(r["dataset"], r["setting"], r["metric"]): r for r in summarize(store, failures="drop")}
+    kept = [oracle(TRUTHS["freezing"][v], parsed_answer("freezing", v))["mcc"] for v in ("v1", "v3")]
     assert dropped["rodentbench/freezing", "short, replay", "mcc"]["mean"] == pytest.approx(np.mean(kept))
     assert dropped["rodentbench/freezing", "short, replay", "mcc"]["failed"] == 1
 
@@ -156,80 +161,87 @@ def by_inclusive_second(rows) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_published_reading_beside_ours(bench):
+def test_the_published_parsing_of_answers(bench):
     store = Store(bench / "store")
-    chosen = contenders("replay", answers=bench / "answers", rule="published")[3:]
-    run(store, plans(["freezing"], chosen, versions=["short"]))
-    row = next(r for r in summary(store, failures="drop") if r["metric"] == "mcc" and r["dataset"] != "(all, weighted by entropy)")
+    options = {"datasets": ("freezing",), "versions": ("short",), "provider": "replay", "answers": bench / "answers"}
+    jobs = benchmark(**options, reading="published").plan_jobs()
+    run(store, [plan_at_once([job for job in jobs if job.model == "mllm"])])
+    row = next(r for r in summarize(store, failures="drop") if r["metric"] == "mcc" and r["dataset"] != "(all, weighted by entropy)")
     raw = [oracle(TRUTHS["freezing"][v], ANSWERS["freezing"][v])["mcc"] for v in ("v1", "v3")]  # labels count as they are written
     assert row["mean"] == pytest.approx(np.mean(raw))
     assert row["setting"] == "short, replay, published reading"
 
 
 @pytest.mark.slow
-def test_people_are_the_ceiling_where_two_annotated(bench):
+def test_human_agreement_where_two_people_annotated(bench):
     folder = bench / "data/rodentbench/freezing/annotations"
     for video, rows in TRUTHS["freezing"].items():
         (folder / f"{video}.json").unlink()
         for person, late in (("anna", 0), ("ben", 3)):
             write_segments(folder / person / f"{video}.json", *[(a + late * (a > 0), b + late * (b < rows[-1][1]), n) for a, b, n in rows])
     store = Store(bench / "store")
-    run(store, plans(["freezing"], contenders("replay", answers=bench / "answers"), versions=["long"], annotator="anna"))
-    found = {(r["setting"], r["metric"]): r for r in summary(store)}
-    row = found["long, replay", "kappa beside people"]
+    options = {"datasets": ("freezing",), "versions": ("long",), "provider": "replay", "answers": bench / "answers"}
+    run(store, benchmark(**options, annotator="anna").jobs())
+    rows = {(r["setting"], r["metric"]): r for r in summarize(store)}
+    row = rows["long, replay", "kappa beside people"]
     assert 0.7 < row["human"] < 1
     assert row["mean"] < row["human"]
     with pytest.raises(EthobenchError, match="choose one of: anna, ben"):
-        jobs(["freezing"], contenders(""))
+        benchmark(datasets=("freezing",)).plan_jobs()
 
 
-def test_jobs_never_share_animals_and_follow_their_answers(bench):
-    chosen = contenders("replay", ["a", "b"], answers=bench / "models")
+def test_jobs_never_train_on_test_animals_and_depend_on_their_answers(bench):
+    options = {"datasets": ("freezing",), "versions": ("long",), "provider": "replay", "models": ("a", "b"), "answers": bench / "models"}
     for model in ("a", "b"):
         (bench / "models" / model).mkdir(parents=True)
         (bench / "models" / model / "freezing.jsonl").write_text('{"recording": "v1", "text": "[]"}\n', encoding="utf-8")
-    planned = jobs(["freezing"], chosen, versions=["long"])
+    planned = benchmark(**options).plan_jobs()
     assert len(planned) == 3 * (2 + 1 + 5 + 5)
     assert len({job.key for job in planned}) == len(planned)
     assert all(len(job.test) == 1 and not {*job.train} & {*job.test} for job in planned)
-    assert {job.setting for job in planned if job.model == "mllm"} == {"long, a", "long, b"}
+    assert {str(job.setting) for job in planned if job.model == "mllm"} == {"long, a", "long, b"}
     (bench / "models/a/freezing.jsonl").write_text('{"recording": "v1", "text": "{}"}\n', encoding="utf-8")
-    changed = {job.key for job in jobs(["freezing"], chosen, versions=["long"])} ^ {job.key for job in planned}
+    changed = {job.key for job in benchmark(**options).plan_jobs()} ^ {job.key for job in planned}
     assert len(changed) == 2 * 3  # those of model a, before and after
 
 
-def test_mistakes_are_told(bench, tmp_path, monkeypatch):
-    with pytest.raises(NotFoundError, match="not rodentbench/cats"):
-        jobs(["cats"], contenders(""))
-    with pytest.raises(NotFoundError, match="long and short, not tiny"):
-        jobs(["freezing"], contenders(""), versions=["tiny"])
-    with pytest.raises(EthobenchError, match=r"freezing is not there: answers about rodentbench/freezing"):
-        jobs(["freezing"], contenders("replay", answers=tmp_path / "nowhere"))
-    with pytest.raises(EthobenchError, match="handled by count or drop"):
-        summary(Store(tmp_path / "s"), failures="hide")
+def test_invalid_options_are_refused(bench, tmp_path, monkeypatch):
+    with pytest.raises(NotFoundError, match="no dataset rodentbench/cats"):
+        benchmark(datasets=("cats",)).plan_jobs()
+    with pytest.raises(EthobenchError, match="`versions` must be long or short, got tiny"):
+        benchmark(versions=("tiny",))
+    with pytest.raises(EthobenchError, match="need a `provider`"):
+        benchmark(models=("gemini-2.5-flash",))
+    with pytest.raises(EthobenchError, match="`answers` needs provider 'replay'"):
+        benchmark(provider="gemini", answers=tmp_path)
+    with pytest.raises(EthobenchError, match=r"freezing does not exist: put the answers on rodentbench/freezing there"):
+        benchmark(datasets=("freezing",), provider="replay", answers=tmp_path / "nowhere").plan_jobs()
+    with pytest.raises(EthobenchError, match="`failures` must be count or drop"):
+        summarize(Store(tmp_path / "s"), failures="hide")
     monkeypatch.setenv("ETHOBENCH_DATA", str(tmp_path / "empty"))
     with pytest.raises(MissingDataError, match="put videos into"):
-        jobs((), contenders(""))
+        benchmark().plan_jobs()
 
 
 @pytest.mark.slow
-def test_questions_are_asked_ahead_within_a_budget_and_jobs_find_the_answers(bench):
+def test_requests_are_sent_first_within_a_budget_and_jobs_read_the_answers(bench):
     (bench / "data/rodentbench/freezing/videos").mkdir()
     for video, rows in TRUTHS["freezing"].items():
         plain_video(bench / f"data/rodentbench/freezing/videos/{video}.mp4", seconds=rows[-1][1], rate=2)
     store = Store(bench / "store")
     with GeminiStub(always=Say(text_of([(0, 60, "Freezing")]))) as stub:
-        chosen = contenders("gemini", ["gemini-2.5-flash"], base_url=stub.url)[3:]
-        planned = jobs(["freezing"], chosen, versions=["short"])
+        options = {"datasets": ("freezing",), "versions": ("short",), "provider": "gemini", "models": ("gemini-2.5-flash",)}
+        jobs = benchmark(**options, base_url=stub.url).plan_jobs()
+        planned = [job for job in jobs if job.model == "mllm"]
         with pytest.raises(BudgetError, match="stopped before"):
-            ask_ahead(planned, max_cost=0.01)
+            request_answers(planned, max_cost=0.01)
         assert not stub.questions
-        told: list[str] = []
-        assert ask_ahead(planned, max_cost=5.0, tell=told.append) == pytest.approx(3 * (1000 * 0.3 + 250 * 2.5) / 1e6)
-        assert len(stub.questions) == len(told) == 3
-        outcome = run(store, plans(["freezing"], chosen, versions=["short"]))
-        assert (outcome.done, outcome.failed, len(stub.questions)) == (3, {}, 3)
-    assert next(r for r in summary(store) if r["metric"] == "accuracy")["setting"] == "short, gemini-2.5-flash"
+        lines: list[str] = []
+        assert request_answers(planned, max_cost=5.0, report=lines.append) == pytest.approx(3 * (1000 * 0.3 + 250 * 2.5) / 1e6)
+        assert len(stub.questions) == len(lines) == 3
+        result = run(store, [plan_at_once(planned)])
+        assert (result.done, result.failed, len(stub.questions)) == (3, {}, 3)
+    assert next(r for r in summarize(store) if r["metric"] == "accuracy")["setting"] == "short, gemini-2.5-flash"
 
 
 def test_error_bars_and_charts(bench, tmp_path):

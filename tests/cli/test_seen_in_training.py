@@ -89,7 +89,7 @@ def test_predict_and_score_agree_with_cross_validation(lab, tmp_path):
     assert done.stdout.count("(out-of-fold)") == 3
     card = json.loads((lab / "model" / "model.json").read_text(encoding="utf-8"))
     value, training = f1(tmp_path / "p", lab / "study")
-    assert value == pytest.approx(card["evaluation"]["figures"]["f1"])
+    assert value == pytest.approx(card["evaluation"]["scores"]["f1"])
     assert training["seen_in_training"] == []
     done = ethobench("predict", lab / "model", lab / "study", "--in-sample", "--out", tmp_path / "q")
     assert "says nothing about new animals" in done.stderr
@@ -184,9 +184,9 @@ def test_rats(data, tmp_path, monkeypatch):
     assert "2 of 2 recordings were used to train m (seen in training): 01, 02" in in_sample.stderr
     ethobench("predict", "m", study, "--out", "p")
     card = json.loads(Path("m", "model.json").read_text(encoding="utf-8"))
-    assert f1("p", study)[0] == pytest.approx(card["evaluation"]["figures"]["f1"])
+    assert f1("p", study)[0] == pytest.approx(card["evaluation"]["scores"]["f1"])
     in_sample_f1, training = f1("in_sample", study)
-    assert in_sample_f1 > card["evaluation"]["figures"]["f1"] + 0.2
+    assert in_sample_f1 > card["evaluation"]["scores"]["f1"] + 0.2
     assert training["seen_in_training"] == ["01", "02"]
     truths = load_dataset(study)
     for entry, share in zip(project.entries, honest, strict=True):

@@ -83,7 +83,7 @@ COMMANDS = {  # arguments in which {x} is a file of the folder; each prints name
     "predict": ["{model}", "{folder}", "--out", "{folder}/predicted"],
     "pretrain": ["{folder}", "--tasks", f"no{CLEAR}", "--out", "{folder}/pretrained"],
     "annotate": ["{unknown}", "--provider", "chance", "--task", f"no{CLEAR}", "--out", "{folder}/annotated"],
-    "run": ["own", "{folder}", "--store", "{folder}/runs", "--models", "rf"],
+    "run": ["study", "{folder}", "--store", "{folder}/runs", "--models", "rf"],
     "status": ["{store}"],
     "results": ["{store}"],
     "report": ["{store}", "--out", "{folder}/report.html"],

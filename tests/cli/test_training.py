@@ -1,4 +1,4 @@
-"""`train`, `predict`, `models`: from annotated recordings to annotations of new ones."""
+"""Commands `train`, `predict`, `models` and `pretrain`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from ethobench import load_dataset, load_model, read_recordings
 from ethobench.cli._progress import TrainingProgress
 from ethobench.core.deadline import Deadline
-from ethobench.runs import Job, Outcome, Store
+from ethobench.runs import Job, RunSummary, Store
 from tests.cli.test_cli import ethobench
 from tests.clock import Clock
 
@@ -39,15 +39,15 @@ def test_train_then_predict(study, tmp_path):
     assert made.returncode == 0, made.stderr
     assert "f1" in made.stdout
     card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
-    assert 0.3 < card["evaluation"]["figures"]["f1"] <= 1
+    assert 0.3 < card["evaluation"]["scores"]["f1"] <= 1
     assert card["params"]["trees"] == 10
     first = load_dataset(study).recordings[0]
     done = ethobench("predict", tmp_path / "model", study / f"{first.id}.csv", "--in-sample", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     (written,) = (tmp_path / "out").glob("*.csv")
-    (found,) = read_recordings(written, rate=first.rate)
+    (predicted,) = read_recordings(written, rate=first.rate)
     truth = next(iter(first.annotations.values()))
-    agreed = next(iter(found.annotations.values())).with_ethogram(truth.ethogram).to_codes() == truth.to_codes()
+    agreed = next(iter(predicted.annotations.values())).with_ethogram(truth.ethogram).to_codes() == truth.to_codes()
     assert agreed.mean() > 0.9
     again = ethobench("predict", tmp_path / "model", study / f"{first.id}.csv", "--out", tmp_path / "out")
     assert again.returncode == 1
@@ -57,16 +57,16 @@ def test_train_then_predict(study, tmp_path):
     assert "already exists" in again.stderr
 
 
-def test_mistakes_are_told_in_one_line(study, tmp_path):
-    for arguments, told in (
+def test_mistakes_give_one_line(study, tmp_path):
+    for arguments, message in (
         (("train", study, "--model", "rff", "--out", tmp_path / "x"), "did you mean 'rf'"),
-        (("train", study, "--param", "colour=red", "--out", tmp_path / "x"), "takes no colour"),
-        (("train", study, "--init", tmp_path, "--out", tmp_path / "x"), "cannot begin with"),
-        (("predict", tmp_path, study, "--out", tmp_path / "y"), "no saved model"),
+        (("train", study, "--param", "colour=red", "--out", tmp_path / "x"), "has no parameter `colour`"),
+        (("train", study, "--init", tmp_path, "--out", tmp_path / "x"), "cannot be initialized from"),
+        (("predict", tmp_path, study, "--out", tmp_path / "y"), "not a saved model"),
     ):
         done = ethobench(*arguments)
         assert done.returncode == 1
-        assert told in done.stderr
+        assert message in done.stderr
         assert "Traceback" not in done.stderr
 
 
@@ -84,8 +84,8 @@ def test_folders_datasets_and_rates_to_predict(study, tmp_path):
     names = sorted(path.stem for path in study.glob("animal*.csv") if not path.stem.endswith("_labels"))
     for name in names:
         (loose / f"{name}.csv").write_bytes((study / f"{name}.csv").read_bytes())
-    for place, out in ((loose, "a"), (study, "b")):
-        done = ethobench("predict", tmp_path / "model", place, "--out", tmp_path / out)
+    for source, out in ((loose, "a"), (study, "b")):
+        done = ethobench("predict", tmp_path / "model", source, "--out", tmp_path / out)
         assert done.returncode == 0, done.stderr
         assert sorted(path.stem for path in (tmp_path / out).glob("*.csv")) == names
     assert (tmp_path / "a" / f"{names[0]}.csv").read_text(encoding="utf-8").splitlines()[-1] == (
@@ -93,7 +93,7 @@ def test_folders_datasets_and_rates_to_predict(study, tmp_path):
     )
     refused = ethobench("predict", tmp_path / "model", study, "--rate", 77, "--out", tmp_path / "c")
     assert refused.returncode == 1
-    assert "says otherwise" in refused.stderr
+    assert "has 25 Hz" in refused.stderr
 
 
 def test_options_that_exclude_each_other(study, tmp_path):
@@ -104,7 +104,7 @@ def test_options_that_exclude_each_other(study, tmp_path):
     assert both.returncode == 2
 
 
-def test_a_recording_without_labels_does_not_stop_training(study, tmp_path):
+def test_recordings_without_annotations_are_skipped(study, tmp_path):
     for path in study.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     lines = (study / "recordings.csv").read_text(encoding="utf-8").splitlines()
@@ -114,41 +114,48 @@ def test_a_recording_without_labels_does_not_stop_training(study, tmp_path):
     made = ethobench("train", tmp_path, "--model", "dt", "--out", tmp_path / "m")
     assert made.returncode == 0, made.stderr
     assert f"1 recordings without annotations to learn from are left out: {cells[0]}" in " ".join(made.stderr.split())
-    assert "learning from all 3 recordings" in made.stderr
+    assert "training on all 3 recordings" in made.stderr
 
 
-def test_auto_tells_what_it_tried_and_leaves_frames_open(study, tmp_path):
+def test_auto_reports_its_candidates_and_abstains(study, tmp_path):
     made = ethobench("train", study, "--no-evaluate", "--budget", "1s", "--out", tmp_path / "model")
     assert made.returncode == 0, made.stderr
-    assert "tried boost, 2 times" in made.stderr
-    assert "note: 240 s of annotated recordings are too few to train a network on" in made.stderr
+    assert "candidate boost: 2 folds" in made.stderr
+    assert "note: no network: 240 s of annotated recordings are not enough to train one" in made.stderr
     assert "decoded for: balanced" in (tmp_path / "model" / "CARD.md").read_text(encoding="utf-8")
     first = load_dataset(study).recordings[0]
-    told = ("predict", tmp_path / "model", study / f"{first.id}.csv")
+    command = ("predict", tmp_path / "model", study / f"{first.id}.csv")
     shares = []
     for level, out in (("0", "all"), ("0.999", "sure")):
-        done = ethobench(*told, "--unknown", level, "--out", tmp_path / out)
+        done = ethobench(*command, "--min-confidence", level, "--out", tmp_path / out)
         assert done.returncode == 0, done.stderr
-        (found,) = read_recordings(tmp_path / out / f"{first.id}.csv", rate=first.rate)
-        annotation = next(iter(found.annotations.values()))
+        (predicted,) = read_recordings(tmp_path / out / f"{first.id}.csv", rate=first.rate)
+        annotation = next(iter(predicted.annotations.values()))
         shares.append(float((annotation.to_codes() >= 0).mean()))
     assert shares[1] < shares[0] == 1
-    refused = ethobench(*told, "--style", "anna", "--out", tmp_path / "z")
+    refused = ethobench(*command, "--style", "anna", "--out", tmp_path / "z")
     assert refused.returncode == 1
-    assert "cannot annotate like 'anna': it learnt no styles" in refused.stderr
+    assert "cannot annotate in the style of 'anna': it has no styles" in refused.stderr
 
 
-def test_poses_without_labels_are_learnt_from_first(tmp_path):
+def test_pretrain_on_poses_then_train(tmp_path):
     done = ethobench("pretrain", "synthetic/pose", "--tasks", "masked", "--epochs", "1", "--out", tmp_path / "first")
     assert done.returncode == 0, done.stderr
     command = done.stdout.partition("use it with: ethobench ")[2].split()
     assert command[:4] == ["train", "DATASET", "--model", "conv1d"]
-    quick = ("--param", "epochs=1", "--param", "samples=256", "--no-evaluate")
-    asked = [{"DATASET": "synthetic/pose", "MODEL_DIR": str(tmp_path / "m")}.get(part, part) for part in command]
-    made = ethobench(*asked, *quick)
+    quick = ("--param", "epochs=1", "--param", "samples_per_epoch=256", "--no-evaluate")
+    arguments = [{"DATASET": "synthetic/pose", "MODEL_DIR": str(tmp_path / "m")}.get(word, word) for word in command]
+    made = ethobench(*arguments, *quick)
     assert made.returncode == 0, made.stderr
     card = json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))
-    assert [card["params"][name] for name in ("past", "future", "gap")] == [50, 50, 1]  # as what it began with
+    assert [card["params"][name] for name in ("past", "future", "frame_stride")] == [50, 50, 1]  # as the pre-trained network
+
+
+def test_pretrain_refuses_options_of_the_other_kind_of_data(tmp_path):
+    for dataset, option, value in (("synthetic/pose", "--config", "small"), ("synthetic/tag", "--tasks", "masked")):
+        done = ethobench("pretrain", dataset, option, value, "--out", tmp_path / "x")
+        assert done.returncode == 2
+        assert f"Invalid value for {option}: it is for" in " ".join(done.stderr.replace("│", " ").split())
 
 
 def test_behaviors_can_be_renamed_for_training(study, tmp_path):
@@ -163,7 +170,7 @@ def test_behaviors_can_be_renamed_for_training(study, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["rf", "boost"])
-def test_a_gap_in_a_tag_is_not_labelled(study, tmp_path, model):
+def test_gap_in_a_tag_is_unobserved(study, tmp_path, model):
     made = ethobench("train", study, "--model", model, "--no-evaluate", "--out", tmp_path / "model")
     assert made.returncode == 0, made.stderr
     first = load_dataset(study).recordings[0]
@@ -172,40 +179,40 @@ def test_a_gap_in_a_tag_is_not_labelled(study, tmp_path, model):
     (tmp_path / "gap.csv").write_text("\n".join([header, *kept]) + "\n", encoding="utf-8")
     done = ethobench("predict", tmp_path / "model", tmp_path / "gap.csv", "--rate", first.rate, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "20.0 s (33.3%) not predicted and left unobserved" in done.stdout
+    assert "20.0 s (33.3%) unobserved (not predicted)" in done.stdout
     budget = json.loads(ethobench("budget", tmp_path / "out" / "gap.csv", "--json").stdout)
     rows = budget["rows"] if isinstance(budget, dict) else budget
     assert sum(row["seconds"] for row in rows) == pytest.approx(40, abs=0.2)
 
 
-def test_a_budget_is_for_the_whole_command_and_what_it_costs_is_said(study, tmp_path):
-    """Far too short a budget: the smallest model comes out, works, and nobody takes it for an evaluated one."""
+def test_budget_includes_cross_validation(study, tmp_path):
+    """Far too short a budget: the model is small, works, and is marked as not evaluated."""
     made = ethobench("train", study, "--out", tmp_path / "model", "--budget", "1s", "--workers", 1)
     assert made.returncode == 0, made.stderr
-    told = " ".join(made.stderr.split())
-    assert "plan: no time for cross-validation; final training only = 1 training of auto on 1 core, about 1 s (budget 1 s)" in told
-    assert "there was no time for cross-validation: how good the model is on new individuals is not known" in told
-    assert "to keep the time budget" in told
-    assert "the final training takes some seconds at least, but 0 s of the budget are left; it is finished all the same" in told
-    assert "of a budget of 1 s" in told
+    messages = " ".join(made.stderr.split())
+    assert "plan: no time for cross-validation; final training only = 1 training of auto on 1 core, about 1 s (budget 1 s)" in messages
+    assert "there was no time for cross-validation, so it is not known how well the model generalizes to new individuals" in messages
+    assert "to keep the time budget" in messages
+    assert "the final training takes at least a few seconds, but only 0 s of the budget remain; it is completed anyway" in messages
+    assert "of a budget of 1 s" in messages
     card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
     assert card["evaluation"] == {}
-    assert "not evaluated" in (tmp_path / "model" / "CARD.md").read_text(encoding="utf-8")
+    assert "Not evaluated" in (tmp_path / "model" / "CARD.md").read_text(encoding="utf-8")
     first = load_dataset(study).recordings[0]
     assert load_model(tmp_path / "model").predict(first).n_frames == first.n_frames
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model-cv"]  # shared features are gone
 
 
-def test_enough_time_is_all_folds(study, tmp_path):
+def test_enough_time_runs_all_folds(study, tmp_path):
     made = ethobench("train", study, "--model", "boost", "--param", "rounds=5", "--out", tmp_path / "model", "--budget", "10m")
     assert made.returncode == 0, made.stderr
     assert "plan: 4-fold cross-validation + final training = 5 trainings of boost" in " ".join(made.stderr.split())
     card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
     assert (card["evaluation"]["folds"], card["evaluation"]["folds_planned"]) == (4, 4)
-    assert "notes" not in card["account"]
+    assert "notes" not in card["fit_report"]
 
 
-def test_no_model_ignores_a_budget(study, tmp_path):
+def test_budget_of_a_model_that_does_not_support_deadlines(study, tmp_path):
     made = ethobench("train", study, "--model", "rf", "--param", "trees=5", "--out", tmp_path / "model", "--budget", "5m")
     assert made.returncode == 0, made.stderr
     assert "a training of rf cannot be shortened: folds are left out if they take too long" in " ".join(made.stderr.split())
@@ -226,9 +233,9 @@ def test_the_plan_and_progress_without_a_budget(study, tmp_path):
     assert "a learning curve has no time budget" in " ".join(both.stderr.split())
 
 
-def test_lines_of_progress_tell_stage_and_time_left(tmp_path):
+def test_progress_lines_have_stage_and_remaining_time(tmp_path):
     clock = Clock()
-    store, outcome = Store(tmp_path / "s"), Outcome(done=1)
+    store, summary = Store(tmp_path / "s"), RunSummary(done=1)
     jobs = [Job("own", "d", "", ("a",), (str(fold),), "rf", fold=fold) for fold in range(4)]
     store.progress_file(jobs[1].key).write_text('{"stage": "boosted trees", "fraction": 0.5}', encoding="utf-8")
     limited, free = (TrainingProgress(Deadline(seconds, clock=clock)) for seconds in (300, None))
@@ -238,7 +245,7 @@ def test_lines_of_progress_tell_stage_and_time_left(tmp_path):
     assert free.line().endswith("estimating the time left")
     clock.now += 60
     for progress in (limited, free):
-        progress.show_folds(store, jobs[1:3], outcome, 4, 2)
+        progress.show_folds(store, jobs[1:3], summary, 4, 2)
     state = "1 min | cross-validation | 1 of 4 folds done, fold 2: boosted trees (50%), fold 3: starting"
     assert limited.line() == f"{state} | 4 min of the budget left"
     assert free.line() == f"{state} | about 3 min left"  # 40 s a fold, 2.5 to go; a training takes 80 s when two share the machine

@@ -130,7 +130,7 @@ def test_subjects_and_targets_are_tracks_of_their_own():
     assert a.to_frames(target="m2").sum() == 4
     assert a.to_frames(subject="").sum() == 3
     assert not a.without_subjects().is_exclusive
-    with pytest.raises(NotFoundError, match="there are: m1, m2"):
+    with pytest.raises(NotFoundError, match="available: m1, m2"):
         a.select(subject="m3")
 
 
@@ -154,7 +154,7 @@ def test_point_events_hold_no_frame_and_survive():
 
 def test_overlapping_behaviors_have_no_single_code():
     a = Annotation.from_bouts([0, 2], [4, 6], [0, 1], NAMES, 10, 10)
-    with pytest.raises(MismatchError, match="2 frames carry two behaviors"):
+    with pytest.raises(MismatchError, match="2 frames have two behaviors"):
         a.to_codes()
 
 
@@ -170,17 +170,17 @@ def test_bouts_outside_the_recording_are_refused(start, stop, message):
 def test_mistakes_are_told_in_words():
     with pytest.raises(NotFoundError, match="did you mean 'attack'"):
         Annotation.from_bouts([0], [1], ["atack"], NAMES, 10, 20)
-    with pytest.raises(MismatchError, match="whole numbers"):
+    with pytest.raises(MismatchError, match="must be frame numbers"):
         Annotation.from_bouts([0.5], [1], [0], NAMES, 10, 20)
     with pytest.raises(NotFoundError, match="frame 1 has code 7"):
         of([0, 7])
-    with pytest.raises(EthobenchError, match="only 0 and 1"):
+    with pytest.raises(EthobenchError, match="must be 0 or 1"):
         of([[0.5, 0, 0]])
     with pytest.raises(EthobenchError, match="positive number of frames per second"):
         Annotation.from_frames([0], NAMES, 0)
-    with pytest.raises(MismatchError, match="2 columns of frames for 3"):
+    with pytest.raises(MismatchError, match="has 2 columns for 3"):
         of([[0, 1]])
-    with pytest.raises(MismatchError, match="3 entries of 'comment'"):
+    with pytest.raises(MismatchError, match="3 values of `comment`"):
         Annotation.from_bouts([0], [1], [0], NAMES, 10, 20, comment=["a", "b", "c"])
 
 

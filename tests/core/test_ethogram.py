@@ -24,7 +24,7 @@ def test_codes_names_and_background():
 def test_mistakes():
     with pytest.raises(EthobenchError, match="duplicate behaviors in the ethogram: 'a'"):
         Ethogram(["a", "a"])
-    with pytest.raises(EthobenchError, match="one is empty"):
+    with pytest.raises(EthobenchError, match="has an empty name"):
         Ethogram([""])
     with pytest.raises(NotFoundError, match="no behavior 'x'"):
         Ethogram(["a"], background="x")

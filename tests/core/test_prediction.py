@@ -135,5 +135,5 @@ def test_hiding_frames_cuts_bouts_there_and_nowhere_else(rows, flags):
 
 
 def test_predictions_that_do_not_fit_are_refused():
-    with pytest.raises(MismatchError, match="3 rows of probabilities"):
+    with pytest.raises(MismatchError, match="has 3 rows"):
         Prediction(softmax(3, 4, 0), Ethogram(NAMES), 30, annotation=Annotation.from_frames([0, 0], Ethogram(NAMES), 30))

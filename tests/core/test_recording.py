@@ -87,7 +87,7 @@ def test_datasets_find_recordings_and_refuse_doubles():
     assert (len(data), data.n_frames, data.individuals) == (5, 100, ("a", "b;c", "c;d", "e"))
     with pytest.raises(NotFoundError, match="no recording 'x' in toy"):
         data["x"]
-    with pytest.raises(EthobenchError, match="stand twice: r"):
+    with pytest.raises(EthobenchError, match="duplicates: r"):
         Dataset((Recording("r"), Recording("r")), ETHOGRAM)
 
 
@@ -127,7 +127,7 @@ def test_registry_lists_without_importing_and_suggests():
         formats["tidi"]
     registry: Registry[object] = Registry("thing", {"ethogram": "ethobench.core.ethogram"})
     assert registry.names() == ("ethogram",)
-    with pytest.raises(EthobenchError, match="registers no thing"):
+    with pytest.raises(EthobenchError, match="does not register a thing"):
         registry["ethogram"]
 
 

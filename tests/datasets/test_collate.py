@@ -299,12 +299,12 @@ def test_nothing_to_match(tmp_path):
 def test_five_videos_of_two_raters_are_five_recordings_in_the_viewer_and_for_agreement(data, tmp_path, monkeypatch):
     """They were one recording with ten tracks in the viewer."""
     from ethobench.app.opening import open_project
-    from ethobench.cli.agreement import collect
 
     monkeypatch.chdir(tmp_path)
     folders = [data / "boris_two_raters" / name for name in ("brett_initial", "donnie_initial")]
     shown = {e.recording.id: [t.name for t in e.tracks] for e in open_project([str(folder) for folder in folders]).entries}
-    paired = {name: [*group] for name, group in collect(folders, None).items()}
+    collation = collate_files(folders, same_recording=True, annotations_only=True)
+    paired = {r.id: [*r.annotations] for r in collation.recordings if len(r.annotations) > 1}
     assert paired == {f"DLC{i}": ["brett_initial", "donnie_initial"] for i in range(1, 6)}
     assert {name: tracks for name, tracks in shown.items() if len(tracks) > 1} == paired
     assert len(shown) == 10  # the project has five more observations

@@ -1,4 +1,4 @@
-"""Segment scoring: each step against a plain loop, and the improvement on recordings with added noise."""
+"""Segment rescoring: each step against a plain loop, and the improvement on recordings with added noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles from names in any tool's parse_name, and models that read another lab's skeleton."""
+"""Roles of keypoints by their names in any tool's spelling, and matches between skeletons."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NO_ROLE = [
 
 
 @pytest.mark.parametrize(("role", "name"), [(role, name) for role, names in SPELLINGS.items() for name in names])
-def test_spellings(role, name):
+def test_spellings_of_roles(role, name):
     assert guess_roles([name]) == {name: role}
     assert role in ROLES
 
@@ -52,7 +52,7 @@ def test_names_without_a_role(name):
     assert guess_roles([name]) == {}
 
 
-def test_a_role_goes_to_the_better_name_and_only_once():
+def test_each_role_has_one_keypoint_with_the_best_name():
     names = ["left_ear_tip", "left_ear", "mid_back", "mouse_center", "tail", "tail_base", "head_midpoint", "Nose_1", "Nose_2"]
     roles = guess_roles(names)
     assert {role: name for name, role in roles.items()} == {
@@ -88,7 +88,7 @@ def test_roles_of_the_rats(data):
     assert assign_roles(keypoints) == {"top": "head", "body": "center", "tail": "tail_base", "tail-m": "tail_mid", "tail-e": "tail_tip"}
 
 
-def test_stated_roles_come_first():
+def test_stated_roles_have_priority():
     stated = {
         "p1": Keypoint("p1", "Tail base"),
         "nose": Keypoint("nose", "none"),
@@ -112,9 +112,9 @@ def test_mirrors():
     }
 
 
-def test_another_labs_skeleton():
-    fit = match_keypoints(CALMS21, ["Nose", "Ear_left", "Ear_right", "Center", "Lat_left", "Lat_right", "Tail_base", "Tail_end"])
-    assert fit.read == {
+def test_the_skeleton_of_another_lab():
+    match = match_keypoints(CALMS21, ["Nose", "Ear_left", "Ear_right", "Center", "Lat_left", "Lat_right", "Tail_base", "Tail_end"])
+    assert match.read == {
         "nose": "Nose",
         "left_ear": "Ear_left",
         "right_ear": "Ear_right",
@@ -122,49 +122,51 @@ def test_another_labs_skeleton():
         "right_hip": "Lat_right",
         "tail_base": "Tail_base",
     }
-    assert fit.estimated == {"neck": ("Ear_left", "Ear_right")}
-    assert fit.missing == ()
-    assert fit.unused == ("Center", "Tail_end")
-    told = [str(note) for note in fit.notes]
-    assert told[0].startswith("keypoints read: Nose as nose, Ear_left as left_ear")
-    assert told[1:] == ["keypoints estimated: neck from Ear_left and Ear_right", "keypoints not used: Center, Tail_end"]
+    assert match.estimated == {"neck": ("Ear_left", "Ear_right")}
+    assert match.missing == ()
+    assert match.unused == ("Center", "Tail_end")
+    notes = [str(note) for note in match.notes]
+    assert notes[0].startswith("keypoints read: Nose as nose, Ear_left as left_ear")
+    assert notes[1:] == ["keypoints estimated: neck from Ear_left and Ear_right", "keypoints not used: Center, Tail_end"]
 
 
-def test_missing_keypoints_are_told():
-    fit = match_keypoints(CALMS21, ["snout", "leftear", "rightear", "tailbase"])
-    assert fit.missing == ("left_hip", "right_hip")
-    assert "keypoints missing: left_hip, right_hip" in [str(note) for note in fit.notes]
+def test_missing_keypoints_are_noted():
+    match = match_keypoints(CALMS21, ["snout", "leftear", "rightear", "tailbase"])
+    assert match.missing == ("left_hip", "right_hip")
+    assert "keypoints missing: left_hip, right_hip" in [str(note) for note in match.notes]
 
 
-def test_the_same_skeleton_needs_no_words():
-    fit = match_keypoints(CALMS21, CALMS21)
-    assert fit.notes == ()
-    assert fit.read == dict(zip(CALMS21, CALMS21, strict=True))
+def test_the_same_skeleton_has_no_notes():
+    match = match_keypoints(CALMS21, CALMS21)
+    assert match.notes == ()
+    assert match.read == dict(zip(CALMS21, CALMS21, strict=True))
 
 
 def test_names_without_roles_match_by_spelling():
     assert match_keypoints(["Spine_1", "x"], ["spine1", "x"]).read == {"Spine_1": "spine1", "x": "x"}
 
 
-def test_a_stated_role_beats_the_name():
-    fit = match_keypoints(["nose", "head"], ["nose", "p"], recorded_roles={"nose": Keypoint("nose", "head"), "p": Keypoint("p", "nose")})
-    assert fit.read == {"nose": "p", "head": "nose"}
-    denied = match_keypoints(["nose", "neck"], ["nose", "neck"], recorded_roles={"nose": Keypoint("nose", "none")})
-    assert denied.read == {"neck": "neck"}
-    own_word = match_keypoints(["wing"], ["wing"], recorded_roles={"wing": Keypoint("wing", "flapper")})
-    assert own_word.read == {"wing": "wing"}
+def test_a_stated_role_overrides_the_name():
+    match = match_keypoints(["nose", "head"], ["nose", "p"], recorded_roles={"nose": Keypoint("nose", "head"), "p": Keypoint("p", "nose")})
+    assert match.read == {"nose": "p", "head": "nose"}
+    without_role = match_keypoints(["nose", "neck"], ["nose", "neck"], recorded_roles={"nose": Keypoint("nose", "none")})
+    assert without_role.read == {"neck": "neck"}
+    unknown_role = match_keypoints(["wing"], ["wing"], recorded_roles={"wing": Keypoint("wing", "flapper")})
+    assert unknown_role.read == {"wing": "wing"}
 
 
-def test_nothing_in_common_is_refused():
-    with pytest.raises(MismatchError, match=r"none of the keypoints nose, neck is among A, B; say in keypoints\.csv"):
+def test_skeletons_without_a_common_keypoint_are_refused():
+    with pytest.raises(
+        MismatchError, match=r"none of the keypoints nose, neck is among A, B; state the roles of keypoints in keypoints\.csv"
+    ):
         match_keypoints(["nose", "neck"], ["A", "B"])
 
 
-def test_apply_brings_poses_into_the_models_order():
+def test_apply_returns_poses_in_the_order_of_the_model():
     random = np.random.default_rng(0)
-    found = ("tailbase", "rightear", "leftear", "snout")
-    poses = Poses(random.normal(size=(4, 2, 4, 2)), random.random((4, 2, 4)), ("a", "b"), found, 30.0)
-    mapped = match_keypoints(("nose", "neck", "left_hip", "tail_base"), found).apply(poses)
+    recorded = ("tailbase", "rightear", "leftear", "snout")
+    poses = Poses(random.normal(size=(4, 2, 4, 2)), random.random((4, 2, 4)), ("a", "b"), recorded, 30.0)
+    mapped = match_keypoints(("nose", "neck", "left_hip", "tail_base"), recorded).apply(poses)
     assert mapped.keypoints == ("nose", "neck", "left_hip", "tail_base")
     np.testing.assert_array_equal(mapped.positions[:, :, 0], poses.positions[:, :, 3])
     np.testing.assert_allclose(mapped.positions[:, :, 1], (poses.positions[:, :, 1] + poses.positions[:, :, 2]) / 2)

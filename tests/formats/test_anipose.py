@@ -59,7 +59,7 @@ def test_without_frame_numbers_and_scores(tmp_path: Path) -> None:
 
 def test_columns_not_understood_are_noted(tmp_path: Path) -> None:
     (found,) = read_recordings(put(tmp_path / "pose.csv", "a_x,a_y,a_z,fnum,remark\n1,2,3,0,fine\n"), warn=False)
-    assert [str(note) for note in found.notes] == ["columns not understood and left out: remark"]
+    assert [str(note) for note in found.notes] == ["ignored unknown columns: remark"]
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_columns_not_understood_are_noted(tmp_path: Path) -> None:
     [
         ("a_x,a_y,fnum\n1,2,0\n", "no keypoint has columns"),
         ("a_x,a_y,a_z,fnum\n", "no rows"),
-        ("a_x,a_y,a_z,fnum\n1,2,3,0\n1,2,3,0\n", "row 3: frame 0 stands twice"),
-        ("a_x,a_y,a_z,a_x,fnum\n1,2,3,4,0\n", "a column stands twice"),
-        ("a_x,a_y,a_z,fnum\n1,2,3,0\n1,2", "row 3: 2 cells where the header has 4"),
+        ("a_x,a_y,a_z,fnum\n1,2,3,0\n1,2,3,0\n", "row 3: duplicate frame 0"),
+        ("a_x,a_y,a_z,a_x,fnum\n1,2,3,4,0\n", "duplicate column"),
+        ("a_x,a_y,a_z,fnum\n1,2,3,0\n1,2", "row 3: 2 cells, but the header has 4"),
         ("a_x,a_y,a_z,fnum\n1,2,q,0\n", "row 2, column 3: 'q' is not a number"),
         ("", "empty"),
     ],

@@ -98,7 +98,7 @@ def test_dataset_has_folds(folder):
         (lambda f: (f / "clip_data" / "one.csv").write_text(""), "empty"),
         (lambda f: (f / "dataset_metadata.yaml").write_text("a: [1\n"), "not valid YAML"),
         (lambda f: (f / "dataset_metadata.yaml").write_text("sr: 25\n"), "clip_column_names"),
-        (lambda f: (f / "dataset_metadata.yaml").write_text("hello"), "no dataset is described"),
+        (lambda f: (f / "dataset_metadata.yaml").write_text("hello"), "expected a mapping"),
         (lambda f: (f / "dataset_metadata.yaml").write_text(METADATA.replace("[one, two]", "[../x, two]")), "plain name|differ"),
         (lambda f: (f / "dataset_metadata.yaml").write_text(METADATA.replace("1: [two]", "1: []")), "without a fold: two"),
         (lambda f: (f / "dataset_metadata.yaml").write_text("!!python/object/apply:os.system ['true']"), "YAML|described"),
@@ -126,7 +126,7 @@ def test_predictions_there_and_back(tmp_path):
     assert read_annotation(path, rate=25, behaviors=["rest", "run"]) == truth
     (plain,) = read_recordings(path, warn=False)
     assert plain.annotation().ethogram.names == ("class_1", "class_2")
-    with pytest.raises(FormatError, match="codes run"):
+    with pytest.raises(FormatError, match="codes from"):
         read_recordings(path, behaviors=["rest"], warn=False)
-    with pytest.raises(EthobenchError, match="observed frames have none"):
+    with pytest.raises(EthobenchError, match="observed frame, but 4 have none"):
         write_annotation(Annotation.from_bouts([0], [2], ["rest"], ["rest", "run"], 25, 6), tmp_path / "x.bebe.csv")

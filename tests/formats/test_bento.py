@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ethobench.core import Annotation, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
@@ -108,7 +106,7 @@ def test_repairs_are_told(tmp_path: Path) -> None:
     for words in (
         "line 18: channel 'Ch3' is not in the list",
         "line 19: 'jump' is not in the list",
-        "line 21: 'jump' stops before",
+        "line 21: 'jump' stops at ",
         "fall between frames",
     ):
         assert words in notes
@@ -118,12 +116,12 @@ def test_repairs_are_told(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "empty"),
-        ("Something else\n", "line 1: the first line"),
-        (HEAD + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.1\n", "line 21: a bout has a start and a stop"),
+        ("Something else\n", "line 1: not a BENTO file"),
+        (HEAD + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.1\n", "line 21: expected a start and a stop"),
         (HEAD + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.1\tx\t1\n", "line 21: 'x' is not a number"),
         (HEAD.replace("10.000000", "fast") + LISTS, "line 7: 'fast' is not a number"),
-        (HEAD.replace("frame: 100", "frame: 1e300") + LISTS, "line 6: '1e300' is no time of a recording"),
-        (HEAD + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.1\tnan\t1\n", "line 21: 'nan' is no time"),
+        (HEAD.replace("frame: 100", "frame: 1e300") + LISTS, "line 6: implausible time '1e300'"),
+        (HEAD + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.1\tnan\t1\n", "line 21: implausible time 'nan'"),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
@@ -132,13 +130,13 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_unknown_channel(tmp_path: Path) -> None:
-    with pytest.raises(EthobenchError, match="no entry 'Ch9'; there are: Ch1, Ch2"):
+    with pytest.raises(EthobenchError, match="no entry 'Ch9'; available: Ch1, Ch2"):
         read_annotation(put(tmp_path, HEAD + LISTS + BOUTS), entry="Ch9")
 
 
 def test_asked_rate_resamples(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD + LISTS + BOUTS)
-    with pytest.warns(ReadWarning, match="resampled from the file's 10 Hz to 20 Hz"):
+    with pytest.warns(ReadWarning, match="resampled from 10 Hz to 20 Hz"):
         assert read_annotation(path, entry="Ch1", rate=20).stop.tolist() == [6, 20, 40]
 
 
@@ -155,28 +153,14 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     two = [Recording("r/a", annotations={"me": a}), Recording("r/b", annotations={"me": a.resample(60)})]
     with pytest.raises(EthobenchError, match="share one clock"):
         write_recordings(two, tmp_path / "x.annot")
-    with pytest.raises(EthobenchError, match="name of its own"):
+    with pytest.raises(EthobenchError, match="need different names"):
         write_recordings([two[0], two[0]], tmp_path / "x.annot")
-    with pytest.raises(EthobenchError, match="the behavior ' x' begins or ends with a blank"):
+    with pytest.raises(EthobenchError, match="the behavior ' x' has a leading or trailing space"):
         write_annotation(a.rename({"x": " x"}), tmp_path / "x.annot")
     lossy = Annotation.from_bouts([0, 2], [1, 2], ["x", "x"], ["x"], 30, 5, subject=["m", "m"], observed=np.arange(5) < 3)
     notes = str(write_annotation(lossy, tmp_path / "y.annot"))
-    for words in ("subjects are lost", "point events are lost", "which frames were not looked at"):
+    for words in ("does not store subjects", "does not store point events", "which frames are unobserved"):
         assert words in notes
-
-
-@given(
-    spans=st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 400), st.sampled_from("ab")), max_size=20),
-    rate=st.sampled_from([0.5, 1, 7, 25, 29.97, 30, 1000, 12345.678]),
-)
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, spans: list[tuple[int, int, str]], rate: float) -> None:
-    start = [s for s, _, _ in spans]
-    a = Annotation.from_bouts(start, [s + d for s, d, _ in spans], [b for *_, b in spans], ["a", "b"], rate, 6000)
-    path = tmp_path_factory.mktemp("round") / "a.annot"
-    write_annotation(a, path)
-    back = read_annotation(path)
-    assert (back.rate, back.n_frames) == (a.rate, a.n_frames)
-    assert (back.start.tolist(), back.stop.tolist(), back.behavior.tolist()) == (a.start.tolist(), a.stop.tolist(), a.behavior.tolist())
 
 
 @pytest.mark.data

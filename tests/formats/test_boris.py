@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ethobench import Annotation, Behavior, Ethogram, Observed, Recording
 from ethobench.core import Track
@@ -101,7 +99,7 @@ def test_several_observations_are_the_entries(write: Any) -> None:
     assert formats["boris"].entries(path) == ["b", "a"]
     assert [r.id for r in read_recordings(path, warn=False)] == ["b", "a"]
     assert len(only(path, entry="a").annotation()) == 2
-    with pytest.raises(NotFoundError, match="no entry 'c'; there are: b, a"):
+    with pytest.raises(NotFoundError, match="no entry 'c'; available: b, a"):
         read_recordings(path, entry="c", warn=False)
 
 
@@ -133,7 +131,7 @@ def test_live_observations_count_in_milliseconds_to_the_last_event(write: Any) -
 def test_missing_fps_and_length_are_noted(write: Any) -> None:
     recording = only(write({"x": observation(EVENTS, media_info={})}))
     assert (recording.rate, recording.n_frames) == (1000.0, 5000)
-    assert "no frame rate is stated" in messages(recording)
+    assert "no frame rate in the file" in messages(recording)
     assert "the length of C:\\videos\\mouse one.avi is not stated" in messages(recording)
     assert "length" in messages(only(write({"x": observation(EVENTS, file={})})))
     assert "no frame rate" not in messages(only(write({"x": observation(EVENTS, media_info={})}), rate=25))
@@ -145,7 +143,7 @@ def test_the_time_offset_is_taken_out(write: Any) -> None:
     assert a.start.tolist() == [10, 20, 40]
     recording = only(write({"x": observation(EVENTS, **{"time offset": 3600.0})}))
     assert recording.annotation().start.tolist() == [10, 20, 40]
-    assert "time offset of 3600 s is not in the event times" in messages(recording)
+    assert "do not contain the time offset of 3600 s" in messages(recording)
 
 
 def test_the_creation_date_of_the_media_is_taken_out(write: Any) -> None:
@@ -161,7 +159,7 @@ def test_live_times_of_the_clock_count_from_the_first_event(write: Any) -> None:
     moved = [[time + 1.6e9, *rest] for time, *rest in EVENTS]
     recording = only(write({"x": observation(moved, type="LIVE", file={}, start_from_current_epoch_time=True)}))
     assert recording.annotation().start.tolist() == [0, 1000, 3000]
-    assert "times of the clock" in messages(recording)
+    assert "times of day" in messages(recording)
 
 
 @pytest.mark.parametrize(("interval", "seen"), [([2, 6], (20, 60)), ([2, 0], (20, 200)), ([0, 6.5], (0, 65))])
@@ -173,7 +171,7 @@ def test_only_the_stated_interval_was_observed(write: Any, interval: list[float]
 def test_an_observation_without_events_was_not_looked_at_unless_it_says_so(write: Any) -> None:
     recording = only(write({"x": observation([])}))
     assert (recording.n_frames, iv.total(recording.annotation().observed.frames)) == (200, 0)
-    assert "there is no event" in messages(recording)
+    assert "no events" in messages(recording)
     recording = only(write({"x": observation([], **{"observation time interval": [0, 20]})}))
     assert recording.annotation().observed.is_complete(200)
     assert recording.notes == ()
@@ -199,14 +197,14 @@ def test_modifiers_tell_simultaneous_states_apart(write: Any) -> None:
 def test_behaviors_missing_from_the_ethogram_are_added_and_noted(write: Any) -> None:
     recording = only(write({"x": observation([*EVENTS, [7.0, "", "groom", "", ""]])}))
     assert recording.annotation().ethogram["groom"].point
-    assert "not in the project's ethogram: groom" in messages(recording)
+    assert "not in the ethogram of the project, read as point events as in BORIS: groom" in messages(recording)
 
 
 def test_a_behavior_listed_twice_counts_once(write: Any) -> None:
     twice = {**BEHAVIORS, "3": {"type": "Point event", "code": "attack"}}
     recording = only(write({"x": observation(EVENTS)}, behaviors_conf=twice))
     assert not recording.annotation().ethogram["attack"].point
-    assert "lists 'attack' twice" in messages(recording)
+    assert "duplicate behavior 'attack'" in messages(recording)
 
 
 def test_events_between_frames_and_beyond_the_end_are_noted(write: Any) -> None:
@@ -222,7 +220,7 @@ def test_images_are_frames(write: Any) -> None:
     images = observation(events, type="IMAGES", file={}, media_info={}, directories_list=["pictures"])
     recording = only(write({"x": images}))
     assert (recording.annotation().start.tolist(), recording.annotation().stop.tolist(), recording.n_frames) == ([3], [8], 9)
-    assert "tells no frame rate; read as 30 Hz" in messages(recording)
+    assert "no frame rate in the file; assuming 30 Hz" in messages(recording)
     lapse = only(write({"x": {**images, "time_lapse_delay": 4}}))
     assert (lapse.rate, lapse.n_frames, lapse.notes) == (0.25, 9, ())
     assert only(write({"x": {**images, "time_lapse_delay": 4}}), rate=0.5).annotation().start.tolist() == [6]
@@ -249,9 +247,9 @@ def test_files_that_are_no_project(tmp_path: Path, content: str) -> None:
 def test_observations_of_the_same_name_are_an_error(write: Any) -> None:
     path = write({"x": observation(EVENTS), "y": observation([])})
     path.write_text(path.read_text().replace('"y"', '"x"'))
-    with pytest.raises(FormatError, match="the name 'x' stands twice"):
+    with pytest.raises(FormatError, match="duplicate key 'x'"):
         read_recordings(path, warn=False)
-    with pytest.raises(FormatError, match="the name 'x' stands twice"):
+    with pytest.raises(FormatError, match="duplicate key 'x'"):
         formats["boris"].entries(path)
 
 
@@ -278,7 +276,7 @@ def test_odd_descriptions_do_not_hinder_reading(write: Any, part: str, value: An
     ],
 )
 def test_odd_times_are_errors(write: Any, part: str, value: Any) -> None:
-    with pytest.raises(FormatError, match="observation 'x': its"):
+    with pytest.raises(FormatError, match=r"observation 'x': the (events|observation time interval|time offset)"):
         read_recordings(write({"x": {**observation(EVENTS), part: value}}), warn=False)
 
 
@@ -345,7 +343,7 @@ def test_what_a_project_cannot_hold_is_told(tmp_path: Path) -> None:
     (again,), notes = write_and_read([Recording("r", annotations={"me": a})], tmp_path / "x.boris")
     assert "one observed interval" in notes
     assert "1 bouts overlap" in notes
-    assert "'rest' will read as any other" in notes
+    assert "'rest' will be read as an ordinary behavior" in notes
     assert "confidence" in notes
     assert (again.annotation().to_frames()[:, 0] == a.to_frames()[:, 0]).all()
 
@@ -353,7 +351,7 @@ def test_what_a_project_cannot_hold_is_told(tmp_path: Path) -> None:
 def test_point_behaviors_with_a_duration_become_states(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0, 9], [5, 9], ["p", "p"], [Behavior("p", point=True)], 25, 20)
     (again,), notes = write_and_read([Recording("r", annotations={"me": a})], tmp_path / "x.boris")
-    assert "become states: p" in notes
+    assert "written as state behaviors: p" in notes
     assert again.annotation().stop.tolist() == [5, 9]
 
 
@@ -367,26 +365,9 @@ def test_recordings_without_bouts_keep_what_was_observed(tmp_path: Path, observe
 
 def test_recordings_of_one_name_cannot_be_told_apart(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0], [5], ["a"], ["a"], 25, 20)
-    with pytest.raises(EthobenchError, match="several are called 'r'"):
+    with pytest.raises(EthobenchError, match="duplicate: 'r'"):
         write_recordings([Recording("r", annotations={"me": a})] * 2, tmp_path / "x.boris")
     assert not (tmp_path / "x.boris").exists()
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 99), st.sampled_from("ab"), st.sampled_from(["", 'ä, "b"', "c"])), max_size=15),
-    st.sampled_from([1.0, 24.97, 29.97002997, 30.0, 59.94, 1000.0, 30000.0]),
-)
-def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, str, str]], rate: float) -> None:
-    a = Annotation.from_bouts(
-        [r[0] for r in rows], [r[0] + r[1] for r in rows], [r[2] for r in rows], ["a", "b"], rate, 1000, subject=[r[3] for r in rows]
-    )
-    path = tmp_path_factory.mktemp("p") / "x.boris"
-    write_recordings([Recording("r", annotations={"me": a})], path)
-    again = only(path).annotation()
-    assert (again.rate, again.n_frames, again.observed) == (a.rate, a.n_frames, a.observed)
-    assert (again.to_frames() == a.to_frames()).all()
-    for subject in again.subjects:
-        assert (again.to_frames(subject=subject) == a.to_frames(subject=subject)).all()
 
 
 # ---------------------------------------------------------------------- real files

@@ -106,27 +106,27 @@ def test_a_bout_without_stop(write: Any) -> None:
 
 def test_a_bout_that_stops_before_it_starts(write: Any) -> None:
     (one, _) = read_recordings(write(OLD.replace("2.000,5.000,3.000", "5.000,2.000,3.000")), warn=False)
-    assert "row 3: 'attack' stops before it starts" in messages(one)
+    assert "row 3: 'attack' stops at 2, before its start at 5" in messages(one)
     assert one.annotation().stop.tolist() == [35, 42, 50]
 
 
 @pytest.mark.parametrize("label", ["", "nan"])
 def test_a_bout_without_label(write: Any, label: str) -> None:
     (one, _) = read_recordings(write(OLD.replace("7,adult,attack", f"7,adult,{label}")), warn=False)
-    assert "row 3: no behavior is named" in messages(one)
+    assert "row 3: bout without a behavior" in messages(one)
     assert (one.annotation().observed.frames.start.tolist(), one.annotation().observed.frames.stop.tolist()) == ([0, 50], [20, 200])
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("POINT", "PONIT", "row 4: the behavior type is STATE or POINT, not 'PONIT'"),
+        ("POINT", "PONIT", "row 4: expected behavior type STATE or POINT, got 'PONIT'"),
         ("1.000,3.500", "early,3.500", r"row 2: 'early' in column 'Start \(s\)' is not a number"),
         ("1.000,3.500", "NA,3.500", "row 2: an event of 'attack' has no time"),
-        ("1.000,3.500", "1.000,1e300", r"row 2: 1e\+300 is no time that 'attack' can have"),
-        ("two,2016-12-02", "one,2016-12-02", "row 5: two observations are called 'one'"),
+        ("1.000,3.500", "1.000,1e300", r"row 2: implausible time 1e\+300 of 'attack'"),
+        ("two,2016-12-02", "one,2016-12-02", "row 5: duplicate observation 'one'"),
         (OLD[len(OLD_HEADER) :], "", "no events"),
-        ("Start (s)", "Begin", "no row names the columns"),
+        ("Start (s)", "Begin", "no header row with the columns"),
     ],
 )
 def test_tables_that_are_not_understood(write: Any, old: str, new: str, message: str) -> None:
@@ -135,13 +135,13 @@ def test_tables_that_are_not_understood(write: Any, old: str, new: str, message:
 
 
 def test_a_row_that_is_cut_off(write: Any) -> None:
-    with pytest.raises(FormatError, match=r"row 5.*cut off"):
+    with pytest.raises(FormatError, match=r"row 5.*truncated"):
         read_recordings(write(OLD[: OLD.rindex("attack,,,STATE")]), warn=False)
 
 
 def test_unknown_columns_are_noted(write: Any) -> None:
     text = OLD.replace("Comment stop\n", "Comment stop,Mood\n").replace("begin,end\n", "begin,end,bad\n")
-    assert "left out: Mood" in messages(read_recordings(write(text), warn=False)[0])
+    assert "ignored unknown columns: Mood" in messages(read_recordings(write(text), warn=False)[0])
 
 
 # ---------------------------------------------------------------------- writing

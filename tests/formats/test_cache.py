@@ -121,7 +121,7 @@ def test_damaged_hashes_do_not_make_two_files_one(tmp_path, cache, content, monk
     first.write_bytes(bytes(3 << 20) + b"1")
     second.write_bytes(bytes(3 << 20) + b"2")
     hashes = content_hash(first, cache), content_hash(second, cache)
-    memos = list((cache / "known").iterdir())
+    memos = list((cache / "hashes").iterdir())
     assert len(memos) == 2
     for memo in memos:
         memo.write_bytes(content)

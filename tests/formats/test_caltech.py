@@ -56,15 +56,15 @@ def test_one_stream_has_the_files_name(tmp_path: Path) -> None:
 def test_frames_without_a_label_were_not_observed(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD + S1.replace("\t11\t15\tsocial", "\t13\t15\tsocial") + S2.replace("   \t19\t20\tbite\n", ""))
     notes = notes_of(path)
-    assert "stream S1 gives no label to 2 of 20 frames" in notes
-    assert "stream S2 gives no label to 2 of 20 frames" in notes
+    assert "stream S1 has no label for 2 of 20 frames" in notes
+    assert "stream S2 has no label for 2 of 20 frames" in notes
     a = read_recordings(path, entry="S1", rate=30, warn=False)[0].annotation()
     assert np.flatnonzero(a.to_codes() == -1).tolist() == [10, 11]
 
 
 def test_overlaps_are_told_and_kept(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD + S1.replace("\t11\t15", "\t9\t15"))
-    assert "line 11: stream S1 gives some frames two labels (1 overlaps)" in notes_of(path)
+    assert "line 11: stream S1 has two labels for some frames (1 overlaps)" in notes_of(path)
     assert read_recordings(path, rate=30, warn=False)[0].annotation().start.tolist() == [0, 8, 15]
 
 
@@ -72,20 +72,20 @@ def test_odd_rows_are_told(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD + S1.replace("\t11\t15\tsocial", "\t11\t15\trear up") + "   \t25\t24\tbase\n")
     notes = notes_of(path)
     assert "line 11: 'rear up' is not in the configuration; added" in notes
-    assert "line 14: 'base' stops before it starts" in notes
+    assert "line 14: 'base' stops at 23, before its start at 24" in notes
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "empty"),
-        ("Bento annotation file\n", "line 1: the first line is not"),
+        ("Bento annotation file\n", "line 1: not a Caltech Behavior Annotator file"),
         (HEAD, "no stream"),
-        (HEAD + S1 + S1, "line 14: stream S1 stands twice"),
-        (HEAD + S1.replace("\t16\t20\tbase", "\t16\t2"), "line 12: a row has start, end and type"),
-        (HEAD + S1.replace("\t16\t20", "\t16\tend"), "line 12: a row has start, end and type"),
+        (HEAD + S1 + S1, "line 14: duplicate stream S1"),
+        (HEAD + S1.replace("\t16\t20\tbase", "\t16\t2"), "line 12: expected start, end and type"),
+        (HEAD + S1.replace("\t16\t20", "\t16\tend"), "line 12: expected start, end and type"),
         (HEAD + S1.replace("\t1\t10", "\t0\t10"), "line 10: frames are counted from 1"),
-        (HEAD + S1.replace("\t16\t20", "\t16\t99999999999999999999"), "line 12: no recording has 99999999999999999999 frames"),
+        (HEAD + S1.replace("\t16\t20", "\t16\t99999999999999999999"), "line 12: implausible frame number 99999999999999999999"),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
@@ -103,7 +103,7 @@ def test_streams_survive(tmp_path: Path) -> None:
 def test_what_is_lost_or_refused(tmp_path: Path) -> None:
     plain = Annotation.from_bouts([2, 6], [4, 8], ["a", "a"], ["a"], 30, 10, observed=np.arange(10) < 8)
     notes = str(write_annotation(plain, tmp_path / "a.txt", "caltech"))
-    for words in ("written as 'other'", "will read as shorter", "give rate=30"):
+    for words in ("written as 'other'", "will be read as shorter", "read it with rate=30"):
         assert words in notes
     back = read_recordings(tmp_path / "a.txt", rate=30, warn=False)[0].annotation()
     assert back.ethogram.names == ("a", "other")
@@ -111,10 +111,10 @@ def test_what_is_lost_or_refused(tmp_path: Path) -> None:
     over = Annotation.from_bouts([0, 1], [3, 4], ["a", "b"], ["a", "b"], 30, 5)
     with pytest.raises(MismatchError, match="one behavior at a time"):
         write_annotation(over, tmp_path / "b.txt", "caltech")
-    with pytest.raises(EthobenchError, match="cannot hold 'a b'"):
+    with pytest.raises(EthobenchError, match="such as 'a b'"):
         write_annotation(plain.rename({"a": "a b"}), tmp_path / "b.txt", "caltech")
     two = [Recording("x", annotations={"me": plain}), Recording("y", annotations={"me": plain.crop(0, 5)})]
-    with pytest.raises(EthobenchError, match="have one length"):
+    with pytest.raises(EthobenchError, match="share one length"):
         write_recordings(two, tmp_path / "b.txt", "caltech")
     assert not (tmp_path / "b.txt").exists()
 

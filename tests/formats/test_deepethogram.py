@@ -39,10 +39,10 @@ def test_plain(tmp_path: Path, text: str) -> None:
     [
         ("", "empty"),
         (",background,attack\n", "no rows"),
-        (",attack,sniff\n0,1,0\n", "first column of DeepEthogram labels is 'background'"),
+        (",attack,sniff\n0,1,0\n", "first column of DeepEthogram labels must be 'background'"),
         (",background,attack\n0,0,3\n", "row 2: 3 in column 'attack'"),
         (",background,attack\n0,0,0.4\n", "row 2: 0.4 in column 'attack' looks like a probability"),
-        (",background,attack\n0,1,0\n0,1,0\n", "row 3: 0 in column 'index' does not rise"),
+        (",background,attack\n0,1,0\n0,1,0\n", "row 3: 0 in column 'index' is not larger"),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
@@ -88,7 +88,7 @@ def test_sample(data: Path) -> None:
     assert (recording.id, a.n_frames) == ("Together_1", 1738)
     frames = a.to_frames()
     assert dict(zip(a.ethogram.names, frames.sum(axis=0).tolist(), strict=True)) == {"background": 5, "Attack": 1037, "Sniffing": 1738}
-    assert [str(n) for n in recording.notes] == ["5 frames are 'background' and something else at once; both are kept"]
+    assert [str(n) for n in recording.notes] == ["5 frames have 'background' and another behavior; both are kept"]
 
 
 @pytest.mark.slow

@@ -121,7 +121,7 @@ def test_rows_after_a_gap_keep_their_frames(case: str, tmp_path: Path) -> None:
         cut = read(path, format, 25.0 if needs_rate else None)
     except FormatError as error:
         assert case.startswith("signals_csv, "), error
-        assert "evenly spaced" in str(error)  # the rate is told, and asked for
+        assert "irregular times" in str(error)  # the rate is told, and asked for
         cut = read(path, format, whole.rate)
     expect_same_frames(whole, cut)
 
@@ -140,7 +140,7 @@ def test_a_row_that_stands_twice_is_refused_or_noted(case: str, tmp_path: Path) 
         assert str(error).startswith(f"{path}, row {len(lines) - N + DROPPED + 1}: ")
     else:
         assert case == "signals_csv, sample"  # numbers of samples may begin anew with each burst
-        assert "does not rise" in str(recording.notes)
+        assert "does not increase" in str(recording.notes)
 
 
 def bouts(annotation: Annotation) -> list[tuple[float, float, str]]:

@@ -10,18 +10,18 @@ from ethobench import Annotation, Ethogram
 from ethobench.core import Track
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.formats import event_logs
-from ethobench.formats.event_logs import POINT, START, STOP, Event, in_turns, pair
+from ethobench.formats.event_logs import POINT, START, STOP, Event, alternate_starts_and_stops, pair_events
 
 PATH = Path("log")
 
 
 def spans(events: list[Event]) -> list[tuple[float, float, str]]:
-    bouts = pair(PATH, events).bouts
+    bouts = pair_events(PATH, events).bouts
     return list(zip(bouts.start, bouts.stop, bouts.behavior, strict=True))
 
 
 def annotate(events: list[Event], **options: object) -> Annotation:
-    annotation, _ = pair(PATH, events).to_annotation(event_logs.ethogram_of(events), 1.0, **options)  # type: ignore[arg-type]
+    annotation, _ = pair_events(PATH, events).to_annotation(event_logs.ethogram_of(events), 1.0, **options)  # type: ignore[arg-type]
     return annotation
 
 
@@ -36,7 +36,7 @@ def test_pairs_are_found_per_track_and_keep_the_order_of_their_starts() -> None:
         Event(7, STOP, "b", "ann"),
     ]
     assert spans(events) == [(1, 7, "b"), (2, 6, "a"), (3, 4, "a"), (5, 5, "p")]
-    assert pair(PATH, events).notes == []
+    assert pair_events(PATH, events).notes == []
 
 
 def test_modifiers_tell_tracks_apart() -> None:
@@ -47,7 +47,7 @@ def test_modifiers_tell_tracks_apart() -> None:
 
 def test_a_start_without_stop_is_dropped_and_its_track_unobserved_from_there() -> None:
     events = [Event(2, START, "a", "ann"), Event(4, STOP, "a", "ann"), Event(6, START, "a", "ann", location="row 9")]
-    found = pair(PATH, events)
+    found = pair_events(PATH, events)
     assert [(n.location, "without a stop" in n.message) for n in found.notes] == [("row 9", True)]
     annotation = annotate(events, length=10)
     assert annotation.start.tolist() == [2]
@@ -65,36 +65,36 @@ def test_two_starts_in_a_row_hide_only_the_time_between() -> None:
 
 def test_a_stop_without_start_hides_what_came_before() -> None:
     events = [Event(1, START, "a"), Event(2, STOP, "a"), Event(5, STOP, "a", location="row 3")]
-    assert [str(note).startswith("row 3: 'a' stops without a start") for note in pair(PATH, events).notes] == [True]
+    assert [str(note).startswith("row 3: 'a' stops without a start") for note in pair_events(PATH, events).notes] == [True]
     observed = annotate(events, length=8).observed.of("a")
     assert (observed.start.tolist(), observed.stop.tolist()) == ([0, 5], [2, 8])
 
 
 def test_bouts_without_a_name_hide_their_time_and_points_are_dropped() -> None:
     events = [Event(1, START, ""), Event(3, STOP, " "), Event(3, STOP, ""), Event(4, POINT, ""), Event(5, POINT, "p")]
-    found = pair(PATH, events)
+    found = pair_events(PATH, events)
     assert found.bouts.behavior == ["p"]
-    assert any("names no behavior; dropped" in n.message for n in found.notes)
+    assert any("point event without a behavior; dropped" in n.message for n in found.notes)
     frames = annotate(events, length=6).observed.frames
     assert (frames.start.tolist(), frames.stop.tolist()) == ([3], [6])
 
 
 def test_a_reversed_pair_becomes_zero_length_and_is_noted() -> None:
     events = [Event(5, START, "a", location="row 1"), Event(2, STOP, "a", location="row 2")]
-    annotation, notes = pair(PATH, events).to_annotation(Ethogram(["a"]), 1.0)
+    annotation, notes = pair_events(PATH, events).to_annotation(Ethogram(["a"]), 1.0)
     assert (annotation.start.tolist(), annotation.stop.tolist()) == ([5], [5])
-    assert [str(n) for n in notes] == ["row 1: 'a' stops before it starts; read as zero-length at its start"]
+    assert [str(n) for n in notes] == ["row 1: 'a' stops at 2, before its start at 5; read as a bout of zero length"]
 
 
 @pytest.mark.parametrize(("kind", "time"), [("UNPAIRED", 1.0), ("", 1.0), (START, float("nan")), (POINT, 1e300), (POINT, float("-inf"))])
 def test_events_that_cannot_be_understood_are_errors_with_their_place(kind: str, time: float) -> None:
     with pytest.raises(FormatError, match="row 7"):
-        pair(PATH, [Event(time, kind, "a", location="row 7")])
+        pair_events(PATH, [Event(time, kind, "a", location="row 7")])
 
 
 def test_turns_are_taken_in_the_order_of_time_and_points_do_not_count() -> None:
     events = [Event(5, "", "a"), Event(1, "", "a"), Event(2, POINT, "a"), Event(3, "", "a", "bob")]
-    assert [(e.time, e.kind) for e in in_turns(events)] == [(1, START), (2, POINT), (3, START), (5, STOP)]
+    assert [(e.time, e.kind) for e in alternate_starts_and_stops(events)] == [(1, START), (2, POINT), (3, START), (5, STOP)]
 
 
 def test_only_the_window_is_observed() -> None:
@@ -108,7 +108,7 @@ def test_an_offset_is_taken_out_only_if_the_times_have_it() -> None:
     assert event_logs.without_offset([-4.0], -5.0, 10.0) == ([1.0], [])
     times, notes = event_logs.without_offset([0.5, 3.0], 100.0, 10.0)
     assert times == [0.5, 3.0]
-    assert "not in the event times" in notes[0].message
+    assert "event times do not contain the time offset" in notes[0].message
 
 
 def test_behaviors_that_only_are_points_are_declared_so() -> None:
@@ -144,7 +144,7 @@ def annotations(draw: st.DrawFn) -> Annotation:
 @given(annotations())
 def test_events_give_back_the_same_frames(a: Annotation) -> None:
     events, notes = event_logs.events_of(a, set())
-    again, more = pair(PATH, in_turns(events)).to_annotation(a.ethogram, a.rate, seconds=False, length=80)
+    again, more = pair_events(PATH, alternate_starts_and_stops(events)).to_annotation(a.ethogram, a.rate, seconds=False, length=80)
     assert more == []
     assert (again.to_frames() == a.to_frames()).all()
     assert bool(notes) == (len(again) < len(a))
@@ -156,7 +156,7 @@ def test_events_give_back_the_same_frames(a: Annotation) -> None:
 @given(annotations())
 def test_layers_keep_every_bout(a: Annotation) -> None:
     events, notes = event_logs.events_of(a, set(), layers=True)
-    again, _ = pair(PATH, events).to_annotation(a.ethogram, a.rate, seconds=False, length=80)
+    again, _ = pair_events(PATH, events).to_annotation(a.ethogram, a.rate, seconds=False, length=80)
     assert notes == []
     assert sorted(zip(again.start, again.stop, again.behavior, strict=True)) == sorted(zip(a.start, a.stop, a.behavior, strict=True))
 
@@ -172,13 +172,13 @@ def test_losses_of_the_ethogram_are_told() -> None:
     a = Annotation.from_bouts([0], [5], ["rest"], Ethogram(["rest", "fight"], background="rest"), 25, 20)
     notes = [note.message for note in event_logs.ethogram_losses("this", [a])]
     assert any("fight" in note for note in notes)
-    assert any("'rest' will read as any other" in note for note in notes)
+    assert any("'rest' will be read as an ordinary behavior" in note for note in notes)
     b = Annotation.from_bouts([0], [5], ["other"], ["other"], 25, 20)
-    assert ["'other' will be taken for it" in n.message for n in event_logs.ethogram_losses("this", [b])] == [True]
+    assert ["'other' will be read as background" in n.message for n in event_logs.ethogram_losses("this", [b])] == [True]
 
 
 def test_clocks_that_are_too_fast_and_names_that_clash_are_refused() -> None:
     with pytest.raises(EthobenchError, match="microseconds"):
         event_logs.check_rate("this", 1e6)
-    with pytest.raises(EthobenchError, match="several are called 'a'"):
+    with pytest.raises(EthobenchError, match="duplicate: 'a'"):
         event_logs.check_ids("this", ["a", "b", "a"])

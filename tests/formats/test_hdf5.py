@@ -37,7 +37,7 @@ def test_links_inside_the_file_are_followed(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("loop", "circle"), ("outside", "another file"), ("through", "another file"), ("outside/x", "another file")]
+    ("name", "message"), [("loop", "circular"), ("outside", "another file"), ("through", "another file"), ("outside/x", "another file")]
 )
 def test_links_that_lead_out_or_in_circles_are_refused(name: str, message: str, path: Path) -> None:
     with pytest.raises(FormatError, match=message), hdf5.open_file(path) as file:
@@ -45,14 +45,14 @@ def test_links_that_lead_out_or_in_circles_are_refused(name: str, message: str, 
 
 
 def test_a_whole_file_can_be_checked_for_links(path: Path) -> None:
-    with pytest.raises(FormatError, match="outside: refused: a link leads to another file"), hdf5.open_file(path) as file:
-        hdf5.refuse_outside_links(path, file)
+    with pytest.raises(FormatError, match="outside: refused: link to another file"), hdf5.open_file(path) as file:
+        hdf5.refuse_external_links(path, file)
     with h5py.File(path, "a") as file:
         del file["outside"]
-        hdf5.refuse_outside_links(path, file)
+        hdf5.refuse_external_links(path, file)
         file.create_dataset("raw", (4,), "f8", external=[("raw.bin", 0, 32)])
         with pytest.raises(FormatError, match="raw"):
-            hdf5.refuse_outside_links(path, file)
+            hdf5.refuse_external_links(path, file)
 
 
 def test_texts_of_any_kind(path: Path) -> None:
@@ -64,11 +64,11 @@ def test_texts_of_any_kind(path: Path) -> None:
 
 
 def test_text_is_no_number_and_a_group_no_dataset(path: Path) -> None:
-    with pytest.raises(FormatError, match="objects, where numbers"), hdf5.open_file(path) as file:
+    with pytest.raises(FormatError, match=r"expected numbers in .* got objects"), hdf5.open_file(path) as file:
         hdf5.array(path, file, "group/words")
     with pytest.raises(FormatError, match="no dataset 'group'"), hdf5.open_file(path) as file:
         hdf5.array(path, file, "group")
-    with pytest.raises(FormatError, match="has 1 axes, where 2 were expected"), hdf5.open_file(path) as file:
+    with pytest.raises(FormatError, match="expected 2 axes in /group/inner/numbers, got 1"), hdf5.open_file(path) as file:
         hdf5.array(path, file, "group/inner/numbers", 2)
 
 
@@ -107,7 +107,7 @@ def test_names_for_sniffing(path: Path, tmp_path: Path) -> None:
     assert {"group", "soft", "outside"} <= hdf5.top_names(Head(path))
     broken = tmp_path / "broken.h5"
     broken.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(FormatError, match="this is no sound HDF5 file"):
+    with pytest.raises(FormatError, match="not a valid HDF5 file"):
         detect(broken)
 
 

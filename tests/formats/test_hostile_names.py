@@ -76,7 +76,7 @@ def test_what_is_written_is_read_or_refused(name: str, field: str, text: str, tm
     (read,) = read_recordings(path, name, **({"rate": 30.0} if name != "nwb" else {}), warn=False)
     annotation, original = next(iter(read.annotations.values())), recording.annotation()
     assert bouts(annotation, format.keeps) == bouts(original, format.keeps), notes
-    if format.annotators:
+    if format.multiple_annotators:
         assert list(read.annotations) == [texts["annotator"]]
     if name in KEEPS_ID:
         assert read.id == texts["id"]
@@ -88,7 +88,7 @@ def test_control_characters_and_surrogates_are_never_written(name: str, tmp_path
     for field in usual:
         for text in ("a\rb", "a\0b", "a\ud800", "a\x1b[31m"):
             recording = recording_with(**{**usual, field: text}, details=DETAILS)
-            with pytest.raises(EthobenchError, match="which files cannot hold"):
+            with pytest.raises(EthobenchError, match="which files cannot store"):
                 write_recordings([recording], tmp_path / f"file{formats[name].suffixes[0]}", name)
     assert not list(tmp_path.iterdir())
 
@@ -100,7 +100,7 @@ def test_a_reader_repairs_what_files_cannot_hold(tmp_path: Path) -> None:
     (recording,) = read_recordings(path, warn=False)
     assert recording.annotation().comment is not None
     assert recording.annotation().comment[0] == "seen\ntwice\ufffd"
-    assert any("has characters that files cannot hold" in str(note) for note in recording.notes)
+    assert any("files cannot store all of its characters" in str(note) for note in recording.notes)
     write_recordings([recording], tmp_path / "bouts.csv", "tidy")
     (again,) = read_recordings(tmp_path / "bouts.csv", warn=False)
     assert bouts(again.annotation(), DETAILS) == bouts(recording.annotation(), DETAILS)

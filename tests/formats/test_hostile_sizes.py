@@ -1,4 +1,4 @@
-"""Small files that ask for much memory or time are read or refused within 2 GB and 20 s."""
+"""Small hostile files are read or refused within 2 GB of memory and 20 s."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ SHEET = "xl/worksheets/sheet1.xml"
 
 
 def hostile(name: str, format: str, message: str) -> Callable[[Callable[[], bytes]], Callable[[], bytes]]:
-    """Register the builder of a file: its name, its format, and a part of the expected message ("" if it can be read)."""
+    """Register the builder of a file: its name, its format, and a fragment of the expected message ("" if it can be read)."""
 
     def register(build: Callable[[], bytes]) -> Callable[[], bytes]:
         BUILDERS[name] = (format, message, build)
@@ -100,59 +101,57 @@ def shared_members() -> bytes:
     return npy(None)[: -len(pickle.dumps(None))] + b"\x8f(" + pickled[:-1].partition(b"\x95")[2][8:] + b"\x90."
 
 
-@hostile("column_names.h5", "deeplabcut", "references")
-def column_names() -> bytes:
+def pandas_h5(fill: Callable[[Any], object]) -> bytes:
+    """Return an H5 file as pandas writes it, whose only table is filled by a function."""
     import h5py
 
     file = io.BytesIO()
     with h5py.File(file, "w") as h5:
         h5.attrs["PYTABLES_FORMAT_VERSION"] = b"2.1"
-        group = h5.create_group("df_with_missing")
-        group.attrs["pandas_type"] = b"frame_table"
-        values = np.zeros(2, dtype=[("index", "<i8"), ("values_block_0", "<f8", (3,))])
-        table = group.create_dataset("table", data=values)
-        table.attrs["values_block_0_kind"] = np.void(pickle.dumps([("a", "b", nested(tuple))] * 3))
+        fill(h5.create_group("df_with_missing"))
     return file.getvalue()
 
 
-@hostile("row_names.h5", "deeplabcut", "claims")
-def row_names() -> bytes:
-    import h5py
+@hostile("column_names.h5", "deeplabcut", "references")
+def column_names() -> bytes:
+    def fill(group: Any) -> None:
+        group.attrs["pandas_type"] = b"frame_table"
+        table = group.create_dataset("table", data=np.zeros(2, dtype=[("index", "<i8"), ("values_block_0", "<f8", (3,))]))
+        table.attrs["values_block_0_kind"] = np.void(pickle.dumps([("a", "b", nested(tuple))] * 3))
 
-    file = io.BytesIO()
-    with h5py.File(file, "w") as h5:
-        h5.attrs["PYTABLES_FORMAT_VERSION"] = b"2.1"
-        group = h5.create_group("df_with_missing")
+    return pandas_h5(fill)
+
+
+@hostile("row_names.h5", "deeplabcut", "would take")
+def row_names() -> bytes:
+    def fill(group: Any) -> None:
         group.attrs.update({"pandas_type": b"frame", "nblocks": 1, "block0_items_variety": b"regular"})
         group.create_dataset("block0_values", data=np.zeros((2, 2)))
         group.create_dataset("block0_items", shape=(200_000_000,), dtype="S1", chunks=(1 << 22,), compression="gzip")
         group["block0_items"][0] = b"x"
-    return file.getvalue()
+
+    return pandas_h5(fill)
 
 
-@hostile("small_integers.h5", "deeplabcut", "claims")
+@hostile("small_integers.h5", "deeplabcut", "would take")
 def small_integers() -> bytes:
-    import h5py
-
-    file = io.BytesIO()
-    with h5py.File(file, "w") as h5:
-        h5.attrs["PYTABLES_FORMAT_VERSION"] = b"2.1"
-        group = h5.create_group("df_with_missing")
+    def fill(group: Any) -> None:
         group.attrs.update({"pandas_type": b"frame", "nblocks": 1})
         group.create_dataset("block0_values", shape=(100_000_000, 2), dtype="i1", chunks=(1 << 21, 2), compression="gzip")
-    return file.getvalue()
+
+    return pandas_h5(fill)
 
 
 def sheet(rows: str, width: int = 3) -> bytes:
     """Return a workbook whose only sheet holds this XML of rows."""
     from openpyxl import Workbook
 
-    made = io.BytesIO()
+    workbook = io.BytesIO()
     book = Workbook()
     book.active.append(["Behavior", "Start (s)", "Stop (s)"][:width])
-    book.save(made)
+    book.save(workbook)
     out = io.BytesIO()
-    with zipfile.ZipFile(made) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+    with zipfile.ZipFile(workbook) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
             content = old.read(name)
             if name == SHEET:
@@ -177,7 +176,7 @@ def many_cells() -> bytes:
 
 
 def false_size(member: str) -> bytes:
-    """Return a workbook in which a member states a size of 1000 bytes and unpacks to 3 GB."""
+    """Return a workbook in which a member states a size of 1000 bytes and decompresses to 3 GB."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(sheet(""))) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
@@ -200,12 +199,12 @@ def false_size(member: str) -> bytes:
     return out.getvalue()
 
 
-@hostile("false_size.xlsx", "boris_tabular", "unpack")
+@hostile("false_size.xlsx", "boris_tabular", "decompress")
 def false_size_of_workbook() -> bytes:
     return false_size("xl/workbook.xml")
 
 
-@hostile("many_styles.xlsx", "boris_tabular", "unpack")
+@hostile("many_styles.xlsx", "boris_tabular", "decompress")
 def many_styles() -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(sheet(""))) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
@@ -254,7 +253,7 @@ def equal_rows_of_mabe() -> bytes:
     return parquet({**numbers, "action": constant("x")})
 
 
-@hostile("equal_samples.parquet", "signals_csv", "claims")
+@hostile("equal_samples.parquet", "signals_csv", "would take")
 def equal_samples() -> bytes:
     return parquet({"time": np.zeros(1_000_000), "x": np.ones(1_000_000)})
 
@@ -265,32 +264,32 @@ def damaged_sleap(position: int, value: int) -> bytes:
     return content[:position] + struct.pack("<Q", value) + content[position + 8 :]
 
 
-@hostile("misplaced_text.analysis.h5", "sleap", "byte 2584: the HDF5 file is damaged: the sizes of its stored texts")
+@hostile("misplaced_text.analysis.h5", "sleap", "byte 2584: damaged HDF5 file: the sizes of its stored texts")
 def misplaced_text() -> bytes:
     return damaged_sleap(2584 + 48, 16)  # the next object begins in zeros
 
 
-@hostile("backward_text.analysis.h5", "sleap", "byte 2584: the HDF5 file is damaged: the sizes of its stored texts")
+@hostile("backward_text.analysis.h5", "sleap", "byte 2584: damaged HDF5 file: the sizes of its stored texts")
 def backward_text() -> bytes:
     return damaged_sleap(2584 + 24, (1 << 64) - 16)
 
 
-@hostile("long_text.analysis.h5", "sleap", "byte 2568: the HDF5 file is damaged: a text of 2,147,483,652 bytes")
+@hostile("long_text.analysis.h5", "sleap", "byte 2568: damaged HDF5 file: a text of 2,147,483,652 bytes")
 def long_text() -> bytes:
     return damaged_sleap(2568, 2584 << 32 | 0x80000004)
 
 
-@hostile("driver.analysis.h5", "sleap", "byte 0: the HDF5 file is damaged: its superblock names a storage driver")
+@hostile("driver.analysis.h5", "sleap", "byte 0: damaged HDF5 file: its superblock names a storage driver")
 def storage_driver() -> bytes:
     return damaged_sleap(48, 2272)  # there, a number of the dataset says that 1 GB of information follow
 
 
-@hostile("duplicate_key.boris", "boris", "twice")
+@hostile("duplicate_key.boris", "boris", "duplicate key")
 def duplicate_key() -> bytes:
     return ("{" + ",".join(f'"k{i}": 1' for i in range(200_000)) + ', "k199999": 2}').encode()
 
 
-@hostile("brackets.json", "calms21", "nested")
+@hostile("brackets.json", "calms21", "axes")
 def brackets() -> bytes:
     return b'{"g": {"s": {"keypoints": ' + b"[" * 100_000 + b"]" * 100_000 + b', "metadata": {}}}}'
 
@@ -316,24 +315,22 @@ def spaces() -> bytes:
     return f"{header}\na\tb\tc\tPOINT\t1.0\t\n".encode()
 
 
-@hostile("short_rows.csv", "intervals", "cells")
-def short_rows() -> bytes:
-    return b"behavior,start,stop" + b"," * 15_000 + b"x\n" + b"a,1,2\n" * 50_000
+MANY_NAMES = ",".join(f"b{i}" for i in range(15_000))
+SHORT_ROWS = {  # by format: the header and one of its rows, which has far fewer cells
+    "intervals": ("behavior,start,stop" + "," * 15_000 + "x", "a,1,2"),
+    "onehot": (MANY_NAMES, "1"),
+    "simba": (f",nose_x,nose_y,nose_p,{MANY_NAMES}", "1"),
+    "signals_csv": (MANY_NAMES, "1.5"),
+}
 
 
-@hostile("short_rows_onehot.csv", "onehot", "cells")
-def short_rows_of_frames() -> bytes:
-    return ",".join(f"b{i}" for i in range(15_000)).encode() + b"\n" + b"1\n" * 50_000
+def short_rows(format: str) -> bytes:
+    header, row = SHORT_ROWS[format]
+    return f"{header}\n{(row + chr(10)) * 50_000}".encode()
 
 
-@hostile("short_rows_simba.csv", "simba", "cells")
-def short_rows_of_simba() -> bytes:
-    return b",nose_x,nose_y,nose_p," + ",".join(f"b{i}" for i in range(15_000)).encode() + b"\n" + b"1\n" * 50_000
-
-
-@hostile("short_rows_signals.csv", "signals_csv", "cells")
-def short_rows_of_signals() -> bytes:
-    return ",".join(f"b{i}" for i in range(15_000)).encode() + b"\n" + b"1.5\n" * 50_000
+for name in SHORT_ROWS:
+    hostile(f"short_rows_{name}.csv", name, "cells")(partial(short_rows, name))
 
 
 @hostile("many_columns.csv", "onehot", "columns")

@@ -102,7 +102,7 @@ def test_impossible_coordinates_are_missing_and_noted(case: str, value: float, t
     assert positions[others, 0].tolist() == X[others].tolist()
     assert np.isnan(positions[BAD]).all()
     assert "1 of" in str(recording.notes)
-    assert f"infinite or beyond 1e+07; taken as missing (the first: frame {BAD}, " in str(recording.notes)
+    assert f"infinite or beyond 1e+07; read as missing (the first: frame {BAD}, " in str(recording.notes)
 
 
 @pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarning")
@@ -119,7 +119,7 @@ def test_impossible_confidences_are_not_given_and_noted(case: str, value: float,
         return
     confidence = poses_of(recording).confidence[:, 0, 0]
     assert np.flatnonzero(np.isnan(confidence)).tolist() == [BAD]
-    assert f"taken as not given (the first: frame {BAD}, " in str(recording.notes)
+    assert f"read as missing (the first: frame {BAD}, " in str(recording.notes)
 
 
 @pytest.mark.parametrize("case", POSES)
@@ -145,7 +145,7 @@ def test_infinite_signals_are_missing_and_noted(tmp_path: Path) -> None:
     (recording,) = read_recordings(path, warn=False)
     assert isinstance(recording.signals, Signals)
     assert np.flatnonzero(np.isnan(recording.signals.values[:, 0])).tolist() == [BAD]
-    assert f"1 of 40 values are infinite; taken as missing (the first: frame {BAD}, channel 'AccX')" in str(recording.notes)
+    assert f"1 of 40 values are infinite; read as missing (the first: frame {BAD}, channel 'AccX')" in str(recording.notes)
 
 
 STRANGE = ("1_0", "\uff11\uff12", "\u0661", "0x1F", "1e", "--1", "1__0")

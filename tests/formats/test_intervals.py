@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ethobench.core import Annotation, Ethogram, Recording, Track
 from ethobench.core import intervals as iv
@@ -99,7 +97,7 @@ def test_frames(tmp_path: Path) -> None:
     with pytest.warns(ReadWarning) as warned:
         a = read_annotation(path)
     assert "no frame rate" in str(warned[0].message)
-    assert "give inclusive=True" in str(warned[1].message)
+    assert "use inclusive=True" in str(warned[1].message)
     assert a.stop.tolist() == [10, 12]
     assert read_annotation(path, rate=25, inclusive=True).stop.tolist() == [11, 13]
     assert read_annotation(path, rate=25, inclusive=False).stop.tolist() == [10, 12]
@@ -111,21 +109,21 @@ def test_columns_can_be_told(tmp_path: Path) -> None:
     path = put(tmp_path, "A,B,C,D\n1,2,x,0.5\n")
     with pytest.raises(
         FormatError,
-        match=r"which column is the start\? Give columns=\{'start': ...\} \(one of A, B, C, D; convert takes",
+        match=r"no column for start; specify it with columns=\{'start': ...\} \(columns: A, B, C, D",
     ):
         read_recordings(path, "intervals", warn=False)
-    with pytest.warns(ReadWarning, match="left out: D"):
+    with pytest.warns(ReadWarning, match="ignored unknown columns: D"):
         a = read_annotation(path, "intervals", columns={"start": "A", "stop": "B", "behavior": "C"})
     assert (a.start.tolist(), a.ethogram.names) == ([1000], ("x",))
     with pytest.raises(FormatError, match="no column 'Z'"):
         read_recordings(path, "intervals", columns={"start": "Z"}, warn=False)
-    with pytest.raises(EthobenchError, match="columns= takes start, stop"):
+    with pytest.raises(EthobenchError, match="unknown role in `columns`: begin; roles: start, stop"):
         read_recordings(path, "intervals", columns={"begin": "A"}, warn=False)
 
 
 def test_row_numbers_are_no_recordings(tmp_path: Path) -> None:
     path = put(tmp_path, "id,start,stop,behavior\n1,0,1,a\n2,1,2,b\n")
-    with pytest.warns(ReadWarning, match="left out: id"):
+    with pytest.warns(ReadWarning, match="ignored unknown columns: id"):
         (recording,) = read_recordings(path)
     assert recording.id == "t"
     assert len(recording.annotation()) == 2
@@ -137,8 +135,8 @@ def test_unlabelled_stretch_is_unobserved(tmp_path: Path) -> None:
     assert a.ethogram.names == ("a",)
     assert pairs(a.observed.frames) == [(0, 2000), (3000, 4000), (5000, 6000), (7000, 10_000)]
     notes = notes_of(path)
-    assert "row 3: '' names no behavior; its stretch counts as not observed (3 such rows)" in notes
-    assert "row 7: says neither which behavior nor from when to when; dropped" in notes
+    assert "row 3: '' is not a behavior; its frames are read as unobserved (3 such rows)" in notes
+    assert "row 7: no behavior and no valid start and stop; dropped" in notes
 
 
 def test_marks_delimit_what_was_observed(tmp_path: Path) -> None:
@@ -149,7 +147,7 @@ def test_marks_delimit_what_was_observed(tmp_path: Path) -> None:
     assert pairs(recording.annotation("B").observed.frames) == [(0, 10_000)]
     assert recording.annotation("A").ethogram.names == ("a",)
     notes = notes_of(path, **options)
-    assert "A, row 2: 2 rows 'Start/End' mark what was observed: frames 2000 to 10000" in notes
+    assert "A, row 2: 2 rows 'Start/End' mark the observed period: frames 2000 to 10000" in notes
     assert "B, row 5: only one row 'StartEnd'" in notes
     (whole,) = read_recordings(path, markers=[], **options, warn=False)
     assert whole.annotation("A").ethogram.names == ("Start/End", "a", "start_end", "StartEnd")
@@ -157,7 +155,7 @@ def test_marks_delimit_what_was_observed(tmp_path: Path) -> None:
 
 def test_drop(tmp_path: Path) -> None:
     path = put(tmp_path, "start,stop,type\n0,1,a\n2,3,junk\n")
-    with pytest.warns(ReadWarning, match=r"dropped as asked: 'junk' \(1 rows\)"):
+    with pytest.warns(ReadWarning, match=r"dropped \(see drop=\): 'junk' \(1 rows\)"):
         a = read_annotation(path, drop=["junk"])
     assert a.ethogram.names == ("a",)
     assert a.observed.is_complete(a.n_frames)
@@ -172,7 +170,7 @@ def test_missing_ends(tmp_path: Path) -> None:
     assert {*a.observed.tracks} == {Track("a", "m"), Track("b", "m")}
     notes = notes_of(path)
     for words in (
-        "row 3: 'a' has no stop; not observed from its start on",
+        "row 3: 'a' has no stop; read as unobserved from its start on",
         "row 4: 'b' has no start",
         "row 6: 'b' has no start and no stop; dropped",
     ):
@@ -189,7 +187,7 @@ def test_points(tmp_path: Path) -> None:
 
 def test_repairs_are_told(tmp_path: Path) -> None:
     path = put(tmp_path, "start,stop,type\n5,4,a\n6,7,a\n")
-    assert "row 2: 'a' stops before it starts" in notes_of(path)
+    assert "row 2: 'a' stops at 4, before its start at 5" in notes_of(path)
     assert "fall between frames at 30 Hz" in notes_of(put(tmp_path, "start,stop,type\n0,0.51,a\n", "o.csv"), rate=30)
 
 
@@ -197,12 +195,12 @@ def test_repairs_are_told(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "empty"),
-        ("start,stop,type\n0,1,a,b\n", "row 2: 4 cells where the header has 3"),
+        ("start,stop,type\n0,1,a,b\n", "row 2: 4 cells, but the header has 3"),
         ("start,stop,type\n0,x,a\n", "row 2: 'x' in column 'stop' is not a number"),
-        ("start,stop,type\n0:00,0:99,a\n", "row 2: '0:99' in column 'stop' is no time"),
+        ("start,stop,type\n0:00,0:99,a\n", "row 2: '0:99' in column 'stop' is not a time"),
         ("start,stop,type\n-1,1,a\n", "row 2: 'a' starts at -1"),
-        ("start stop type\n0 1 a\n", "which column is the start"),
-        ("video,start,stop,type\nv,0,1,a\n,0,1,a\n", "row 3: column 'video' names no recording"),
+        ("start stop type\n0 1 a\n", "no column for start"),
+        ("video,start,stop,type\nv,0,1,a\n,0,1,a\n", "row 3: column 'video' is blank"),
         (b"\x00\x01\x02", "binary"),
     ],
 )
@@ -218,9 +216,9 @@ def test_zip_bomb_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b"0" * 50_000_000)
-    with pytest.raises(FormatError, match=r"no format recognises .* refused: its"):
+    with pytest.raises(FormatError, match=r"unknown format; .* refused: its"):
         detect(path)
-    with pytest.raises(FormatError, match=r"refused: its .* bytes would unpack to 50,000,000"):
+    with pytest.raises(FormatError, match=r"refused: its .* bytes would decompress to 50,000,000"):
         read_recordings(path, "intervals", warn=False)
 
 
@@ -260,22 +258,8 @@ def test_everything_it_keeps_survives(tmp_path: Path) -> None:
 def test_losses_are_told(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0], [3], ["x"], ["x", "y"], 25, 9, observed=np.arange(9) < 4)
     notes = str(write_annotation(a, tmp_path / "out.csv", "intervals"))
-    for words in ("not looked at", "recording's length", "y will be unknown"):
+    for words in ("which frames are unobserved", "length of the recording", "lost: y"):
         assert words in notes
-
-
-@given(
-    spans=st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 10**4), st.sampled_from("ab")), min_size=1, max_size=20),
-    rate=st.sampled_from([0.5, 7, 25, 29.97, 30000 / 1001, 1000, 48_000]),
-)
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, spans: list[tuple[int, int, str]], rate: float) -> None:
-    start, stop = [s for s, _, _ in spans], [s + d for s, d, _ in spans]
-    a = Annotation.from_bouts(start, stop, [b for *_, b in spans], ["a", "b"], rate, max(stop))
-    path = tmp_path_factory.mktemp("round") / "a.csv"
-    write_annotation(a, path, "intervals")
-    back = read_recordings(path, rate=rate, warn=False)[0].annotation().with_ethogram(a.ethogram)
-    assert (back.start.tolist(), back.stop.tolist(), back.behavior.tolist()) == (a.start.tolist(), a.stop.tolist(), a.behavior.tolist())
-    assert back.n_frames == a.n_frames
 
 
 @pytest.mark.slow
@@ -306,10 +290,10 @@ def test_open_field_rows_are_accounted_for(data: Path) -> None:
     bouts = sum(len(a) for r in recordings for a in r.annotations.values())
     assert bouts == 5518 - 121 - 12 - 1
     notes = [str(n) for r in recordings for n in r.notes]
-    assert sum("mark what was observed" in n for n in notes) == 58
+    assert sum("mark the observed period" in n for n in notes) == 58
     assert sum("only one row" in n for n in notes) == 2
-    assert [n for n in notes if "says neither" in n] == ["Oliver, row 5032: says neither which behavior nor from when to when; dropped"]
-    assert sum("stretch counts as not observed" in n for n in notes) == 12
+    assert [n for n in notes if "no behavior and no valid" in n] == ["Oliver, row 5032: no behavior and no valid start and stop; dropped"]
+    assert sum("its frames are read as unobserved" in n for n in notes) == 12
 
 
 @pytest.mark.data
@@ -336,12 +320,12 @@ def test_other_sheets_and_sizes_that_are_out_of_date(tmp_path: Path) -> None:
             new.writestr(name, old.read(name).replace(b'<dimension ref="A1:C11"', b'<dimension ref="A1:C3"'))
     (recording,) = read_recordings(tmp_path / "t.xlsx", "intervals", warn=False)
     assert len(recording.annotation()) == 10
-    assert any("there are also: video 2" in str(note) for note in recording.notes)
+    assert any("other sheets: video 2" in str(note) for note in recording.notes)
 
 
 def test_large_whole_numbers_without_a_unit_are_remarked_upon(tmp_path: Path) -> None:
     told = [
-        any("if they count frames" in str(note) for note in read_recordings(put(tmp_path, text), "intervals", warn=False)[0].notes)
+        any("if they are frames" in str(note) for note in read_recordings(put(tmp_path, text), "intervals", warn=False)[0].notes)
         for text in (
             "start,stop,behavior\n1200,1500,attack\n",
             "start,stop,behavior\n12,15,attack\n",

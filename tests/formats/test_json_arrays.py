@@ -27,7 +27,7 @@ def scanned(path: Path, text: str, what: str) -> dict[str, Any]:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
         scanner = JsonScanner(path, memory, what)
         for name in scanner.members():
-            scanner.where = name
+            scanner.context = name
             if name == "numbers":
                 found[name] = np.concatenate(scanner.numbers()).tolist()
             elif name == "skipped":
@@ -48,11 +48,11 @@ def test_any_object_is_walked_through(value: Any, skipped: Any, numbers: list[li
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"numbers": [[1, 2], [3]]}', "numbers: this is no sound log: the rows of the array differ in length"),
-        ('{"numbers": [1, 2', "the end of an array was expected; the file seems cut off"),
-        ('{"numbers": [1, x]}', "something that is no number"),
-        ('{"value": nothing}', "a value was expected"),
-        ('{"value": 1} 2', "something follows where the file should end"),
+        ('{"numbers": [[1, 2], [3]]}', "numbers: not valid log: rows of different lengths"),
+        ('{"numbers": [1, 2', "expected the end of an array; the file may be truncated"),
+        ('{"numbers": [1, x]}', "not a number"),
+        ('{"value": nothing}', "expected a value"),
+        ('{"value": 1} 2', "expected the end of the file"),
     ],
 )
 def test_damage_is_told_with_its_place(text: str, message: str, tmp_path: Path) -> None:

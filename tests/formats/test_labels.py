@@ -53,8 +53,8 @@ def test_codes_need_names(tmp_path: Path) -> None:
     with pytest.warns(ReadWarning) as warned:
         a = read_annotation(path, rate=30)
     assert {str(w.message).partition(": ")[2] for w in warned} == {
-        "labels are numbers, which name no behavior; give behaviors= to name them",
-        "1 empty lines at the end are not read as frames",
+        "labels are numbers without names; name them with behaviors=",
+        "ignored 1 empty lines at the end",
     }
     assert a.ethogram.names == ("0", "1", "2")
     named = read_recordings(path, rate=30, behaviors="rest, walk, run, fly", warn=False)[0].annotation()
@@ -79,7 +79,7 @@ def test_words_that_are_missing_words_elsewhere_stay_labels(tmp_path: Path) -> N
 
 def test_other_columns_are_reported(tmp_path: Path) -> None:
     path = put(tmp_path, "frame,label,who\n0,a,x\n1,b,x\n")
-    with pytest.warns(ReadWarning, match="left out: who"):
+    with pytest.warns(ReadWarning, match="ignored unknown columns: who"):
         read_annotation(path, "labels", rate=30)
     assert read_recordings(path, "labels", rate=30, column="who", warn=False)[0].annotation().ethogram.names == ("x",)
 
@@ -89,11 +89,11 @@ def test_other_columns_are_reported(tmp_path: Path) -> None:
     [
         ("", {}, "empty"),
         ("label\n", {}, "no rows"),
-        ("label\na\nb\n", {"behaviors": ["a"]}, r"row 3: 'b' is not among the behaviors \(a\)"),
-        ("label\n0\n3\n", {"behaviors": ["a", "b"]}, r"row 3: '3' is not among the behaviors"),
-        ("attack\nattack\nmount\n", {}, "row 1: the first line, 'attack', is a label too"),
-        ("a,b\nx,y\n", {}, "which column holds the labels"),
-        ("a,b\nx,y\n", {"column": "c"}, "no column 'c'; there are: a, b"),
+        ("label\na\nb\n", {"behaviors": ["a"]}, r"row 3: 'b' is not one of the behaviors \(a\)"),
+        ("label\n0\n3\n", {"behaviors": ["a", "b"]}, r"row 3: '3' is not one of the behaviors"),
+        ("attack\nattack\nmount\n", {}, "row 1: no header row: the first line, 'attack', is also a label"),
+        ("a,b\nx,y\n", {}, "cannot determine the column with labels"),
+        ("a,b\nx,y\n", {"column": "c"}, "no column 'c'; columns: a, b"),
         ("time,label\n0,a\nsoon,b\n", {}, "row 3: 'soon' in column 'time' is not a number"),
         ("time,label\n0,a\n0.1,a,b\n", {}, "row 3: 3 cells"),
     ],
@@ -114,14 +114,14 @@ def test_overlaps_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MismatchError, match="one behavior at a time"):
         write_annotation(a, tmp_path / "x.csv", "labels")
     assert not (tmp_path / "x.csv").exists()
-    with pytest.raises(EthobenchError, match="index is none, frame or time"):
+    with pytest.raises(EthobenchError, match="`index` must be none, frame or time"):
         write_annotation(a.restrict(["a"]), tmp_path / "x.csv", "labels", index="row")
 
 
 def test_writing_tells_what_words_do_not(tmp_path: Path) -> None:
     a = Annotation.from_bouts([1], [3], ["b"], ["a", "b"], 25, 5)
     notes = " ".join(map(str, write_annotation(a, tmp_path / "x.csv", "labels")))
-    assert "names only what occurs: a" in notes
+    assert "lost unless the file is read with behaviors=: a" in notes
     assert "written as 'none'" in notes
     assert read_annotation(tmp_path / "x.csv", behaviors=["a", "b"]) == a
 

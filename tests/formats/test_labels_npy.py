@@ -29,7 +29,7 @@ def test_codes(tmp_path: Path) -> None:
     a = read_annotation(path, rate=30, behaviors=["a", "b", "other"])
     assert a.ethogram.background_name == "other"
     assert a.to_codes().tolist() == [0, 0, 2, -1, -1, 1]
-    with pytest.warns(ReadWarning, match="give behaviors="):
+    with pytest.warns(ReadWarning, match="name them with behaviors="):
         assert read_annotation(path, rate=30).ethogram.names == ("0", "1", "2")
 
 
@@ -71,7 +71,7 @@ def test_pickles_are_refused_unopened(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "evil.npy"
     np.save(path, np.array([Evil()], dtype=object), allow_pickle=True)
-    with pytest.raises(FormatError, match="refused: it holds pickled Python objects"):
+    with pytest.raises(FormatError, match="refused: pickled Python objects"):
         read_recordings(path, "labels_npy", rate=30, warn=False)
     assert formats["labels_npy"].sniff(path, Head(path)) == 0
     assert not (tmp_path / "pickle-was-run").exists()
@@ -86,15 +86,15 @@ def header(shape: str, descr: str = "'<i8'") -> bytes:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", "header is damaged"),
-        (b"\x93NUMPY\x01\x00", "header is damaged"),
-        (b"\x93NUMPY\x01\x00\x10\x00{'descr': (((((", "header is damaged"),
-        (header("(999999999999999,)") + b"\0" * 8, r"promises 7,999,999,999,999,992 bytes, but 8 follow; the file is cut off"),
-        (header("(99999999999999999999999999,)"), "cut off"),
-        (header("(2,)") + b"\0" * 8, "promises 16 bytes, but 8 follow; the file is cut off"),
-        (header("(1,)") + b"\0" * 9, "something else follows"),
-        (header("(1, 1, 1)") + b"\0" * 8, "one axis"),
-        (header("(1,)", "'<c16'") + b"\0" * 16, "one axis"),
+        (b"", "invalid NPY header"),
+        (b"\x93NUMPY\x01\x00", "invalid NPY header"),
+        (b"\x93NUMPY\x01\x00\x10\x00{'descr': (((((", "invalid NPY header"),
+        (header("(999999999999999,)") + b"\0" * 8, r"states 7,999,999,999,999,992 bytes, but 8 follow; the file is truncated"),
+        (header("(99999999999999999999999999,)"), "truncated"),
+        (header("(2,)") + b"\0" * 8, "states 16 bytes, but 8 follow; the file is truncated"),
+        (header("(1,)") + b"\0" * 9, "other data follow"),
+        (header("(1, 1, 1)") + b"\0" * 8, "must have shape"),
+        (header("(1,)", "'<c16'") + b"\0" * 16, "must have shape"),
         (header("(1,)", "'|O'") + b"\0" * 8, "refused"),
         (header("(1,)", "[('a', '<U1'), ('b', '<i4')]") + b"\0" * 8, "structured array"),
     ],
@@ -111,13 +111,13 @@ def test_bad_files(tmp_path: Path, raw: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("array", "options", "message"),
     [
-        ([0.5, 1.0], {}, "frame 0: 0.5 is no code"),
+        ([0.5, 1.0], {}, "frame 0: 0.5 is not a code"),
         ([0, 5], {"behaviors": "a,b"}, "frame 1: code 5, but only 2 behaviors"),
         ([0, 99999], {}, "frame 1: code 99999 is too high"),
         ([[0.2, 0.8]], {}, "frame 0: 0.2 for '0' is neither 0 nor 1"),
         ([[0, 1]], {"behaviors": "a"}, "2 columns in the array, but 1 behaviors"),
         ([[0, 1]], {"behaviors": "a,b,c"}, "2 columns in the array, but 3 behaviors"),
-        (["x", "y"], {"behaviors": "x"}, "frame 1: y not among"),
+        (["x", "y"], {"behaviors": "x"}, "frame 1: not in behaviors=: y"),
         (np.array([b"\xff\xfe"]), {}, "not UTF-8"),
     ],
 )
@@ -135,10 +135,10 @@ def test_layouts(tmp_path: Path) -> None:
     a = Annotation.from_frames([0, 1, -1, 1], Ethogram(["a", "other"], "other"), 25, unobserved=-1)
     for layout in ("codes", "onehot"):
         notes = write_annotation(a, tmp_path / f"{layout}.npy", layout=layout)
-        assert "give behaviors=a,other" in " ".join(map(str, notes))
+        assert "read it with behaviors=a,other" in " ".join(map(str, notes))
         assert read_annotation(tmp_path / f"{layout}.npy", rate=25, behaviors="a,other") == a
     assert np.load(tmp_path / "codes.npy").tolist() == [0, 1, -1, 1]
-    with pytest.raises(EthobenchError, match="layout is one of named, codes, onehot"):
+    with pytest.raises(EthobenchError, match="`layout` must be one of named, codes, onehot"):
         write_annotation(a, tmp_path / "x.npy", layout="loose")
     both = Annotation.from_frames([[1, 1]], ["a", "b"], 25)
     with pytest.raises(MismatchError, match="two behaviors"):

@@ -63,7 +63,7 @@ def test_what_smoothers_add_is_noted(tmp_path: Path) -> None:
     scorers = ",".join(["ensemble-kalman_tracker"] * 3)
     text = f"scorer,{scorers}\nbodyparts,paw,paw,paw\ncoords,x,y,x_ens_var\n0,1,2,3\n"
     (found,) = read_recordings(put(tmp_path / "v.csv", text), warn=False)
-    assert [str(note) for note in found.notes] == ["coordinates not understood and left out: x_ens_var"]
+    assert [str(note) for note in found.notes] == ["ignored unknown coordinates: x_ens_var"]
     assert np.isnan(found.signals.confidence).all()
 
 
@@ -72,5 +72,5 @@ def test_entries_and_damage(tmp_path: Path) -> None:
     assert formats["lightning_pose"].entries(path) == ["v"]
     with pytest.raises(NotFoundError, match="v"):
         read_recordings(path, entry="w", warn=False)
-    with pytest.raises(FormatError, match=r"row 5: \d cells where the header has 7; the file may be cut off"):
+    with pytest.raises(FormatError, match=r"row 5: \d cells, but the header has 7; the file may be truncated"):
         read_recordings(path, warn=False)

@@ -95,10 +95,10 @@ def test_bouts_that_were_not_labelled_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labeled", "message"),
     [
-        (["sniff"], "not 'sniff'"),
-        ("sniff", "not 'sniff'"),
-        ("[oops", "no valid JSON"),
-        ({"7": []}, "says nothing of video '101'; it has: 7"),
+        (["sniff"], "got 'sniff'"),
+        ("sniff", "got 'sniff'"),
+        ("[oops", "not a valid JSON"),
+        ({"7": []}, "has no entry for video '101'; entries: 7"),
     ],
 )
 def test_bad_lists(tmp_path: Path, labeled: Any, message: str) -> None:
@@ -111,9 +111,9 @@ def test_bad_lists(tmp_path: Path, labeled: Any, message: str) -> None:
     [
         ("", "empty"),
         ("agent_id,action\n1,a\n", "header: no column target_id, start_frame, stop_frame"),
-        (SUBMISSION.replace("30,31", "x,31"), "row 4: 'x' is no frame number"),
-        (SUBMISSION.replace("attack", ""), "row 4: no action is named"),
-        (SUBMISSION.replace("3,102", "3,"), "row 5: no video_id is named"),
+        (SUBMISSION.replace("30,31", "x,31"), "row 4: 'x' is not a frame number"),
+        (SUBMISSION.replace("attack", ""), "row 4: blank action"),
+        (SUBMISSION.replace("3,102", "3,"), "row 5: blank video_id"),
         (SUBMISSION.replace("0,5\n", "-3,5\n"), "row 3: 'rear' starts at -3"),
         (SUBMISSION + "9,1,1,1,a,0,1,2\n", "row 6: 8 cells"),
     ],
@@ -128,7 +128,7 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(FormatError, match="may be damaged"):
         detect(path)
-    with pytest.raises(FormatError, match="not a sound Parquet file"):
+    with pytest.raises(FormatError, match="not a valid Parquet file"):
         read_recordings(path, "mabe2025", rate=30, warn=False)
 
 
@@ -136,7 +136,7 @@ def test_parquet_bomb_is_refused(tmp_path: Path) -> None:
     column = pa.array(np.zeros(3_000_000, dtype=np.int64))
     path = tmp_path / "bomb.parquet"
     pq.write_table(pa.table(dict.fromkeys(TRAIN, column)), path, compression="zstd")
-    with pytest.raises(FormatError, match=r"refused: its .* bytes would unpack to 3,000,000 rows"):
+    with pytest.raises(FormatError, match=r"refused: its .* bytes would decompress to 3,000,000 rows"):
         read_recordings(path, "mabe2025", rate=30, warn=False)
 
 
@@ -144,7 +144,11 @@ def test_repairs_are_told(tmp_path: Path) -> None:
     columns = {**TRAIN, "stop_frame": [20, None, 29], "mood": ["", "", ""]}
     (recording,) = read_recordings(put(tmp_path, columns), rate=30, warn=False)
     notes = "; ".join(map(str, recording.notes))
-    for words in ("left out: mood", "row 2: 'rear' has no start or stop time; dropped", "row 3: 'attack' stops before it starts"):
+    for words in (
+        "ignored unknown columns: mood",
+        "row 2: 'rear' has no start or stop time; dropped",
+        "row 3: 'attack' stops at 29, before its start at 30",
+    ):
         assert words in notes
 
 
@@ -168,7 +172,13 @@ def test_both_kinds_of_file_survive(tmp_path: Path) -> None:
 def test_losses_are_told(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0, 4], [3, 4], ["x", "x"], ["x", "y"], 30, 9, subject=["m", "m"], target=["m", ""])
     notes = str(write_recordings([Recording("v", annotations={"me": a})], tmp_path / "x.csv", "mabe2025"))
-    for words in ("point events are lost", "recording's length", "y will be unknown", "its own target", "give rate=30"):
+    for words in (
+        "does not store point events",
+        "length of the recording",
+        "lost: y",
+        "a target equal to the subject",
+        "read it with rate=30",
+    ):
         assert words in notes
     assert read_annotation(tmp_path / "x.csv", rate=30).target.tolist() == [-1]
 

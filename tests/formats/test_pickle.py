@@ -89,7 +89,7 @@ class State:
 @pytest.mark.parametrize("protocol", [0, 2, 4, 5])
 def test_anything_else_is_refused_by_name(value: object, name: str, protocol: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FormatError, match=rf"^some\.npy: refused: its pickle asks for .*{name}"):
+    with pytest.raises(FormatError, match=rf"^some\.npy: refused: its pickle contains .*{name}"):
         load_plain(HERE, pickle.dumps(value, protocol=protocol))
     assert not Path("ran").exists()
 
@@ -117,14 +117,14 @@ def test_hand_made_pickles_are_refused(code: bytes) -> None:
     [b"", b"\x80", pickle.dumps(plain())[:90], b"\x80\x04r\xff\xff\xff\x7f.", b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x0f", b"nonsense"],
 )
 def test_damaged_pickles_get_one_clear_line(code: bytes) -> None:
-    with pytest.raises(FormatError, match=r"^some\.npy, the names: its pickle is damaged or cut off") as caught:
+    with pytest.raises(FormatError, match=r"^some\.npy, the names: its pickle is damaged or truncated") as caught:
         load_plain(HERE, code, "the names")
     assert "\n" not in str(caught.value)
 
 
 def test_an_array_cannot_claim_more_than_its_bytes() -> None:
     claim = pickle.dumps(np.arange(3, dtype="i1"), protocol=2).replace(b"K\x03\x85", b"K\x7f\x85")
-    with pytest.raises(FormatError, match="damaged or cut off"):
+    with pytest.raises(FormatError, match="damaged or truncated"):
         load_plain(HERE, claim)
 
 

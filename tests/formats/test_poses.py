@@ -14,7 +14,7 @@ from ethobench.formats import pose_arrays
 def chosen(
     times: list[float] | np.ndarray, stated: float | None = None, wanted: float | None = None
 ) -> tuple[list[int], float | None, int]:
-    samples, rate, notes = pose_arrays.even_clock(Path(__file__), np.asarray(times, dtype=float), stated, wanted, "here")
+    samples, rate, notes = pose_arrays.regular_clock(Path(__file__), np.asarray(times, dtype=float), stated, wanted, "here")
     return samples.tolist(), rate, len(notes)
 
 
@@ -66,5 +66,5 @@ def test_unsorted_rows_without_gaps_need_no_note() -> None:
 
 
 def test_a_table_without_coordinates_is_refused() -> None:
-    with pytest.raises(FormatError, match="no column holds coordinates"):
+    with pytest.raises(FormatError, match="no columns of coordinates"):
         pose_arrays.poses_of_columns(Path("x"), [("a", "nose", "w")], np.zeros((1, 1)), None)

@@ -88,20 +88,20 @@ def points_of_unknown_type() -> bytes:
 
 
 DAMAGED = [
-    (sleap_without_points, "sleap", "no columns of points (such as nose.x and nose.y); there are: track, frame_idx, instance.score"),
-    (sleap_with_a_huge_frame, "sleap", "row 2: '1e+300' is no frame number"),
-    (poses_with_a_huge_frame, "lightning_pose", "row 5: '1e300' is no frame number"),
-    (undefined_letter, "lightning_pose", "its text is damaged: byte 0x8d is no letter in cp1252"),
+    (sleap_without_points, "sleap", "no columns of points (such as nose.x and nose.y); columns: track, frame_idx, instance.score"),
+    (sleap_with_a_huge_frame, "sleap", "row 2: '1e+300' is not a frame number"),
+    (poses_with_a_huge_frame, "lightning_pose", "row 5: '1e300' is not a frame number"),
+    (undefined_letter, "lightning_pose", "invalid cp1252 text: byte 0x8d is not a character"),
     (sheet_with_a_late_row, "solomon", "row 5: refused: the time 2147483648 would make 21,474,836,481 frames"),
-    (no_labels, "bebe_predictions", "no labels: one whole number per row is expected"),
-    (bouts_without_columns, "tidy_parquet", "no column start and no stop; there are: recording, behavior"),
-    (bouts_with_damaged_text, "tidy_parquet", r"column recording: its text is damaged: b'\xff' is not UTF-8"),
-    (unclosed_header, "calms21", "the NPY header is damaged"),
-    (endless_header, "calms21", "the NPY header is damaged (it claims 4,294,967,040 bytes)"),
-    (endless_header, "labels_npy", "the NPY header is damaged (it claims 4,294,967,040 bytes)"),
-    (name_of_other_encoding, "jabs", "no group 'poseest'; there are: \ufffdx"),
-    (name_of_other_encoding, "deeplabcut", "no table of poses in this H5 file, which holds: \ufffdx"),
-    (points_of_unknown_type, "jabs", "the HDF5 file is damaged (No NumPy equivalent for TypeTimeID exists)"),
+    (no_labels, "bebe_predictions", "no labels; expected one integer per row"),
+    (bouts_without_columns, "tidy_parquet", "no column start and no stop; columns: recording, behavior"),
+    (bouts_with_damaged_text, "tidy_parquet", r"column recording: invalid UTF-8 text: b'\xff'"),
+    (unclosed_header, "calms21", "invalid NPY header"),
+    (endless_header, "calms21", "invalid NPY header (it claims 4,294,967,040 bytes)"),
+    (endless_header, "labels_npy", "invalid NPY header (it claims 4,294,967,040 bytes)"),
+    (name_of_other_encoding, "jabs", "no group 'poseest'; groups: \ufffdx"),
+    (name_of_other_encoding, "deeplabcut", "no table of poses; the file contains: \ufffdx"),
+    (points_of_unknown_type, "jabs", "damaged HDF5 file (No NumPy equivalent for TypeTimeID exists)"),
 ]
 SUFFIXES = {
     "tidy_parquet": ".parquet",

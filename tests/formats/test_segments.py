@@ -64,29 +64,29 @@ def test_overlaps_and_order_stay(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("", "empty"),
-        ('{"segments": [{"start_time": "00:01"', r"not valid JSON .*cut off"),
+        ('{"segments": [{"start_time": "00:01"', r"not valid JSON .*truncated"),
         ("[" * 100_000, "nested too deeply|not valid JSON"),
-        ({"answer": []}, "a list of segments was expected"),
-        ({"segments": {}}, "a list of segments was expected"),
-        (3, "a list of segments was expected"),
-        ([segment(0, 1), "oops"], 'segment 2: a segment is an object with .*, not "oops"'),
+        ({"answer": []}, "expected a list of segments"),
+        ({"segments": {}}, "expected a list of segments"),
+        (3, "expected a list of segments"),
+        ([segment(0, 1), "oops"], 'segment 2: expected an object with .*, got "oops"'),
         (
             [segment(0, 1), {"start_time": 0, "end_long_time": 1, "behavior": "dig"}],
-            "segment 2: no end_time; there are: start_time, end_long_time",
+            "segment 2: missing end_time; keys: start_time, end_long_time",
         ),
-        ([{}], "segment 1: no start_time, end_time, behavior; there are: no keys"),
-        ([segment(0, "soon")], 'segment 1, end_time: "soon" is no time'),
+        ([{}], "segment 1: missing start_time, end_time, behavior; keys: none"),
+        ([segment(0, "soon")], 'segment 1, end_time: "soon" is not a time'),
         ([segment(0, "00:75")], "segment 1, end_time"),
         ([segment(0, "1:75:00")], "segment 1, end_time"),
-        ([segment(None, 1)], "segment 1, start_time: null is no time"),
-        ([segment(True, 1)], "segment 1, start_time: true is no time"),
+        ([segment(None, 1)], "segment 1, start_time: null is not a time"),
+        ([segment(True, 1)], "segment 1, start_time: true is not a time"),
         (
             "[" + json.dumps(segment(0, 1)).replace("1,", "1e999,", 1).replace('"end_time": 1', '"end_time": 1e999') + "]",
             "end_time: Infinity",
         ),
         ([segment(-1, 1)], "segment 1: 'groom' starts at -1"),
-        ([segment(0, 1, "")], "segment 1: behavior is the name of one"),
-        ([segment(0, 1, 4)], "segment 1: behavior is the name of one, not 4"),
+        ([segment(0, 1, "")], "segment 1: behavior must be a name"),
+        ([segment(0, 1, 4)], "segment 1: behavior must be a name, got 4"),
     ],
 )
 def test_bad_files(tmp_path: Path, content: Any, message: str) -> None:
@@ -98,8 +98,8 @@ def test_bad_files(tmp_path: Path, content: Any, message: str) -> None:
 def test_repairs_are_told(tmp_path: Path) -> None:
     (recording,) = read_recordings(put(tmp_path, {"segments": [segment(5, 3, sure=1)], "model": "x"}), "segments", warn=False)
     notes = " ".join(map(str, recording.notes))
-    assert "segment 1: 'groom' stops before it starts" in notes
-    assert "left out: model, sure" in notes
+    assert "segment 1: 'groom' stops at 3, before its start at 5" in notes
+    assert "ignored unknown keys: model, sure" in notes
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_written_as_the_prompts_ask(tmp_path: Path) -> None:
     assert [s["end_time"] for s in segments] == ["00:01", "00:02", "61:07"]
     write_annotation(a, tmp_path / "h.json", "segments", times="HH:MM:SS")
     assert json.loads((tmp_path / "h.json").read_text())["segments"][2]["end_time"] == "01:01:07"
-    with pytest.raises(EthobenchError, match="times are one of seconds, MM:SS, HH:MM:SS"):
+    with pytest.raises(EthobenchError, match="`times` must be one of seconds, MM:SS, HH:MM:SS"):
         write_annotation(a, tmp_path / "x.json", "segments", times="days")
 
 
@@ -141,7 +141,7 @@ def test_exact_by_default(tmp_path: Path) -> None:
     assert read_annotation(tmp_path / "x.json", rate=30).order.tolist() == a.order.tolist()
     longer = Annotation.from_bouts([0, 5], [3, 5], ["dig", "lick"], ["dig", "lick", "groom"], 30, 60)
     notes = str(write_annotation(longer, tmp_path / "y.json", "segments"))
-    for words in ("recording's length", "point events are lost", "groom will be unknown"):
+    for words in ("length of the recording", "does not store point events", "lost: groom"):
         assert words in notes
 
 

@@ -71,9 +71,9 @@ def test_several_recordings_and_annotators(tmp_path, suffix):
     assert {**read["r1"].annotations} == {"ann": a, "ben": a.shift(2)}
     assert len(read["r2"].annotation()) == 0
     assert [r.id for r in read_recordings(path, entry="r2", warn=False)] == ["r2"]
-    with pytest.raises(NotFoundError, match="there are: r1, r2"):
+    with pytest.raises(NotFoundError, match="available: r1, r2"):
         read_recordings(path, entry="r3", warn=False)
-    with pytest.raises(EthobenchError, match="name one with entry=: r1, r2"):
+    with pytest.raises(EthobenchError, match="select one with entry=: r1, r2"):
         read_annotation(path)
 
 
@@ -96,10 +96,10 @@ def test_repairs_are_noted(tmp_path):
     )
     (recording,) = read_recordings(path, warn=False)
     told = " | ".join(map(str, recording.notes))
-    assert "row 6: 'rest' stops before it starts; read as zero-length" in told
+    assert "row 6: 'rest' stops at 3, before its start at 5; read as a bout of zero length" in told
     assert "row 7: 'run' has no start or stop time; dropped" in told
     assert "ends after the last of 20 frames" in told
-    assert "not understood and left out: mood" in told
+    assert "ignored unknown columns: mood" in told
     assert recording.annotation().start.tolist() == [5, 10]
 
 
@@ -112,7 +112,7 @@ def test_repairs_are_noted(tmp_path):
         ("# ethobench bouts 1\nrecording,behavior,start\nr,a,1\n", "no column stop"),
         ("# ethobench bouts 1\n# unit: seconds\nrecording,behavior,start,stop\nr,a,one,2\n", "row 4.*not a number"),
         ("# ethobench bouts 1\n# unit: seconds\nrecording,behavior,start,stop\nr,a,-1,2\n", "before the recording"),
-        ("# ethobench bouts 1\n# unit: frames\nrecording,behavior,start,stop\nr,a,1,1e300\n", "no recording reaches"),
+        ("# ethobench bouts 1\n# unit: frames\nrecording,behavior,start,stop\nr,a,1,1e300\n", "longer than any recording"),
         ("# ethobench bouts 1\n# rate: fast\nrecording,behavior,start,stop\n", "header, rate"),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_damaged_parquet_is_named(tmp_path):
     path = tmp_path / "x.parquet"
     write_annotation(Annotation.from_bouts([1], [5], ["x"], ["x"], 10, 50), path)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(FormatError, match="not a sound tidy Parquet"):
+    with pytest.raises(FormatError, match="not a valid Parquet file"):
         read_recordings(path, "tidy_parquet", warn=False)
 
 

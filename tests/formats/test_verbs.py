@@ -37,14 +37,14 @@ def test_a_suffix_stands_for_a_format_that_holds_annotations_if_there_is_one(mon
     monkeypatch.setattr(io, "formats", among)
     chosen = {name: io.format_for(Path(name)).name for name in ("a.csv", "A.LONG.CSV", "a.h5", "a.x.csv", "a.txt")}
     assert chosen == {"a.csv": "both", "A.LONG.CSV": "both", "a.h5": "poses", "a.x.csv": "special", "a.txt": "both"}
-    with pytest.raises(EthobenchError, match=r"'a\.md'; name one: poses, both, special"):
+    with pytest.raises(EthobenchError, match=r"'a\.md'; specify one: poses, both, special"):
         io.format_for(Path("a.md"))
 
 
 def test_a_format_without_annotations_tells_no_losses_of_their_details(tmp_path: Path) -> None:
     assert formats["deeplabcut"].keeps == ()
     notes = write_recordings([recording()], tmp_path / "r.csv", "deeplabcut")
-    assert [str(note) for note in notes] == ["DeepLabCut files hold no annotations: they are lost"]
+    assert [str(note) for note in notes] == ["DeepLabCut files do not store annotations; they are lost"]
 
 
 def test_an_unexpected_failure_of_a_writer_becomes_one_line_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def test_numbers_stand_beside_text(encoding: str, end: str, delimiter: str, tmp_
     rows = [["who", "x", "y"], ["ä", "1", "2.5"], ["b", "", "NaN"]]
     path = put(tmp_path / "x.csv", "".join(delimiter.join(row) + end for row in rows), encoding)
     table = read_wide(path, 1, [0])
-    assert (table.header, table.index, table.first_row) == ([["who", "x", "y"]], [["ä", "b"]], 2)
+    assert (table.header, table.text_columns, table.first_row) == ([["who", "x", "y"]], [["ä", "b"]], 2)
     assert np.array_equal(table.values, [[1, 2.5], [np.nan, np.nan]], equal_nan=True)
 
 
@@ -32,7 +32,7 @@ def test_decimal_commas_are_understood_where_they_do_not_divide_cells(tmp_path: 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x,y\n1,2\n3\n", "1 cells where the header has 2"),
+        ("x,y\n1,2\n3\n", "1 cells, but the header has 2"),
         ("x,y\n1,2\n3,left\n", "column 2: 'left' is not a number"),
         (" \n", "the file is empty"),
         ("x,\0\n1,2\n", "binary"),

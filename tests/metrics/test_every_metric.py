@@ -1,7 +1,8 @@
-"""Invariances that every registered metric must have; a new one is enrolled by being there."""
+"""Invariances of every registered metric; a new metric is tested automatically."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +32,7 @@ def frames(seed: int, n: int = N, rate: float = 20) -> Annotation:
 
 
 def near(truth: Annotation, seed: int) -> Annotation:
-    """A prediction that is often right."""
+    """Return a prediction that is often correct."""
     generator = np.random.default_rng(seed)
     codes = truth.to_codes()
     wrong = np.repeat(generator.random(N // 8 + 1) < 0.25, 8)[:N]
@@ -43,29 +44,29 @@ def near(truth: Annotation, seed: int) -> Annotation:
     return Annotation.from_frames(mixed, ETHOGRAM, truth.rate)
 
 
-def scores_for(annotation: Annotation, seed: int = 9) -> np.ndarray:
-    """Probabilities whose most probable behavior is the annotation's."""
+def probabilities_for(annotation: Annotation, seed: int = 9) -> np.ndarray:
+    """Return probabilities whose most probable behavior is that of the annotation."""
     noise = np.random.default_rng(seed).dirichlet(np.ones(4), annotation.n_frames)
     return 0.4 * noise + 0.6 * np.eye(4)[annotation.to_codes()]
 
 
-def case(pred: Annotation, truth: Annotation, name: str = "r") -> AlignedPair:
-    return AlignedPair(name, name, pred, truth, scores_for(pred), pool_subjects=True)
+def make_pair(pred: Annotation, truth: Annotation, name: str = "r") -> AlignedPair:
+    return AlignedPair(name, name, pred, truth, probabilities_for(pred), pool_subjects=True)
 
 
-PAIRS = [case(near(frames(s), s + 50), frames(s), f"r{s}") for s in range(4)]
+PAIRS = [make_pair(near(frames(s), s + 50), frames(s), f"r{s}") for s in range(4)]
 
 
 def values(metric, pairs) -> tuple[float, np.ndarray]:
-    """A metric's pooled value, and its values by behavior."""
+    """Return the pooled value of a metric, and its values by behavior."""
     ethogram = pairs[0].ethogram
     if metric.exact is not None:
         by_behavior = np.array([metric.exact(rank_frames(pairs, code)) for code in range(len(ethogram))])
         return float(np.nanmean(by_behavior)), by_behavior
     foreground = np.array([b.name != "other" for b in ethogram])
-    sample = Grouping(np.eye(len(pairs)), foreground, np.ones(len(ethogram), dtype=bool))
+    grouping = Grouping(np.eye(len(pairs)), foreground, np.ones(len(ethogram), dtype=bool))
     statistics = np.stack([metric.statistics(c) for c in pairs])
-    overall, behaviors = Aggregator(sample).evaluate(Measure(metric.name, metric.name), statistics)
+    overall, behaviors = Aggregator(grouping).evaluate(Measure(metric.name, metric.name), statistics)
     return float(overall[0]), behaviors[0]
 
 
@@ -78,8 +79,10 @@ def metric(request):
     return request.param
 
 
-def test_it_describes_itself(metric):
+def test_definition_and_reference(metric):
+    """Every metric has a definition, and its module cites where it is defined."""
     assert metric.definition.endswith(".")
+    assert "References\n----------" in sys.modules[metric.value.__module__].__doc__
     assert metric.kind in ("counts", "histogram", "rows")
     assert metric.statistics.__doc__
 
@@ -105,11 +108,11 @@ def test_it_stays_between_worst_and_best(metric):
     low, high = sorted((metric.worst, metric.best))
     for c in PAIRS:
         value, behaviors = values(metric, [c])
-        known = np.array([value, *behaviors])
-        known = known[~np.isnan(known)]
+        defined = np.array([value, *behaviors])
+        defined = defined[~np.isnan(defined)]
         if metric.name.endswith(("onset_error", "offset_error")):
-            known = np.abs(known)
-        assert ((known >= low - 1e-9) & (known <= high + 1e-9)).all()
+            defined = np.abs(defined)
+        assert ((defined >= low - 1e-9) & (defined <= high + 1e-9)).all()
 
 
 def test_the_order_of_recordings_does_not_matter(metric):
@@ -138,13 +141,13 @@ def test_order_and_names_of_behaviors_do_not_matter(metric):
 
 
 def shifted(a: Annotation, by: int) -> Annotation:
-    """The same bouts later, in a recording that is longer at both ends, with the added frames labelled other."""
+    """Return the same bouts later, in a recording that is longer at both ends; the added frames are labeled other."""
     codes = np.concatenate([np.full(by, 3), a.to_codes(), np.full(by, 3)])
     return Annotation.from_frames(codes, ETHOGRAM, a.rate)
 
 
 def test_unobserved_time_before_and_after_does_not_matter(metric):
-    """Shift in time: bouts lie later in a longer recording of which only the old part was looked at."""
+    """Shift in time: the bouts are later in a longer recording of which only the original frames are observed."""
     by = 40
     moved = []
     for c in PAIRS:
@@ -182,7 +185,7 @@ def test_swapping_the_annotators(metric):
         assert after[0] == pytest.approx(-before[0], abs=1e-9)
 
 
-def test_splitting_where_no_bout_runs_leaves_sums_unchanged(metric):
+def test_splitting_between_bouts_leaves_sums_unchanged(metric):
     if metric.kind == "rows" or metric.name in ("budgets.transition_distance", "bebe.time_scale_ratio"):
         return
     halves = []
@@ -194,18 +197,18 @@ def test_splitting_where_no_bout_runs_leaves_sums_unchanged(metric):
                 )
             )
     for code in range(3):
-        whole = np.stack([metric.statistics(c) for c in PAIRS]).sum(axis=0)
-        parts = np.stack([metric.statistics(c) for c in halves]).sum(axis=0)
+        unsplit = np.stack([metric.statistics(c) for c in PAIRS]).sum(axis=0)
+        split = np.stack([metric.statistics(c) for c in halves]).sum(axis=0)
         if metric.joint:
-            assert parts == pytest.approx(whole)
+            assert split == pytest.approx(unsplit)
         else:
-            assert parts[code] == pytest.approx(whole[code])
+            assert split[code] == pytest.approx(unsplit[code])
 
 
-def test_what_is_predicted_in_unobserved_frames_does_not_matter(metric):
+def test_predictions_in_unobserved_frames_do_not_matter(metric):
     if metric.family in ("seconds", "rodentbench") or metric.name in ("budgets.transition_distance", "bebe.time_scale_ratio"):
         return
-    seen = iv.intervals([0, 700], [400, N])
+    observed = iv.intervals([0, 700], [400, N])
     generator = np.random.default_rng(3)
     results = []
     for fill in (0, 3):
@@ -216,19 +219,19 @@ def test_what_is_predicted_in_unobserved_frames_does_not_matter(metric):
             probabilities = c.probabilities.copy()
             probabilities[400:700] = generator.dirichlet(np.ones(4), 300)
             pred = Annotation.from_frames(codes, ETHOGRAM, c.pred.rate)
-            pairs.append(AlignedPair(c.id, c.id, pred, c.truth.with_observed(seen), probabilities, pool_subjects=True))
+            pairs.append(AlignedPair(c.id, c.id, pred, c.truth.with_observed(observed), probabilities, pool_subjects=True))
         results.append(values(metric, pairs))
     assert same(*results)
 
 
-def test_a_resample_is_a_recomputation(metric):
-    """Weights times statistics give what scoring the drawn recordings one by one would give."""
+def test_a_resample_equals_scoring_the_drawn_recordings(metric):
+    """Weighted statistics give the same value as scoring the drawn recordings one by one."""
     if metric.exact is not None:
         return
     statistics = np.stack([metric.statistics(c) for c in PAIRS])
-    sample = Grouping(np.eye(4), np.array([True, True, True, False]), np.ones(4, dtype=bool))
+    grouping = Grouping(np.eye(4), np.array([True, True, True, False]), np.ones(4, dtype=bool))
     weights = np.array([[2.0, 0, 1, 1], [0, 3, 0, 1]])
-    overall, _ = Aggregator(sample, weights).evaluate(Measure(metric.name, metric.name), statistics)
+    overall, _ = Aggregator(grouping, weights).evaluate(Measure(metric.name, metric.name), statistics)
     for k, row in enumerate(weights.astype(int)):
         drawn = [replace(PAIRS[i], id=f"{i}.{j}") for i in range(4) for j in range(row[i])]
         assert overall[k] == pytest.approx(values(metric, drawn)[0], nan_ok=True)

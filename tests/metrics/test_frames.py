@@ -10,6 +10,10 @@ from sklearn import metrics as sk
 
 import ethobench as eb
 from ethobench import Annotation, Ethogram
+from ethobench.core import intervals as iv
+from ethobench.core.observed import Observed, Track
+from ethobench.metrics import frames
+from ethobench.metrics.pairs import AlignedPair
 
 NAMES = ["a", "b", "c"]
 codes = st.integers(1, 80).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 3), min_size=n, max_size=n)] * 2))
@@ -21,8 +25,8 @@ def score(pred, truth, **options):
     return eb.score(a, b, resamples=0, **options)
 
 
-def close(mine: float, theirs: float) -> bool:
-    return mine == pytest.approx(theirs, abs=1e-12, nan_ok=True)
+def close(value: float, expected: float) -> bool:
+    return value == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def correlation(truth, pred) -> float:
@@ -36,13 +40,13 @@ def test_every_behavior_equals_scikit_learn(pair):
     pred, truth = (np.array(v) for v in pair)
     scores = score(pred, truth)
     for k, name in enumerate(NAMES):
-        mine, (t, p) = scores.behaviors[name], (truth[:, k], pred[:, k])
-        assert close(mine["precision"], sk.precision_score(t, p, zero_division=np.nan) if p.any() else np.nan)
-        assert close(mine["recall"], sk.recall_score(t, p, zero_division=np.nan) if t.any() else np.nan)
-        assert close(mine["f1"], sk.f1_score(t, p) if t.any() or p.any() else np.nan)
-        assert close(mine["mcc"], correlation(t, p))
+        values, (t, p) = scores.behaviors[name], (truth[:, k], pred[:, k])
+        assert close(values["precision"], sk.precision_score(t, p, zero_division=np.nan) if p.any() else np.nan)
+        assert close(values["recall"], sk.recall_score(t, p, zero_division=np.nan) if t.any() else np.nan)
+        assert close(values["f1"], sk.f1_score(t, p) if t.any() or p.any() else np.nan)
+        assert close(values["mcc"], correlation(t, p))
         if t.any() and not t.all() and p.any() and not p.all():
-            assert close(mine["kappa"], sk.cohen_kappa_score(t, p))
+            assert close(values["kappa"], sk.cohen_kappa_score(t, p))
 
 
 @given(codes)
@@ -57,14 +61,14 @@ def test_all_behaviors_together_equal_scikit_learn(pair):
 
 
 @given(codes)
-def test_the_mean_leaves_out_background_and_what_is_absent(pair):
+def test_the_mean_excludes_background_and_absent_behaviors(pair):
     pred, truth = (np.array(v) % 3 for v in pair)
     a, b = (Annotation.from_frames(v, Ethogram(NAMES, "c"), 10) for v in (pred, truth))
     scores = eb.score(a, b, resamples=0)
-    there = [k for k in (0, 1) if k in truth or k in pred]
-    expected = np.mean([sk.f1_score(truth == k, pred == k) for k in there]) if there else np.nan
+    present = [k for k in (0, 1) if k in truth or k in pred]
+    expected = np.mean([sk.f1_score(truth == k, pred == k) for k in present]) if present else np.nan
     assert close(scores.overall["f1"], expected)
-    assert scores.absent == [NAMES[k] for k in (0, 1) if k not in there]
+    assert scores.absent == [NAMES[k] for k in (0, 1) if k not in present]
 
 
 @given(codes, st.data())
@@ -82,7 +86,7 @@ def test_unobserved_frames_do_not_count(pair, data):
             assert close(scores.behaviors[name]["f1"], sk.f1_score(t, p) if t.any() or p.any() else np.nan)
 
 
-def test_a_prediction_that_did_not_look_counts_as_without_behavior():
+def test_frames_unobserved_by_the_prediction_count_as_without_behavior():
     truth = Annotation.from_frames([0, 0, 1, 1], Ethogram(NAMES), 10)
     pred = Annotation.from_frames([0, 0, -1, -1], Ethogram(NAMES), 10, unobserved=-1)
     scores = eb.score(pred, truth)
@@ -91,10 +95,40 @@ def test_a_prediction_that_did_not_look_counts_as_without_behavior():
     assert "covers 50.0%" in " ".join(map(str, scores.notes))
 
 
+@pytest.mark.parametrize("subject", [None, "mouse"])
+@pytest.mark.parametrize("observed", ["everything", "half", "one behavior less"])
+def test_counts_are_those_of_the_frames(subject, observed):
+    """Both ways to count, from the confusion matrix and from tracks, equal a count of frames."""
+    generator = np.random.default_rng(5)
+    pred_codes, true_codes = generator.integers(0, 4, (2, 50))
+    is_observed = np.ones((50, 3), dtype=bool)
+    options = {}
+    if observed == "half":
+        is_observed[25:] = False
+        options["observed"] = iv.intervals([0], [25])
+    elif observed == "one behavior less":
+        is_observed[10:, 1] = False
+        options["observed"] = Observed(iv.full(50), {Track("b"): iv.intervals([0], [10])})
+    sides = [Annotation.from_frames(codes, Ethogram(NAMES), 10, subject=subject) for codes in (pred_codes, true_codes)]
+    truth = sides[1].with_observed(options["observed"]) if options else sides[1]
+    pair = AlignedPair("r", "r", sides[0], truth, pool_subjects=subject is None)
+    for code, (tp, fp, fn, tn) in enumerate(frames.counts(pair).tolist()):
+        p, t, o = pred_codes == code, true_codes == code, is_observed[:, code]
+        assert (tp, fp, fn, tn) == ((p & t & o).sum(), (p & ~t & o).sum(), (~p & t & o).sum(), (~p & ~t & o).sum())
+
+
+def test_kappa_and_mcc_of_a_small_table():
+    """20 true positives, 5 false positives, 10 false negatives and 15 true negatives: kappa 0.4."""
+    counts = np.array([20.0, 5.0, 10.0, 15.0])
+    assert frames.kappa(counts) == pytest.approx(0.4)
+    assert frames.mcc(counts) == pytest.approx((20 * 15 - 5 * 10) / np.sqrt(25 * 30 * 20 * 25))
+    assert frames.iou(counts) == pytest.approx(20 / 35)
+
+
 def test_homogeneity_equals_scikit_learn():
     generator = np.random.default_rng(0)
     for _ in range(50):
         pred, truth = generator.integers(0, 3, (2, 40))
         a, b = (Annotation.from_frames(v, Ethogram(NAMES), 10) for v in (pred, truth))
-        mine = eb.score(a, b, suite="bebe", resamples=0).overall["homogeneity"]
-        assert close(mine, sk.homogeneity_score(truth, pred))
+        value = eb.score(a, b, suite="bebe", resamples=0).overall["homogeneity"]
+        assert close(value, sk.homogeneity_score(truth, pred))

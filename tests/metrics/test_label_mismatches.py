@@ -46,12 +46,12 @@ def test_labels_that_overlap_no_more_than_by_chance_do_not_belong_together():
     assert [str(n) for n in label_notes({"r": {"anna": anna, "ben": ben}})] == ["only anna uses 'walk'", "only ben uses 'eat'"]
 
 
-def test_a_behavior_that_is_in_the_ethogram_and_does_not_occur_is_no_mismatch():
+def test_a_behavior_in_the_ethogram_that_does_not_occur_is_not_a_mismatch():
     anna, ben = bouts((0, 100, "groom"), (200, 300, "rear")), bouts((0, 90, "groom"), names=("rear",))
     assert mismatches(anna=anna, ben=ben) == []
 
 
-def test_backgrounds_of_different_names_are_no_mismatch():
+def test_backgrounds_of_different_names_are_not_a_mismatch():
     anna = bouts((0, 100, "groom"), (100, 1000, "other"), background="other")
     ben = bouts((0, 90, "groom"), (90, 1000, "none"), background="none")
     assert mismatches(anna=anna, ben=ben) == []
@@ -82,8 +82,8 @@ def test_similar_labels_in_different_recordings():
     assert similar_label_notes([bouts((0, 9, "groom"), (10, 20, "grooming")), bouts((0, 9, "groom"))]) == []
 
 
-def test_agreement_and_score_note_it():
-    """A kappa of 0 was all that one got to see."""
+def test_agreement_and_score_have_notes():
+    """Without a note, the kappa is 0 and the reason is not apparent."""
     anna, ben = bouts((0, 100, "i"), (400, 500, "i")), bouts((0, 90, "interact"), (400, 500, "interact"))
     result = eb.agreement({"anna": anna, "ben": ben})
     assert result.kappa("anna", "ben", "i") == pytest.approx(0, abs=0.1)
@@ -98,7 +98,7 @@ def test_agreement_and_score_note_it():
     assert not any("rename" in str(note) for note in eb.score(renamed, ben).notes)
 
 
-def test_unequal_clocks_are_left_to_those_who_compare():
+def test_different_clocks_are_not_compared():
     slow = bouts((0, 100, "i"))
     fast = bouts((0, 100, "walk")).resample(30)
     assert sorted(mismatches(anna=slow, ben=fast)) == [("i", ""), ("walk", "")]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 import ethobench as eb
 from ethobench import Annotation, Behavior, Ethogram
 from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.observed import Observed, Track
 
 of = Annotation.from_bouts
@@ -21,3 +24,41 @@ def test_consensus_keeps_points_and_partial_observation():
     partly = eb.consensus({"x": a.with_observed(hidden), "y": b.with_observed(hidden)})
     assert iv.total(partly.observed.of("a")) == 100
     assert iv.total(partly.observed.of("b")) == 0
+
+
+def test_behaviors_are_observed_where_any_annotator_observed_them():
+    """The vote counts the annotators who observed a behavior in a frame; nobody observed b in the last two frames."""
+    names = ["a", "b"]
+    x = Annotation.from_frames([0, 0, 1, 1, 0, 0], names, 1)
+    y = Annotation.from_frames([1, 0, 0, 1, 1, 1], names, 1)
+    x = x.with_observed(Observed(iv.full(6), {Track("b"): iv.intervals([0], [3])}))
+    y = y.with_observed(Observed(iv.full(6), {Track("b"): iv.intervals([0], [4])}))
+    agreed = eb.consensus({"x": x, "y": y})
+    assert agreed.observed.of("a").stop.tolist() == [6]
+    assert (agreed.observed.of("b").start.tolist(), agreed.observed.of("b").stop.tolist()) == ([0], [4])
+    assert agreed.to_frames()[:, 0].tolist() == [False, True, False, False, False, False]
+    assert agreed.to_frames()[:, 1].tolist() == [False, False, False, True, False, False]  # only y observed b in frame 3
+
+
+def test_unobserved_frames_and_the_background():
+    ethogram = Ethogram(["a", "other"], "other")
+    x = Annotation.from_frames([0, 0, 1, 1, 1], ethogram, 1).with_observed(iv.intervals([0], [3]))
+    y = Annotation.from_frames([0, 1, 1, 0, 1], ethogram, 1).with_observed(iv.intervals([0], [4]))
+    agreed = eb.consensus({"x": x, "y": y})
+    assert agreed.to_codes().tolist() == [0, 1, 1, 0, -1]
+    assert not agreed.observed.tracks
+
+
+def test_point_events_need_a_majority_within_half_a_second():
+    ethogram = Ethogram([Behavior("bite", point=True)])
+    marks = {"x": [10, 40, 60], "y": [14, 70], "z": [12, 41]}
+    sides = {name: of(at, at, [0] * len(at), ethogram, 10, 100) for name, at in marks.items()}
+    assert eb.consensus(sides).spans("bite").start.tolist() == [12, 40]
+
+
+def test_annotations_that_differ_in_clock_are_refused():
+    a, b = (Annotation.from_frames([0] * n, ["a"], 10) for n in (5, 6))
+    with pytest.raises(MismatchError, match="differ in frame rate or length"):
+        eb.consensus({"x": a, "y": b})
+    with pytest.raises(EthobenchError, match="at least one annotator"):
+        eb.consensus({})

@@ -14,7 +14,7 @@ masks = st.integers(1, 60).flatmap(lambda n: st.tuples(*[st.lists(st.booleans(),
 
 
 @given(masks)
-def test_as_many_as_possible_and_then_the_heaviest(pair):
+def test_most_matches_and_then_the_greatest_weight(pair):
     a, b = (iv.from_mask(m) for m in pair)
     i, j = iv.overlapping_pairs(a, b)
     weight = temporal_iou(a, b, i, j)
@@ -30,12 +30,12 @@ def test_as_many_as_possible_and_then_the_heaviest(pair):
 
 
 @given(st.lists(st.integers(0, 40), max_size=12), st.lists(st.integers(0, 40), max_size=12), st.integers(0, 4))
-def test_points_within_a_tolerance(left, right, tolerance):
-    a, b = np.sort(np.array(left, dtype=np.int64)), np.sort(np.array(right, dtype=np.int64))
-    chosen = greedy_partners(np.searchsorted(a, b - tolerance, side="left"), np.searchsorted(a, b + tolerance, side="right") - 1)
+def test_points_within_a_tolerance(first, second, tolerance):
+    a, b = np.sort(np.array(first, dtype=np.int64)), np.sort(np.array(second, dtype=np.int64))
+    partners = greedy_partners(np.searchsorted(a, b - tolerance, side="left"), np.searchsorted(a, b + tolerance, side="right") - 1)
     near = (np.abs(a[:, None] - b[None, :]) <= tolerance).astype(float)
     rows, columns = linear_sum_assignment(-near) if near.size else ([], [])
-    assert (chosen >= 0).sum() == (near[rows, columns].sum() if near.size else 0)
-    used = chosen[chosen >= 0]
+    assert (partners >= 0).sum() == (near[rows, columns].sum() if near.size else 0)
+    used = partners[partners >= 0]
     assert len(set(used.tolist())) == len(used)
-    assert (np.abs(a[used] - b[chosen >= 0]) <= tolerance).all()
+    assert (np.abs(a[used] - b[partners >= 0]) <= tolerance).all()

@@ -83,19 +83,19 @@ def test_fleiss_and_alpha_count_frames(codes):
     assert result.alpha[""] == pytest.approx(krippendorff(ones, counts), nan_ok=True)
 
 
-def test_frames_not_looked_at_by_both_do_not_count():
+def test_frames_that_one_did_not_observe_do_not_count():
     a, b = of([0, 0, 1, 1, 0, 0]), of([0, 0, 1, 1, 1, 1], unobserved=np.array([0, 0, 0, 0, 1, 1], dtype=bool))
     result = eb.agreement({"x": a, "y": b})
     assert result.kappa("x", "y") == 1
     assert result.table()["frames"].tolist() == [4, 4, 4]
 
 
-def test_tolerance_forgives_borders():
+def test_tolerance_excludes_frames_near_starts_and_stops():
     a = Annotation.from_bouts([20, 60], [40, 80], ["a", "a"], NAMES, 10, 200)
     b = Annotation.from_bouts([22, 58], [41, 81], ["a", "a"], NAMES, 10, 200)
-    strict, kind = eb.agreement({"x": a, "y": b}), eb.agreement({"x": a, "y": b}, tolerance=0.3)
+    strict, tolerant = eb.agreement({"x": a, "y": b}), eb.agreement({"x": a, "y": b}, tolerance=0.3)
     assert strict.kappa("x", "y", "a") < 1
-    assert kind.kappa("x", "y", "a") == 1
+    assert tolerant.kappa("x", "y", "a") == 1
     missed = eb.agreement({"x": a, "y": b.take([0])}, tolerance=0.3)
     assert missed.kappa("x", "y", "a") < 0.8
 
@@ -111,7 +111,7 @@ def test_icc_of_counts_and_durations_over_recordings():
     assert result.icc_duration["a"] > 0.95
 
 
-def test_what_cannot_be_compared():
+def test_annotations_that_cannot_be_compared_are_refused():
     with pytest.raises(EthobenchError, match="at least two annotators"):
         eb.agreement({"x": of([0, 1])})
     with pytest.raises(MismatchError, match="resample, crop or extend"):
@@ -132,7 +132,7 @@ def test_three_raters_of_twenty_videos(data):
             assert low <= round(float(np.nanmean(kappas)), 2) <= high
 
 
-def test_tolerance_leaves_no_stale_figures():
+def test_tolerance_has_no_scores_of_all_behaviors():
     a, b = (Annotation.from_frames([0] * k + [1] * (20 - k), ["A", "B"], 10) for k in (10, 12))
     result = eb.agreement({"x": a, "y": b}, tolerance=0.3)
     assert "" not in result.fleiss
@@ -143,20 +143,46 @@ def test_tolerance_leaves_no_stale_figures():
             eb.agreement({"x": a, "y": b}, tolerance=wrong)
 
 
-def test_icc_counts_what_all_saw():
+def test_icc_counts_frames_that_all_observed():
     groups = {}
     for r in range(4):
         codes = np.repeat(np.random.default_rng(r).integers(0, 2, 20 + 10 * r), 5)
-        whole = Annotation.from_frames(codes, ["A", "B"], 10)
-        seen = np.arange(len(codes)) < len(codes) // 2
-        groups[f"r{r}"] = {"x": whole, "y": whole.with_observed(seen)}
+        complete = Annotation.from_frames(codes, ["A", "B"], 10)
+        observed = np.arange(len(codes)) < len(codes) // 2
+        groups[f"r{r}"] = {"x": complete, "y": complete.with_observed(observed)}
     assert eb.agreement(groups).icc_count["A"] == pytest.approx(1)
 
 
-def test_agreement_knows_what_nobody_marked():
+def test_behaviors_that_nobody_marked():
     ethogram = Ethogram(["other", "rest", "bite", "chase"], "other")
     anna, ben = (Annotation.from_frames(codes, ethogram, 10) for codes in ([0, 1, 1, 0], [2, 1, 1, 0]))
     result = eb.agreement({"r": {"anna": anna, "ben": ben}})
     assert result.never_annotated == ("chase",)
     assert result.to_dict()["never_annotated"] == ["chase"]
     assert "chase" in result.to_dict()["behaviors"]
+
+
+def test_annotators_without_common_frames_or_recordings_have_no_scores():
+    first, second = of([0, 1, 1, 0]), of([0, 1, 1, 0])
+    halves = np.array([True, True, False, False])
+    disjoint = eb.agreement({"x": first.with_observed(halves), "y": second.with_observed(~halves)})
+    for row in disjoint.pairs:
+        assert row["frames"] == 0
+        assert np.isnan([row["kappa"], row["f1"], row["agreement"]]).all()
+    assert np.isnan([*disjoint.fleiss.values(), *disjoint.alpha.values()]).all()
+    apart = eb.agreement({"r1": {"x": first}, "r2": {"y": second}})
+    assert apart.annotators == ("x", "y")
+    assert apart.pairs == []
+    assert np.isnan([*apart.fleiss.values(), *apart.alpha.values(), *apart.icc_count.values(), *apart.icc_duration.values()]).all()
+    with pytest.raises(EthobenchError, match="no kappa of 'x' and 'y'"):
+        apart.kappa("x", "y")
+    with pytest.raises(EthobenchError, match="at least two annotators of the same recording, got 0"):
+        eb.agreement({})
+
+
+def test_pairs_count_the_frames_of_the_recordings_that_both_annotated():
+    recordings = {"r1": {"x": of([0, 1]), "y": of([0, 1]), "z": of([1, 1])}, "r2": {"x": of([0, 0, 0]), "z": of([0, 0, 1])}}
+    frames = {(row["annotator_1"], row["annotator_2"]): row["frames"] for row in eb.agreement(recordings).pairs}
+    assert frames == {("x", "y"): 2, ("x", "z"): 5, ("y", "z"): 2}
+    shares = {(row["annotator_1"], row["annotator_2"]): row["agreement"] for row in eb.agreement(recordings).pairs if row["behavior"] == ""}
+    assert shares == {("x", "y"): 1.0, ("x", "z"): 0.6, ("y", "z"): 0.5}

@@ -27,18 +27,18 @@ def test_table_and_json():
     assert overall.loc["f1", "value"] == scores.overall["f1"]
     assert overall.loc["f1", "low"] <= overall.loc["f1", "value"] <= overall.loc["f1", "high"]
     assert len(table[table.recording == "r3"]) > 10
-    facts = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
-    assert {"suite", "overall", "behaviors", "recordings", "individuals"} <= facts.keys()
-    assert facts["behaviors"]["a"]["f1"] == scores.behaviors["a"]["f1"]
-    assert facts["overall"]["map"] is None
+    content = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
+    assert {"suite", "overall", "behaviors", "recordings", "individuals"} <= content.keys()
+    assert content["behaviors"]["a"]["f1"] == scores.behaviors["a"]["f1"]
+    assert content["overall"]["map"] is None
 
 
-def test_pooled_figures_are_of_summed_counts():
+def test_pooled_scores_are_those_of_summed_counts():
     pairs = random_pairs()
     joined = [a[0].concatenate(*a[1:]) for a in zip(*pairs.values(), strict=True)]
-    pooled, whole = eb.score(pairs).overall, eb.score(*joined).overall
+    pooled, concatenated = eb.score(pairs).overall, eb.score(*joined).overall
     for name in ("f1", "precision", "recall", "accuracy", "kappa", "mcc_all"):
-        assert pooled[name] == pytest.approx(whole[name])
+        assert pooled[name] == pytest.approx(concatenated[name])
 
 
 @pytest.mark.slow
@@ -62,15 +62,15 @@ def test_intervals_are_t_intervals_over_resampled_individuals():
     assert scores.intervals["overall"]["f1"] == pytest.approx(tuple(expected))
 
 
-def test_some_of_the_recordings_score_as_they_do_alone():
+def test_selected_recordings_have_the_same_scores_as_alone():
     pairs = random_pairs()
     scores = eb.score(pairs, individuals={"r0": "x", "r1": "x"})
     alone = eb.score({name: pairs[name] for name in ("r1", "r4")}, individuals={"r1": "x"})
-    for whole in (scores, Scores.from_states([scores.to_state()])):
-        some_of_them = whole.select(["r4", "r1"])
-        assert (some_of_them.recordings, some_of_them.individuals) == (("r1", "r4"), ("x", "r4"))
-        assert some_of_them.overall["f1"] == pytest.approx(alone.overall["f1"])
-        assert some_of_them.behaviors["a"]["bout_f1"] == pytest.approx(alone.behaviors["a"]["bout_f1"])
+    for complete in (scores, Scores.from_states([scores.to_state()])):
+        selected = complete.select(["r4", "r1"])
+        assert (selected.recordings, selected.individuals) == (("r1", "r4"), ("x", "r4"))
+        assert selected.overall["f1"] == pytest.approx(alone.overall["f1"])
+        assert selected.behaviors["a"]["bout_f1"] == pytest.approx(alone.behaviors["a"]["bout_f1"])
     with pytest.raises(NotFoundError, match="not scored: r9"):
         scores.select(["r9"])
 
@@ -92,16 +92,16 @@ def test_comparison_of_two_models_is_paired():
         good.compare(eb.score(random_pairs(3)))
 
 
-def test_figures_of_many_recordings_are_those_of_each():
+def test_scores_per_recording_are_those_of_each_alone():
     pairs = {f"r{k}": (Annotation.from_frames(np.roll(c, 2), ["x", "y", "z"], 5), Annotation.from_frames(c, ["x", "y", "z"], 5))
              for k in range(5) for c in [np.random.default_rng(k).integers(0, 3, 12).repeat(6)]}  # fmt: skip
     for suite in ("ethobench", "banos", "bebe", "calms21", "rodentbench"):
-        parts = eb.score(pairs, suite=suite).per("recording")
+        per_recording = eb.score(pairs, suite=suite).per("recording")
         for name, pair in pairs.items():
             alone = eb.score({name: pair}, suite=suite)
-            assert parts[name]["overall"] == pytest.approx(alone.overall, nan_ok=True), suite
-            for behavior, figures in alone.behaviors.items():
-                assert parts[name]["behaviors"][behavior] == pytest.approx(figures, nan_ok=True), suite
+            assert per_recording[name]["overall"] == pytest.approx(alone.overall, nan_ok=True), suite
+            for behavior, values in alone.behaviors.items():
+                assert per_recording[name]["behaviors"][behavior] == pytest.approx(values, nan_ok=True), suite
 
 
 def test_one_recording_is_compared_without_an_interval():
@@ -111,24 +111,24 @@ def test_one_recording_is_compared_without_an_interval():
 
 
 FIVE_BEHAVIORS = Ethogram(["other", "rest", "run", "bite", "chase"], "other")
-COUNTS_THEM = {"banos", "bebe"}  # as published, a behavior that is neither there nor predicted is fully right
+COUNTS_THEM = {"banos", "bebe"}  # as published, a behavior that is neither true nor predicted has perfect scores
 
 
-def guesses_and_truths() -> tuple[dict[str, Annotation], dict[str, Annotation]]:
-    """Rest and run are annotated, bite is a false alarm, chase is nowhere."""
+def predictions_and_truths() -> tuple[dict[str, Annotation], dict[str, Annotation]]:
+    """Rest and run are annotated, bite is only predicted, chase never occurs."""
     truth = np.repeat([1, 2, 0, 1], 50)
-    guess = np.where(np.arange(200) < 10, 3, truth)
+    pred = np.where(np.arange(200) < 10, 3, truth)
     names = ("a", "b")
-    return tuple({name: Annotation.from_frames(codes, FIVE_BEHAVIORS, 10) for name in names} for codes in (guess, truth))
+    return tuple({name: Annotation.from_frames(codes, FIVE_BEHAVIORS, 10) for name in names} for codes in (pred, truth))
 
 
 def scores_with_absent_behaviors(suite: str) -> Scores:
-    guesses, truths = guesses_and_truths()
-    return eb.score(guesses, truths, suite=suite, behaviors="all" if suite == "rodentbench" else None, resamples=20)
+    predictions, truths = predictions_and_truths()
+    return eb.score(predictions, truths, suite=suite, behaviors="all" if suite == "rodentbench" else None, resamples=20)
 
 
 @pytest.mark.parametrize("suite", suites.names())
-def test_scores_know_what_never_occurs(suite):
+def test_behaviors_that_never_occur(suite):
     scores = scores_with_absent_behaviors(suite)
     assert scores.occurrence.never_annotated == ("chase",)
     assert scores.occurrence.only_predicted == ("bite",)
@@ -139,7 +139,7 @@ def test_scores_know_what_never_occurs(suite):
 
 
 @pytest.mark.parametrize("suite", suites.names())
-def test_stored_scores_know_it_too_or_say_nothing(suite):
+def test_behaviors_that_never_occur_in_stored_scores(suite):
     scores = scores_with_absent_behaviors(suite)
     stored = Scores.from_states([scores.to_state()], resamples=0)
     if suite in ("ethobench", "calms21", "bebe"):
@@ -159,3 +159,23 @@ def test_json_keeps_every_behavior(suite):
     assert "chase" in plain["behaviors"]
     assert plain["absent"] == ["chase"]
     assert plain["notes"][-2:] == scores.occurrence_lines()
+
+
+def test_headline_table_latex_and_html():
+    names = Ethogram(["left_ear & 50 %", "<b>run</b>", "never"], "never")
+    codes = np.arange(120) // 20 % 2
+    truth, pred = (Annotation.from_frames(c, names, 10) for c in (codes, np.roll(codes, 2)))
+    scores = eb.score({f"r{k}": (pred.shift(k % 3), truth) for k in range(6)}, resamples=50)
+    table = scores.headline_table()
+    assert list(table.columns) == list(scores.suite.headline)
+    assert list(table.index) == ["all", "left_ear & 50 %", "<b>run</b>", "never"]
+    low, high = scores.intervals["overall"]["f1"]
+    assert table.loc["all", "f1"] == f"{scores.overall['f1']:.3f} [{low:.2f}, {high:.2f}]"
+    latex = scores.to_latex()
+    assert latex.startswith("\\begin{tabular}")
+    assert "\\toprule" in latex
+    assert r"left\_ear \& 50 \%" in latex
+    html = scores._repr_html_()
+    assert "&lt;b&gt;run&lt;/b&gt;" in html
+    assert "<b>" not in html
+    assert "n = 6 recordings" in html

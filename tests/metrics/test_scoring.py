@@ -16,7 +16,7 @@ from ethobench.core.observed import Observed, Track
 of = Annotation.from_bouts
 
 
-def test_pairs_mappings_and_datasets_give_the_same():
+def test_pairs_mappings_and_datasets_have_the_same_scores():
     pairs = random_pairs()
     data = Dataset(tuple(Recording(n, annotations={"me": t}) for n, (_, t) in pairs.items()), ETHOGRAM)
     preds, truths = {n: p for n, (p, _) in pairs.items()}, {n: t for n, (_, t) in pairs.items()}
@@ -26,7 +26,7 @@ def test_pairs_mappings_and_datasets_give_the_same():
     assert eb.score({"r0": preds["r0"]}, data).recordings == ("r0",)
 
 
-def test_mismatches_are_told_in_words():
+def test_mismatches_are_refused_with_a_clear_message():
     truth = random_annotation(0)
     with pytest.raises(MismatchError, match="has 20 Hz, the truth 10 Hz; resample"):
         eb.score(truth.resample(20), truth)
@@ -45,17 +45,17 @@ def test_mismatches_are_told_in_words():
         eb.score(truth, truth, behaviors=["zz"])
     with pytest.raises(NotFoundError, match="did you mean 'banos'"):
         eb.score(truth, truth, suite="banoz")
-    with pytest.raises(EthobenchError, match="'auto'"):
+    with pytest.raises(EthobenchError, match="`tracks` must be 'auto'"):
         eb.score(truth, truth, tracks="apart")
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((5, 3)), [[0, 1]], pd.DataFrame({"a": ["0", "1"]}), "file.csv", None, 3.0])
-def test_other_things_than_annotations_are_refused(wrong):
+def test_inputs_other_than_annotations_are_refused(wrong):
     with pytest.raises(EthobenchError, match=r"Annotation|prediction and a truth|truth must be a path"):
         eb.score(wrong, random_annotation(0))
 
 
-def test_mappings_must_fit():
+def test_mappings_that_do_not_match_are_refused():
     pairs = random_pairs(2)
     with pytest.raises(MismatchError, match="only a truth: r1"):
         eb.score({n: p for n, (p, _) in pairs.items()}, {"r0": pairs["r0"][1]})
@@ -87,7 +87,7 @@ def test_empty_sides_and_nothing_observed():
     assert "b" not in eb.score(truth, partly, suite="rodentbench").ethogram
 
 
-def test_subjects_are_scored_apart_or_pooled():
+def test_subjects_are_scored_separately_or_pooled():
     ethogram = Ethogram(["a"])
     truth = Annotation.from_bouts([0, 50], [10, 60], [0, 0], ethogram, 10, 100, subject=["m1", "m2"])
     swapped = Annotation.from_bouts([0, 50], [10, 60], [0, 0], ethogram, 10, 100, subject=["m2", "m1"])
@@ -107,7 +107,7 @@ def test_two_subjects_at_once_are_exclusive_each():
     assert scores.behaviors["other"]["f1"] == pytest.approx(2 * 120 / (2 * 120 + 10))
 
 
-def test_behaviors_looked_at_in_part_only():
+def test_behaviors_observed_in_some_frames_only():
     observed = Observed(iv.full(100), {Track("b"): iv.intervals([0], [50])})
     truth = Annotation.from_bouts([10, 10], [20, 20], ["a", "b"], Ethogram(["a", "b"]), 10, 100, observed=observed)
     pred = Annotation.from_bouts([10, 10, 60], [20, 20, 80], ["a", "b", "b"], Ethogram(["a", "b"]), 10, 100)
@@ -116,7 +116,7 @@ def test_behaviors_looked_at_in_part_only():
     assert scores.behaviors["b"]["bout_precision"] == 1
 
 
-def test_backgrounds_of_other_names_are_one():
+def test_backgrounds_with_different_names_are_the_same():
     a = Annotation.from_frames([0, 1, 1], Ethogram(["run", "other"], "other"), 10)
     b = Annotation.from_frames([0, 0, 1], Ethogram(["run", "none"], "none"), 10)
     scores = eb.score(a, b)
@@ -144,7 +144,7 @@ def test_a_prediction_scores_its_own_annotation():
     assert eb.score(prediction, truth).overall["map"] == 1
 
 
-def test_two_subjects_that_do_the_same_at_once_are_counted_once():
+def test_the_same_behavior_of_two_pooled_subjects_counts_once():
     t = of([0, 5], [30, 35], ["a", "a"], ["a", "b"], 1, 40, subject=["m1", "m2"])
     scores = eb.score(t, t, tracks="merge")
     assert (scores.overall["f1"], scores.overall["accuracy"]) == (1, 1)
@@ -154,7 +154,7 @@ def test_two_subjects_that_do_the_same_at_once_are_counted_once():
     assert eb.score(towards, towards).overall["accuracy"] == 1
 
 
-def test_a_behavior_that_nobody_observed_does_not_empty_joint_figures():
+def test_an_unobserved_behavior_does_not_affect_joint_scores():
     names = ["a", "b", "c"]
     t = of([0], [4], ["b"], names, 1, 4, observed=Observed(iv.full(4), {Track("c"): iv.empty()}))
     p = Annotation.from_frames([1, 1, 2, 2], names, 1)
@@ -173,7 +173,7 @@ def test_observation_of_one_subject_counts_everywhere():
     assert o.of("A").stop.tolist() == [5]
 
 
-def test_a_longer_side_does_not_reveal_what_was_hidden():
+def test_extending_a_side_keeps_unobserved_frames():
     names = ["a", "b"]
     truth = Annotation.from_frames([1] * 10, names, 1, unobserved=np.arange(10) < 5)
     short, long = (Annotation.from_frames([1] * n, names, 1) for n in (10, 12))
@@ -181,7 +181,7 @@ def test_a_longer_side_does_not_reveal_what_was_hidden():
     assert eb.score(long, truth, suite="banos").behaviors["b"]["so"] == pytest.approx(5 / 7)
 
 
-def test_a_dataset_tells_of_missing_predictions():
+def test_recordings_without_prediction_are_noted():
     a = Annotation.from_frames([0, 1], ["x", "y"], 1)
     data = Dataset(tuple(Recording(f"r{k}", annotations={"me": a}) for k in range(3)), a.ethogram)
     assert "2 of 3 recordings have no prediction: r1, r2" in str(eb.score({"r0": a}, data).notes[0])

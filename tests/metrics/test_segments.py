@@ -21,14 +21,14 @@ def annotations(pair, rate=10):
 
 
 def segments_of(values, code):
-    found, start = [], None
+    segments, start = [], None
     for i, v in enumerate([*values, None]):
         if v == code and start is None:
             start = i
         elif v != code and start is not None:
-            found.append((start, i))
+            segments.append((start, i))
             start = None
-    return found
+    return segments
 
 
 @given(sequences, sequences)
@@ -48,7 +48,7 @@ def test_levenshtein_of_long_sequences():
 
 
 @given(codes)
-def test_f1_at_k_as_the_field_computes_it(pair):
+def test_f1_at_k_equals_a_literal_implementation(pair):
     pred, truth = annotations(pair)
     scores = eb.score(pred, truth, resamples=0)
     for k, threshold in ((10, 0.1), (25, 0.25), (50, 0.5)):
@@ -117,7 +117,7 @@ def test_boundaries_within_half_a_second():
     assert eb.score(pred, truth, resamples=0).behaviors["a"]["boundary_f1"] == pytest.approx(2 * 2 / 8)
 
 
-def test_confidence_is_of_the_own_subject():
+def test_confidence_is_that_of_the_same_subject():
     q = Annotation.from_bouts(
         [0, 0, 30, 30], [10, 10, 40, 40], ["a"] * 4, ["a"], 1, 50, subject=["m1", "m2"] * 2, confidence=[0.5, 0.5, 0.1, 0.9]
     )

@@ -18,8 +18,8 @@ NAMES = ["a", "b", "c"]
 codes = st.integers(1, 50).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 3), min_size=n, max_size=n)] * 2))
 
 
-def close(mine: float, theirs: float) -> bool:
-    return mine == pytest.approx(theirs, abs=1e-12, nan_ok=True)
+def close(value: float, expected: float) -> bool:
+    return value == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def test_names_under_overall():
@@ -36,20 +36,20 @@ def test_names_under_overall():
 
 
 @given(st.lists(codes, min_size=1, max_size=4), st.data())
-def test_bebe_is_scikit_learn_by_individual(parts, data):
+def test_bebe_is_scikit_learn_by_individual(recordings, data):
     """Labels 1..C with 0 = unknown; a prediction of 0 becomes 1; zero_division = 1; mean over individuals."""
-    who = [data.draw(st.sampled_from(["x", "y"])) for _ in parts]
+    who = [data.draw(st.sampled_from(["x", "y"])) for _ in recordings]
     pairs, individuals = {}, {}
-    for i, (pred, truth) in enumerate(parts):
+    for i, (pred, truth) in enumerate(recordings):
         sides = [Annotation.from_frames(np.array(v) - 1, Ethogram(NAMES), 10, unobserved=-1) for v in (pred, truth)]
         pairs[f"r{i}"], individuals[f"r{i}"] = tuple(sides), who[i]
-    if not any(np.any(truth) for _, truth in parts):
+    if not any(np.any(truth) for _, truth in recordings):
         return
     scores = eb.score(pairs, suite="bebe", individuals=individuals, resamples=0)
     values = {"f1": [], "precision": [], "recall": []}
     for individual in dict.fromkeys(who):
-        truth = np.concatenate([parts[i][1] for i in range(len(parts)) if who[i] == individual])
-        pred = np.concatenate([parts[i][0] for i in range(len(parts)) if who[i] == individual])
+        truth = np.concatenate([recordings[i][1] for i in range(len(recordings)) if who[i] == individual])
+        pred = np.concatenate([recordings[i][0] for i in range(len(recordings)) if who[i] == individual])
         pred = np.where(pred == 0, 1, pred)[truth > 0]
         truth = truth[truth > 0]
         if len(truth) == 0:
@@ -81,16 +81,16 @@ def test_bebe_time_scale_ratio():
 
 
 @given(codes)
-def test_calms21_pools_and_leaves_other_out(pair):
+def test_calms21_pools_frames_and_excludes_other(pair):
     pred, truth = (np.array(v) % 3 for v in pair)
     sides = [Annotation.from_frames(v, Ethogram(NAMES, "c"), 10) for v in (pred, truth)]
     overall = eb.score(*sides, suite="calms21", resamples=0).overall
-    there = [k for k in (0, 1) if k in truth or k in pred]
-    if not there:
+    present = [k for k in (0, 1) if k in truth or k in pred]
+    if not present:
         assert np.isnan(overall["macro_f1"])
         return
     for name, function in (("macro_f1", sk.f1_score), ("macro_precision", sk.precision_score), ("macro_recall", sk.recall_score)):
-        expected = function(truth, pred, labels=there, average="macro", zero_division=0)
+        expected = function(truth, pred, labels=present, average="macro", zero_division=0)
         assert close(overall[name], expected), name
 
 
@@ -98,7 +98,7 @@ segments = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.sampled
 
 
 def literal(truth, pred):
-    """Rodent-Bench's evaluator, as FACTS describe it, on lists of (start, end, label) in seconds."""
+    """Return the scores of Rodent-Bench, computed literally from lists of (start, end, label) in seconds."""
     last = max(int(max((e for _, e, _ in side), default=0)) for side in (truth, pred))
 
     def label(side, second):
@@ -115,20 +115,20 @@ def literal(truth, pred):
         precision = tp / (tp + fp) if tp + fp else 0
         recall = tp / (tp + fn) if tp + fn else 0
         f1.append(2 * precision * recall / (precision + recall) if precision + recall else 0)
-    total, before = 0.0, 0.0
+    total, previous = 0.0, 0.0
     for k in range(1, 10):
         used = set()
         for start, end, name in truth:
             for j, (a, b, other) in enumerate(pred):
                 inside = max(0, min(end, b) - max(start, a))
-                together = (end - start) + (b - a) - inside
-                if j not in used and other == name and together > 0 and inside / together >= k / 10:
+                union = (end - start) + (b - a) - inside
+                if j not in used and other == name and union > 0 and inside / union >= k / 10:
                     used.add(j)
                     break
         precision = len(used) / len(pred) if pred else 0
         recall = len(used) / len(truth) if truth else 0
-        total += precision * (recall - before)
-        before = recall
+        total += precision * (recall - previous)
+        previous = recall
     return {
         "accuracy": np.mean([a == b for a, b in zip(y, p, strict=True)]),
         "macro_f1": np.mean(f1) if f1 else 0.0,
@@ -173,7 +173,7 @@ def test_rodentbench_resolves_overlaps_by_order():
     assert eb.score(first_y, only_x, suite="rodentbench").overall["accuracy"] == pytest.approx(0.2)
 
 
-def test_lengths_that_differ_are_refused_where_no_publication_allows_them():
+def test_different_lengths_are_refused_unless_the_publication_allows_them():
     a, b = (Annotation.from_frames([0] * n, NAMES, 10) for n in (10, 12))
     for name in ("ethobench", "bebe", "calms21"):
         with pytest.raises(MismatchError, match="10 frames, the truth 12"):
@@ -211,7 +211,7 @@ def test_individuals_and_truth_come_from_a_dataset():
     )
 
 
-def test_bebe_leaves_points_out_and_takes_the_unpredicted_as_the_first_class():
+def test_bebe_excludes_points_and_counts_missing_predictions_as_the_first_class():
     ethogram = Ethogram(["w", "r", Behavior("bite", point=True)])
     t = Annotation.from_bouts([0, 4], [4, 8], [0, 1], ethogram, 1, 8)
     p = Annotation.from_bouts([0], [8], [0], ethogram, 1, 8)
@@ -223,14 +223,14 @@ def test_bebe_leaves_points_out_and_takes_the_unpredicted_as_the_first_class():
     assert eb.score(silent, Annotation.from_bouts([0], [4], [0], named, 1, 4), suite="bebe").overall["f1_present"] == 1
 
 
-def test_suite_banos_takes_the_background_as_it_is_written():
+def test_suite_banos_does_not_fill_the_background():
     import pandas as pd
 
     ethogram = Ethogram(["a", "other"], "other")
     pred, truth = np.array([[0, 1], [0, 0], [0, 1], [1, 0]]), np.array([[0, 1], [0, 1], [0, 1], [1, 0]])
-    mine = eb.score(*(Annotation.from_frames(s, ethogram, 1) for s in (pred, truth)), suite="banos").behaviors
+    suite = eb.score(*(Annotation.from_frames(s, ethogram, 1) for s in (pred, truth)), suite="banos").behaviors
     package = eb.banos.score(*(pd.DataFrame(s, columns=["a", "other"]) for s in (pred, truth)))
-    assert mine["other"]["precision"] == package["other"]["precision"] == 0.5
+    assert suite["other"]["precision"] == package["other"]["precision"] == 0.5
 
 
 def test_default_suite_differs_from_banos_where_banos_is_odd():

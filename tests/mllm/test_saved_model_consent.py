@@ -146,7 +146,7 @@ def test_the_viewer_says_first_what_goes_where(study, view, tmp_path):
     host = stub.url.removeprefix("http://")
     assert f"network: model sends video of 1 recording to openai (m) at {host}, with the key in OPENAI_API_KEY" in done.stderr
     (project,) = view.projects
-    assert [(track.name, len(track.annotation)) for track in project.entries[0].tracks] == [("model", 1)]
+    assert [(track.name, len(track.annotation)) for track in project.recordings[0].tracks] == [("model", 1)]
 
 
 @pytest.mark.parametrize("pair", ["base_url", "=http://localhost"])
@@ -226,7 +226,7 @@ def test_links_out_of_the_folder_are_refused(name, tmp_path):
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).unlink(missing_ok=True)
     (folder / name).symlink_to(outside)
-    with pytest.raises(FormatError, match="leads out of the folder"):
+    with pytest.raises(FormatError, match="points outside the folder"):
         load_model(folder)
 
 
@@ -242,7 +242,7 @@ def test_pipes_and_strange_names_are_refused_and_links_within_are_not(tmp_path):
         load_model(folder)
     (folder / "pipe").unlink()
     os.mkfifo(folder / "pipe")
-    with pytest.raises(FormatError, match="neither a file nor a folder"):
+    with pytest.raises(FormatError, match="not a regular file or folder"):
         load_model(folder)
     (folder / "pipe").unlink()
     (folder / "a\\..\\b").write_text("", encoding="utf-8")

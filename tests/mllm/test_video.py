@@ -71,9 +71,9 @@ def test_jpeg_can_be_read_back(short):
 
 def test_files_that_are_not_videos(short, tmp_path):
     for name, content, message in (
-        ("text.mp4", b"hello", "damaged or of an unknown kind"),
-        ("empty.mp4", b"", "damaged or of an unknown kind"),
-        ("cut.mp4", short.read_bytes()[:900], "damaged or of an unknown kind"),
+        ("text.mp4", b"hello", "damaged or its codec is unknown"),
+        ("empty.mp4", b"", "damaged or its codec is unknown"),
+        ("cut.mp4", short.read_bytes()[:900], "damaged or its codec is unknown"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(FormatError, match=rf"{name}.*{message}"):

@@ -13,10 +13,10 @@ def stir() -> Callable[[Any], Any]:
     """Give a network's normalisations the statistics and weights that a training would, so that no mistake with them goes unseen."""
     import torch
 
-    from ethobench.training.device import own_random_state
+    from ethobench.training.device import isolated_seed
 
     def stirred(network: torch.nn.Module) -> torch.nn.Module:
-        with own_random_state(0), torch.no_grad():
+        with isolated_seed(0), torch.no_grad():
             for name, tensor in network.state_dict().items():
                 if name.endswith("running_var"):
                     tensor.uniform_(0.5, 2.0)

@@ -1,4 +1,4 @@
-"""The automatic model: what it compares, how it blends and decodes, what it tells, and what a budget does."""
+"""Model `auto`: comparison of candidates, blending, decoding, the fit report and time budgets."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ethobench.decoding import decoder
 from ethobench.decoding.decoder import Decoder
 from ethobench.models import auto, base, candidates
 from ethobench.models.auto import Auto
+from ethobench.models.cross_validation import inner_folds
 from ethobench.training.loop import Progress
 
 pytestmark = pytest.mark.slow
@@ -30,9 +31,9 @@ def _quick(monkeypatch):
     torch.set_num_threads(1)
     boost, tcn = candidates.Boost, candidates.Tcn
     monkeypatch.setattr(candidates, "Boost", lambda seed: boost(seed=seed, rounds=15, leaves=7))
-    monkeypatch.setattr(candidates, "FEWEST_SECONDS", 100.0)
+    monkeypatch.setattr(candidates, "MIN_ANNOTATED_SECONDS", 100.0)
     small = {"width": 16, "levels": 4, "batch": 8, "updates": 200, "passes": 40}
-    monkeypatch.setattr(candidates, "Tcn", lambda seed=0, **told: tcn(seed=seed, **{**small, **told}))
+    monkeypatch.setattr(candidates, "Tcn", lambda seed=0, **params: tcn(seed=seed, **{**small, **params}))
     yield
     torch.set_num_threads(before)
 
@@ -43,50 +44,50 @@ def tag() -> Dataset:
 
 
 @pytest.mark.slow
-def test_it_compares_blends_decodes_and_comes_back(tag, tmp_path):
+def test_candidates_are_compared_blended_decoded_and_saved(tag, tmp_path):
     model = eb.create_model("auto").fit(tag.select(fold=[0, 1, 2]))
     rows = model.fit_report["candidates"]
     assert [row["candidate"] for row in rows] == ["boost", "tcn"]
     assert all({"folds", "seconds", "f1", "bout_f1", "log_loss", "weight"} <= {*row} for row in rows)
     assert [row["folds"] for row in rows] == [3, 3]
     assert sum(row["weight"] for row in rows) == pytest.approx(1)
-    assert {*model.parts} == {row["candidate"] for row in rows if row["weight"] > 0}
+    assert {*model.members} == {row["candidate"] for row in rows if row["weight"] > 0}
     recording = tag.select(fold=3).recordings[0]
     prediction = model.predict(recording)
     assert eb.score(prediction, recording.annotation(), resamples=0).overall["f1"] > 0.8
     model.save(tmp_path / "m")
-    assert json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))["account"] == model.fit_report
+    assert json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))["fit_report"] == model.fit_report
     again = eb.load_model(tmp_path / "m")
     assert np.array_equal(again.predict(recording).probabilities, prediction.probabilities)
     assert again.predict(recording).annotation == prediction.annotation
     assert again.fit_report == model.fit_report
 
 
-def test_a_network_that_adds_nothing_is_left_after_one_fold(tag, monkeypatch):
+def test_network_that_adds_nothing_is_dropped_after_one_fold(tag, monkeypatch):
     tcn = candidates.Tcn
-    monkeypatch.setattr(candidates, "Tcn", lambda seed=0, **told: tcn(seed=seed, updates=1, learning_rate=1e-9, **told))
+    monkeypatch.setattr(candidates, "Tcn", lambda seed=0, **params: tcn(seed=seed, updates=1, learning_rate=1e-9, **params))
     model = eb.create_model("auto").fit(tag)
     trees, network = model.fit_report["candidates"]
     assert (trees["folds"], trees["weight"], network["folds"], network["weight"]) == (3, 1.0, 1, 0.0)
     assert trees["f1"] > network["f1"]
-    assert {*model.parts} == {"boost"}
-    assert model.fit_report["notes"] == ["on the first fold the network added nothing to the trees, so it was left at that"]
+    assert {*model.members} == {"boost"}
+    assert model.fit_report["notes"] == ["the network did not improve on the trees in the first fold, so it is not used"]
 
 
-def test_recordings_of_one_behavior_each(tag):
-    """No behavior is shown by two individuals, so nothing can be judged."""
+def test_recordings_with_one_behavior_each(tag):
+    """No behavior occurs in two individuals, so nothing can be compared."""
     recordings = []
     for name, recording in zip("ab", tag.recordings[:2], strict=True):
         codes = np.full(recording.n_frames, "ab".index(name))
         recordings.append(recording.copy(annotations={"x": Annotation.from_frames(codes, Ethogram(["a", "b"]), recording.rate)}))
     model = eb.create_model("auto").fit(Dataset(tuple(recordings), Ethogram(["a", "b"])))
     assert model.decoder == Decoder()
-    assert "no behavior was shown by two" in model.fit_report["notes"][-1]
+    assert "no behavior occurs in two folds" in model.fit_report["notes"][-1]
     assert (model.predict(recordings[0]).annotation.to_codes() == 0).mean() > 0.9
 
 
 @pytest.mark.slow
-def test_a_short_budget_leaves_boosted_trees(tag):
+def test_short_budget_uses_boosted_trees_alone(tag):
     model = eb.create_model("auto", budget=0.001).fit(tag)
     assert [row["candidate"] for row in model.fit_report["candidates"]] == ["boost"]
     assert model.fit_report["candidates"][0]["folds"] == 2
@@ -95,10 +96,10 @@ def test_a_short_budget_leaves_boosted_trees(tag):
 
 
 @pytest.mark.slow
-def test_little_data_train_no_network():
+def test_no_network_with_little_data():
     data = eb.load_dataset("synthetic/tag", individuals=3, seconds=30)
     model = eb.create_model("auto").fit(data)
-    assert model.fit_report["notes"] == ["90 s of annotated recordings are too few to train a network on"]
+    assert model.fit_report["notes"] == ["no network: 90 s of annotated recordings are not enough to train one"]
     assert [row["folds"] for row in model.fit_report["candidates"]] == [3]
 
 
@@ -106,32 +107,35 @@ def test_the_network_is_tried_only_if_there_is_time_for_it(tag, monkeypatch):
     """An update takes 1.5 s, with drawing the examples: 75 of them for two inner folds, and for all recordings 1.5 times as long."""
     monkeypatch.setattr(candidates.Tcn(seed=0).__class__, "time_update", lambda self, data: 1.0)
     truths = {r.id: r.annotation() for r in tag}
-    like = Auto()
-    like.ethogram, like.rate, like.inputs = tag.ethogram, tag.recordings[0].rate, ()
+    template = Auto()
+    template.ethogram, template.rate, template.inputs = tag.ethogram, tag.recordings[0].rate, ()
     chosen, notes = {}, {}
     for budget in (20.0, 800.0, 1200.0):
         notes[budget] = []
         deadline = Deadline(budget, clock=Clock())
-        chosen[budget] = candidates._tcn(tag, truths, like, deadline, notes[budget])
+        chosen[budget] = candidates.make_network_candidate(tag, truths, template, deadline, notes[budget])
     assert chosen[20.0] is chosen[800.0] is None
     assert notes[20.0] == ["no network, to keep the time budget"]
-    assert notes[800.0] == ["no network, to keep the time budget: there is time for about 54 updates in each training only"]
+    assert notes[800.0] == ["no network, to keep the time budget: there is only time for about 54 updates in each training"]
     assert (chosen[1200.0].name, notes[1200.0]) == ("tcn", [])
-    assert candidates._tcn(tag, truths, like, Deadline(1200.0, clock=Clock()), notes[20.0], busyness=50.0) is None
+    assert (
+        candidates.make_network_candidate(tag, truths, template, Deadline(1200.0, clock=Clock()), notes[20.0], seconds_per_cpu_second=50.0)
+        is None
+    )
 
 
-def test_a_network_that_turns_out_too_slow_is_given_up_at_once():
+def test_slow_network_training_is_stopped():
     clock = Clock()
     deadline, start = Deadline(100, clock=clock), clock()
     progress = Progress(epoch=0, epochs=12, step=10, steps=25, loss=1.0, frames_per_second=1.0)
     clock.now += 10  # 1 s for each update: 100 of them, 75 will do
-    candidates._refuse_slow_training(deadline, start, progress)
+    candidates.stop_slow_training(deadline, start, progress)
     clock.now += 10  # 2 s for each: 50
-    with pytest.raises(OutOfTimeError, match="time for 50 updates"):
-        candidates._refuse_slow_training(deadline, start, progress)
+    with pytest.raises(OutOfTimeError, match="only time for 50 updates"):
+        candidates.stop_slow_training(deadline, start, progress)
 
 
-def test_trainings_of_auto_end_by_the_deadline_of_a_command(tag):
+def test_fit_ends_by_the_deadline(tag):
     """Time runs out while features are computed, so all that follows is as short as possible, and the model still works."""
     model = eb.create_model("auto")
     clock = Clock()
@@ -144,7 +148,7 @@ def test_trainings_of_auto_end_by_the_deadline_of_a_command(tag):
 
 
 def test_without_a_budget_the_clock_does_not_matter(tag, tmp_path):
-    """The same model comes out, however long it takes."""
+    """The fitted model does not depend on the duration of the fit."""
     slow = eb.create_model("auto")
     slow.deadline = Deadline(clock=Clock(step=1000.0))
     models = [eb.create_model("auto").fit(tag), slow.fit(tag)]
@@ -152,44 +156,43 @@ def test_without_a_budget_the_clock_does_not_matter(tag, tmp_path):
         model.save(tmp_path / name)
     digests = [json.loads((tmp_path / name / "model.json").read_text(encoding="utf-8"))["decoder"] for name in "ab"]
     assert digests[0] == digests[1]
-    said = [model.predict(tag.recordings[0]).probabilities for model in models]
-    assert np.array_equal(*said)
+    assert np.array_equal(*(model.predict(tag.recordings[0]).probabilities for model in models))
 
 
 @pytest.mark.slow
-def test_one_individual_or_recording_will_do():
+def test_one_individual_or_recording_is_enough():
     data = eb.load_dataset("synthetic/tag", individuals=1, seconds=60)
     alone = eb.create_model("auto").fit(data)
-    assert "one annotated recording only" in alone.fit_report["notes"][0]
+    assert "only one annotated recording" in alone.fit_report["notes"][0]
     assert alone.predict(data.recordings[0]).n_frames == data.recordings[0].n_frames
     same = Dataset(tuple(r.copy(individual="one") for r in eb.load_dataset("synthetic/tag", individuals=2, seconds=40)), data.ethogram)
     assert eb.create_model("auto", budget=0.001).fit(same).fit_report["candidates"][0]["folds"] == 2
 
 
 @pytest.mark.slow
-def test_what_is_not_sure_stays_unobserved(tag):
+def test_frames_below_min_confidence_are_unobserved(tag):
     model = eb.create_model("auto", budget=0.001).fit(tag)
     recording = tag.recordings[0]
-    said = model.predict(recording)
-    level = float(np.quantile(said.probabilities.max(axis=1), 0.2))
-    model.params = dataclasses.replace(model.params, unknown=level)
-    careful_said = model.predict(recording)
-    assert np.array_equal(said.probabilities, careful_said.probabilities)
-    unsure = said.probabilities.max(axis=1) < level
+    prediction = model.predict(recording)
+    level = float(np.quantile(prediction.probabilities.max(axis=1), 0.2))
+    model.params = dataclasses.replace(model.params, min_confidence=level)
+    abstaining = model.predict(recording)
+    assert np.array_equal(prediction.probabilities, abstaining.probabilities)
+    unsure = prediction.probabilities.max(axis=1) < level
     assert 0 < unsure.sum() < len(unsure)
-    assert np.array_equal(careful_said.annotation.to_codes() == -1, unsure)
-    assert (said.annotation.to_codes() >= 0).all()
+    assert np.array_equal(abstaining.annotation.to_codes() == -1, unsure)
+    assert (prediction.annotation.to_codes() >= 0).all()
 
 
 @pytest.mark.slow
-def test_pieces_do_not_show(tag, monkeypatch):
+def test_pieces_give_the_same_predictions(tag, monkeypatch):
     model = eb.create_model("auto", budget=0.001).fit(tag)
     recording = eb.load_dataset("synthetic/tag", individuals=1, seconds=300, seed=5).recordings[0]
-    whole = model.predict(recording).annotation
+    entire = model.predict(recording).annotation
     monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 2500)
     monkeypatch.setattr(decoder, "CONTEXT", 30.0)
     pieces = model.annotate(recording)
-    assert (pieces.to_codes() == whole.to_codes()).mean() > 0.995
+    assert (pieces.to_codes() == entire.to_codes()).mean() > 0.995
 
 
 @pytest.mark.slow
@@ -208,33 +211,33 @@ def test_overlapping_behaviors():
 
 
 @pytest.mark.slow
-def test_thinned_frames_choose_the_same_decoder_in_seconds(tag, monkeypatch):
-    monkeypatch.setattr(auto, "DECODED", 3000)
-    monkeypatch.setattr(candidates, "FEWEST_SECONDS", 1e9)  # no network
+def test_decoder_is_chosen_on_subsampled_frames(tag, monkeypatch):
+    monkeypatch.setattr(auto, "MAX_DECODER_FRAMES", 3000)
+    monkeypatch.setattr(candidates, "MIN_ANNOTATED_SECONDS", 1e9)  # no network
     model = eb.create_model("auto").fit(tag)
     assert isinstance(model.decoder, Decoder)
     assert model.fit_report["decoded"]["tried"] > 5
-    found = eb.score({r.id: model.predict(r) for r in tag}, tag, resamples=0).overall
-    assert found["f1"] > 0.9
+    scores = eb.score({r.id: model.predict(r) for r in tag}, tag, resamples=0).overall
+    assert scores["f1"] > 0.9
 
 
 def test_decode_names_the_metric():
     assert eb.create_model("auto", decode="bout_f1").params.metric == "bout_f1"
     with pytest.raises(EthobenchError, match="no metric 'speed'"):
         eb.create_model("auto", metric="speed")
-    with pytest.raises(EthobenchError, match="unknown is a probability"):
-        eb.create_model("auto", unknown=1.5)
-    with pytest.raises(EthobenchError, match="two folds"):
+    with pytest.raises(EthobenchError, match=r"`min_confidence` must be < 1, got 1\.5"):
+        eb.create_model("auto", min_confidence=1.5)
+    with pytest.raises(EthobenchError, match="`folds` must be >= 2, got 1"):
         eb.create_model("auto", folds=1)
 
 
 @pytest.mark.slow
-def test_behaviors_may_overlap_in_some_recordings_only(tag):
+def test_behaviors_that_overlap_in_one_recording(tag):
     first = tag.recordings[0]
-    told = first.annotation()
-    other = (int(told.behavior[0]) + 1) % len(tag.ethogram)
-    both = (np.append(told.start, told.start[0]), np.append(told.stop, told.stop[0]), np.append(told.behavior, other))
-    overlapping = Annotation.from_bouts(*both, tag.ethogram, told.rate, told.n_frames)
+    truth = first.annotation()
+    other = (int(truth.behavior[0]) + 1) % len(tag.ethogram)
+    both = (np.append(truth.start, truth.start[0]), np.append(truth.stop, truth.stop[0]), np.append(truth.behavior, other))
+    overlapping = Annotation.from_bouts(*both, tag.ethogram, truth.rate, truth.n_frames)
     data = dataclasses.replace(tag, recordings=(first.copy(annotations={"truth": overlapping}), *tag.recordings[1:]))
     for model in (eb.create_model("auto", budget=0.001), eb.create_model("rf", trees=3, decode="f1")):
         model.fit(data)
@@ -243,27 +246,27 @@ def test_behaviors_may_overlap_in_some_recordings_only(tag):
 
 
 @pytest.mark.slow
-def test_recordings_that_nobody_looked_at_are_never_judged(tag):
+def test_unobserved_recordings_are_not_evaluated(tag):
     first, second, third = tag.recordings[:3]
-    unseen = second.copy(annotations={"truth": second.annotation().with_observed(np.zeros(second.n_frames, dtype=bool))})
-    one = dataclasses.replace(tag, recordings=(first, unseen), folds={})
-    assert "one annotated recording only" in eb.create_model("auto").fit(one).fit_report["notes"][0]
-    two = dataclasses.replace(tag, recordings=(first, unseen, third), folds={})
+    unobserved = second.copy(annotations={"truth": second.annotation().with_observed(np.zeros(second.n_frames, dtype=bool))})
+    one = dataclasses.replace(tag, recordings=(first, unobserved), folds={})
+    assert "only one annotated recording" in eb.create_model("auto").fit(one).fit_report["notes"][0]
+    two = dataclasses.replace(tag, recordings=(first, unobserved, third), folds={})
     assert eb.create_model("auto", budget=0.001).fit(two).fit_report["candidates"][0]["folds"] == 2
     assert eb.create_model("rf", trees=3, decode="f1").fit(two).decoder is not None
 
 
-def test_what_a_fold_alone_shows_is_not_held_against_those_that_never_saw_it(tag):
+def test_behaviors_of_one_fold_are_not_scored(tag):
     rare = tag.ethogram.names[0]
     truths = {r.id: r.annotation() for r in tag}
     keeper, *others = truths
     for name in others:
         truths[name] = truths[name].take(truths[name].behavior != tag.ethogram.code(rare))
-    found = candidates.learnable(tag, truths, 3)
-    assert all(found[name] == truths[name] for name in others)
-    shown = truths[keeper].to_codes() == tag.ethogram.code(rare)
-    assert shown.any()
-    assert np.array_equal(found[keeper].to_codes() == -1, shown)
+    evaluable = candidates.evaluable_truths(truths, inner_folds(tag, truths, 3))
+    assert all(evaluable[name] == truths[name] for name in others)
+    rare_frames = truths[keeper].to_codes() == tag.ethogram.code(rare)
+    assert rare_frames.any()
+    assert np.array_equal(evaluable[keeper].to_codes() == -1, rare_frames)
 
 
 def test_views_of_one_recording_stay_together():
@@ -274,24 +277,24 @@ def test_views_of_one_recording_stay_together():
     recordings = tuple(a.copy(annotations={"ann": a.annotation(), "ben": b.annotation()}) for a, b in zip(*people, strict=True))
     data = split_by_annotator(Dataset(recordings, Ethogram(recordings[0].annotation("ann").ethogram.names)))
     assert len(data) == 4
-    together = data.groups(default_grouping(data))
-    assert len({*together.values()}) == 2
+    groups = data.groups(default_grouping(data))
+    assert len({*groups.values()}) == 2
     folds = assign_folds(data, 4, "recording")
-    assert all(folds[a] == folds[b] for a in folds for b in folds if together[a] == together[b])
+    assert all(folds[a] == folds[b] for a in folds for b in folds if groups[a] == groups[b])
 
 
-def test_short_bouts_are_still_seen_where_decoders_are_compared(tag, monkeypatch):
-    monkeypatch.setattr(auto, "DECODED", 100)
-    seen = []
-    monkeypatch.setattr(auto, "_thinned", lambda prediction, truth, every: seen.append(every) or (prediction, truth))
+def test_subsampling_keeps_short_bouts(tag, monkeypatch):
+    monkeypatch.setattr(auto, "MAX_DECODER_FRAMES", 100)
+    strides = []
+    monkeypatch.setattr(auto, "subsample_frames", lambda prediction, truth, every: strides.append(every) or (prediction, truth))
     truths = {r.id: r.annotation() for r in tag}
-    said = {name: eb.Prediction(np.eye(len(tag.ethogram) + 1)[t.to_codes()], tag.ethogram, t.rate) for name, t in truths.items()}
-    auto.fit_decoder_on_subsample(said, truths, "f1", {name: name for name in truths}, {})
+    predictions = {name: eb.Prediction(np.eye(len(tag.ethogram) + 1)[t.to_codes()], tag.ethogram, t.rate) for name, t in truths.items()}
+    auto.fit_decoder_on_subsample(predictions, truths, "f1", {name: name for name in truths}, {})
     shortest = np.quantile(np.concatenate([t.stop - t.start for t in truths.values()]), 0.1)
-    assert 1 < seen[0] <= shortest / auto.FEWEST_FRAMES
+    assert 1 < strides[0] <= shortest / auto.MIN_BOUT_FRAMES
 
 
-def test_one_metric_is_decoded_for():
-    with pytest.raises(EthobenchError, match=r"one metric: 'f1' .* or 'bout_f1'"):
+def test_decode_and_metric_must_agree():
+    with pytest.raises(EthobenchError, match=r"one metric, got 'f1' .* and 'bout_f1'"):
         eb.create_model("auto", decode="f1", metric="bout_f1")
     assert eb.create_model("auto", decode="f1", metric="f1").params.metric == "f1"

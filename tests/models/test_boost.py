@@ -1,4 +1,4 @@
-"""Boosted trees: what they learn from few frames, how they come back, and pieces that do not show."""
+"""Model `boost`: row sampling, missing values, pieces of long recordings, saving and time budgets."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.observed import Track
 from ethobench.features.cache import feature_cache
-from ethobench.models import base, default
-from ethobench.models.inputs import between, in_order
-from ethobench.models.thinned import choose_rows, row_weights
+from ethobench.models import base
+from ethobench.models.inputs import interpolate_steps, order_inputs
+from ethobench.models.row_sampling import choose_rows, row_weights
 
 pytestmark = pytest.mark.slow
 
@@ -33,31 +33,31 @@ def recording(codes, values, name: str = "r", rate: float = 10.0, unobserved=Non
 
 
 @pytest.mark.slow
-def test_it_tells_behaviors_of_animals_never_seen():
+def test_predicts_new_individuals():
     data = eb.load_dataset("synthetic/tag", individuals=4, seconds=120, folds=4)
     model = eb.create_model("boost", **QUICK).fit(data.select(fold=[0, 1, 2]))
     test = data.select(fold=3)
     assert eb.score({r.id: model.predict(r) for r in test}, test, resamples=0).overall["f1"] > 0.85
 
 
-def test_overlapping_behaviors_are_learnt_each_on_its_own():
+def test_overlapping_behaviors():
     random = np.random.default_rng(0)
     both = np.repeat(random.integers(0, 2, (40, 2)), 25, axis=0).astype(bool)
     values = both + random.normal(0, 0.2, (1000, 2))
     observed = Observed(iv.full(1000), {Track("run"): iv.intervals([0], [600])})
     lies = both.copy()
     lies[600:, 1] = ~lies[600:, 1]
-    found = []
-    for told in (both, lies):
-        one = recording(told, values)
+    predictions = []
+    for labels in (both, lies):
+        one = recording(labels, values)
         one = one.copy(annotations={"me": one.annotations["me"].with_observed(observed)})
-        found.append(eb.create_model("boost", **QUICK).fit(Dataset((one,), ETHOGRAM)).predict(one))
-    assert not found[0].exclusive
-    assert (found[0].annotation.to_frames()[:600] == both[:600]).mean() > 0.9
-    assert np.array_equal(found[0].probabilities, found[1].probabilities)  # what was not looked for teaches nothing
+        predictions.append(eb.create_model("boost", **QUICK).fit(Dataset((one,), ETHOGRAM)).predict(one))
+    assert not predictions[0].exclusive
+    assert (predictions[0].annotation.to_frames()[:600] == both[:600]).mean() > 0.9
+    assert np.array_equal(predictions[0].probabilities, predictions[1].probabilities)  # unobserved labels are not used
 
 
-def test_missing_values_do_no_harm():
+def test_missing_values_are_unobserved():
     random = np.random.default_rng(0)
     codes = np.repeat(random.integers(0, 2, 40), 25)
     values = np.stack([codes + random.normal(0, 0.2, 1000), random.normal(0, 1, 1000)], axis=1)
@@ -70,25 +70,25 @@ def test_missing_values_do_no_harm():
     assert (prediction.annotation.to_codes() == codes)[prediction.predictable].mean() > 0.9
 
 
-def test_a_single_behavior_is_all_there_is():
+def test_single_behavior():
     one = recording(np.zeros(300, dtype=int), np.random.default_rng(0).normal(size=(300, 2)))
     prediction = eb.create_model("boost").fit(Dataset((one,), ETHOGRAM)).predict(one)
     assert (prediction.annotation.to_codes() == 0).all()
 
 
 @pytest.mark.slow
-def test_pieces_do_not_show(monkeypatch):
+def test_pieces_give_the_same_predictions(monkeypatch):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=240)
     model = eb.create_model("boost", **QUICK).fit(data)
-    whole = model.predict(data.recordings[0]).annotation
+    entire = model.predict(data.recordings[0]).annotation
     context = model.context(data.recordings[0].rate)
     assert len(data.recordings[0].signals) > 2 * context
     monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 1500)
     pieces = model.annotate(data.recordings[0])
-    assert (pieces.to_codes() == whole.to_codes()).mean() > 0.998
+    assert (pieces.to_codes() == entire.to_codes()).mean() > 0.998
 
 
-def test_channels_are_found_by_name():
+def test_channels_are_matched_by_name():
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=60)
     one = data.recordings[0]
     model = eb.create_model("boost", **QUICK).fit(data)
@@ -101,7 +101,7 @@ def test_channels_are_found_by_name():
     assert np.array_equal(model.predict(one.copy(signals=shuffled)).probabilities, model.predict(one).probabilities)
 
 
-def test_keypoints_are_found_by_name():
+def test_keypoints_are_matched_by_name():
     poses = eb.load_dataset("synthetic/pose", individuals=1, seconds=10).recordings[0].signals
     inputs = base.input_names(Recording("r", signals=poses))
     back = dataclasses.replace(
@@ -111,18 +111,18 @@ def test_keypoints_are_found_by_name():
         individuals=poses.individuals[::-1],
         keypoints=poses.keypoints[::-1],
     )
-    found = in_order(back, inputs)
-    assert (found.individuals, found.keypoints) == (poses.individuals, poses.keypoints)
-    assert np.array_equal(found.positions, poses.positions, equal_nan=True)
+    ordered = order_inputs(back, inputs)
+    assert (ordered.individuals, ordered.keypoints) == (poses.individuals, poses.keypoints)
+    assert np.array_equal(ordered.positions, poses.positions, equal_nan=True)
 
 
-def test_rare_behaviors_keep_their_frames():
+def test_sampling_keeps_rare_behaviors():
     targets = {
         "a": np.repeat(np.array([0, 1, -1], dtype=np.int16), [9000, 50, 500]),
         "b": np.repeat(np.array([0, 2], np.int16), [5000, 950]),
     }
     chosen = choose_rows(targets, 2000)
-    codes = np.concatenate([targets[name][places] for name, places in chosen.items()])
+    codes = np.concatenate([targets[name][frames] for name, frames in chosen.items()])
     assert np.bincount(codes).tolist() == [1000, 50, 950]
     assert np.diff(chosen["a"][:100]).std() < 1  # evenly
     weights = row_weights(codes, np.array([14000, 50, 950]), 0.5)
@@ -131,13 +131,13 @@ def test_rare_behaviors_keep_their_frames():
     assert weights.mean() == pytest.approx(1.0)
 
 
-def test_frames_between_lie_on_straight_lines():
+def test_interpolation_between_rows():
     values = np.array([[0.0], [1.0], [3.0]], dtype=np.float32)
-    assert between(values, 2, 6)[:, 0].tolist() == [0.0, 0.5, 1.0, 2.0, 3.0, 3.0]
-    assert between(values, 1, 3)[:, 0].tolist() == [0.0, 1.0, 3.0]
+    assert interpolate_steps(values, 2, 6)[:, 0].tolist() == [0.0, 0.5, 1.0, 2.0, 3.0, 3.0]
+    assert interpolate_steps(values, 1, 3)[:, 0].tolist() == [0.0, 1.0, 3.0]
 
 
-def test_nothing_saved_is_a_program(tmp_path):
+def test_saved_files_are_plain_text(tmp_path):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=30)
     eb.create_model("boost", **QUICK).fit(data).save(tmp_path / "m")
     assert {"boost.json", "trees-0.txt"} < {p.name for p in (tmp_path / "m").iterdir()}
@@ -153,21 +153,20 @@ def test_nothing_saved_is_a_program(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "extra"), [("boost", "boost"), ("auto", "boost"), ("tcn", "nn"), ("crnn", "nn"), ("conv1d", "nn")])
-def test_without_its_packages_a_model_says_what_to_install(monkeypatch, name, extra):
-    for module in (base, default):
-        monkeypatch.setattr(module, "find_spec", lambda package: None)
+def test_missing_packages_are_named(monkeypatch, name, extra):
+    monkeypatch.setattr(base, "find_spec", lambda package: None)
     with pytest.raises(EthobenchError, match=rf'model {name!r} needs .*pip install "ethobench\[{extra}\]"'):
         eb.create_model(name)
 
 
-def test_senseless_settings_are_refused():
-    with pytest.raises(EthobenchError, match="two leaves"):
+def test_invalid_parameters_are_refused():
+    with pytest.raises(EthobenchError, match="`leaves` must be >= 2, got 1"):
         eb.create_model("boost", leaves=1)
-    with pytest.raises(EthobenchError, match="temper"):
-        eb.create_model("boost", temper=2.0)
+    with pytest.raises(EthobenchError, match=r"`class_weight_exponent` must be <= 1, got 2\.0"):
+        eb.create_model("boost", class_weight_exponent=2.0)
 
 
-def test_annotating_at_another_rate_is_predicting():
+def test_annotate_at_another_rate_equals_predict():
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=60)
     model = eb.create_model("boost", **QUICK).fit(data)
     fast = eb.load_dataset("synthetic/tag", individuals=1, seconds=60, rate=100.0).recordings[0]
@@ -176,7 +175,7 @@ def test_annotating_at_another_rate_is_predicting():
         assert model.annotate(fast) == model.predict(fast).annotation
 
 
-def test_a_deadline_stops_adding_trees_and_says_so():
+def test_deadline_limits_the_number_of_trees():
     data = eb.load_dataset("synthetic/tag", individuals=4, seconds=300)
     clock = Clock()
     model = eb.create_model("boost", rounds=40)
@@ -190,7 +189,7 @@ def test_a_deadline_stops_adding_trees_and_says_so():
     assert eb.score({r.id: model.predict(r) for r in data}, data, resamples=0).overall["f1"] > 0.5
 
 
-def test_rows_are_left_out_where_time_is_short_but_no_behavior_is():
+def test_deadline_limits_the_rows_but_not_the_classes():
     random = np.random.default_rng(0)
     codes = np.repeat(random.integers(0, 2, 800), 25)
     one = recording(codes, codes[:, None] + random.normal(0, 0.2, (len(codes), 1)))
@@ -201,7 +200,7 @@ def test_rows_are_left_out_where_time_is_short_but_no_behavior_is():
     assert "to keep the time budget" in model.fit_report["notes"][-1]
 
 
-def test_kept_features_change_nothing(tmp_path):
+def test_cached_features_give_the_same_model(tmp_path):
     data = eb.load_dataset("synthetic/tag", individuals=3, seconds=60)
     plain = eb.create_model("boost", **QUICK).fit(data)
     for _ in range(2):  # computed, then read
@@ -213,17 +212,17 @@ def test_kept_features_change_nothing(tmp_path):
     assert len([path for path in tmp_path.iterdir() if path.name.startswith("multiscale")]) == 3
 
 
-def test_recordings_that_there_is_no_time_for_are_named(tmp_path):
+def test_deadline_limits_the_recordings(tmp_path):
     data = eb.load_dataset("synthetic/tag", individuals=8, seconds=30)
     model, clock = eb.create_model("boost", **QUICK), Clock()
     model.deadline = Deadline(10, clock=clock)
     clock.now += 11
     with feature_cache(tmp_path):
         model.fit(data)
-    assert "learnt from 4 of 8 recordings, to keep the time budget" in model.fit_report["notes"]
+    assert "trained on 4 of 8 recordings, to keep the time budget" in model.fit_report["notes"]
 
 
-def test_features_of_all_recordings_are_computed_ahead(tmp_path):
+def test_prepare_caches_the_features_of_all_recordings(tmp_path):
     data = eb.load_dataset("synthetic/tag", individuals=3, seconds=30)
     with feature_cache(tmp_path):
         for model in (eb.create_model("boost"), eb.create_model("auto")):

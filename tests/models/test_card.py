@@ -20,7 +20,7 @@ def saved(tmp_path_factory):
     model.evaluation = {
         "suite": "ethobench",
         "split": "individual",
-        "figures": {"f1": 0.8, "bout_f1": 0.5},
+        "scores": {"f1": 0.8, "bout_f1": 0.5},
         "intervals": {"f1": (0.7, 0.9)},
         "behaviors": {"a|b": {"f1": 0.6}},
         "behavior_intervals": {"a|b": {"f1": (0.5, 0.7)}},
@@ -47,7 +47,7 @@ def test_the_card_says_what_the_model_is_and_how_good(saved):
 
 
 def test_files_that_were_changed_are_refused(saved, tmp_path):
-    assert load_model(saved).evaluation["figures"] == {"f1": 0.8, "bout_f1": 0.5}
+    assert load_model(saved).evaluation["scores"] == {"f1": 0.8, "bout_f1": 0.5}
     copy = tmp_path / "copy"
     copy.mkdir()
     for path in saved.iterdir():

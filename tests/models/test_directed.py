@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 RATE, POINTS, RATS = 10.0, ("nose", "tail_base"), ("ada", "bea", "cleo")
 ETHOGRAM = Ethogram(["sniff", "groom", "other"], "other")
-TINY = {"past": 4, "future": 4, "gap": 1, "layers": (8,), "kernel": 3, "epochs": 1, "samples": 256}
+TINY = {"past": 4, "future": 4, "frame_stride": 1, "layers": (8,), "kernel": 3, "epochs": 1, "samples_per_epoch": 256}
 
 
 def scene(seed: int, seconds: int = 60, animals: int = 3, grooming: bool = True) -> Recording:

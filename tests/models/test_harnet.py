@@ -1,4 +1,4 @@
-"""The published encoder, rebuilt: shapes, names, weights from a file, and what does and does not learn."""
+"""The published encoder: shapes, names, weights from a file, frozen and trained layers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import ethobench as eb
 from ethobench import Dataset, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.datasets.synthetic import make_dataset
-from ethobench.training.device import own_random_state
-from ethobench.training.encoder_files import LicenceNotice
-from ethobench.training.encoders import Downsample, EncodedNetwork, Encoder, Residual
+from ethobench.models.bebe_modules import Downsample, EncodedNetwork, Encoder, ResidualBlock
+from ethobench.training.device import isolated_seed
+from ethobench.training.weight_files import LicenceNotice
 
 pytestmark = pytest.mark.slow
 
@@ -49,13 +49,13 @@ def tag() -> Dataset:
 
 
 def encoder(config: str = "harnet5", seed: int = 0) -> Encoder:
-    with own_random_state(seed):
+    with isolated_seed(seed):
         return Encoder(config)
 
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """Write what a published checkpoint looks like: one more leading component, and heads of the pretexts."""
+    """Write a file like a published checkpoint: names with a prefix, and heads of the pretext tasks."""
     tensors = {f"module.{name}": tensor for name, tensor in encoder(seed=5).state_dict().items()}
     tensors |= {"module.aot_h.linear1.weight": torch.zeros(2, 512), "module.aot_h.linear1.bias": torch.zeros(2)}
     torch.save(tensors, tmp_path / "mtl_5_best.mdl")
@@ -106,13 +106,13 @@ def test_downsampling_is_a_box_smoothed_by_itself(factor, order):
     signal = np.random.default_rng(0).normal(size=60)
     padded = np.pad(signal, order * (factor - 1) // 2)
     literal = [float(padded[i : i + len(smooth)] @ smooth) for i in range(0, len(padded) - len(smooth) + 1, factor)]
-    found = layer(torch.tensor(np.stack([signal, -signal]), dtype=torch.float32)[None])[0]
-    assert found[0].tolist() == pytest.approx(literal, abs=1e-6)
-    assert torch.equal(found[1], -found[0])
+    outputs = layer(torch.tensor(np.stack([signal, -signal]), dtype=torch.float32)[None])[0]
+    assert outputs[0].tolist() == pytest.approx(literal, abs=1e-6)
+    assert torch.equal(outputs[1], -outputs[0])
 
 
-def test_a_residual_block_is_added_to_what_comes_in_and_wraps_around():
-    block = Residual(2).eval()
+def test_a_residual_block_is_added_to_its_input_and_wraps_around():
+    block = ResidualBlock(2).eval()
     signals = torch.randn(1, 2, 30, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         expected = signals + block.conv2(torch.relu(block.bn2(block.conv1(torch.relu(block.bn1(signals))))))
@@ -121,8 +121,8 @@ def test_a_residual_block_is_added_to_what_comes_in_and_wraps_around():
     assert turned.numpy() == pytest.approx(expected.roll(7, dims=2).numpy(), abs=1e-5)
 
 
-def test_the_network_taps_the_second_layer_and_stretches_it():
-    with own_random_state(0):
+def test_the_output_of_the_second_stage_is_upsampled():
+    with isolated_seed(0):
         network = EncodedNetwork("harnet5", [[0, 1, 2], [4, 5, 6]], 8, 3, frozen=True).eval()
     windows = torch.randn(2, 150, 8, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
@@ -133,9 +133,9 @@ def test_the_network_taps_the_second_layer_and_stretches_it():
             nearest = [int(frame * 37 / 150) for frame in range(150)]
             parts.append(tapped[:, :, nearest].transpose(1, 2))
         joined = torch.cat([*parts, windows[:, :, [3, 7]]], dim=-1)
-        expected = network.read_out(network.recur(joined)[0])
-        found = network(windows)
-    assert found.numpy() == pytest.approx(expected.numpy(), abs=1e-5)
+        expected = network.head(network.recur(joined)[0])
+        outputs = network(windows)
+    assert outputs.numpy() == pytest.approx(expected.numpy(), abs=1e-5)
 
 
 def states(model) -> dict[str, torch.Tensor]:
@@ -147,7 +147,7 @@ def fitted(tag: Dataset, **params):
 
 
 @pytest.mark.slow
-def test_a_frozen_encoder_stays_and_an_unfrozen_one_learns(tag, checkpoint):
+def test_a_frozen_encoder_is_not_changed_and_an_unfrozen_one_is(tag, checkpoint):
     with pytest.warns(LicenceNotice, match="non-commercial research only"):
         frozen = fitted(tag, weights=str(checkpoint))
     with pytest.warns(LicenceNotice):
@@ -159,7 +159,7 @@ def test_a_frozen_encoder_stays_and_an_unfrozen_one_learns(tag, checkpoint):
     assert {name for name in states(unfrozen) if re.search(r"weight|bias|running|tracked", name)} == set(changed)
 
 
-def test_a_frozen_encoder_keeps_its_normalisation_while_the_rest_learns():
+def test_a_frozen_encoder_keeps_its_normalization_during_training():
     network = EncodedNetwork("harnet5", [[0, 1, 2]], 3, 2, frozen=True).train()
     assert network.recur.training
     assert not any(module.training for module in network.encoder.modules())
@@ -168,7 +168,7 @@ def test_a_frozen_encoder_keeps_its_normalisation_while_the_rest_learns():
     assert all(module.training for module in learning.encoder.modules())
 
 
-def test_a_random_encoder_needs_no_weights_and_comes_back(tag, tmp_path):
+def test_a_random_encoder_needs_no_weights_and_is_saved(tag, tmp_path):
     model = fitted(tag, mode="random")
     model.save(tmp_path / "m")
     recording = tag.recordings[0]
@@ -177,7 +177,7 @@ def test_a_random_encoder_needs_no_weights_and_comes_back(tag, tmp_path):
     assert model.window == 150
 
 
-def test_a_model_comes_back_without_the_checkpoint(tag, checkpoint, tmp_path):
+def test_a_saved_model_does_not_need_the_checkpoint(tag, checkpoint, tmp_path):
     with pytest.warns(LicenceNotice):
         model = fitted(tag, weights=str(checkpoint))
     model.save(tmp_path / "m")
@@ -186,21 +186,21 @@ def test_a_model_comes_back_without_the_checkpoint(tag, checkpoint, tmp_path):
     assert np.array_equal(eb.load_model(tmp_path / "m").predict(recording).probabilities, model.predict(recording).probabilities)
 
 
-def test_weights_are_asked_for_and_refused_in_words(tag, tmp_path, checkpoint):
-    with pytest.raises(EthobenchError, match=r"download a checkpoint yourself from https://github\.com/OxWearables"):
+def test_missing_and_unsuitable_weights_are_refused(tag, tmp_path, checkpoint):
+    with pytest.raises(EthobenchError, match=r"download a checkpoint from https://github\.com/OxWearables"):
         fitted(tag)
     with pytest.raises(FormatError, match="no weights here"):
         fitted(tag, weights=str(tmp_path / "none.mdl"))
-    with pytest.warns(LicenceNotice), pytest.raises(MismatchError, match="is it of another kind"):
+    with pytest.warns(LicenceNotice), pytest.raises(MismatchError, match="check `config`"):
         eb.create_model("harnet", config="harnet30", epochs=1, weights=str(checkpoint)).fit(tag)
     save_file({"x": torch.zeros(1)}, tmp_path / "x.safetensors")
     with pytest.raises(MismatchError, match=r"lacks feature_extractor\.layer1\.0\.weight"):
         fitted(tag, weights=str(tmp_path / "x.safetensors"))
-    with pytest.raises(EthobenchError, match="takes no weights"):
+    with pytest.raises(EthobenchError, match="cannot be used with mode"):
         eb.create_model("harnet", mode="random", weights="x")
-    with pytest.raises(EthobenchError, match="one of frozen, unfrozen, random, not 'cold'"):
+    with pytest.raises(EthobenchError, match="must be one of 'frozen', 'unfrozen' or 'random', got 'cold'"):
         eb.create_model("harnet", mode="cold")
-    with pytest.raises(EthobenchError, match="cutoff is 0"):
+    with pytest.raises(EthobenchError, match="`cutoff` must be 0 for harnet"):
         eb.create_model("harnet", cutoff=1.0)
 
 
@@ -221,11 +221,11 @@ def test_nothing_in_a_checkpoint_is_executed(tag, tmp_path, capsys, content):
 
 
 @pytest.mark.slow
-def test_acceleration_is_measured_in_its_own_mean_length(tag):
+def test_acceleration_is_scaled_to_a_mean_length_of_one(tag):
     model = fitted(tag, mode="random")
     recording = tag.recordings[0]
     values = np.asarray(recording.signals.values)
-    stream = model._stream(recording)
+    stream = model.read_channels(recording)
     length = np.linalg.norm(values[:, :3], axis=1).mean() + 1e-6
     expected = np.hstack([values[:, :3] / length, values[:, 3:]])
     assert stream.read(0, 500).values == pytest.approx(expected[:500], rel=1e-5, abs=1e-6)
@@ -234,22 +234,22 @@ def test_acceleration_is_measured_in_its_own_mean_length(tag):
     assert again == pytest.approx(model.predict(recording).probabilities, abs=1e-3)
 
 
-def test_signals_can_be_brought_to_the_encoders_rate(tag):
+def test_signals_can_be_resampled_to_the_encoders_rate(tag):
     model = fitted(tag, mode="random", rate=30.0)
     recording = tag.recordings[0]
-    assert len(model._stream(recording)) == 600
+    assert len(model.read_channels(recording)) == 600
     prediction = model.predict(recording)
     assert (prediction.n_frames, prediction.rate) == (500, 25.0)
     truth = recording.annotation().to_codes()
-    clips = model._clips({recording.id: model._stream(recording)}, {recording.id: recording.annotation()})
-    assert (clips.targets[np.arange(500) * 30 // 25] == truth).mean() > 0.99
+    sampler = model.sample_windows({recording.id: model.read_channels(recording)}, {recording.id: recording.annotation()})
+    assert (sampler.recordings.targets[np.arange(500) * 30 // 25] == truth).mean() > 0.99
 
 
-def test_channels_that_form_no_triple_reach_the_recurrent_layer(tag):
+def test_channels_outside_of_triples_are_inputs_of_the_recurrent_layer(tag):
     depth = Signals(np.column_stack([tag.recordings[0].signals.values, np.zeros(500)]), (*tag.recordings[0].signals.channels, "Depth"), 25)
     model = fitted(Dataset((tag.recordings[0].copy(signals=depth),), tag.ethogram), mode="random")
     assert model.module.triples == [[0, 1, 2], [3, 4, 5]]
-    assert model.module.rest == [6]
+    assert model.module.others == [6]
     assert model.module.recur.input_size == 2 * 128 + 1
 
 

@@ -178,16 +178,16 @@ def test_a_model_of_an_earlier_version_does_not_know(tmp_path):
 @pytest.mark.slow
 def test_the_recordings_of_the_initial_model_count_too(tmp_path):
     """A network that was initialised from another has seen what that one was trained on."""
-    from ethobench.benchmarks.own import CrossValidation
+    from ethobench.benchmarks.study import OutOfFoldPredictions
 
     data = eb.load_dataset("synthetic/pose", individuals=4, seconds=20)
     first, second, third, _ = (r.id for r in data)
-    small = {"past": 8, "future": 8, "gap": 1, "layers": (8,), "epochs": 1, "samples": 64}
+    small = {"past": 8, "future": 8, "frame_stride": 1, "layers": (8,), "epochs": 1, "samples_per_epoch": 64}
     eb.create_model("conv1d", **small).fit(data.select(recordings=[first, second])).save(tmp_path / "first")
     model = eb.create_model("conv1d", **small, init=str(tmp_path / "first")).fit(data.select(recordings=[second, third]))
     assert [(r.id, r.model) for r in model.training.recordings] == [(second, ""), (third, ""), (first, "first"), (second, "first")]
     assert model.was_trained_on(data[first])
     predictions = {name: model.predict(data[name]) for name in (second, third)}
-    left_out = CrossValidation(predictions, {second: 0, third: 1}, "individual").keep_with(model)
+    left_out = OutOfFoldPredictions(predictions, {second: 0, third: 1}, "individual").attach_to(model)
     assert left_out == [second]
     assert [*model.out_of_fold] == [third]

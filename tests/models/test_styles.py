@@ -13,7 +13,7 @@ from ethobench.models.adapt import split_by_annotator
 
 pytestmark = pytest.mark.slow
 
-TINY = {"past": 6, "future": 6, "gap": 2, "layers": (16, 8), "kernel": 3, "inputs": "features", "dropout": 0.1}
+TINY = {"past": 6, "future": 6, "frame_stride": 2, "layers": (16, 8), "kernel": 3, "inputs": "features", "dropout": 0.1}
 EAGER, LATE = Annotator("eager", delay=0.0, jitter=0.0, missed=0.0), Annotator("late", delay=0.8, jitter=0.0, missed=0.0)
 
 
@@ -43,49 +43,49 @@ def test_any_model_learns_from_all_of_them(watched):
 @pytest.mark.slow
 def test_one_model_predicts_in_each_style(watched, tmp_path):
     train, recording = watched.select(fold=[0, 1, 2]), watched.select(fold=3).recordings[0]
-    model = eb.create_model("conv1d", **TINY, condition="annotator", epochs=8, samples=3000, batch=32, learning_rate=3e-3).fit(
+    model = eb.create_model("conv1d", **TINY, condition="annotator", epochs=8, samples_per_epoch=3000, batch=32, learning_rate=3e-3).fit(
         train, annotator="all"
     )
-    assert model.styles == ("eager", "late")
-    truths = {name: recording.annotation(name).to_codes() for name in model.styles}
-    said = {}
-    for style in model.styles:
+    assert model.annotators == ("eager", "late")
+    truths = {name: recording.annotation(name).to_codes() for name in model.annotators}
+    predicted = {}
+    for style in model.annotators:
         model.style = style
-        said[style] = model.predict(recording).annotation.to_codes()
-    right = {(style, name): (said[style] == truths[name]).mean() for style in said for name in truths}
-    assert right["eager", "eager"] > right["late", "eager"] + 0.02
-    assert right["late", "late"] > right["eager", "late"] + 0.02
+        predicted[style] = model.predict(recording).annotation.to_codes()
+    accuracy = {(style, name): (predicted[style] == truths[name]).mean() for style in predicted for name in truths}
+    assert accuracy["eager", "eager"] > accuracy["late", "eager"] + 0.02
+    assert accuracy["late", "late"] > accuracy["eager", "late"] + 0.02
     model.style = None
-    told = recording.copy(metadata={**recording.metadata, "annotator": "late"})
-    assert np.array_equal(model.predict(told).annotation.to_codes(), said["late"])
+    named = recording.copy(metadata={**recording.metadata, "annotator": "late"})
+    assert np.array_equal(model.predict(named).annotation.to_codes(), predicted["late"])
     mean = model.predict(recording).probabilities
     model.save(tmp_path / "both")
     again = eb.load_model(tmp_path / "both")
     assert np.array_equal(again.predict(recording).probabilities, mean)
     again.style = "late"
-    assert np.array_equal(again.predict(recording).annotation.to_codes(), said["late"])
+    assert np.array_equal(again.predict(recording).annotation.to_codes(), predicted["late"])
     again.style = "never"
-    with pytest.raises(EthobenchError, match="no annotator 'never'; it did from: eager, late"):
+    with pytest.raises(EthobenchError, match="not trained on annotator 'never'; available: eager, late"):
         again.predict(recording)
 
 
-def test_all_styles_begin_the_same_and_follow_along(watched):
+def test_all_annotators_start_equal_and_support_streaming(watched):
     model = eb.create_model(
-        "conv1d", **{**TINY, "inputs": "coordinates", "past": 12, "future": 0}, condition="annotator", epochs=1, samples=64
+        "conv1d", **{**TINY, "inputs": "coordinates", "past": 12, "future": 0}, condition="annotator", epochs=1, samples_per_epoch=64
     )
     model.fit(watched, annotator="all")
-    fresh = model.build(model.preparation.n_inputs, 4, 2).eval()
-    shares = [fresh.of_style(shares) for shares in ([1.0, 0.0], [0.0, 1.0])]
-    assert np.array_equal(shares[0].head.weight.detach(), shares[1].head.weight.detach())
+    fresh = model.build(model.n_inputs, 4).eval()
+    networks = [fresh.for_annotators(weights) for weights in ([1.0, 0.0], [0.0, 1.0])]
+    assert np.array_equal(networks[0].head.weight.detach(), networks[1].head.weight.detach())
     model.style = "late"
     recording = watched.recordings[0]
-    live = model.stream()
-    found = np.array([live.push(frame) for frame in recording.signals.positions[:60]])
-    assert found == pytest.approx(model.predict(recording).probabilities[:60], abs=1e-5)
+    stream = model.stream()
+    streamed = np.array([stream.push(frame) for frame in recording.signals.positions[:60]])
+    assert streamed == pytest.approx(model.predict(recording).probabilities[:60], abs=1e-5)
 
 
-def test_styles_can_be_added_to_a_model_that_knows_none(watched, tmp_path):
-    tiny = {**TINY, "epochs": 1, "samples": 64}
+def test_annotators_can_be_added_to_a_model_without_any(watched, tmp_path):
+    tiny = {**TINY, "epochs": 1, "samples_per_epoch": 64}
     eb.create_model("conv1d", **tiny).fit(watched, annotator="eager").save(tmp_path / "first")
     model = eb.create_model("conv1d", **{**tiny, "epochs": 0}, init=str(tmp_path / "first"), condition="annotator")
     model.fit(watched, annotator="all")
@@ -94,9 +94,9 @@ def test_styles_can_be_added_to_a_model_that_knows_none(watched, tmp_path):
     assert model.predict(recording).probabilities == pytest.approx(before, abs=1e-6)
 
 
-def test_annotators_side_by_side_must_be_taken_apart(watched):
-    with pytest.raises(EthobenchError, match="fit with annotator='all'"):
-        eb.create_model("conv1d", **TINY, condition="annotator", epochs=1, samples=64).fit(watched, annotator="consensus")
+def test_several_annotators_need_a_fit_to_all(watched):
+    with pytest.raises(EthobenchError, match=r"needs fit\(..., annotator='all'\)"):
+        eb.create_model("conv1d", **TINY, condition="annotator", epochs=1, samples_per_epoch=64).fit(watched, annotator="consensus")
 
 
 def test_recordings_with_one_annotator_each_as_calms21_has_them(watched):
@@ -107,10 +107,10 @@ def test_recordings_with_one_annotator_each_as_calms21_has_them(watched):
         for i, r in enumerate(watched)
     )
     data = Dataset(recordings, watched.ethogram)
-    model = eb.create_model("conv1d", **TINY, condition="annotator", epochs=1, samples=256, learning_rate=0.05).fit(data)
-    assert model.styles == names
-    found = [model.predict(recordings[i]).probabilities for i in range(2)]
+    model = eb.create_model("conv1d", **TINY, condition="annotator", epochs=1, samples_per_epoch=256, learning_rate=0.05).fit(data)
+    assert model.annotators == names
+    predictions = [model.predict(recordings[i]).probabilities for i in range(2)]
     model.style = names[0]
     styled = [model.predict(recordings[i]).probabilities for i in range(2)]
-    assert np.array_equal(found[0], styled[0])
-    assert not np.array_equal(found[1], styled[1])
+    assert np.array_equal(predictions[0], styled[0])
+    assert not np.array_equal(predictions[1], styled[1])

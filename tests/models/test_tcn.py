@@ -1,4 +1,4 @@
-"""The temporal convolutional network: how far it sees, what it learns, and following along."""
+"""The temporal convolutional network: its context, learning, and streaming."""
 
 from __future__ import annotations
 
@@ -10,20 +10,11 @@ import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.models import base
-from ethobench.training.augmentation import Layout
-from ethobench.training.clips import make_clips
-from ethobench.training.device import own_random_state
-from ethobench.training.steps import (
-    UPDATES,
-    Steps,
-    predict_steps,
-    smooth_exclusive_loss,
-    smooth_overlapping_loss,
-    tempered_weights,
-)
-from ethobench.training.streams import Stream
-from ethobench.training.temporal import TemporalNetwork
-from ethobench.training.temporal_live import LiveSteps
+from ethobench.models.streaming import StepScorer
+from ethobench.models.tcn_modules import TemporalNetwork
+from ethobench.training import inference
+from ethobench.training.device import isolated_seed
+from ethobench.training.inference import predict_steps
 
 pytestmark = pytest.mark.slow
 
@@ -39,13 +30,13 @@ def _one_thread():
 
 
 def network(stir, **changes) -> TemporalNetwork:
-    with own_random_state(0):
+    with isolated_seed(0):
         return stir(TemporalNetwork(**{"n_inputs": 2, "n_outputs": 3, "stride": 2, "levels": 3, "width": 8, **changes}))
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("stride", [1, 3])
-def test_it_sees_as_far_as_it_says(stir, causal, stride):
+def test_steps_depend_on_the_stated_context(stir, causal, stride):
     net = network(stir, stride=stride, causal=causal)
     still = torch.randn(1, 50 * stride, 2, generator=torch.Generator().manual_seed(0))
     struck = still.clone()
@@ -56,23 +47,21 @@ def test_it_sees_as_far_as_it_says(stir, causal, stride):
     assert net(still).shape == (1, 50, 3)
     if causal:
         assert changed.min() == at
-        assert at <= changed.max() <= at + net.reach
+        assert at <= changed.max() <= at + net.context
     else:
-        assert at - changed.min() <= net.reach
-        assert changed.max() - at <= net.reach
-        assert changed.max() - at > net.reach - 3 * stride
+        assert at - changed.min() <= net.context
+        assert changed.max() - at <= net.context
+        assert changed.max() - at > net.context - 3 * stride
 
 
-def test_pieces_of_a_recording_do_not_show(stir, monkeypatch):
-    from ethobench.training import steps
-
+def test_predictions_in_pieces_are_those_of_the_recording(stir, monkeypatch):
     net = network(stir)
     values = np.random.default_rng(0).normal(size=(501, 2)).astype(np.float32)
     with torch.no_grad():
         expected = torch.softmax(net(torch.from_numpy(values)[None]), dim=-1)[0].numpy()
-    monkeypatch.setattr(steps, "CHUNK", 100)
-    found = predict_steps(net, lambda a, b: values[a:b], len(values), 2, net.reach, exclusive=True)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    monkeypatch.setattr(inference, "STEP_PIECE", 100)
+    probabilities = predict_steps(net, lambda a, b: values[a:b], len(values), 2, net.context, exclusive=True)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("stride", [1, 4])
@@ -81,38 +70,38 @@ def test_single_frames_give_what_a_batch_gives(stir, stride):
     values = np.random.default_rng(0).normal(size=(90, 2)).astype(np.float32)
     with torch.no_grad():
         expected = net(torch.from_numpy(values)[None])[0].numpy()
-    live = LiveSteps(net)
+    stream = StepScorer(net)
     for _ in range(2):
-        said = np.array([live.push(row) for row in values])
-        np.testing.assert_allclose(said, np.repeat(expected, stride, axis=0)[:90], atol=1e-5)
-        live.reset()
+        streamed = np.array([stream.push(row) for row in values])
+        np.testing.assert_allclose(streamed, np.repeat(expected, stride, axis=0)[:90], atol=1e-5)
+        stream.reset()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tag", "pose"])
-def test_a_causal_model_follows_along(kind, tmp_path):
+def test_a_causal_model_supports_streaming(kind, tmp_path):
     data = eb.load_dataset(f"synthetic/{kind}", individuals=2, seconds=40)
     model = eb.create_model("tcn", causal=True, **QUICK).fit(data)
     model.save(tmp_path / "m")
     model = eb.load_model(tmp_path / "m")
     recording = data.recordings[0]
-    live, signals = model.stream(), recording.signals
+    stream, signals = model.stream(), recording.signals
     frames = signals.values if kind == "tag" else signals.positions
     sure = [None] * len(frames) if kind == "tag" else signals.confidence
-    said = np.array([live.push(frame, confidence) for frame, confidence in zip(frames, sure, strict=True)])
-    np.testing.assert_allclose(said, model.predict(recording).probabilities, atol=1e-5)
+    streamed = np.array([stream.push(frame, confidence) for frame, confidence in zip(frames, sure, strict=True)])
+    np.testing.assert_allclose(streamed, model.predict(recording).probabilities, atol=1e-5)
     later = recording.copy(signals=signals[:300], n_frames=300, annotations={})
-    np.testing.assert_allclose(model.predict(later).probabilities, said[:300], atol=1e-5)
+    np.testing.assert_allclose(model.predict(later).probabilities, streamed[:300], atol=1e-5)
 
 
-def test_others_cannot_follow_along():
+def test_other_models_do_not_support_streaming():
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=30)
     with pytest.raises(EthobenchError, match="causal=True"):
         eb.create_model("tcn", **QUICK).fit(data).stream()
 
 
 @pytest.mark.slow
-def test_it_tells_behaviors_of_animals_never_seen():
+def test_it_predicts_behaviors_of_new_animals():
     data = eb.load_dataset("synthetic/tag", individuals=4, seconds=120, folds=4)
     model = eb.create_model("tcn", width=32, levels=5, batch=8, updates=75).fit(data.select(fold=[0, 1, 2]))
     test = data.select(fold=3)
@@ -121,17 +110,17 @@ def test_it_tells_behaviors_of_animals_never_seen():
 
 
 @pytest.mark.slow
-def test_pieces_of_an_annotation_do_not_show(monkeypatch):
+def test_annotating_in_pieces_gives_the_same_annotation(monkeypatch):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=120)
     model = eb.create_model("tcn", **QUICK).fit(data)
-    whole = model.predict(data.recordings[0]).annotation
+    complete = model.predict(data.recordings[0]).annotation
     monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 700)
     pieces = model.annotate(data.recordings[0])
     assert len(data.recordings[0].signals) > 2 * model.context(25.0)
-    assert (pieces.to_codes() == whole.to_codes()).mean() > 0.999
+    assert (pieces.to_codes() == complete.to_codes()).mean() > 0.999
 
 
-def test_overlapping_behaviors_are_learnt_each_on_its_own():
+def test_overlapping_behaviors_are_independent():
     ethogram = Ethogram(["move", "call"])
     random = np.random.default_rng(0)
     both = np.repeat(random.integers(0, 2, (60, 2)), 20, axis=0).astype(bool)
@@ -143,7 +132,7 @@ def test_overlapping_behaviors_are_learnt_each_on_its_own():
     assert (prediction.annotation.to_frames() == both).mean() > 0.9
 
 
-def test_missing_values_do_no_harm():
+def test_missing_values_are_tolerated():
     ethogram = Ethogram(["rest", "run"])
     random = np.random.default_rng(0)
     codes = np.repeat(random.integers(0, 2, 60), 20)
@@ -157,46 +146,7 @@ def test_missing_values_do_no_harm():
     assert (prediction.annotation.to_codes() == codes)[300:].mean() > 0.85
 
 
-def test_an_epoch_is_the_same_for_the_same_seed():
-    values = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)
-    stream = Stream(values, range(3), ("AccX", "AccY", "AccZ"), 10.0)
-    clips = make_clips([stream], [np.zeros(400, dtype=np.int16)], 60, 4)
-    batches = Steps(clips, 3, Layout(("AccX", "AccY", "AccZ")), ("rotate_axes", "scale"), 0.1)
-    plans = batches.draw(np.random.default_rng(1))
-    assert len(plans) == UPDATES
-    one, again, other = batches.gather(plans[0]), batches.gather(plans[0]), batches.gather(plans[1])
-    assert one[0].shape == (4, 60, 3)
-    assert one[1].shape == (4, 20)
-    assert np.array_equal(one[0], again[0])
-    assert not np.array_equal(one[0], other[0])
-
-
-def test_losses_are_what_they_say():
-    logits = torch.tensor([[[2.0, 0.0], [0.0, 1.0], [5.0, 0.0]]])
-    targets = torch.tensor([[0, 1, -1]])
-    weights = np.array([1.0, 3.0], dtype=np.float32)
-    chances = torch.log_softmax(logits, dim=-1)[0]
-    first, second = (0.9 * chances[i, c] + 0.1 * chances[i].mean() for i, c in ((0, 0), (1, 1)))
-    jumps = torch.clamp((chances[1:] - chances[:-1]).abs(), max=4.0).square().mean()
-    expected = -(first + 3 * second) / 4 + 0.5 * jumps
-    found = smooth_exclusive_loss(weights, smoothing=0.1, steadiness=0.5)(logits, targets)
-    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
-    one_on = torch.tensor([[[1, -1], [0, 1], [-1, -1]]])
-    plain = smooth_overlapping_loss(steadiness=0.0)(logits, one_on)
-    terms = [np.log1p(np.exp(-2.0)), np.log(2.0), np.log1p(np.exp(-1.0))]
-    assert plain.item() == pytest.approx(np.mean(terms), rel=1e-5)
-
-
-def test_weights_are_tempered():
-    targets = np.repeat([0, 1, -1], [900, 100, 50]).astype(np.int16)
-    assert tempered_weights(targets, 3, 0.0).tolist() == pytest.approx([1.0, 1.0, 0.0])
-    balanced = tempered_weights(targets, 3, 1.0)
-    assert (balanced[0] * 900, balanced[2]) == (pytest.approx(balanced[1] * 100), 0.0)
-    between = tempered_weights(targets, 3, 0.5)
-    assert between[1] / between[0] == pytest.approx(3.0)
-
-
-def test_damaged_weights_are_named(tmp_path):
+def test_damaged_weights_are_refused(tmp_path):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=30)
     eb.create_model("tcn", **QUICK).fit(data).save(tmp_path / "m")
     (tmp_path / "m" / "weights.safetensors").write_bytes(b"no weights")
@@ -205,8 +155,8 @@ def test_damaged_weights_are_named(tmp_path):
         model._load(tmp_path / "m")
 
 
-def test_senseless_settings_are_refused():
-    with pytest.raises(EthobenchError, match="at least one of each"):
+def test_invalid_settings_are_refused():
+    with pytest.raises(EthobenchError, match="`levels` must be >= 1, got 0"):
         eb.create_model("tcn", levels=0)
-    with pytest.raises(EthobenchError, match="temper"):
-        eb.create_model("tcn", smoothing=1.0)
+    with pytest.raises(EthobenchError, match="`label_smoothing` must be < 1, got 1"):
+        eb.create_model("tcn", label_smoothing=1.0)

@@ -1,4 +1,4 @@
-"""Behaviors that never occur take no rows, no legend and no good colors."""
+"""Behaviors that never occur take no rows, no legend and none of the most distinct colors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ethobench import Annotation, Ethogram, score
 from ethobench.metrics import Scores
 from ethobench.reports import summarize_scores
 from ethobench.reports.page import render_report
-from ethobench.reports.summarize import score_group
+from ethobench.reports.score_report import score_group
 
 ETHOGRAM = Ethogram(["other", "chase", "bite", "rest", "clinch", "run"], "other")
 NEVER = ("chase", "clinch")
@@ -25,7 +25,7 @@ def make_scores(suite: str = "ethobench") -> Scores:
 
 def names_in(figure) -> set[str]:
     columns = [figure["columns"].index(c) for c in ("behavior", "truth", "prediction") if c in figure["columns"]]
-    return {row[place] for row in figure["rows"] for place in columns}
+    return {row[index] for row in figure["rows"] for index in columns}
 
 
 def test_no_figure_has_rows_of_behaviors_that_never_occur():
@@ -48,7 +48,7 @@ def test_colors_go_to_what_occurs():
 def test_another_annotator_may_show_a_behavior():
     scores = make_scores()
     chased = Annotation.from_frames(np.ones(200, dtype=int), ETHOGRAM, 10)
-    truths = {case.id: case.truth for case in scores.pairs}
+    truths = {pair.id: pair.truth for pair in scores.pairs}
     report = summarize_scores({"m": scores}, truth="anna", annotations={n: {"anna": t, "ben": chased} for n, t in truths.items()})
     (group,) = report["groups"]
     assert group["absent"][0] == "never annotated: clinch"
@@ -64,12 +64,12 @@ def test_suites_that_count_them_keep_their_scores(suite):
     assert f"the means of suite {suite} include them" in group["absent"][0]
 
 
-@pytest.mark.parametrize(("suite", "known"), [("ethobench", True), ("banos", False)])
-def test_stored_scores_without_recordings(suite, known):
+@pytest.mark.parametrize(("suite", "counted"), [("ethobench", True), ("banos", False)])
+def test_stored_scores_without_recordings(suite, counted):
     stored = Scores.from_states([make_scores(suite).to_state()], resamples=0)
     group = score_group({"model": stored}, {}, truth="truth", recordings=0)
-    assert [b["color"] for b in group["behaviors"]] == ([None, 3, 2, 1, 4, 0] if known else [None, 0, 1, 2, 3, 4])
-    assert bool(group["absent"]) == known
+    assert [b["color"] for b in group["behaviors"]] == ([None, 3, 2, 1, 4, 0] if counted else [None, 0, 1, 2, 3, 4])
+    assert bool(group["absent"]) == counted
 
 
 def test_the_page_names_them_in_one_line():

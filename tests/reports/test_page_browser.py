@@ -32,7 +32,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def opened(browser, tmp_path):
     """Write a report and open it; anything odd that the browser tells is an error when the test ends."""
-    contexts, told = [], []
+    contexts, events = [], []
 
     def open_report(report, path: Path | None = None, **options):
         path = path or tmp_path / f"report{len(contexts)}.html"
@@ -40,10 +40,10 @@ def opened(browser, tmp_path):
         context = browser.new_context(viewport={"width": 1300, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: told.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: told.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: told.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: told.append(f"request: {request.url}") if request.url != path.as_uri() else None)
+        page.on("console", lambda message: events.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: events.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: events.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: events.append(f"request: {request.url}") if request.url != path.as_uri() else None)
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready]")
         page.wait_for_selector(".time-axis svg")
@@ -52,7 +52,7 @@ def opened(browser, tmp_path):
     yield open_report
     for context in contexts:
         context.close()
-    assert [line for line in told if not line.startswith(("request: data:", "request: blob:"))] == []
+    assert [line for line in events if not line.startswith(("request: data:", "request: blob:"))] == []
 
 
 def half_and_half():
@@ -73,9 +73,9 @@ COLOR = """(name) => {
   const probe = document.createElement("i");
   probe.style.color = `var(${name})`;
   document.body.append(probe);
-  const found = getComputedStyle(probe).color;
+  const computed = getComputedStyle(probe).color;
   probe.remove();
-  return found.match(/[\\d.]+/g).map(Number);
+  return computed.match(/[\\d.]+/g).map(Number);
 }"""
 
 
@@ -94,7 +94,7 @@ def settle(page) -> None:
 
 def shown_seconds(page) -> tuple[float, float]:
     text = page.locator(".bar output").inner_text()
-    ends = [re.fullmatch(r"(\d+):([\d.]+)", part.strip()) for part in text.split("–")]
+    ends = [re.fullmatch(r"(\d+):([\d.]+)", end.strip()) for end in text.split("–")]
     start, stop = (int(end[1]) * 60 + float(end[2]) for end in ends)
     return start, stop
 
@@ -108,7 +108,7 @@ def test_the_raster_draws_behaviors_where_they_are(opened):
     assert pixel(page, 0.2, pred) == color(page, "--behavior-0")
     assert pixel(page, 0.4, pred) == color(page, "--lane")
     assert pixel(page, 0.1, errors) == color(page, "--page")
-    assert pixel(page, 0.4, errors) == color(page, "--part-0")  # no longer than what was found: a boundary
+    assert pixel(page, 0.4, errors) == color(page, "--part-0")  # not longer than the correct frames: a boundary error
     assert pixel(page, 0.6, errors) == color(page, "--part-3")  # missed
 
 
@@ -164,7 +164,7 @@ def test_zoom_and_pan_by_wheel_drag_keys_and_buttons(opened):
     assert shown_seconds(page) == (0, 100)
 
 
-def test_the_tooltip_tells_what_every_lane_says(opened):
+def test_tooltip_shows_the_behavior_in_every_lane(opened):
     page = opened(half_and_half())
     canvas = page.locator(".recording canvas")
     canvas.scroll_into_view_if_needed()
@@ -172,7 +172,7 @@ def test_the_tooltip_tells_what_every_lane_says(opened):
     page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 8)
     lines = page.locator(".tooltip > div").all_inner_texts()
     assert lines[0].startswith("recording · 0:4")
-    assert lines[1:] == ["truth: rest, 50.00 s", "model: nothing", "error: boundary"]
+    assert lines[1:] == ["truth: rest, 50.00 s", "model: no behavior", "error: boundary"]
     page.mouse.move(5, 5)
     assert page.locator(".tooltip").is_hidden()
 
@@ -198,9 +198,9 @@ def test_every_figure_downloads_the_rows_of_the_report(opened, scores):
         for row, cells in zip(rows, expected, strict=True):
             for text, cell in zip(row.values(), cells, strict=True):
                 assert text == cell if isinstance(cell, str) else float(text) == pytest.approx(cell, rel=1e-6)
-    case = scores.pairs[0]
+    pair = scores.pairs[0]
     bouts = [row for row in downloaded(page, "ethograms") if row["recording"] == "rec0" and row["annotator"] == "truth"]
-    spans = case.truth.spans("run")
+    spans = pair.truth.spans("run")
     assert [int(row["start_frame"]) for row in bouts if row["behavior"] == "run"] == spans.start.tolist()
     assert [float(row["stop_s"]) for row in bouts if row["behavior"] == "run"] == [stop / 10 for stop in spans.stop.tolist()]
 
@@ -298,7 +298,7 @@ def test_nothing_is_wider_than_the_window(opened, scores, width):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_everything_is_named_for_those_who_do_not_see_it(opened, scores):
+def test_everything_has_an_accessible_name(opened, scores):
     page = opened(summarize_scores({"model": scores}))
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("svg[role=img], canvas, button, select, figure, nav, [tabindex]")].filter(
@@ -325,7 +325,7 @@ def test_the_legend_shows_behaviors_that_occur_in_their_colors(opened):
     legend = page.locator(".drawing > .legend").first
     assert legend.locator("li").all_text_contents() == ["other", "bite", "rest", "run"]
     shown = legend.locator("li", has_text="run").locator(".swatch").evaluate("(s) => getComputedStyle(s).backgroundColor")
-    assert [float(part) for part in re.findall(r"[\d.]+", shown)] == page.evaluate(COLOR, "--behavior-0")
+    assert [float(number) for number in re.findall(r"[\d.]+", shown)] == page.evaluate(COLOR, "--behavior-0")
     assert page.locator(".absent").all_text_contents() == [
         "Never annotated: chase, clinch",
         "Predicted but never annotated: bite",

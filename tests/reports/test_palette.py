@@ -1,4 +1,4 @@
-"""The colours: legible on the page, and apart for people who do not see all of them."""
+"""The colors: legible on the page, and apart for people who do not see all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAIRS = dict(re.findall(r"^  --([\w-]+): light-dark\((#\w{6}, #\w{6})\);$", CSS,
 
 # Machado, Oliveira and Fernandes 2009, severity 1; on linear RGB
 EYES = {
-    "all colours": np.eye(3),
+    "all colors": np.eye(3),
     "no red": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
     "no green": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
     "no blue": np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]),
@@ -39,8 +39,8 @@ def contrast(first: str, second: str, theme: int) -> float:
 
 
 def distance(first: str, second: str, theme: int, eyes: np.ndarray) -> float:
-    seen = [np.clip(linear(name, theme) @ eyes.T, 0, 1) for name in (first, second)]
-    labs = [np.cbrt(rgb @ TO_CONES.T) @ TO_LAB.T for rgb in seen]
+    perceived = [np.clip(linear(name, theme) @ eyes.T, 0, 1) for name in (first, second)]
+    labs = [np.cbrt(rgb @ TO_CONES.T) @ TO_LAB.T for rgb in perceived]
     return float(np.linalg.norm(labs[0] - labs[1]))
 
 
@@ -81,8 +81,8 @@ def test_kinds_of_errors_stay_apart_for_all_eyes(theme, eyes):
 
 
 def least_distance(names) -> float:
-    """Return the smallest distance between two of these colours, for the theme and eyes for which it is smallest."""
-    scale = {"no blue": 0.6}  # where all colours are closer together
+    """Return the smallest distance between two of these colors, for the theme and eyes for which it is smallest."""
+    scale = {"no blue": 0.6}  # where all colors are closer together
     return min(
         distance(first, second, theme, matrix) / scale.get(eyes, 1)
         for first, second in combinations(names, 2)
@@ -92,13 +92,13 @@ def least_distance(names) -> float:
 
 
 @pytest.mark.parametrize("count", [3, 4, 5])
-def test_the_first_colours_are_those_that_differ_most(count):
+def test_the_first_colors_are_those_that_differ_most(count):
     """They go to the behaviors that take the most time (`Occurrence.color_indices`)."""
     assert least_distance(BEHAVIORS[:count]) == max(map(least_distance, combinations(BEHAVIORS, count)))
 
 
 @THEMES
-def test_the_viewer_has_the_same_colours(theme):
+def test_the_viewer_has_the_same_colors(theme):
     script = (files("ethobench.app") / "static" / "palette.js").read_text(encoding="utf-8")
     (listed,) = re.findall(rf"^  {('light', 'dark')[theme]}: \[(.*)\],$", script, re.MULTILINE)
     assert re.findall(r"#\w{6}", listed) == [PAIRS[name].split(", ")[theme] for name in BEHAVIORS]

@@ -1,4 +1,4 @@
-"""Whatever dies in the middle of a run, with real processes: nothing is lost, nothing is done twice."""
+"""Faults during a run, with real processes: no job is lost or run twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from ethobench import load_dataset
 from ethobench.benchmarks import fold_plan, results_table
 from ethobench.runs import Engine, Store
-from ethobench.runs.workers import process_pool
+from ethobench.runs.executors import process_pool
 
 pytestmark = pytest.mark.slow
 
@@ -38,9 +38,9 @@ def start(store: Path, *more: str) -> subprocess.Popen[str]:
 
 
 def done_in_logs(store: Path) -> Counter[str]:
-    """Count how often each job was done, by all runs together."""
+    """Count how often each job was finished, in the logs of all runs."""
     lines = [line for path in (store / "logs").iterdir() for line in path.read_text(encoding="utf-8").splitlines()]
-    return Counter(found.group(1) for line in lines if (found := re.search(r" ([0-9a-f]{24}) .*: done$", line)))
+    return Counter(match.group(1) for line in lines if (match := re.search(r" ([0-9a-f]{24}) .*: done$", line)))
 
 
 @pytest.fixture(scope="module")
@@ -51,24 +51,24 @@ def undisturbed(tmp_path_factory) -> bytes:
     return json.dumps(results_table(Store(store))).encode()
 
 
-def claims_in(root: Path) -> list[dict]:
-    """Read the claims of a store that is in use; one that is being written or released is left out."""
-    claims = []
-    for path in (root / "claims").iterdir():
+def read_leases(root: Path) -> list[dict]:
+    """Read the leases of a store in use; those that are being written or released are skipped."""
+    leases = []
+    for path in (root / "leases").iterdir():
         with contextlib.suppress(ValueError, FileNotFoundError):
-            claims.append(json.loads(path.read_text(encoding="utf-8")))
-    return claims
+            leases.append(json.loads(path.read_text(encoding="utf-8")))
+    return leases
 
 
 def test_a_killed_worker_loses_nothing(tmp_path):
     store, killed = Store(tmp_path / "s"), []
 
-    def kill_one(line: str, outcome: object) -> None:
+    def kill_one(event: object) -> None:
         """Kill a worker in the middle of its job, once."""
-        claims = claims_in(store.root)
-        if claims and not killed:
-            killed.append(claims[0]["pid"])
-            os.kill(claims[0]["pid"], signal.SIGKILL)
+        leases = read_leases(store.root)
+        if leases and not killed:
+            killed.append(leases[0]["pid"])
+            os.kill(leases[0]["pid"], signal.SIGKILL)
 
     outcome = Engine(store, lambda: process_pool(2), 2, kill_one).run(plans(0.1, 0.2))
     assert killed
@@ -76,13 +76,13 @@ def test_a_killed_worker_loses_nothing(tmp_path):
     assert set(done_in_logs(store.root).values()) == {1}
 
 
-def test_a_job_that_kills_its_workers_fails_and_the_rest_goes_on(tmp_path):
-    """One model of an entry point ends its process; the jobs beside it are innocent."""
+def test_a_job_that_kills_its_workers_fails_and_the_others_continue(tmp_path):
+    """A model of an entry point kills its process; other jobs are not affected."""
     (tmp_path / "deadly.py").write_text(
         "import os, signal\n"
         "from ethobench.models import register_model\n"
         "from ethobench.models.chance import Chance\n"
-        "@register_model\n"
+        "@register_model('deadly')\n"
         "class Deadly(Chance):\n"
         "    def _fit(self, data, truths):\n"
         "        if self.seed == 0:\n"
@@ -98,12 +98,12 @@ def test_a_job_that_kills_its_workers_fails_and_the_rest_goes_on(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    assert "11 jobs done, 0 were there, 1 failed" in ended.stdout
-    assert "its worker died 3 times" in ended.stderr
-    assert [(f["job"]["model"], f["job"]["fold"]) for f in Store(tmp_path / "s").failures().values()] == [("deadly", 0)]
+    assert "11 jobs done, 0 reused, 1 failed" in ended.stdout
+    assert "its worker crashed 3 times" in ended.stderr
+    assert [(failure.job.model, failure.job.fold) for failure in Store(tmp_path / "s").failures().values()] == [("deadly", 0)]
 
 
-def test_a_run_killed_at_half_goes_on(tmp_path, undisturbed):
+def test_a_killed_run_is_resumed(tmp_path, undisturbed):
     with start(tmp_path / "s") as process:
         for line in process.stdout:
             if line.startswith("[4/"):
@@ -115,51 +115,51 @@ def test_a_run_killed_at_half_goes_on(tmp_path, undisturbed):
     assert json.dumps(results_table(Store(tmp_path / "s"))).encode() == undisturbed
     counted = done_in_logs(tmp_path / "s")
     assert set(counted.values()) == {1}
-    assert len(counted) >= 6  # its two workers may have finished what they had begun, when nobody was left to log it
+    assert len(counted) >= 6  # its two workers may have finished their jobs after the run was killed, which no log records
 
 
 def test_two_runs_share_one_store(tmp_path, undisturbed):
     with start(tmp_path / "s") as first, start(tmp_path / "s") as second:
-        told = [process.communicate()[0] for process in (first, second)]
-    assert (first.returncode, second.returncode) == (0, 0), told
+        output = [process.communicate()[0] for process in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0), output
     assert json.dumps(results_table(Store(tmp_path / "s"))).encode() == undisturbed
     timings = [json.loads(path.read_text(encoding="utf-8")) for path in (tmp_path / "s" / "jobs").glob("*/*/timing.json")]
     assert len(timings) == 8
-    assert not list((tmp_path / "s" / "claims").iterdir())
+    assert not list((tmp_path / "s" / "leases").iterdir())
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A real file system of one megabyte."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(place)], capture_output=True, check=False).returncode:
+    """Mount a file system of 600 kB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(disk)], capture_output=True, check=False).returncode:
         pytest.skip("a small disk can only be mounted by root")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_full_disk_is_said_and_breaks_no_job(small_disk, undisturbed):
+def test_a_full_disk_is_reported_and_damages_no_job(small_disk, undisturbed):
     (small_disk / "ballast").write_bytes(b"x" * 500_000)
     with start(small_disk / "s") as process:
-        told = process.communicate()[0]
+        output = process.communicate()[0]
     assert process.returncode == 1
-    assert "No space left on device" in told
-    assert "Traceback" not in told
+    assert "No space left on device" in output
+    assert "Traceback" not in output
     assert not (small_disk / "s" / "jobs").is_dir() or all(
         (folder / "scores.json").is_file() and (folder / "log.txt").is_file() for folder in (small_disk / "s" / "jobs").glob("*/*")
     )
     (small_disk / "ballast").unlink()
     with start(small_disk / "s") as process:
-        told = process.communicate()[0]
+        output = process.communicate()[0]
     if process.returncode == 0:
         assert json.dumps(results_table(Store(small_disk / "s"))).encode() == undisturbed
     else:
-        assert "No space left on device" in told
+        assert "No space left on device" in output
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or shutil.which("setpriv") is None, reason="needs setpriv")
-def test_a_store_that_can_only_be_read(tmp_path, undisturbed):
+def test_a_read_only_store(tmp_path, undisturbed):
     with start(tmp_path / "s") as process:
         assert process.wait() == 0, process.stdout.read()
     for path in (tmp_path / "s", *(tmp_path / "s").rglob("*")):

@@ -1,4 +1,4 @@
-"""Searches: the best cell is found, poor ones are given up early, and a stopped search goes on."""
+"""Searches: the best cell is chosen, poor ones are pruned early, and an interrupted search is resumed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def make_job(cell, share: float) -> Job:
     return Job("b", "d", "1", ("a",) * round(4 * share), ("z",), "rf", params=cell)
 
 
-def worth(params) -> float:
-    """The best is rate 0.01, size 3, kind b, cutoff 1.5."""
+def quality(params) -> float:
+    """Return a score whose optimum is rate 0.01, size 3, kind b, cutoff 1.5."""
     from math import log10
 
     return (
@@ -30,22 +30,22 @@ def worth(params) -> float:
 
 def play(choice, stop_after: int | None = None):
     """Answer a search's jobs; return its choice and the jobs, or only the jobs if it is stopped."""
-    asked, results = [], None
+    proposed, results = [], None
     try:
         while True:
             jobs = choice.send(results)
-            asked.append(jobs)
-            if stop_after is not None and len(asked) > stop_after:
+            proposed.append(jobs)
+            if stop_after is not None and len(proposed) > stop_after:
                 choice.close()
-                return None, asked
-            results = [Result(job, {"ethobench": {"f1": worth(job.params) * len(job.train) / 4}}) for job in jobs]
+                return None, proposed
+            results = [Result(job, {"ethobench": {"f1": quality(job.params) * len(job.train) / 4}}) for job in jobs]
     except StopIteration as end:
-        return end.value, asked
+        return end.value, proposed
 
 
-def test_the_grid_is_tried_whole():
-    best, asked = play(GridSearch().choose({"rate": [0.001, 0.1], "size": [1, 3, 5], "kind": ["a", "b"], "cutoff": [0, 1.5]}, make_job, BY))
-    assert len(asked[0]) == 24
+def test_the_complete_grid_is_evaluated():
+    best, proposed = play(GridSearch().choose(GRID, make_job, BY))
+    assert len(proposed[0]) == 24
     assert (best["size"], best["kind"], best["cutoff"]) == (3, "b", 1.5)
     assert best["rate"] == 0.001  # as good as 0.1: the first of equals
 
@@ -62,36 +62,36 @@ def test_failed_cells_are_not_chosen():
         choice.send([Result(jobs[0], error="broke")])
 
 
-def test_optuna_finds_the_best_and_gives_up_on_the_poor(tmp_path):
-    best, asked = play(OptunaSearch(tmp_path, trials=60, at_once=4).choose(GRID, make_job, BY))
-    assert worth(best) > 0.9
-    jobs = [job for batch in asked for job in batch]
+def test_optuna_chooses_the_best_and_prunes_poor_candidates(tmp_path):
+    best, proposed = play(OptunaSearch(tmp_path, trials=60, n_parallel=4).choose(GRID, make_job, BY))
+    assert quality(best) > 0.9
+    jobs = [job for batch in proposed for job in batch]
     tried = {share: sum(len(job.train) == share for job in jobs) for share in (1, 2, 4)}
     assert tried[1] == 60
     assert tried[4] < 50
     assert all(isinstance(job.params["size"], int) and 0.001 <= job.params["rate"] <= 0.1 for job in jobs)
 
 
-def test_a_stopped_search_goes_on_as_if_nothing_had_happened(tmp_path):
-    whole, asked = play(OptunaSearch(tmp_path / "a", trials=12, at_once=3).choose(GRID, make_job, BY))
-    seen: list[list[dict]] = []
+def test_an_interrupted_search_is_resumed_with_the_same_proposals(tmp_path):
+    uninterrupted, proposed = play(OptunaSearch(tmp_path / "a", trials=12, n_parallel=3).choose(GRID, make_job, BY))
+    batches: list[list[dict]] = []
     for stop in (1, 4, None):
-        best, part = play(OptunaSearch(tmp_path / "b", trials=12, at_once=3).choose(GRID, make_job, BY), stop)
-        seen += [[dict(job.params) for job in batch] for batch in part]
-    assert best == whole
-    once = [seen[0], *(after for before, after in pairwise(seen) if after != before)]
+        best, jobs = play(OptunaSearch(tmp_path / "b", trials=12, n_parallel=3).choose(GRID, make_job, BY), stop)
+        batches += [[dict(job.params) for job in batch] for batch in jobs]
+    assert best == uninterrupted
+    once = [batches[0], *(after for before, after in pairwise(batches) if after != before)]
     flat = {str(cell) for batch in once for cell in batch}
-    assert flat == {str(dict(job.params)) for batch in asked for job in batch}
+    assert flat == {str(dict(job.params)) for batch in proposed for job in batch}
 
 
-def test_a_search_without_a_single_score_says_so(tmp_path):
-    choice = OptunaSearch(tmp_path, trials=2, at_once=2).choose({"size": [1, 2]}, make_job, BY)
+def test_a_search_without_any_score_is_an_error(tmp_path):
+    choice = OptunaSearch(tmp_path, trials=2, n_parallel=2).choose({"size": [1, 2]}, make_job, BY)
     jobs = next(choice)
     with pytest.raises(EthobenchError, match="no trial of rf on d could be scored"):
         choice.send([Result(job, error="broke") for job in jobs])
 
 
-def test_fixed_hyper_parameters_make_another_search(tmp_path):
+def test_fixed_hyper_parameters_identify_a_search(tmp_path):
     pytest.importorskip("optuna")
     grid = {"size": [1, 3, 5]}
     chosen = []
@@ -106,12 +106,12 @@ def test_fixed_hyper_parameters_make_another_search(tmp_path):
 
 
 def play_sizes(choice):
-    """Answer a search over one size, and return what it asked for."""
-    asked, results = [], None
+    """Answer a search over one size, and return the proposed jobs."""
+    proposed, results = [], None
     try:
         while True:
             jobs = choice.send(results)
-            asked.append(jobs)
+            proposed.append(jobs)
             results = [Result(job, {"ethobench": {"f1": job.params["size"] / 10}}) for job in jobs]
     except StopIteration:
-        return asked
+        return proposed

@@ -1,4 +1,4 @@
-"""What a network says of a recording, window by window as published."""
+"""Predictions of complete recordings, against one window at a time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from ethobench.models.bebe_modules import FrameNetwork
 from ethobench.training import inference
+from ethobench.training.channel_inputs import ChannelReader
 from ethobench.training.inference import predict_windows
-from ethobench.training.layers import FrameNetwork
-from ethobench.training.streams import Stream
 
 pytestmark = pytest.mark.slow
 
@@ -22,42 +22,42 @@ def network() -> FrameNetwork:
 
 
 def published(network: FrameNetwork, values: np.ndarray, window: int) -> np.ndarray:
-    """Go window by window, the last padded with the mean of what there is of it."""
-    found = []
+    """Go window by window, the last padded with the mean of its frames."""
+    probabilities = []
     for start in range(0, len(values), window):
         piece = values[start : start + window]
         padded = np.pad(piece, ((0, window - len(piece)), (0, 0)), mode="mean")
         with torch.no_grad():
             scores = network(torch.from_numpy(padded[None]).float())[0]
-        found.append(torch.softmax(scores, dim=-1).numpy()[: len(piece)])
-    return np.concatenate(found)
+        probabilities.append(torch.softmax(scores, dim=-1).numpy()[: len(piece)])
+    return np.concatenate(probabilities)
 
 
 @pytest.mark.parametrize("n_frames", [1, 15, 16, 17, 100, 128])
-def test_many_windows_at_once_say_what_one_at_a_time_says(network, n_frames, monkeypatch):
+def test_batches_of_windows_equal_single_windows(network, n_frames, monkeypatch):
     values = np.random.default_rng(0).normal(3, 2, (n_frames, 2)).astype(np.float32)
-    monkeypatch.setattr(inference, "BATCH_FRAMES", 50)
-    found = predict_windows(network, Stream(values, [0, 1], ["a", "b"], 10.0), 16, exclusive=True)
-    assert found.dtype == np.float32
-    assert found == pytest.approx(published(network, values, 16), abs=1e-6)
+    monkeypatch.setattr(inference, "WINDOW_FRAMES", 50)
+    probabilities = predict_windows(network, ChannelReader(values, [0, 1], ["a", "b"], 10.0), 16, exclusive=True)
+    assert probabilities.dtype == np.float32
+    assert probabilities == pytest.approx(published(network, values, 16), abs=1e-6)
 
 
-def test_overlapping_behaviors_are_told_each_on_its_own(network):
+def test_overlapping_behaviors_have_a_sigmoid_each(network):
     values = np.random.default_rng(0).normal(size=(20, 2))
-    stream = Stream(values, [0, 1], ["a", "b"], 10.0)
-    found = predict_windows(network, stream, 20, exclusive=False)
+    reader = ChannelReader(values, [0, 1], ["a", "b"], 10.0)
+    probabilities = predict_windows(network, reader, 20, exclusive=False)
     with torch.no_grad():
         scores = network(torch.from_numpy(values[None]).float())[0].numpy()
-    assert found == pytest.approx(1 / (1 + np.exp(-scores)), abs=1e-6)
+    assert probabilities == pytest.approx(1 / (1 + np.exp(-scores)), abs=1e-6)
 
 
 def test_frames_without_any_channel_are_not_predicted(network):
     values = np.random.default_rng(0).normal(size=(20, 2))
     values[3:6] = np.nan
     values[7, 0] = np.nan
-    found = predict_windows(network, Stream(values, [0, 1], ["a", "b"], 10.0), 8, exclusive=True)
-    assert np.flatnonzero(np.isnan(found).any(axis=1)).tolist() == [3, 4, 5]
+    probabilities = predict_windows(network, ChannelReader(values, [0, 1], ["a", "b"], 10.0), 8, exclusive=True)
+    assert np.flatnonzero(np.isnan(probabilities).any(axis=1)).tolist() == [3, 4, 5]
 
 
-def test_nothing_is_said_of_an_empty_recording(network):
-    assert predict_windows(network, Stream(np.zeros((0, 2)), [0, 1], ["a", "b"], 10.0), 8, exclusive=True).shape == (0, 3)
+def test_an_empty_recording_has_no_predictions(network):
+    assert predict_windows(network, ChannelReader(np.zeros((0, 2)), [0, 1], ["a", "b"], 10.0), 8, exclusive=True).shape == (0, 3)

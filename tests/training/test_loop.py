@@ -1,4 +1,4 @@
-"""The loop: published schedule, the same for the same seed, and no worse for being killed."""
+"""The training loop: published schedule, reproducible, and unchanged by an interruption."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.clock import Clock
 import ethobench as eb
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.training.device import choose_device, own_random_state
-from ethobench.training.loop import Progress, Training, train
+from ethobench.training.device import choose_device, isolated_seed
+from ethobench.training.loop import Progress, TrainingSettings, train
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = Training(epochs=4, learning_rate=0.01, seed=3)
+SETTINGS = TrainingSettings(epochs=4, learning_rate=0.01, seed=3)
 
 
 class Lines:
@@ -40,7 +40,7 @@ class Lines:
 
 
 def network() -> torch.nn.Module:
-    with own_random_state(7):
+    with isolated_seed(7):
         return torch.nn.Sequential(
             torch.nn.Linear(3, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(16, 1)
         )
@@ -57,7 +57,7 @@ def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
 loss = torch.nn.functional.mse_loss
 
 
-def test_the_loss_falls_and_every_epoch_is_told():
+def test_the_loss_falls_and_the_history_has_every_epoch():
     module = network()
     history = train(module, Lines(), loss, replace(SETTINGS, epochs=30))
     assert len(history.losses) == 30
@@ -68,7 +68,7 @@ def test_the_loss_falls_and_every_epoch_is_told():
 
 def test_steps_are_those_of_plain_torch():
     """Adam with amsgrad and the cosine schedule, written out; without dropout, which would need the same random numbers."""
-    with own_random_state(1):
+    with isolated_seed(1):
         module, other = (torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)) for _ in range(2))
     other.load_state_dict(module.state_dict())
     lines = Lines()
@@ -76,23 +76,25 @@ def test_steps_are_those_of_plain_torch():
     optimizer = torch.optim.Adam(other.parameters(), lr=0.01, amsgrad=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4, eta_min=0)
     for epoch in range(4):
-        found = []
+        losses = []
         for plan in lines.draw(np.random.default_rng([3, epoch])):
             x, y = (torch.from_numpy(part) for part in lines.gather(plan))
             value = loss(other(x), y)
             optimizer.zero_grad()
             value.backward()
             optimizer.step()
-            found.append(value.item())
+            losses.append(value.item())
         schedule.step()
-        assert history.losses[epoch] == pytest.approx(np.mean(found), rel=1e-6)
+        assert history.losses[epoch] == pytest.approx(np.mean(losses), rel=1e-6)
     for a, b in zip(weights(module).values(), weights(other).values(), strict=True):
         assert a == pytest.approx(b, rel=1e-5, abs=1e-7)
 
 
 def test_the_learning_rate_stays_without_a_schedule():
-    assert [Training(epochs=4, learning_rate=0.1, schedule="none").rate_at(e) for e in range(4)] == [0.1] * 4
-    assert [Training(epochs=4, learning_rate=2.0).rate_at(e) for e in range(4)] == pytest.approx([2, 1 + 0.5**0.5, 1, 1 - 0.5**0.5])
+    assert [TrainingSettings(epochs=4, learning_rate=0.1, schedule="none").learning_rate_at(e) for e in range(4)] == [0.1] * 4
+    assert [TrainingSettings(epochs=4, learning_rate=2.0).learning_rate_at(e) for e in range(4)] == pytest.approx(
+        [2, 1 + 0.5**0.5, 1, 1 - 0.5**0.5]
+    )
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not():
@@ -103,9 +105,9 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not():
     assert not same(first, other)
 
 
-def test_nobody_else_loses_their_random_numbers():
+def test_global_random_states_are_not_changed():
     torch.manual_seed(5)
-    np.random.seed(5)  # noqa: NPY002 - the global state is what is looked at
+    np.random.seed(5)  # noqa: NPY002 - the global state is tested
     expected = torch.rand(3), np.random.rand(3)  # noqa: NPY002
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002
@@ -114,7 +116,7 @@ def test_nobody_else_loses_their_random_numbers():
     assert np.array_equal(np.random.rand(3), expected[1])  # noqa: NPY002
 
 
-def test_parameters_that_need_no_gradient_stay():
+def test_parameters_that_require_no_gradient_are_not_changed():
     module = network()
     for parameter in module[0].parameters():
         parameter.requires_grad_(False)
@@ -125,12 +127,12 @@ def test_parameters_that_need_no_gradient_stay():
     assert not np.array_equal(before["4.weight"], after["4.weight"])
 
 
-def test_progress_is_told_after_every_step():
-    told: list[Progress] = []
-    history = train(network(), Lines(), loss, SETTINGS, progress=told.append)
-    assert [(p.epoch, p.step, p.steps) for p in told] == [(e, s, 8) for e in range(4) for s in range(1, 9)]
-    assert np.mean([p.loss for p in told if p.epoch == 2]) == pytest.approx(history.losses[2])
-    assert all(p.frames_per_second > 0 for p in told)
+def test_progress_is_reported_after_every_step():
+    reports: list[Progress] = []
+    history = train(network(), Lines(), loss, SETTINGS, progress=reports.append)
+    assert [(p.epoch, p.step, p.steps) for p in reports] == [(e, s, 8) for e in range(4) for s in range(1, 9)]
+    assert np.mean([p.loss for p in reports if p.epoch == 2]) == pytest.approx(history.losses[2])
+    assert all(p.frames_per_second > 0 for p in reports)
 
 
 class InterruptedTrainingError(Exception):
@@ -138,12 +140,12 @@ class InterruptedTrainingError(Exception):
 
 
 def interrupt_after(steps: int):
-    taken = 0
+    step = 0
 
     def progress(_: Progress) -> None:
-        nonlocal taken
-        taken += 1
-        if taken == steps:
+        nonlocal step
+        step += 1
+        if step == steps:
             raise InterruptedTrainingError
 
     return progress
@@ -151,22 +153,31 @@ def interrupt_after(steps: int):
 
 @pytest.mark.parametrize("steps", [1, 8, 13, 22])
 @pytest.mark.parametrize("patience", [None, 2])
-def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, steps, patience):
+def test_an_interrupted_training_is_resumed_exactly(tmp_path, steps, patience):
     settings = replace(SETTINGS, patience=patience)
-    held = Lines(16, slope=-1, seed=1)
-    whole, broken = network(), network()
-    expected = train(whole, Lines(), loss, settings, validation=held)
+    validation_lines = Lines(16, slope=-1, seed=1)
+    complete, interrupted = network(), network()
+    expected = train(complete, Lines(), loss, settings, validation=validation_lines)
     with pytest.raises(InterruptedTrainingError):
-        train(broken, Lines(), loss, settings, validation=held, checkpoint=tmp_path / "c", every=0, progress=interrupt_after(steps))
+        train(
+            interrupted,
+            Lines(),
+            loss,
+            settings,
+            validation=validation_lines,
+            checkpoint=tmp_path / "c",
+            every=0,
+            progress=interrupt_after(steps),
+        )
     resumed = network()
-    with own_random_state(99):  # other random numbers than the first time
-        found = train(resumed, Lines(), loss, settings, validation=held, checkpoint=tmp_path / "c", every=0)
-    assert found == expected
-    assert same(resumed, whole)
+    with isolated_seed(99):  # other random numbers than the first time
+        history = train(resumed, Lines(), loss, settings, validation=validation_lines, checkpoint=tmp_path / "c", every=0)
+    assert history == expected
+    assert same(resumed, complete)
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
-def test_a_finished_training_is_not_done_again(tmp_path):
+def test_a_finished_training_is_not_repeated(tmp_path):
     first, again = network(), network()
     history = train(first, Lines(), loss, SETTINGS, checkpoint=tmp_path / "c")
     assert train(again, Lines(), loss, SETTINGS, checkpoint=tmp_path / "c", progress=interrupt_after(1)) == history
@@ -183,25 +194,31 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
         train(torch.nn.Linear(3, 1), Lines(), loss, SETTINGS, checkpoint=tmp_path / "c")
 
 
-def test_a_damaged_checkpoint_is_named(tmp_path):
+def test_a_damaged_checkpoint_is_refused(tmp_path):
     (tmp_path / "c").write_bytes(b"nonsense")
     with pytest.raises(FormatError, match="not a readable safetensors file"):
         train(network(), Lines(), loss, SETTINGS, checkpoint=tmp_path / "c")
-    header = json.dumps({"__metadata__": {"training": "[]"}}).encode()
-    (tmp_path / "c").write_bytes(len(header).to_bytes(8, "little") + header)
-    with pytest.raises(FormatError, match="no checkpoint of a training"):
-        train(network(), Lines(), loss, SETTINGS, checkpoint=tmp_path / "c")
+    for metadata, problem in (
+        ({"training": "[]"}, "its description is missing or damaged"),
+        ({"description": "[]"}, "format version None is not supported"),
+        ({"description": '{"format_version": 99}'}, "format version 99 is not supported; this version of ethobench reads 1"),
+        ({"description": '{"format_version": 1}'}, "not a training checkpoint"),
+    ):
+        header = json.dumps({"__metadata__": metadata}).encode()
+        (tmp_path / "c").write_bytes(len(header).to_bytes(8, "little") + header)
+        with pytest.raises(FormatError, match=problem):
+            train(network(), Lines(), loss, SETTINGS, checkpoint=tmp_path / "c")
 
 
 def test_early_stopping_keeps_the_best_weights():
-    held = Lines(16, slope=-2, seed=1)  # what is learnt makes these worse
+    validation_lines = Lines(16, slope=-2, seed=1)  # training makes these worse
     settings = replace(SETTINGS, epochs=50, patience=3)
     module = network()
-    history = train(module, Lines(), loss, settings, validation=held)
+    history = train(module, Lines(), loss, settings, validation=validation_lines)
     assert len(history.losses) == len(history.validation) == history.best_epoch + 4 < 50
     assert history.validation[history.best_epoch] == min(history.validation)
     with torch.inference_mode():
-        kept = np.mean([loss(module(torch.from_numpy(x)), torch.from_numpy(y)).item() for x, y in batches_of(held)])
+        kept = np.mean([loss(module(torch.from_numpy(x)), torch.from_numpy(y)).item() for x, y in batches_of(validation_lines)])
     assert kept == pytest.approx(min(history.validation), rel=1e-5)
 
 
@@ -209,20 +226,20 @@ def batches_of(lines: Lines):
     return [lines.gather(plan) for plan in lines.draw(np.random.default_rng(SETTINGS.seed))]
 
 
-def test_settings_that_make_no_sense_are_refused():
+def test_invalid_settings_are_refused():
     with pytest.raises(EthobenchError, match="cosine or none"):
-        Training(schedule="linear")
+        TrainingSettings(schedule="linear")
     for wrong in ({"epochs": 0}, {"learning_rate": 0.0}, {"patience": 0}):
-        with pytest.raises(EthobenchError, match="at least one epoch"):
-            Training(**wrong)
-    with pytest.raises(EthobenchError, match="validation part"):
+        with pytest.raises(EthobenchError, match="must be >"):
+            TrainingSettings(**wrong)
+    with pytest.raises(EthobenchError, match="needs validation data"):
         train(network(), Lines(), loss, replace(SETTINGS, patience=1))
 
 
-def test_a_loss_that_is_not_a_number_is_an_error():
+def test_a_loss_that_is_not_finite_is_an_error():
     lines = Lines()
     lines.y[5] = np.nan
-    with pytest.raises(EthobenchError, match=r"not a number: try a learning rate below 0\.01"):
+    with pytest.raises(EthobenchError, match=r"not finite: use a learning rate below 0\.01"):
         train(network(), lines, loss, SETTINGS)
 
 
@@ -254,17 +271,17 @@ model.fit(data)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system knows no SIGKILL")
-def test_a_killed_process_leaves_what_the_next_one_needs(tmp_path):
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+def test_a_killed_process_can_be_resumed(tmp_path):
     done = subprocess.run([sys.executable, "-c", VICTIM, str(tmp_path / "c")], check=False)
     assert done.returncode == -signal.SIGKILL
     data = eb.load_dataset("synthetic/tag", individuals=3, seconds=60)
-    whole, resumed = (eb.create_model("crnn", epochs=3, window=50, batch=8, seed=1) for _ in range(2))
-    told: list[Progress] = []
-    resumed.checkpoint, resumed.progress = tmp_path / "c", told.append
+    complete, resumed = (eb.create_model("crnn", epochs=3, window=50, batch=8, seed=1) for _ in range(2))
+    reports: list[Progress] = []
+    resumed.checkpoint, resumed.progress = tmp_path / "c", reports.append
     resumed.fit(data)
-    assert told[0].epoch > 0
-    assert same(resumed.module, whole.fit(data).module)
+    assert reports[0].epoch > 0
+    assert same(resumed.module, complete.fit(data).module)
     assert [path.name for path in (tmp_path / "c").iterdir()] == ["training.safetensors"]
 
 

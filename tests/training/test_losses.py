@@ -1,4 +1,4 @@
-"""Losses restated one frame at a time."""
+"""Losses and class weights, against one frame at a time."""
 
 from __future__ import annotations
 
@@ -8,44 +8,96 @@ import numpy as np
 import pytest
 import torch
 
-from ethobench.training.losses import class_weights, exclusive_loss, overlapping_loss
+from ethobench.core.errors import EthobenchError
+from ethobench.training.losses import check_class_weight, class_weights, exclusive_loss, overlapping_loss, smoothed_exclusive_loss
 
 pytestmark = pytest.mark.slow
 
 
-def test_class_weights_are_the_published_ones():
+def test_inverse_class_weights_are_those_of_bebe():
     targets = np.array([0, 0, 0, 1, -1, -1], dtype=np.int16)
-    assert class_weights(targets, 3).tolist() == pytest.approx([1 / (0.75 + 1e-6), 1 / (0.25 + 1e-6), 1e6], rel=1e-5)
+    assert class_weights(targets, 3, "inverse").tolist() == pytest.approx([1 / (0.75 + 1e-6), 1 / (0.25 + 1e-6), 1e6], rel=1e-5)
 
 
-def test_the_exclusive_loss_passes_over_unknown_frames():
+def test_the_exclusive_loss_ignores_unobserved_frames():
     generator = np.random.default_rng(0)
     logits, targets = generator.normal(size=(2, 5, 3)), np.array([[0, 2, -1, 1, -1], [-1, -1, 0, 0, 2]])
     weights = np.array([1.0, 2.0, 5.0], dtype=np.float32)
     above = below = 0.0
     for row, code in zip(logits.reshape(-1, 3), targets.ravel(), strict=True):
         if code >= 0:
-            chance = math.exp(row[code]) / sum(map(math.exp, row))
-            above -= weights[code] * math.log(chance)
+            probability = math.exp(row[code]) / sum(map(math.exp, row))
+            above -= weights[code] * math.log(probability)
             below += weights[code]
-    found = exclusive_loss(weights)(torch.tensor(logits, dtype=torch.float32), torch.tensor(targets))
-    assert found.item() == pytest.approx(above / below, rel=1e-5)
+    loss = exclusive_loss(weights)(torch.tensor(logits, dtype=torch.float32), torch.tensor(targets))
+    assert loss.item() == pytest.approx(above / below, rel=1e-5)
 
 
-def test_the_exclusive_loss_takes_one_example_a_row_too():
+def test_the_exclusive_loss_takes_single_frames_too():
     loss = exclusive_loss(np.ones(2, dtype=np.float32))
     logits, targets = torch.tensor([[0.0, 1.0], [2.0, 0.0]]), torch.tensor([1, 0])
     expected = (math.log(1 + math.exp(-1)) + math.log(1 + math.exp(-2))) / 2
     assert loss(logits, targets).item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_overlapping_loss_passes_over_what_was_not_looked_for():
+def test_the_overlapping_loss_ignores_unobserved_behaviors():
     generator = np.random.default_rng(1)
     logits, targets = generator.normal(size=(1, 4, 2)), np.array([[[0, 1], [1, -1], [-1, -1], [1, 1]]])
     terms = []
     for score, target in zip(logits.ravel(), targets.ravel(), strict=True):
-        chance = 1 / (1 + math.exp(-score))
+        probability = 1 / (1 + math.exp(-score))
         if target >= 0:
-            terms.append(-math.log(chance if target else 1 - chance))
-    found = overlapping_loss()(torch.tensor(logits, dtype=torch.float32), torch.tensor(targets, dtype=torch.int16))
-    assert found.item() == pytest.approx(np.mean(terms), rel=1e-5)
+            terms.append(-math.log(probability if target else 1 - probability))
+    loss = overlapping_loss()(torch.tensor(logits, dtype=torch.float32), torch.tensor(targets, dtype=torch.int16))
+    assert loss.item() == pytest.approx(np.mean(terms), rel=1e-5)
+
+
+def test_class_weights_of_calms21():
+    codes = np.array([0] * 6 + [1] * 2 + [-1] * 5, dtype=np.int16)
+    assert class_weights(codes, 3, "none", background=0).tolist() == [1, 1, 1]
+    assert class_weights(codes, 3, "balanced", background=0) == pytest.approx([8 / 12, 2, 1])
+    assert class_weights(codes, 3, 20, background=0).tolist() == [1, 20, 20]
+    overlapping = np.array([[1, 0], [0, 0], [0, -1], [0, 0]], dtype=np.int16)
+    assert class_weights(overlapping, 2, "balanced", background=1) == pytest.approx([3, 1])
+    assert class_weights(overlapping, 2, 5.0, background=1).tolist() == [5, 5]
+    for wrong in ("even", 0, -1.0):
+        with pytest.raises(EthobenchError, match="`class_weight` must be one of none, balanced, or a number > 0"):
+            check_class_weight(wrong)
+
+
+def test_class_weights_to_a_power():
+    targets = np.repeat([0, 1, -1], [900, 100, 50]).astype(np.int16)
+    assert class_weights(targets, 3, "power", exponent=0.0).tolist() == pytest.approx([1.0, 1.0, 0.0])
+    balanced = class_weights(targets, 3, "power", exponent=1.0)
+    assert (balanced[0] * 900, balanced[2]) == (pytest.approx(balanced[1] * 100), 0.0)
+    half = class_weights(targets, 3, "power", exponent=0.5)
+    assert half[1] / half[0] == pytest.approx(3.0)
+
+
+def test_losses_divide_by_the_number_of_frames_as_keras_does():
+    scores = torch.tensor([[0.0, 0.0], [1.0, -1.0], [9.0, 9.0]])
+    weighted = exclusive_loss(np.array([1.0, 20.0], dtype=np.float32), average="frames")
+    loss = weighted(scores, torch.tensor([1, 0, -1], dtype=torch.int16))
+    assert loss.item() == pytest.approx((20 * np.log(2) + np.log(1 + np.exp(-2))) / 2, rel=1e-5)
+    overlapping = overlapping_loss(np.array([3.0, 1.0], dtype=np.float32))
+    loss = overlapping(scores, torch.tensor([[1, -1], [0, 0], [-1, -1]], dtype=torch.int16))
+    assert loss.item() == pytest.approx((3 * np.log(2) + np.log(1 + np.e) + np.log(1 + np.exp(-1))) / 3, rel=1e-5)
+
+
+def test_smoothed_losses():
+    logits = torch.tensor([[[2.0, 0.0], [0.0, 1.0], [5.0, 0.0]]])
+    targets = torch.tensor([[0, 1, -1]])
+    weights = np.array([1.0, 3.0], dtype=np.float32)
+    log_probabilities = torch.log_softmax(logits, dim=-1)[0]
+    first, second = (0.9 * log_probabilities[i, c] + 0.1 * log_probabilities[i].mean() for i, c in ((0, 0), (1, 1)))
+    jumps = torch.clamp((log_probabilities[1:] - log_probabilities[:-1]).abs(), max=4.0).square().mean()
+    expected = -(first + 3 * second) / 4 + 0.5 * jumps
+    loss = smoothed_exclusive_loss(weights, label_smoothing=0.1, temporal_smoothing=0.5)(logits, targets)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    labels = torch.tensor([[[1, -1], [0, 1], [-1, -1]]])
+    plain, smoothed = (overlapping_loss(temporal_smoothing=weight)(logits, labels).item() for weight in (0.0, 0.5))
+    terms = [np.log1p(np.exp(-2.0)), np.log(2.0), np.log1p(np.exp(-1.0))]
+    assert plain == pytest.approx(np.mean(terms), rel=1e-5)
+    log_sigmoid = torch.nn.functional.logsigmoid(logits)[0]
+    jumps = torch.clamp((log_sigmoid[1:] - log_sigmoid[:-1]).abs(), max=4.0).square().mean()
+    assert smoothed == pytest.approx(plain + 0.5 * jumps.item(), rel=1e-5)

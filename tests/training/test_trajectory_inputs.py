@@ -1,4 +1,4 @@
-"""What networks on trajectories see of a recording."""
+"""Network inputs from poses and channels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ethobench import Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.signals import Keypoint
 from ethobench.formats.calms21 import KEYPOINTS, MICE
-from ethobench.training.trajectory_inputs import KINDS, Preparation, hold_gaps, learn_preparation, stated_arena
+from ethobench.training.trajectory_inputs import POSE_INPUTS, InputTransform, fit_input_transform, hold_gaps, stated_arena
 
 pytestmark = pytest.mark.slow
 
@@ -30,11 +30,11 @@ def walk(n: int = 40, animals: int = 2, points: int = 2, seed: int = 0) -> np.nd
 
 
 def prepared(recording: Recording, kind: str = "coordinates", *, causal: bool = False, **changes) -> np.ndarray:
-    how = learn_preparation([recording], kind, RATE, causal=causal, **changes)
-    return how.open(recording).read(0, len(recording.signals))
+    transform = fit_input_transform([recording], kind, RATE, causal=causal, **changes)
+    return transform.open(recording).read(0, len(recording.signals))
 
 
-def test_coordinates_are_shares_of_the_arena_by_animal_keypoint_and_axis():
+def test_coordinates_are_fractions_of_the_arena_by_animal_keypoint_and_axis():
     positions = walk()
     values = prepared(recording_of(positions, metadata={"width": 1000, "height": 500}))
     assert values.dtype == np.float32
@@ -44,7 +44,7 @@ def test_coordinates_are_shares_of_the_arena_by_animal_keypoint_and_axis():
                 assert values[:, 4 * animal + 2 * point + axis] == pytest.approx(positions[:, animal, point, axis] / side, rel=1e-6)
 
 
-def test_the_arena_is_told_or_calms21s_or_estimated():
+def test_the_arena_is_stated_or_that_of_calms21_or_estimated():
     positions = np.random.default_rng(0).uniform(0, 500, (3, 2, 7, 2))
     mice = recording_of(positions, MICE, KEYPOINTS, metadata={"group": "annotator-id_0"})
     assert stated_arena(mice) == (0, 0, 1024, 570)
@@ -56,7 +56,7 @@ def test_the_arena_is_told_or_calms21s_or_estimated():
     assert values.max() == pytest.approx(1, abs=0.01)
 
 
-def test_short_gaps_are_bridged_and_long_ones_are_zero():
+def test_short_gaps_are_interpolated_and_long_ones_are_zero():
     positions = walk()
     positions[10:14, 0, 0] = np.nan
     positions[20:28, 1, 1] = np.nan
@@ -67,7 +67,7 @@ def test_short_gaps_are_bridged_and_long_ones_are_zero():
     assert (values[20:28, :6] != 0).all()
 
 
-def test_causal_inputs_hold_and_know_nothing_of_what_comes():
+def test_causal_inputs_keep_the_last_position_and_use_no_later_frame():
     positions = walk()
     positions[10:14, 0, 0] = np.nan
     positions[20:28, 1, 1] = np.nan
@@ -76,10 +76,10 @@ def test_causal_inputs_hold_and_know_nothing_of_what_comes():
     assert values[10:14, :2] == pytest.approx(np.tile(positions[9, 0, 0], (4, 1)), rel=1e-5)
     assert values[20:25, 6:] == pytest.approx(np.tile(positions[19, 1, 1], (5, 1)), rel=1e-5)
     assert (values[25:28, 6:] == 0).all()
-    how = learn_preparation([recording], "egocentric", RATE, causal=True)
+    transform = fit_input_transform([recording], "egocentric", RATE, causal=True)
     for cut in (12, 24, 30):
         short = recording_of(positions[:cut], metadata=recording.metadata)
-        assert np.array_equal(how.open(short).read(0, cut), how.open(recording).read(0, cut))
+        assert np.array_equal(transform.open(short).read(0, cut), transform.open(recording).read(0, cut))
 
 
 def test_holding_gaps_agrees_with_a_plain_loop():
@@ -96,55 +96,55 @@ def test_holding_gaps_agrees_with_a_plain_loop():
     assert np.array_equal(positions, expected, equal_nan=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", POSE_INPUTS)
 @pytest.mark.parametrize("causal", [False, True])
-def test_pieces_are_the_whole(kind, causal):
+def test_reading_in_pieces_equals_reading_at_once(kind, causal):
     positions = walk(200)
     positions[np.random.default_rng(2).random((200, 2, 2)) < 0.3] = np.nan
-    given = Signals(np.random.default_rng(3).normal(5, 3, (200, 3)), ("g1", "g2", "g3"), RATE)
-    recording = recording_of(positions, features=given)
-    how = learn_preparation([recording], kind, RATE, causal=causal)
-    opened = how.open(recording)
-    whole = opened.read(-7, 205)
-    assert np.isfinite(whole).all()
-    assert (whole[:7] == 0).all()
-    assert (whole[207:] == 0).all()
-    parts = [opened.read(start, start + 53) for start in range(-7, 205, 53)]
-    assert np.concatenate(parts)[:212] == pytest.approx(whole, abs=1e-5)
-    again = Preparation.from_dict(json.loads(json.dumps(dataclasses.asdict(how))))
-    assert again == how
+    features = Signals(np.random.default_rng(3).normal(5, 3, (200, 3)), ("g1", "g2", "g3"), RATE)
+    recording = recording_of(positions, features=features)
+    transform = fit_input_transform([recording], kind, RATE, causal=causal)
+    opened = transform.open(recording)
+    complete = opened.read(-7, 205)
+    assert np.isfinite(complete).all()
+    assert (complete[:7] == 0).all()
+    assert (complete[207:] == 0).all()
+    pieces = [opened.read(start, start + 53) for start in range(-7, 205, 53)]
+    assert np.concatenate(pieces)[:212] == pytest.approx(complete, abs=1e-5)
+    again = InputTransform.from_dict(json.loads(json.dumps(dataclasses.asdict(transform))))
+    assert again == transform
 
 
-def test_features_and_channels_are_standardised_coordinates_are_not():
-    given = Signals(np.random.default_rng(3).normal(5, 3, (400, 2)), ("g1", "g2"), RATE)
-    values = prepared(recording_of(walk(400), features=given, metadata={"width": 1, "height": 1}), "coordinates+given")
+def test_features_and_channels_are_standardized_coordinates_are_not():
+    features = Signals(np.random.default_rng(3).normal(5, 3, (400, 2)), ("g1", "g2"), RATE)
+    values = prepared(recording_of(walk(400), features=features, metadata={"width": 1, "height": 1}), "coordinates+given")
     assert values[:, :8] == pytest.approx(walk(400).reshape(400, 8), rel=1e-6)
     assert values[:, 8:].mean(axis=0) == pytest.approx([0, 0], abs=1e-5)
     assert values[:, 8:].std(axis=0) == pytest.approx([1, 1], abs=1e-5)
     channels = np.random.default_rng(3).normal([1e4, 0, 3], [1, 0, 2], (500, 3))
     channels[7, 0] = np.nan
     tag = Recording("t", signals=Signals(channels, ("a", "b", "c"), RATE))
-    seen = prepared(tag)
-    assert seen[7, 0] == 0
-    assert seen.std(axis=0) == pytest.approx([1, 0, 1], abs=2e-3)
+    values = prepared(tag)
+    assert values[7, 0] == 0
+    assert values.std(axis=0) == pytest.approx([1, 0, 1], abs=2e-3)
 
 
-def test_egocentric_inputs_do_not_change_when_the_world_is_turned():
+def test_egocentric_inputs_do_not_change_with_rotation():
     positions, angle = walk(), 0.7
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     first, second = (prepared(recording_of(p), "egocentric") for p in (positions, positions @ turn + 30))
     assert second == pytest.approx(first, abs=1e-4)
 
 
-def test_other_orders_and_more_animals_are_sorted_out():
+def test_inputs_are_ordered_by_name():
     positions = walk(animals=3)
     recording = recording_of(positions[:, :2], metadata={"width": 9, "height": 9})
-    how = learn_preparation([recording], "coordinates", RATE, causal=False)
+    transform = fit_input_transform([recording], "coordinates", RATE, causal=False)
     mixed = recording_of(positions[:, [2, 1, 0]][:, :, ::-1], ("c", "b", "a"), ("tail_base", "nose"), metadata=recording.metadata)
-    assert np.array_equal(how.open(mixed).read(0, 40), how.open(recording).read(0, 40))
+    assert np.array_equal(transform.open(mixed).read(0, 40), transform.open(recording).read(0, 40))
 
 
-def test_doubtful_keypoints_count_as_missing_where_asked():
+def test_keypoints_below_the_minimum_confidence_are_missing():
     positions = walk()
     recording = recording_of(positions, metadata={"width": 1, "height": 1})
     sure = np.ones((40, 2, 2))
@@ -154,27 +154,27 @@ def test_doubtful_keypoints_count_as_missing_where_asked():
     assert np.array_equal(prepared(doubtful), prepared(recording))
 
 
-def test_what_cannot_be_prepared_is_refused():
+def test_invalid_recordings_are_refused():
     recording = recording_of(walk())
-    with pytest.raises(EthobenchError, match="inputs of poses are one of coordinates"):
-        learn_preparation([recording], "pixels", RATE, causal=False)
-    with pytest.raises(MismatchError, match="brings no features"):
-        learn_preparation([recording], "coordinates+given", RATE, causal=False)
+    with pytest.raises(EthobenchError, match="`inputs` must be one of coordinates"):
+        fit_input_transform([recording], "pixels", RATE, causal=False)
+    with pytest.raises(MismatchError, match="does not come with features"):
+        fit_input_transform([recording], "coordinates+given", RATE, causal=False)
     with pytest.raises(EthobenchError, match="no frames"):
-        learn_preparation([recording_of(walk(0))], "coordinates", RATE, causal=False)
-    how = learn_preparation([recording], "coordinates", RATE, causal=False)
-    with pytest.raises(MismatchError, match="has channels, and the model learnt from poses"):
-        how.open(recording.copy(signals=Signals(np.zeros((5, 1)), ("x",), RATE)))
+        fit_input_transform([recording_of(walk(0))], "coordinates", RATE, causal=False)
+    transform = fit_input_transform([recording], "coordinates", RATE, causal=False)
+    with pytest.raises(MismatchError, match="has channels, but the model was trained on poses"):
+        transform.open(recording.copy(signals=Signals(np.zeros((5, 1)), ("x",), RATE)))
     with pytest.raises(MismatchError, match="b not found among a, c"):
-        how.open(recording_of(walk(), ("a", "c"))).read(0, 5)
+        transform.open(recording_of(walk(), ("a", "c"))).read(0, 5)
 
 
 def test_a_recording_without_any_keypoint_is_all_zeros():
     data = eb.load_dataset("synthetic/pose", individuals=2, seconds=5)
-    how = learn_preparation(data.recordings, "coordinates", 30.0, causal=False)
+    transform = fit_input_transform(data.recordings, "coordinates", 30.0, causal=False)
     poses = data.recordings[0].signals
     nothing = dataclasses.replace(poses, positions=np.full_like(poses.positions, np.nan))
-    assert (how.open(data.recordings[0].copy(signals=nothing, metadata={})).read(0, 150) == 0).all()
+    assert (transform.open(data.recordings[0].copy(signals=nothing, metadata={})).read(0, 150) == 0).all()
 
 
 def test_stated_roles_and_partners_are_used():
@@ -183,7 +183,7 @@ def test_stated_roles_and_partners_are_used():
     stated = {"p1": Keypoint("p1", "tail_base", "p2"), "p2": Keypoint("p2", "nose", "p1")}
     plain = prepared(named, "egocentric")
     assert prepared(coded, "egocentric", keypoints=stated) == pytest.approx(-plain, abs=1e-5)  # it now looks the other way
-    how = learn_preparation([coded], "coordinates", RATE, causal=False, keypoints=stated)
-    assert how.layout().mirrored == (1, 0)
-    assert learn_preparation([named], "coordinates", RATE, causal=False).layout().mirrored == (0, 1)
-    assert Preparation.from_dict(json.loads(json.dumps(dataclasses.asdict(how)))).stated == stated
+    transform = fit_input_transform([coded], "coordinates", RATE, causal=False, keypoints=stated)
+    assert transform.layout().mirrored == (1, 0)
+    assert fit_input_transform([named], "coordinates", RATE, causal=False).layout().mirrored == (0, 1)
+    assert InputTransform.from_dict(json.loads(json.dumps(dataclasses.asdict(transform)))).stated_keypoints == stated

@@ -25,13 +25,13 @@ from ethobench.core.names import file_stem, normalize_file_name
 from ethobench.datasets.manifest_tables import MANIFEST
 from ethobench.formats import read_recordings, write_recordings
 from ethobench.formats.tables import read_table, write_table
-from ethobench.runs.claims import LEASE, Claims, StoreError
+from ethobench.runs.leases import LEASE_SECONDS, Leases, StoreError
 
 COLUMNS = ("recording", "individual", "annotations", "annotator")
 RESERVED = ("all", "consensus")  # names with a special meaning in `score` and `train`
 MAX_NAME_LENGTH = 60
 LOCK = ".ethobench-lock"
-LOCK_PATIENCE = LEASE + 5.0  # seconds; a lock from another machine expires after its lease
+LOCK_PATIENCE = LEASE_SECONDS + 5.0  # seconds; a lock from another machine expires after its lease
 PENDING = ".ethobench-pending-"
 CSV_BOUTS = 20_000  # more bouts are saved as Parquet, which is fast enough to save after every key press
 
@@ -178,8 +178,8 @@ class Corrections:
     def _locked(self) -> Iterator[None]:
         """Hold the lock that prevents other viewers from saving."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        claims, deadline = Claims(self.folder), time.monotonic() + LOCK_PATIENCE
-        while not _take(claims):
+        leases, deadline = Leases(self.folder), time.monotonic() + LOCK_PATIENCE
+        while not _acquire(leases):
             if time.monotonic() > deadline:
                 raise EthobenchError(
                     f"{self.folder / LOCK}: another viewer has held the lock for too long; if none is open, delete this file"
@@ -188,7 +188,7 @@ class Corrections:
         try:
             yield
         finally:
-            claims.release(LOCK)
+            leases.release(LOCK)
 
     def _rows(self) -> tuple[list[str], list[dict[str, str]]]:
         if not self.manifest.is_file():
@@ -209,11 +209,11 @@ class Corrections:
         return self.folder / next(name for name in names if normalize_file_name(name) not in used)
 
 
-def _take(claims: Claims) -> bool:
+def _acquire(leases: Leases) -> bool:
     try:
-        return claims.take(LOCK) is not None
+        return leases.acquire(LOCK) is not None
     except StoreError as error:
-        raise EthobenchError(f"corrections cannot be saved: the folder {claims.folder} cannot be written") from error
+        raise EthobenchError(f"corrections cannot be saved: the folder {leases.folder} cannot be written") from error
 
 
 def check_annotator(name: object, used: set[str]) -> str:

@@ -212,13 +212,13 @@ def _add_predictions(
 
 def _sources_of_store(path: Path, notify: Callable[[str], None]) -> list[_Source]:
     """Return the recordings of a run's datasets with the predictions of its final jobs."""
-    from ethobench.runs import Job, Store
+    from ethobench.runs import Store
 
-    store = Store(path)
+    store = Store.open(path)
     jobs: dict[tuple[str, str], list[tuple[Job, Path]]] = {}
     for key in store.finished():
-        result = store.read(key) if store.verify(key) else None
-        if result is not None and (job := Job.from_dict(result["job"])).stage == "final":
+        job = store.job(key) if store.verify(key) else None
+        if job is not None and job.stage == "final":
             data_key = (job.source or job.dataset, json.dumps(dict(job.options), sort_keys=True))
             jobs.setdefault(data_key, []).append((job, store.folder(key)))
     for message in store.describe_damage():
@@ -245,7 +245,7 @@ def _read_job_predictions(jobs: Sequence[tuple[Job, Path]]) -> dict[str, dict[st
     for job, folder in jobs:
         if not (folder / PREDICTIONS).is_file():
             continue
-        name = job.model if job.setting == "full" else f"{job.model} ({job.setting})"
+        name = job.model if str(job.setting) == "full" else f"{job.model} ({job.setting})"
         for recording, predicted in read_predictions(folder).items():
             models = predictions.setdefault(recording, {})
             models[name if name not in models else f"{name} {job.key[:6]}"] = predicted

@@ -42,7 +42,7 @@ def project_payload(project: Project) -> dict[str, Any]:
             for recording in project.recordings
         ],
         "formats": [
-            {"name": f.name, "title": f.title, "suffix": f.suffixes[0], "several": f.several}
+            {"name": f.name, "title": f.title, "suffix": f.suffixes[0], "several": f.multiple_recordings}
             for f in formats
             if f.can_write and "annotations" in f.contents
         ],

@@ -1,147 +1,169 @@
-"""BEBE's protocol: hyper-parameters on fold 0, scores on folds 1 to 4, individual by individual, with all data or with little."""
+"""BEBE: hyper-parameters are chosen on fold 0, scores are computed on folds 1 to 4 for each individual, with full or reduced data."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from ethobench.benchmarks.folds import all_others, fold_plan, one_before
+from ethobench.benchmarks.base import SEARCHES, Benchmark, CrossValidationOptions, Table, option, register_benchmark
+from ethobench.benchmarks.bebe_tables import claims_table, compare_settings, summarize_comparison
+from ethobench.benchmarks.folds import all_other_folds, fold_plan, previous_fold, select_folds
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import families, load_dataset
 from ethobench.models import models
-from ethobench.runs import Plan, Search
+from ethobench.runs import JobPlan, Setting, Store
 
-MODELS = ("chance", "rf", "crnn")
+NAME = "bebe"
 SETTINGS = ("full", "reduced")
 SUITES = ("bebe", "ethobench")
-NO_GYROSCOPE = "no gyroscope"
-TABLE = "bebe_settings.csv"
-NUMBERS = {"learning_rate": float, "dilation": int, "cutoff": float, "seconds": float, "omega": float, "longest": float, "mode": str}
-SNAKES, DOGS, LONGEST_OF_DOGS = "desantis_rattlesnakes", "vehkaoja_dogs", 16.0
-WINDOWS = {"desantis_rattlesnakes": (64, 150), "ladds_seals": (128, 150)}
-WINDOW = (2048, 900)
+PARAMETER_FILE = "bebe_settings.csv"
+PARAMETER_TYPES = {
+    "learning_rate": float,
+    "dilation": int,
+    "cutoff": float,
+    "seconds": float,
+    "omega": float,
+    "longest": float,
+    "mode": str,
+}
+SNAKES, DOGS, MAX_SECONDS_OF_DOGS = "desantis_rattlesnakes", "vehkaoja_dogs", 16.0
+CONVOLUTION_WINDOWS = {"desantis_rattlesnakes": 64, "ladds_seals": 128}
+CONVOLUTION_WINDOW, HARNET_WINDOW, SHORT_HARNET_WINDOW = 2048, 900, 150
 FOREST_CUTOFFS = {"desantis_rattlesnakes": 0.0, "vehkaoja_dogs": 0.1, "maekawa_gulls": 0.1, "ladds_seals": 6.4, "pagano_bears": 6.4}
 CRNN_CUTOFFS = {"jeantet_turtles": 0.4, "ladds_seals": 1.6, "pagano_bears": 1.6, "friedlaender_whales": 1.6, "vehkaoja_dogs": 6.4}
-"""Cutoffs that the search with little data does not search, as the paper says (its code missed the seals' by a spelling)."""
+"""Cutoffs that are fixed in the search with reduced data, as in the paper (its code missed that of the seals through a misspelling)."""
 
 
-def plans(
-    datasets: Sequence[str] = (),
-    chosen: Sequence[str] = MODELS,
-    *,
-    params: Mapping[str, Mapping[str, Any]] | None = None,
-    search: Search | None = None,
-    settings: Sequence[str] = ("full",),
-    without_gyroscope: bool = False,
-    seed: int = 0,
-) -> Iterator[Plan]:
-    """Plan every model on every dataset and setting.
+@dataclass(frozen=True, kw_only=True)
+class BebeOptions(CrossValidationOptions):
+    """Options of the BEBE benchmark."""
 
-    Parameters
-    ----------
-    datasets : sequence of str
-        ``HAR`` or ``bebe/HAR``, ...; those that are on this machine unless given.
-    chosen : sequence of str
-        Models.
-    params : mapping, optional
-        Hyper-parameters that are fixed, by model; they come before the published ones.
-    search : Search, optional
-        How hyper-parameters are chosen on fold 0; without it they are the published ones.
-    settings : sequence of {"full", "reduced"}
-        ``reduced`` trains on one fold only.
-    without_gyroscope : bool
-        Leave gyroscopes out, for comparison with models that know only acceleration.
-    seed : int
-        Of fold 0.
-    """
-    if unknown := [name for name in settings if name not in SETTINGS]:
-        raise EthobenchError(f"BEBE's settings are {' and '.join(SETTINGS)}, not {', '.join(unknown)}")
-    options: dict[str, Any] = {"without": "Gyr"} if without_gyroscope else {}
-    for name in _names(datasets):
-        data = load_dataset(f"bebe/{name}", **options)
-        for setting in settings:
-            title = f"{setting}, {NO_GYROSCOPE}" if without_gyroscope else setting
-            for model in chosen:
-                known = published_params(model, name, title)
-                window = _window(model, name)
-                yield fold_plan(
-                    "bebe",
-                    data,
-                    model,
-                    dataset=f"bebe/{name}",
-                    options=options,
-                    search=search,
-                    grid=_grid(model, name),
-                    params={**(known if search is None else _fixed(model, name, setting)), **window, **(params or {}).get(model, {})},
-                    train_folds=all_others if setting == "full" else one_before,
-                    skip_first=True,
-                    setting=title,
-                    suites=SUITES,
-                    choose_by=("bebe", "f1"),
-                    seed=seed,
-                )
+    datasets: tuple[str, ...] = option((), "Datasets, such as HAR or bebe/HAR, separated by commas; by default those on this machine.")
+    settings: tuple[str, ...] = option(("full",), "full, reduced (train on one fold), or both, separated by commas.", choices=SETTINGS)
+    gyroscope: bool = option(True, "Use gyroscope channels; without them models can be compared with those for acceleration only.")
+    published: bool = option(False, "Use the published hyper-parameters instead of a search.")
+    search: str | None = option(None, "Choose hyper-parameters on fold 0: grid (the default), optuna, or none.", choices=(*SEARCHES, None))  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.published and self.search not in (None, "none"):
+            raise EthobenchError("`published` uses the published hyper-parameters and `search` chooses others: give only one of them")
+        if self.search is None:
+            object.__setattr__(self, "search", "none" if self.published else "grid")
 
 
-def published_params(model: str, dataset: str, setting: str = "full") -> dict[str, Any]:
-    """Return the hyper-parameters that BEBE selected; those of a like setting, or none, where it tells none.
+@register_benchmark(NAME)
+class Bebe(Benchmark):
+    """BEBE: nine datasets of bio-logger recordings (Hoffman et al. 2024)."""
+
+    title = "Bio-logger recordings of nine species (Hoffman et al. 2024)."
+    description = """Run BEBE: nine datasets of bio-logger recordings (Hoffman et al. 2024).
+
+Hyper-parameters are chosen on fold 0 (or are the published ones), and folds 1 to 4 are tested.
+
+Example: [bold]ethobench run bebe --datasets HAR --models rf,cnn --published --store runs/bebe[/bold]
+"""
+    Options = BebeOptions
+    options: BebeOptions
+    models = ("chance", "rf", "crnn")
+    tables = (
+        Table(
+            "settings",
+            "each behavior with reduced and with full data",
+            lambda store, options: compare_settings(store, metric=options.metrics[0] if options.metrics else "f1"),
+            summarize=summarize_comparison,
+        ),
+        Table("claims", "claims of the paper, with the same numbers from this store", lambda store, options: claims_table(store)),
+    )
+
+    def jobs(self, store: Store | None = None, *, n_workers: int = 1, report: Callable[[str], None] = lambda _: None) -> Iterator[JobPlan]:
+        """Yield one plan for each combination of hyper-parameters, dataset, setting and model."""
+        options = self.options
+        search = options.make_search(store, n_workers)
+        dataset_options: dict[str, Any] = {} if options.gyroscope else {"without": "Gyr"}
+        for params in options.combinations():
+            for name in _dataset_names(options.datasets):
+                data = load_dataset(f"bebe/{name}", **dataset_options)
+                for setting in (Setting(name, gyroscope=options.gyroscope) for name in options.settings):
+                    for model in options.models or self.models:
+                        fixed = published_params(model, name, setting) if search is None else fixed_params(model, name, setting.name)
+                        plan = fold_plan(
+                            NAME,
+                            data,
+                            model,
+                            dataset=f"bebe/{name}",
+                            options=dataset_options,
+                            search=search,
+                            grid=search_grid(model, name),
+                            params={**fixed, **_window(model, name), **params.get(model, options.params_of(model))},
+                            train_folds=all_other_folds if setting.name == "full" else previous_fold,
+                            skip_first=True,
+                            setting=setting,
+                            suites=SUITES,
+                            choose_by=("bebe", "f1"),
+                            seed=options.seed,
+                        )
+                        yield select_folds(plan, options.folds)
+
+
+def published_params(model: str, dataset: str, setting: Setting | None = None) -> dict[str, Any]:
+    """Return the hyper-parameters that BEBE selected; those of the most similar setting, or none, where none are published.
 
     Examples
     --------
     >>> published_params("rf", "HAR")
     {'cutoff': 1.6, 'seconds': 16.0}
     """
-    table = _published()
-    full = setting.replace("reduced", "full")
-    for like in (setting, setting.partition(",")[0], f"{setting}, {NO_GYROSCOPE}", full, full.partition(",")[0]):
-        if (model, like, dataset) in table:
-            return dict(table[model, like, dataset])
+    setting = setting or Setting()
+    table = _published_params()
+    candidates = [
+        (setting.name, setting.gyroscope),
+        (setting.name, True),
+        (setting.name, False),
+        ("full", setting.gyroscope),
+        ("full", True),
+    ]
+    for name, gyroscope in candidates:
+        params = table.get((model, str(Setting(name, gyroscope=gyroscope)), dataset))
+        if params is not None:
+            return dict(params)
     return {}
 
 
 @lru_cache(maxsize=1)
-def _published() -> Mapping[tuple[str, str, str], Mapping[str, Any]]:
-    text = (files("ethobench.benchmarks") / TABLE).read_text(encoding="utf-8")
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+def _published_params() -> Mapping[tuple[str, str, str], Mapping[str, Any]]:
+    text = (files("ethobench.benchmarks") / PARAMETER_FILE).read_text(encoding="utf-8")
+    table: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in csv.DictReader(text.splitlines()):
-        params = {name: kind(row[name]) for name, kind in NUMBERS.items() if row[name]}
-        found.setdefault((row["model"], row["setting"], row["dataset"]), params)
-    return found
+        params = {name: convert(row[name]) for name, convert in PARAMETER_TYPES.items() if row[name]}
+        table.setdefault((row["model"], row["setting"], row["dataset"]), params)
+    return table
 
 
-def _names(datasets: Sequence[str]) -> list[str]:
+def _dataset_names(datasets: Sequence[str]) -> list[str]:
     family = families["bebe"]
-    found = [name.removeprefix("bebe/") for name in datasets] or [name for name in family.variants if family.is_here(name)]
-    if unknown := [name for name in found if name not in family.variants]:
-        raise NotFoundError(f"BEBE has no dataset {', '.join(unknown)}; it has: {', '.join(family.variants)}")
-    if not found:
-        raise NotFoundError("no dataset of BEBE is on this machine; name one with --datasets and it is fetched")
-    return found
+    names = [name.removeprefix("bebe/") for name in datasets] or [name for name in family.variants if family.is_here(name)]
+    if unknown := [name for name in names if name not in family.variants]:
+        raise NotFoundError(f"BEBE has no dataset {', '.join(unknown)}. Available: {', '.join(family.variants)}")
+    if not names:
+        raise NotFoundError("no dataset of BEBE is on this machine; name one with --datasets to download it")
+    return names
 
 
-def _grid(model: str, dataset: str) -> Mapping[str, Sequence[Any]]:
-    """Return what a search tries."""
+def search_grid(model: str, dataset: str) -> Mapping[str, Sequence[Any]]:
+    """Return the values that a search tries for each hyper-parameter."""
     grid = dict(models[model].grid)
     if dataset == DOGS and "seconds" in grid:
-        grid["seconds"] = tuple(seconds for seconds in grid["seconds"] if seconds < LONGEST_OF_DOGS)
+        grid["seconds"] = tuple(seconds for seconds in grid["seconds"] if seconds < MAX_SECONDS_OF_DOGS)
     return grid
 
 
-def _window(model: str, dataset: str) -> dict[str, Any]:
-    """Return the length of the windows that networks see."""
-    if "window" not in {f.name for f in fields(models[model].Params)}:
-        return {}
-    convolution, harnet = WINDOWS.get(dataset, WINDOW)
-    if model == "harnet":
-        return {"window": harnet, "config": "harnet5" if dataset in WINDOWS else "harnet30"}
-    return {"window": convolution}
-
-
-def _fixed(model: str, dataset: str, setting: str) -> dict[str, Any]:
-    """Return what a search leaves alone."""
+def fixed_params(model: str, dataset: str, setting: str) -> dict[str, Any]:
+    """Return the hyper-parameters that a search does not change."""
     if dataset == SNAKES and model in ("rf", "dt", "svm", "cnn", "crnn"):
         return {"cutoff": 0.0}
     if setting == "reduced" and model in ("rf", "dt", "svm"):
@@ -149,3 +171,14 @@ def _fixed(model: str, dataset: str, setting: str) -> dict[str, Any]:
     if setting == "reduced" and model in ("cnn", "crnn"):
         return {"cutoff": CRNN_CUTOFFS.get(dataset, 0.0)}
     return {}
+
+
+def _window(model: str, dataset: str) -> dict[str, Any]:
+    """Return the window length of networks, in samples."""
+    if "window" not in {f.name for f in fields(models[model].Params)}:
+        return {}
+    if model == "harnet":
+        is_short = dataset in CONVOLUTION_WINDOWS
+        window, config = (SHORT_HARNET_WINDOW, "harnet5") if is_short else (HARNET_WINDOW, "harnet30")
+        return {"window": window, "config": config}
+    return {"window": CONVOLUTION_WINDOWS.get(dataset, CONVOLUTION_WINDOW)}

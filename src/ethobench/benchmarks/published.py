@@ -1,4 +1,4 @@
-"""Published figures as data, to stand beside ours."""
+"""Published scores, with their sources."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-TABLE = "published.csv"
+FILE = "published.csv"
+KEYS = ("benchmark", "dataset", "model", "setting", "suite", "metric")
 
 
-class Published(NamedTuple):
-    """A figure from a paper or its code, and where it stands."""
+class PublishedScore(NamedTuple):
+    """A score from a paper or its code, and its source."""
 
     value: float
     source: str
 
 
 @lru_cache(maxsize=1)
-def published_figures() -> dict[tuple[str, ...], Published]:
-    """Return published figures by benchmark, dataset, model, setting, suite and metric."""
-    text = (files("ethobench.benchmarks") / TABLE).read_text(encoding="utf-8")
-    names = ("benchmark", "dataset", "model", "setting", "suite", "metric")
-    return {tuple(row[name] for name in names): Published(float(row["value"]), row["source"]) for row in csv.DictReader(text.splitlines())}
+def published_scores() -> dict[tuple[str, ...], PublishedScore]:
+    """Return published scores by benchmark, dataset, model, setting (as text), suite and metric."""
+    text = (files("ethobench.benchmarks") / FILE).read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return {tuple(row[key] for key in KEYS): PublishedScore(float(row["value"]), row["source"]) for row in rows}

@@ -1,7 +1,7 @@
-"""Rodent-Bench: language models annotate videos, scored second by second beside chance.
+"""Rodent-Bench: multimodal LLMs annotate videos, scored second by second and compared with chance.
 
-Every video is a job of its own. Models see it alone, or with worked examples from the other videos of its set; chance
-learns from the others. Short ends each video after 599 seconds, Long does not.
+Every video is one job. An LLM sees it alone, or with worked examples from the other videos of its dataset; chance models are fitted to the
+other videos. The short version ends each video after 599 seconds, the long version does not.
 """
 
 from __future__ import annotations
@@ -11,37 +11,123 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ethobench.benchmarks.jobs import make_job
+from ethobench.benchmarks.base import Benchmark, Options, Table, make_job, option, register_benchmark
+from ethobench.benchmarks.rodentbench_tables import NAME, layout_summary, summarize
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
-from ethobench.datasets import load_dataset
+from ethobench.datasets import load_dataset, split_name
 from ethobench.datasets.rodentbench import SETS, VERSIONS
 from ethobench.mllm.annotate import send_requests
 from ethobench.mllm.cost import Budget
 from ethobench.mllm.model import Mllm
 from ethobench.mllm.runner import BatchRunner, RequestRunner
 from ethobench.models import CONSENSUS
-from ethobench.runs import Job, Plan, digest_of
+from ethobench.runs import Job, JobPlan, Setting, Store, hash_files
+from ethobench.runs.plan import plan_at_once
 
-NAME = "rodentbench"
 DATASETS = tuple(f"{NAME}/{name}" for name in SETS)
-CHANCE = {"majority": 1, "random": 5, "renewal": 5}
-"""How often each kind of chance is drawn, as published."""
+PROVIDERS = ("", "gemini", "openai", "replay")
+READINGS = ("repair", "published")
+CHANCE_DRAWS = {"majority": 1, "random": 5, "renewal": 5}
+"""Number of draws of each kind of chance, as published."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RodentBenchOptions(Options):
+    """Options of the Rodent-Bench benchmark."""
+
+    datasets: tuple[str, ...] = option((), "Datasets, such as freezing, separated by commas; by default those on this machine.")
+    provider: str = option("", "gemini, openai or replay; only chance by default.", choices=PROVIDERS)
+    models: tuple[str, ...] = option(
+        (), "Models of the provider, separated by commas. With --provider replay: folders of answers inside --answers."
+    )
+    answers: Path | None = option(None, "Folder of stored answers, for --provider replay.")  # noqa: RUF009
+    versions: tuple[str, ...] = option(VERSIONS, "short, long, or both, separated by commas.", choices=VERSIONS)
+    shots: int = option(0, "Number of worked examples in each prompt.", minimum=0)
+    reading: str = option("repair", "How answers are parsed: repair (repair what can be repaired), or published.", choices=READINGS)
+    base_url: str = option("", "Address of another server.")
+    max_cost: float | None = option(None, "Maximum cost in US dollars.", minimum=0)
+    batch: bool = option(False, "Send requests in batches: cheaper and slower.")
+    annotator: str | None = option(None, "Reference annotator, where there are several; or 'consensus'.")
+    seed: int = option(0, "Random seed of the first draw.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.provider != "replay" and self.answers is not None:
+            raise EthobenchError("`answers` needs provider 'replay'")
+        if not self.provider and (self.models or self.shots or self.max_cost is not None or self.batch or self.base_url):
+            raise EthobenchError("`models`, `shots`, `base_url`, `max_cost` and `batch` need a `provider`")
+
+
+@register_benchmark(NAME)
+class RodentBench(Benchmark):
+    """Rodent-Bench: videos of rodents, annotated by multimodal LLMs."""
+
+    title = "Videos of rodents, annotated by multimodal LLMs."
+    description = """Run Rodent-Bench: multimodal LLMs annotate videos of rodents, compared with chance.
+
+Example: [bold]ethobench run rodentbench --provider gemini --models gemini-2.5-flash --max-cost 5 --store runs/rodents[/bold]
+"""
+    Options = RodentBenchOptions
+    options: RodentBenchOptions
+    tables = (
+        Table(
+            "rodentbench",
+            "means with standard errors, failures, repairs and human agreement",
+            lambda store, options: summarize(store),
+            layout=layout_summary,
+        ),
+    )
+    tests_repeatedly = True
+
+    def jobs(self, store: Store | None = None, *, n_workers: int = 1, report: Callable[[str], None] = lambda _: None) -> Iterator[JobPlan]:
+        """Send all requests, within the maximum cost, and yield the plan of the jobs that score the answers."""
+        planned = self.plan_jobs()
+        spent = request_answers(planned, max_cost=self.options.max_cost, batch=self.options.batch, report=report)
+        if spent:
+            report(f"${spent:.4f} spent")
+        yield plan_at_once(planned)
+
+    def plan_jobs(self) -> list[Job]:
+        """Return the jobs of every annotating system on every video, without sending any request."""
+        options = self.options
+        planned = []
+        for name in _dataset_names(options.datasets):
+            for version in options.versions:
+                data = load_dataset(name, version=version)
+                for system in self.systems():
+                    for draw in range(system.draws):
+                        planned += _system_jobs(data, name, version, system, options.annotator, options.seed + draw)
+        return planned
+
+    def systems(self) -> list[AnnotatingSystem]:
+        """Return the systems that are compared: the three kinds of chance, and the provider's models."""
+        options = self.options
+        systems = [AnnotatingSystem(f"chance: {kind}", "chance", {"kind": kind}, draws) for kind, draws in CHANCE_DRAWS.items()]
+        for name in (options.models or ("",)) if options.provider else ():
+            model = "" if options.provider == "replay" else name
+            params: dict[str, Any] = {"provider": options.provider, "model": model, "shots": options.shots, "rule": options.reading}
+            if options.base_url:
+                params["base_url"] = options.base_url
+            if options.answers is not None:
+                params["answers"] = str((options.answers / name if name else options.answers).resolve())
+            systems.append(AnnotatingSystem(name or options.provider, "mllm", params))
+        return systems
 
 
 @dataclass(frozen=True)
-class Contender:
-    """Somebody who annotates.
+class AnnotatingSystem:
+    """A system that annotates videos.
 
     Attributes
     ----------
     label : str
-        What results call it.
-    model : str
-        ``mllm`` or ``chance``.
+        Name in the results.
+    model : {"mllm", "chance"}
     params : mapping
+        Hyper-parameters of the model.
     draws : int
-        How often it annotates, with one seed after the other.
+        Number of times it annotates each video, with different seeds.
     """
 
     label: str
@@ -49,133 +135,39 @@ class Contender:
     params: Mapping[str, Any] = field(default_factory=dict)
     draws: int = 1
 
-
-def contenders(
-    provider: str, names: Sequence[str] = ("",), *, answers: Path | None = None, shots: int = 0, rule: str = "repair", **params: Any
-) -> list[Contender]:
-    """List what is compared: a provider's models, and the three kinds of chance.
-
-    Parameters
-    ----------
-    provider : str
-        ``gemini``, ``openai`` or ``replay``; empty for chance alone.
-    names : sequence of str
-        Models, as the provider calls them. For ``replay``: folders of answers inside `answers`; none if they lie right there.
-    answers : Path, optional
-        For ``replay``: ``answers[/<model>]/<dataset>`` holds the answers about a dataset.
-    shots : int
-        Worked examples.
-    rule : {"repair", "published"}
-        How answers are read.
-    **params
-        More hyper-parameters of model ``mllm``.
-    """
-    found = [Contender(f"chance: {kind}", "chance", {"kind": kind}, draws) for kind, draws in CHANCE.items()]
-    for name in names if provider else ():
-        told = [name or provider, f"{shots} shots" if shots else "", "published reading" if rule == "published" else ""]
-        asked = {"provider": provider, "model": "" if provider == "replay" else name, "shots": shots, "rule": rule, **params}
-        if answers is not None:
-            asked["answers"] = str((answers / name if name else answers).resolve())
-        found.append(Contender(", ".join(filter(None, told)), "mllm", asked))
-    return found
+    def setting(self, version: str) -> Setting:
+        """Return the setting of a job."""
+        reading = "published reading" if self.params.get("rule") == "published" else ""
+        return Setting(version, system=self.label, shots=self.params.get("shots", 0), reading=reading)
 
 
-def jobs(
-    datasets: Sequence[str] = (),
-    chosen: Sequence[Contender] = (),
-    *,
-    versions: Sequence[str] = VERSIONS,
-    annotator: str | None = None,
-    seed: int = 0,
-) -> list[Job]:
-    """List the jobs of every contender on every video.
-
-    Parameters
-    ----------
-    datasets : sequence of str
-        ``rodentbench/freezing`` or just ``freezing``; all that are on this machine unless told.
-    chosen : sequence of Contender
-    versions : sequence of {"short", "long"}
-    annotator : str, optional
-        Whose annotation is true, where there are several.
-    seed : int
-    """
-    wrong = [version for version in versions if version not in VERSIONS]
-    if wrong:
-        raise NotFoundError(f"Rodent-Bench has the versions {' and '.join(VERSIONS)}, not {', '.join(wrong)}")
-    made = []
-    for name in _names(datasets):
-        for version in versions:
-            data = load_dataset(name, version=version)
-            for contender in chosen:
-                for draw in range(contender.draws):
-                    made += _jobs_of(data, name, version, contender, annotator, seed + draw)
-    return made
-
-
-def plans(datasets: Sequence[str] = (), chosen: Sequence[Contender] = (), **options: Any) -> Iterator[Plan]:
-    """Plan all jobs at once; parameters as for `jobs`."""
-    yield _all_at_once(jobs(datasets, chosen, **options))
-
-
-def plan_run(
-    datasets: Sequence[str] = (),
-    names: Sequence[str] = (),
-    *,
-    provider: str = "",
-    versions: Sequence[str] = VERSIONS,
-    annotator: str | None = None,
-    seed: int = 0,
-    max_cost: float | None = None,
-    batch: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
-    **params: Any,
-) -> list[Plan]:
-    """Ask everything that has to be asked, within the budget, and plan the jobs that score it: what the command does.
-
-    Parameters
-    ----------
-    datasets, versions, annotator, seed
-        As for `jobs`.
-    names, provider, **params
-        As for `contenders`: `answers`, `shots`, `rule`, `base_url`, ...
-    max_cost, batch, tell
-        As for `ask_ahead`.
-    """
-    chosen = contenders(provider, names or ("",), **params)
-    planned = jobs(datasets, chosen, versions=versions, annotator=annotator, seed=seed)
-    spent = ask_ahead(planned, max_cost=max_cost, batch=batch, tell=tell)
-    if spent:
-        tell(f"${spent:.4f} spent")
-    return [_all_at_once(planned)]
-
-
-def ask_ahead(
+def request_answers(
     planned: Sequence[Job],
     *,
     max_cost: float | None = None,
-    at_once: int = 4,
+    n_parallel: int = 4,
     per_minute: float | None = None,
     batch: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> float:
-    """Ask the questions of many jobs from one place, so that limits of money and rate hold; the jobs then find the answers.
+    """Send the requests of many jobs from one process, so that limits of cost and rate hold; the jobs then read the cached answers.
 
     Parameters
     ----------
     planned : sequence of Job
     max_cost : float, optional
-        Dollars.
-    at_once, per_minute
-        As for `RequestRunner`.
+        Maximum cost in US dollars.
+    n_parallel, per_minute
+        Requests in parallel and per minute.
     batch : bool
-        Ask through batches.
-    tell : callable
+        Send requests in batches.
+    report : callable
+        Called with lines of text.
 
     Returns
     -------
     float
-        Dollars spent.
+        Cost in US dollars.
     """
     budget = Budget(max_cost)
     groups: dict[str, list[Job]] = {}
@@ -183,57 +175,51 @@ def ask_ahead(
         if job.model == "mllm":
             groups.setdefault(repr(sorted(job.params.items())), []).append(job)
     for group in groups.values():
-        models_of = [_fitted(job) for job in group]
-        provider = models_of[0][0].provider
+        fitted = [_fit(job) for job in group]
+        provider = fitted[0][0].provider
         if provider.is_free:
             continue
-        runner = RequestRunner(provider, budget=budget, max_concurrent=at_once, max_per_minute=per_minute, log=tell)
-        assignments = [model.requests(data[job.test[0]]) for job, (model, data) in zip(group, models_of, strict=True)]
-        send_all = BatchRunner(runner, log=tell).send_all if batch else runner.send_all
-        for number, (assignment, asked) in enumerate(send_requests(assignments, send_all), start=1):
-            errors = [one.error for one in asked if one.error]
-            tell(f"{number} of {len(assignments)} videos asked about: {assignment.recording} {errors[0] if errors else ''}".rstrip())
+        runner = RequestRunner(provider, budget=budget, max_concurrent=n_parallel, max_per_minute=per_minute, log=report)
+        recordings = [model.requests(data[job.test[0]]) for job, (model, data) in zip(group, fitted, strict=True)]
+        send_all = BatchRunner(runner, log=report).send_all if batch else runner.send_all
+        for number, (recording, results) in enumerate(send_requests(recordings, send_all), start=1):
+            errors = [result.error for result in results if result.error]
+            report(f"video {number} of {len(recordings)}: {recording.recording} {errors[0] if errors else ''}".rstrip())
     return budget.spent
 
 
-def _all_at_once(planned: list[Job]) -> Plan:
-    yield planned
-
-
-def _names(datasets: Sequence[str]) -> list[str]:
-    """Return full names; those that are on this machine, if none are named."""
-    from ethobench.datasets import split_name
-
+def _dataset_names(datasets: Sequence[str]) -> list[str]:
+    """Return full names; by default of the datasets on this machine."""
     names = [name if "/" in name else f"{NAME}/{name}" for name in datasets]
     unknown = [name for name in names if name not in DATASETS]
     if unknown:
-        raise NotFoundError(f"Rodent-Bench has {', '.join(DATASETS)}, not {', '.join(unknown)}")
+        raise NotFoundError(f"Rodent-Bench has no dataset {', '.join(unknown)}. Available: {', '.join(DATASETS)}")
     if names:
         return names
-    here = [name for name in DATASETS if split_name(name)[0].is_here(name.partition("/")[2])]
-    if not here:
-        split_name(DATASETS[0])[0].fetch(DATASETS[0].partition("/")[2])  # says where the files belong
-    return here
+    local = [name for name in DATASETS if split_name(name)[0].is_here(name.partition("/")[2])]
+    if not local:
+        split_name(DATASETS[0])[0].fetch(DATASETS[0].partition("/")[2])  # raises an error that says where to put the files
+    return local
 
 
-def _jobs_of(data: Dataset, name: str, version: str, contender: Contender, annotator: str | None, seed: int) -> list[Job]:
-    params = dict(contender.params)
+def _system_jobs(data: Dataset, name: str, version: str, system: AnnotatingSystem, annotator: str | None, seed: int) -> list[Job]:
+    params = dict(system.params)
     if params.get("answers"):
-        place = Path(params["answers"]) / name.partition("/")[2]
-        if not place.exists() and not place.with_suffix(".jsonl").exists():
-            raise EthobenchError(f"{place} is not there: answers about {name} belong there, or into {place.name}.jsonl beside it")
-        place = place if place.exists() else place.with_suffix(".jsonl")
-        params |= {"answers": str(place), "digest": digest_of(place)}
+        answers = Path(params["answers"]) / name.partition("/")[2]
+        if not answers.exists() and not answers.with_suffix(".jsonl").exists():
+            raise EthobenchError(f"{answers} does not exist: put the answers on {name} there, or into {answers.name}.jsonl beside it")
+        answers = answers if answers.exists() else answers.with_suffix(".jsonl")
+        params |= {"answers": str(answers), "digest": hash_files(answers)}
     groups = data.groups()
-    made = []
+    planned = []
     for number, recording in enumerate(data):
         if annotator != CONSENSUS:
-            recording.annotation(annotator)  # complains now rather than in every job
-        made.append(
+            recording.annotation(annotator)  # raises an error before any job starts if the annotator is ambiguous
+        planned.append(
             make_job(
                 NAME,
                 data,
-                contender.model,
+                system.model,
                 (r.id for r in data if groups[r.id] != groups[recording.id]),
                 (recording.id,),
                 params,
@@ -242,15 +228,15 @@ def _jobs_of(data: Dataset, name: str, version: str, contender: Contender, annot
                 seed=seed,
                 suites=(NAME,) if params.get("rule") == "published" else (NAME, "ethobench"),
                 annotator=annotator,
-                setting=f"{version}, {contender.label}",
+                setting=system.setting(version),
                 fold=number,
             )
         )
-    return made
+    return planned
 
 
-def _fitted(job: Job) -> tuple[Mllm, Dataset]:
-    """Return the model of a job as the job will have it, and its data."""
+def _fit(job: Job) -> tuple[Mllm, Dataset]:
+    """Return the fitted model of a job, and its data."""
     data = load_dataset(job.dataset, **job.options)
     model = Mllm(seed=job.seed, **job.params)
     return model.fit(data.select(recordings=job.train), annotator=job.annotator), data

@@ -1,4 +1,4 @@
-"""Cross-validation and a final training within a limited time: how many folds there are, and when each training has to end."""
+"""Time budget of training: how many folds of a cross-validation fit beside the final training, and the deadline of each."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ from dataclasses import dataclass, field, replace
 from ethobench.core import Dataset
 from ethobench.core.deadline import Deadline, format_seconds
 from ethobench.models import Model
-from ethobench.runs import Job, Outcome, Plan, RunControl, StopRun
+from ethobench.runs import Job, JobPlan, RunControl, RunSummary, StopRun
+from ethobench.runs.plan import plan_at_once
 
-SAVING = 0.08  # of the budget that is kept for scoring, intervals and saving, and for a machine that becomes busier
-FEWEST_SAVING_SECONDS = 1.0
-SEVERAL_AT_ONCE = 1.5  # by which workers that start together take longer to do so than one process
-FINAL = 1.3  # times that a training of the cross-validation may take: the final training may take so long
-SMALLEST_TRAINING = 3.0  # seconds; no useful model is made in less
-MOST_PREPARATION = 0.25  # of the time left that preparing all recordings may take
-SMALLEST_PREPARATION = 0.5  # times what preparing all recordings takes: a training should take so long at least
-GENEROUS = 2.0  # times the smallest training: so long each training should be before further folds are added
-ENOUGH_TO_START = 0.5  # of the planned time of a training must be left for it to be started
-GRACE = 0.2  # of the planned time of a training by which the last of the cross-validation may be late
+SAVING_SHARE = 0.08  # of the budget, reserved for scoring, intervals, saving, and a machine that becomes busier
+MIN_SAVING_SECONDS = 1.0
+PARALLEL_START_FACTOR = 1.5  # how much longer workers that start together take to start than one process
+FINAL_FACTOR = 1.3  # duration of the final training, relative to a training of the cross-validation
+MIN_TRAINING_SECONDS = 3.0  # no useful model is trained in less
+MAX_PREPARATION_SHARE = 0.25  # of the remaining time, for the features of all recordings
+MIN_TRAINING_PER_PREPARATION = 0.5  # minimum duration of a training, relative to computing the features of all recordings
+COMFORTABLE_FACTOR = 2.0  # duration of a training, relative to the minimum, from which on further folds are added
+MIN_REMAINING_SHARE = 0.5  # of the planned duration of a training, below which it is not started
+GRACE_SHARE = 0.2  # of the planned duration of a training, by which the last of the cross-validation may be late
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """When the trainings of a command have to end.
+    """Schedule of the trainings of a cross-validation.
 
     Attributes
     ----------
     folds, n_folds : int
-        How many folds are trained, and how many there are.
+        Number of folds that are trained, and of all folds.
     workers : int
-        Trainings at a time.
+        Number of trainings at a time.
     training : float
-        Seconds for each training of the cross-validation.
+        Duration of each training in seconds.
     start, end : float
-        When the first of them really begins to learn, and when the last has to end, on the clock of the deadline.
+        Start of the first training and end of the last, on the clock of the deadline.
     """
 
     folds: int
@@ -46,29 +47,29 @@ class Schedule:
     start: float
     end: float
 
-    def end_of(self, place: int) -> float:
-        """Return when a training has to end, by its place in the order of folds."""
-        return self.start + (place // self.workers + 1) * self.training
+    def end_of(self, index: int) -> float:
+        """Return the deadline of a training by its index in the order of folds."""
+        return self.start + (index // self.workers + 1) * self.training
 
 
 def make_schedule(deadline: Deadline, n_folds: int, workers: int, *, start_up: float = 0.0, preparation: float = 0.0) -> Schedule:
-    """Divide the time that is left among as many folds as there is time for, and the final training.
+    """Divide the remaining time among the folds of a cross-validation and the final training.
 
-    There are fewer folds where each training would otherwise be too short to be useful, and none where there is not even time for
-    two of them beside the final training.
+    There are fewer folds if each training would otherwise be too short to be useful, and none if there is not enough time for two of them
+    beside the final training.
 
     Parameters
     ----------
     deadline : Deadline
-        Of the command, with a limit.
+        Deadline of the command, with a limit.
     n_folds : int
-        Of a complete cross-validation.
+        Number of folds of a complete cross-validation.
     workers : int
-        Trainings at a time.
+        Number of trainings at a time.
     start_up : float
         Seconds that a worker takes to start and to read the data.
     preparation : float
-        Seconds of one core to compute the features of all recordings, which is done once.
+        Seconds that one core takes to compute the features of all recordings, which is done once.
 
     Examples
     --------
@@ -77,70 +78,66 @@ def make_schedule(deadline: Deadline, n_folds: int, workers: int, *, start_up: f
     [0, 2, 4, 5]
     """
     now = deadline.clock()
-    left = _without_saving(deadline).remaining
-    smallest = max(SMALLEST_TRAINING, SMALLEST_PREPARATION * preparation)
-    overhead = start_up + min(preparation / workers, MOST_PREPARATION * left)
+    remaining = final_deadline(deadline).remaining
+    minimum = max(MIN_TRAINING_SECONDS, MIN_TRAINING_PER_PREPARATION * preparation)
+    overhead = start_up + min(preparation / workers, MAX_PREPARATION_SHARE * remaining)
     if n_folds < 1:
         return Schedule(0, 0, workers, 0.0, now, now)
-    choices = [n_folds, *(count for count in range(n_folds - 1, 1, -1) if count % workers == 0)]  # part of a round saves no time
-    each = {count: (left - overhead) / (math.ceil(count / workers) + FINAL) for count in choices}
-    folds = next((count for count in choices if each[count] >= GENEROUS * smallest), 0)
-    if not folds and each[choices[-1]] >= smallest:
+    choices = [n_folds, *(count for count in range(n_folds - 1, 1, -1) if count % workers == 0)]  # an incomplete round saves no time
+    durations = {count: (remaining - overhead) / (math.ceil(count / workers) + FINAL_FACTOR) for count in choices}
+    folds = next((count for count in choices if durations[count] >= COMFORTABLE_FACTOR * minimum), 0)
+    if not folds and durations[choices[-1]] >= minimum:
         folds = choices[-1]
-    training = each.get(folds, 0.0)
+    training = durations.get(folds, 0.0)
     start = now + overhead
     return Schedule(folds, n_folds, workers, training, start, start + math.ceil(folds / workers) * training)
 
 
 def final_deadline(deadline: Deadline) -> Deadline:
-    """Return the deadline of the final training: it leaves time for saving."""
-    return _without_saving(deadline)
+    """Return the deadline of the final training, which reserves time for saving."""
+    if not deadline.is_limited:
+        return deadline
+    return deadline.before(max(MIN_SAVING_SECONDS, SAVING_SHARE * (deadline.end - deadline.start)))
 
 
-def warn_of_final(deadline: Deadline, seconds: float) -> str:
-    """Return what to say before a final training that will take longer than there is time; nothing if it may fit.
+def warn_of_final_training(deadline: Deadline, seconds: float) -> str:
+    """Return a warning if the final training will exceed the time budget; empty if it may fit.
 
     Parameters
     ----------
     deadline : Deadline
-        Of the command.
+        Deadline of the command.
     seconds : float
-        That the training takes, about; 0 if that is not known.
+        Approximate duration of the final training; 0 if unknown.
 
     Examples
     --------
-    >>> warn_of_final(Deadline(60, clock=lambda: 0.0), 90)
-    'the final training takes about 1 min 30 s, but 55 s of the budget are left; it is finished all the same'
+    >>> warn_of_final_training(Deadline(60, clock=lambda: 0.0), 90)
+    'the final training takes about 1 min 30 s, but only 55 s of the budget remain; it is completed anyway'
     """
-    left = _without_saving(deadline).remaining
-    if left >= max(seconds, SMALLEST_TRAINING):
+    remaining = final_deadline(deadline).remaining
+    if remaining >= max(seconds, MIN_TRAINING_SECONDS):
         return ""
-    takes = f"takes about {format_seconds(seconds)}" if seconds else "takes some seconds at least"
-    return f"the final training {takes}, but {format_seconds(left)} of the budget are left; it is finished all the same"
-
-
-def _without_saving(deadline: Deadline) -> Deadline:
-    if not deadline.is_limited:
-        return deadline
-    return deadline.before(max(FEWEST_SAVING_SECONDS, SAVING * (deadline.end - deadline.start)))
+    duration = f"about {format_seconds(seconds)}" if seconds else "at least a few seconds"
+    return f"the final training takes {duration}, but only {format_seconds(remaining)} of the budget remain; it is completed anyway"
 
 
 @dataclass(frozen=True)
-class CrossValidation:
-    """The folds of a cross-validation, and how they are kept within a time budget.
+class LimitedCrossValidation:
+    """A cross-validation within a time budget.
 
     Attributes
     ----------
     jobs : list of Job
-        Of all folds.
+        Jobs of all folds.
     folds : int
-        How many of them are planned to be done, those that were done before included.
+        Number of folds that are planned to be run, including those that are finished already.
     control : RunControl
-        Starts and ends them.
+        Decides which folds are started, and when the cross-validation ends.
     deadlines : dict of str to float
-        When they have to end, as `How.deadlines` takes it.
+        Deadlines of the jobs, for `WorkerOptions.deadlines`.
     prepare_until : float
-        Until when workers prepare all recordings, as `How.prepare_until` takes it.
+        Time until which workers compute features of all recordings, for `WorkerOptions.prepare_until`.
     """
 
     jobs: list[Job]
@@ -149,60 +146,60 @@ class CrossValidation:
     deadlines: dict[str, float] = field(default_factory=dict)
     prepare_until: float = 0.0
 
-    def plan(self, more: Sequence[Job] = ()) -> Plan:
-        """Plan the jobs, and more if need be, all at once."""
-        yield [*self.jobs, *more]
+    def plan(self, other_jobs: Sequence[Job] = ()) -> JobPlan:
+        """Plan the jobs of all folds together with other jobs."""
+        return plan_at_once([*self.jobs, *other_jobs])
 
     @property
     def final_seconds(self) -> float:
-        """About how long the final training takes, as far as trainings that cannot be shortened tell; 0 if nothing is known."""
+        """Approximate duration of the final training, where it cannot be shortened; 0 if unknown."""
         control = self.control
-        return control.more * control.longest if isinstance(control, WholeTrainings) else 0.0
+        return control.final_factor * control.longest if isinstance(control, CompleteTrainings) else 0.0
 
 
 def limit_cross_validation(
     model: Model, jobs: Sequence[Job], data: Dataset, deadline: Deadline, *, workers: int, finished: Collection[str] = ()
-) -> CrossValidation:
-    """Keep a cross-validation within the time of a command, with enough time left for the final training.
+) -> LimitedCrossValidation:
+    """Limit a cross-validation so that it and the final training fit into the time budget of a command.
 
     Parameters
     ----------
     model : Model
-        To be trained.
+        The model to train.
     jobs : sequence of Job
-        Of all folds.
+        Jobs of all folds.
     data : Dataset
-        What is learnt from in the end.
+        Training data of the final model.
     deadline : Deadline
-        Of the command; without a limit, everything is done as it is.
+        Deadline of the command; without a limit all jobs are run unchanged.
     workers : int
-        Trainings at a time.
+        Number of trainings at a time.
     finished : collection of str
-        Keys of jobs that were done before.
+        Keys of jobs that are finished already.
     """
     if not deadline.is_limited:
-        return CrossValidation(list(jobs), len(jobs))
+        return LimitedCrossValidation(list(jobs), len(jobs))
     if not model.supports_deadline:
-        return CrossValidation(list(jobs), len(jobs), WholeTrainings(deadline, more=len(jobs) / max(len(jobs) - 1, 1)))
-    start_up = SEVERAL_AT_ONCE * deadline.elapsed  # as this process did, workers import and read the data
-    limited = [replace(job, budget=deadline.end - deadline.start) for job in jobs]
+        return LimitedCrossValidation(list(jobs), len(jobs), CompleteTrainings(deadline, final_factor=len(jobs) / max(len(jobs) - 1, 1)))
+    start_up = PARALLEL_START_FACTOR * deadline.elapsed  # workers import packages and read the data, as this process did
+    limited = [replace(job, time_budget=deadline.end - deadline.start) for job in jobs]
     remaining = [job for job in limited if job.key not in finished]
     schedule = make_schedule(deadline, len(remaining), workers, start_up=start_up, preparation=model.preparation_seconds(data))
-    ends = {job.key: schedule.end_of(place) for place, job in enumerate(remaining[: schedule.folds])}
+    ends = {job.key: schedule.end_of(index) for index, job in enumerate(remaining[: schedule.folds])}
     folds = len(limited) - len(remaining) + schedule.folds
-    return CrossValidation(limited, folds, ShortenedTrainings(schedule, deadline, ends), ends, schedule.start)
+    return LimitedCrossValidation(limited, folds, ShortenedTrainings(schedule, deadline, ends), ends, schedule.start)
 
 
 class ShortenedTrainings(RunControl):
-    """Controls a cross-validation of a model that keeps deadlines: starts the folds of a schedule while there is time for them.
+    """Control of a cross-validation whose model observes deadlines: starts the scheduled folds while there is time for them.
 
     Parameters
     ----------
     schedule : Schedule
     deadline : Deadline
-        Of the command; only its clock is read.
+        Deadline of the command; only its clock is read.
     ends : mapping of str to float
-        When jobs have to end, by key; others are not started.
+        Deadlines of jobs by key; other jobs are not started.
     """
 
     one_at_a_time = True
@@ -210,71 +207,71 @@ class ShortenedTrainings(RunControl):
     def __init__(self, schedule: Schedule, deadline: Deadline, ends: Mapping[str, float]) -> None:
         self.schedule, self.clock, self.ends = schedule, deadline.clock, ends
 
-    def admits(self, job: Job, outcome: Outcome) -> bool:
-        """Return whether a job is scheduled, and enough of its time is left."""
-        return job.key in self.ends and self.ends[job.key] - self.clock() >= ENOUGH_TO_START * self.schedule.training
+    def admits(self, job: Job, summary: RunSummary) -> bool:
+        """Return whether a job is scheduled, and enough of its time remains."""
+        return job.key in self.ends and self.ends[job.key] - self.clock() >= MIN_REMAINING_SHARE * self.schedule.training
 
-    def look(self, under_way: list[Job], outcome: Outcome) -> None:
+    def observe(self, running: list[Job], summary: RunSummary) -> None:
         """End the cross-validation if it takes time that the final training needs."""
-        if self.clock() > self.schedule.end + GRACE * self.schedule.training:
+        if self.clock() > self.schedule.end + GRACE_SHARE * self.schedule.training:
             raise StopRun
 
 
 @dataclass
-class WholeTrainings(RunControl):
-    """Controls a cross-validation of a model that cannot be shortened: starts folds while they and the final training will fit.
+class CompleteTrainings(RunControl):
+    """Control of a cross-validation whose model cannot be shortened: starts folds while they and the final training will fit.
 
-    How long a training takes is known from those that have ended; a training that has not ended yet takes at least as long as it
-    has been going on.
+    The duration of a training is estimated from those that have ended, and from those in progress, which take at least as long as they
+    have been running.
 
     Attributes
     ----------
     deadline : Deadline
-        Of the command.
-    more : float
-        How much longer the final training takes than one of the cross-validation, since it learns from more recordings.
+        Deadline of the command.
+    final_factor : float
+        Duration of the final training, which uses more recordings, relative to a training of the cross-validation.
     longest : float
-        Seconds of the longest training so far.
+        Duration of the longest training so far, in seconds.
     """
 
     deadline: Deadline
-    more: float = 1.0
+    final_factor: float = 1.0
     longest: float = 0.0
     one_at_a_time = True
     _started: dict[str, float] = field(default_factory=dict)
 
-    def admits(self, job: Job, outcome: Outcome) -> bool:
+    def admits(self, job: Job, summary: RunSummary) -> bool:
         """Return whether there is time for one more training and the final one."""
-        fits = (1 + self.more) * self.longest <= _without_saving(self.deadline).remaining
+        fits = (1 + self.final_factor) * self.longest <= final_deadline(self.deadline).remaining
         if fits:
             self._started[job.key] = self.deadline.clock()
         return fits
 
-    def look(self, under_way: list[Job], outcome: Outcome) -> None:
-        """Measure trainings; end the cross-validation if it takes time that the final training needs."""
+    def observe(self, running: list[Job], summary: RunSummary) -> None:
+        """Measure the duration of trainings; end the cross-validation if it takes time that the final training needs."""
         now = self.deadline.clock()
-        running = {job.key for job in under_way}
-        for key in [key for key in self._started if key not in running]:
+        keys = {job.key for job in running}
+        for key in [key for key in self._started if key not in keys]:
             self.longest = max(self.longest, now - self._started.pop(key))
-        needed = max([self.longest, *(now - self._started[key] for key in running if key in self._started)]) * self.more
-        if running and needed > _without_saving(self.deadline).remaining:
-            self.longest = needed / self.more
+        durations = [self.longest, *(now - self._started[key] for key in keys if key in self._started)]
+        if keys and max(durations) * self.final_factor > final_deadline(self.deadline).remaining:
+            self.longest = max(durations)
             raise StopRun
 
 
 def describe_plan(model: Model, folds: int, n_folds: int, workers: int, deadline: Deadline, *, curve: int = 0) -> str:
-    """Say how many trainings there will be, and how long they take.
+    """Return one line that describes the number of trainings and their duration.
 
     Parameters
     ----------
     model : Model
     folds, n_folds : int
-        How many folds are trained, and how many there are; 0 and 0 without cross-validation.
+        Number of folds that are trained, and of all folds; 0 and 0 without cross-validation.
     workers : int
-        Trainings at a time.
+        Number of trainings at a time.
     deadline : Deadline
     curve : int
-        Further trainings for a learning curve.
+        Number of further trainings for a learning curve.
 
     Examples
     --------
@@ -285,23 +282,21 @@ def describe_plan(model: Model, folds: int, n_folds: int, workers: int, deadline
     'plan: final training only = 1 training of rf on 2 cores; estimating the time while it runs'
     """
     if not n_folds:
-        what = "final training only = 1 training"
+        trainings = "final training only = 1 training"
     elif not folds:
-        what = "no time for cross-validation; final training only = 1 training"
+        trainings = "no time for cross-validation; final training only = 1 training"
     else:
-        kind = (
-            f"{folds}-fold cross-validation" if folds == n_folds else f"{folds} of {n_folds} folds of cross-validation, for want of time,"
-        )
+        kind = f"{folds}-fold cross-validation" if folds == n_folds else f"{folds} of {n_folds} folds of cross-validation (limited time)"
         extra = f" + {curve} trainings for the learning curve" if curve else ""
-        what = f"{kind}{extra} + final training = {folds + curve + 1} trainings"
+        trainings = f"{kind}{extra} + final training = {folds + curve + 1} trainings"
     cores = f"{workers} core{'s' if workers > 1 else ''}"
-    line = f"plan: {what} of {model.name} on {cores}"
+    line = f"plan: {trainings} of {model.name} on {cores}"
     if not deadline.is_limited:
         return f"{line}; estimating the time while it runs"
     budget = format_seconds(deadline.end - deadline.start)
     if model.supports_deadline:
         return f"{line}, about {budget} (budget {budget})"
     return (
-        f"{line} (budget {budget}; a training of {model.name} cannot be shortened: folds are left out if they take too long, "
-        "and the final training is always finished)"
+        f"{line} (budget {budget}; a training of {model.name} cannot be shortened: folds are skipped if they take too long, "
+        "and the final training is always completed)"
     )

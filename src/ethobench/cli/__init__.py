@@ -59,12 +59,13 @@ COMMANDS = {
     "Look": (demo, inspect, convert, formats, view),
     "Score": (score, agreement, budget),
     "Annotate": (models, train, predict, pretrain, annotate),
-    "Benchmark": (run, status, results, report),
+    "Benchmark": (status, results, report),
 }
 for purpose, commands in COMMANDS.items():
     for command in commands:
         app.command(command.__name__.rpartition(".")[2], rich_help_panel=purpose)(command.run)
 app.add_typer(datasets.app, name="datasets", rich_help_panel="Look")
+app.add_typer(run.app, name="run", rich_help_panel="Benchmark")
 
 
 def main() -> None:

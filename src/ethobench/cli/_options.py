@@ -32,7 +32,7 @@ ExternalOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--param",
-        help="A setting that is never read from a model folder: base_url, key_variable, answers or address; may be repeated.",
+        help="A setting that is never read from a model folder: base_url, key_variable, answers or video_url; may be repeated.",
         metavar="NAME=VALUE",
     ),
 ]
@@ -135,12 +135,9 @@ def _parse_value(text: str) -> Any:
 
 def open_store(path: Path) -> Store:
     """Open the store of an earlier run; a folder that is not a store is an error."""
-    from ethobench.core.errors import NotFoundError
     from ethobench.runs import Store
 
-    if not (path / "store.json").is_file():
-        raise NotFoundError(f"{path} is not the store of a run: it has no store.json")
-    return Store(path)
+    return Store.open(path)
 
 
 def announce_network(label: str, model: Model, n_recordings: int) -> None:

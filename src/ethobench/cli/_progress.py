@@ -1,4 +1,4 @@
-"""How a run shows what it does: a bar on a terminal, plain lines elsewhere."""
+"""Progress of runs and trainings: a live display on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,46 +14,47 @@ from ethobench.core.deadline import Deadline, format_seconds
 from ethobench.runs import RunControl
 
 if TYPE_CHECKING:
-    from ethobench.runs import Job, Outcome, Store
-    from ethobench.runs.execute import Watch
+    from ethobench.runs import Job, RunSummary, Store
+    from ethobench.runs.engine import ProgressCallback, RunEvent
 
 
 @contextmanager
-def shown_progress() -> Iterator[Watch]:
-    """Yield what the engine tells its lines to."""
+def show_run_progress() -> Iterator[ProgressCallback]:
+    """Yield a callback for the engine that shows the progress of a run."""
     console = make_console(stderr=True)
     if not console.is_terminal:
-        yield lambda line, outcome: echo(f"[{counts(outcome)}] {line}")
+        yield lambda event: echo(f"[{format_counts(event.summary)}] {event.message}")
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    told = TextColumn("{task.description}", markup=False)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), told)
+    counts = TextColumn("{task.description}", markup=False)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), counts)
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("planning", total=None)
 
-        def show(line: str, outcome: Outcome) -> None:
-            ended = outcome.done + len(outcome.failed)
-            words = f"{outcome.running} running, {len(outcome.failed)} failed, {outcome.there} were there{best_so_far(outcome)}"
-            progress.update(task, completed=ended, total=ended + outcome.running + outcome.waiting, description=make_visible(words))
-            if not line.endswith(": done"):
-                progress.console.print(line, markup=False)
+        def show(event: RunEvent) -> None:
+            summary = event.summary
+            ended = summary.done + len(summary.failed)
+            text = f"{summary.running} running, {len(summary.failed)} failed, {summary.reused} reused{format_best(summary)}"
+            progress.update(task, completed=ended, total=ended + summary.running + summary.waiting, description=make_visible(text))
+            if not event.job_succeeded:
+                progress.console.print(event.message, markup=False)
 
         yield show
 
 
-def counts(outcome: Outcome) -> str:
-    """Tell how far a run is, in few words."""
-    ended = outcome.done + len(outcome.failed)
-    return f"{ended}/{ended + outcome.running + outcome.waiting}"
+def format_counts(summary: RunSummary) -> str:
+    """Format the number of ended jobs and of all jobs."""
+    ended = summary.done + len(summary.failed)
+    return f"{ended}/{ended + summary.running + summary.waiting}"
 
 
-def best_so_far(outcome: Outcome) -> str:
-    """Tell the best final result, if there is one."""
-    if outcome.best is None or outcome.best.headline is None:
+def format_best(summary: RunSummary) -> str:
+    """Format the best final result so far; empty if there is none."""
+    if summary.best is None or summary.best.headline is None:
         return ""
-    job = outcome.best.job
-    return f"; best {outcome.best.headline:.3f} ({job.model}, {job.dataset})"
+    job = summary.best.job
+    return f"; best {summary.best.headline:.3f} ({job.model}, {job.dataset})"
 
 
 class TrainingProgress:
@@ -62,17 +63,17 @@ class TrainingProgress:
     Parameters
     ----------
     deadline : Deadline
-        Of the command.
+        Deadline of the command.
     every : float
-        Seconds between lines where stderr is not a terminal.
+        Seconds between lines if stderr is not a terminal.
     """
 
     def __init__(self, deadline: Deadline, every: float = 15.0) -> None:
         self.deadline, self.every = deadline, every
         self.phase, self.detail = "reading the data", ""
-        self.left: float | None = None  # estimated seconds, where there is no budget
+        self.seconds_left: float | None = None  # estimate, for commands without a time budget
         self._phase_start = deadline.clock()
-        self._later = 0.0
+        self._final_training_seconds = 0.0
         self._stop = threading.Event()
         self._status: Any = None
 
@@ -92,62 +93,60 @@ class TrainingProgress:
             self._status.stop()
 
     def start_phase(self, phase: str) -> None:
-        """Begin another phase of the command."""
-        self.phase, self.detail, self.left = phase, "", None
+        """Start the next phase of the command."""
+        self.phase, self.detail, self.seconds_left = phase, "", None
         self._phase_start = self.deadline.clock()
 
     def say(self, text: str) -> None:
-        """Print a line that stays."""
+        """Print a permanent line."""
         echo(text, err=True)
 
     def warn(self, text: str) -> None:
-        """Print a note, if there is something to say."""
+        """Print a note unless it is empty."""
         if text:
             secho(f"note: {text}", err=True, fg=typer.colors.YELLOW)
 
     def line(self) -> str:
-        """Return the state in one line: time passed, phase, what is being computed, time left."""
-        passed = format_seconds(self.deadline.elapsed)
+        """Return the state in one line: elapsed time, phase, detail, remaining time."""
+        elapsed = format_seconds(self.deadline.elapsed)
         if self.deadline.is_limited:
-            left = (
-                f"{format_seconds(self.deadline.remaining)} of the budget left" if self.deadline.remaining > 0 else "the budget is used up"
-            )
+            is_over = self.deadline.remaining <= 0
+            remaining = "the budget is used up" if is_over else f"{format_seconds(self.deadline.remaining)} of the budget left"
         else:
-            left = "estimating the time left" if self.left is None else f"about {format_seconds(self.left)} left"
-        return make_visible(" | ".join(part for part in (passed, self.phase, self.detail, left) if part))
+            remaining = "estimating the time left" if self.seconds_left is None else f"about {format_seconds(self.seconds_left)} left"
+        return make_visible(" | ".join(text for text in (elapsed, self.phase, self.detail, remaining) if text))
 
-    def show_folds(self, store: Store, under_way: list[Job], outcome: Outcome, n_folds: int, workers: int) -> None:
-        """Show how far the folds of a cross-validation are, and estimate the time left from that.
+    def show_folds(self, store: Store, running: list[Job], summary: RunSummary, n_folds: int, workers: int) -> None:
+        """Show the progress of a cross-validation and estimate the remaining time.
 
         Parameters
         ----------
         store : Store
-            In which workers report.
-        under_way : list of Job
-        outcome : Outcome
-            Of the run so far.
+            The store that workers report their progress to.
+        running : list of Job
+        summary : RunSummary
         n_folds : int
-            How many are to be done.
+            Number of folds.
         workers : int
-            Trainings at a time.
+            Number of parallel trainings.
         """
-        reports = {job.fold: store.progress(job.key) for job in under_way[:workers]}
-        done = outcome.done + outcome.there
-        shown = [f"fold {fold + 1}: {_stage(found)}" for fold, found in sorted(reports.items())]
-        self.detail = ", ".join([f"{done} of {n_folds} folds done", *shown])
-        trained = outcome.done + sum(found[1] for found in reports.values() if found is not None)
+        reports = {job.fold: store.progress(job.key) for job in running[:workers]}
+        done = summary.done + summary.reused
+        stages = [f"fold {fold + 1}: {_format_stage(report)}" for fold, report in sorted(reports.items())]
+        self.detail = ", ".join([f"{done} of {n_folds} folds done", *stages])
+        trained = summary.done + sum(report[1] for report in reports.values() if report is not None)
         if trained > 0.02:
-            each = (self.deadline.clock() - self._phase_start) / trained  # seconds for each fold, several at a time
-            self._later = each * min(workers, n_folds)  # the final training, alone
-            self.left = max(n_folds - outcome.there - trained, 0.0) * each + self._later
+            seconds_per_fold = (self.deadline.clock() - self._phase_start) / trained  # with several folds in parallel
+            self._final_training_seconds = seconds_per_fold * min(workers, n_folds)  # a single training
+            self.seconds_left = max(n_folds - summary.reused - trained, 0.0) * seconds_per_fold + self._final_training_seconds
 
     def show_training(self, stage: str, fraction: float) -> None:
-        """Show how far the final training is, and estimate the time left from that; a listener to progress."""
-        self.detail = _stage((stage, fraction))
+        """Show the progress of the final training and estimate the remaining time."""
+        self.detail = _format_stage((stage, fraction))
         if fraction > 0.02:
-            self.left = (self.deadline.clock() - self._phase_start) * (1 - fraction) / fraction
-        elif self._later:
-            self.left = self._later
+            self.seconds_left = (self.deadline.clock() - self._phase_start) * (1 - fraction) / fraction
+        elif self._final_training_seconds:
+            self.seconds_left = self._final_training_seconds
 
     def _tick(self) -> None:
         while not self._stop.wait(self.every if self._status is None else 0.5):
@@ -158,36 +157,36 @@ class TrainingProgress:
 
 
 class ShowFolds(RunControl):
-    """Shows the progress of a cross-validation that another control decides about.
+    """Shows the progress of a cross-validation; another control decides which folds run.
 
     Parameters
     ----------
     progress : TrainingProgress
     inner : RunControl
-        Decides.
+        Decides which jobs are started.
     store : Store
     n_folds, workers : int
-        How many folds are to be done, and how many at a time.
+        Number of folds, and of parallel trainings.
     """
 
     def __init__(self, progress: TrainingProgress, inner: RunControl, store: Store, n_folds: int, workers: int) -> None:
         self.progress, self.inner, self.store, self.n_folds, self.workers = progress, inner, store, n_folds, workers
         self.one_at_a_time = inner.one_at_a_time
 
-    def admits(self, job: Job, outcome: Outcome) -> bool:
+    def admits(self, job: Job, summary: RunSummary) -> bool:
         """Return whether to start a job."""
-        return self.inner.admits(job, outcome)
+        return self.inner.admits(job, summary)
 
-    def look(self, under_way: list[Job], outcome: Outcome) -> None:
-        """Show how far the jobs are that are under way."""
-        self.progress.show_folds(self.store, under_way, outcome, max(self.n_folds, outcome.done + outcome.there), self.workers)
-        self.inner.look(under_way, outcome)
+    def observe(self, running: list[Job], summary: RunSummary) -> None:
+        """Show the progress of the running jobs."""
+        self.progress.show_folds(self.store, running, summary, max(self.n_folds, summary.done + summary.reused), self.workers)
+        self.inner.observe(running, summary)
 
-    def watch(self, line: str, outcome: Outcome) -> None:
-        """Print what the engine says, except that jobs are done: that is in the line of the progress."""
-        if not line.endswith(": done"):
-            self.progress.say(line)
+    def report(self, event: RunEvent) -> None:
+        """Print messages of the engine, except those about successful jobs, which the progress line counts."""
+        if not event.job_succeeded:
+            self.progress.say(event.message)
 
 
-def _stage(found: tuple[str, float] | None) -> str:
-    return "starting" if found is None else f"{found[0]} ({found[1]:.0%})"
+def _format_stage(report: tuple[str, float] | None) -> str:
+    return "starting" if report is None else f"{report[0]} ({report[1]:.0%})"

@@ -1,4 +1,4 @@
-"""`ethobench convert`: from one annotation format to another."""
+"""`ethobench convert`: convert annotations between formats."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
 
 def run(
     source: Annotated[Path, typer.Argument(help="The file to read.", metavar="IN")],
-    target: Annotated[Path, typer.Argument(help="The file to write; a folder where several are needed.", metavar="OUT")],
-    to: Annotated[str | None, typer.Option(help="Format to write; from the ending of OUT unless given.")] = None,
-    format: Annotated[str | None, typer.Option("--from", help="Format of IN; found out unless given.")] = None,
+    target: Annotated[Path, typer.Argument(help="The file to write, or a folder to write one file per recording.", metavar="OUT")],
+    to: Annotated[str | None, typer.Option(help="Format to write. Default: from the suffix of OUT.")] = None,
+    format: Annotated[str | None, typer.Option("--from", help="Format of IN. Default: detected.")] = None,
     entry: Annotated[str | None, typer.Option(help="Only this observation, channel or recording.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Clock of the result in Hz, or of IN where it does not tell.", metavar="HZ")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Frame rate of the result, and of IN if the file does not state it.", metavar="HZ")
+    ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="What the format of IN takes besides, as name=value; may be repeated. See: ethobench formats."),
+        typer.Option(help="Option of the format of IN, as name=value; may be repeated. See the documentation of the format."),
     ] = None,
     rename: RenameOption = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
-    """Convert annotations; tells what the new format cannot hold.
+    """Convert annotations to another format. Notes say what the new format cannot store.
 
     For example:
 
@@ -49,35 +51,35 @@ def run(
     reader = formats[format] if format else detect(source)
     recordings = [r for r in read_at_rate(source, rate, reader.name, entry=entry, **parse_options(option or [])) if r.annotations]
     if not recordings:
-        raise EthobenchError(f"{source} holds no annotation to convert")
+        raise EthobenchError(f"{source} contains no annotation to convert")
     recordings = rename_behaviors(recordings, parse_renames(rename))
     into_folder = target.is_dir() or not target.suffix
     if into_folder and to is None:
-        raise EthobenchError(f"{target} is a folder, so name the format with --to")
+        raise EthobenchError(f"{target} is a folder; specify the format with --to")
     writer = formats[to] if to else format_for(target)
     if rate:
         recordings = [r.copy(rate=rate, annotations={k: a.resample(rate) for k, a in r.annotations.items()}) for r in recordings]
     for recording in recordings:
-        _tell(recording.notes, f"{source}: {recording.id}")
+        _print_notes(recording.notes, f"{source}: {recording.id}")
     if not into_folder:
-        if len(recordings) > 1 and not writer.several:
+        if len(recordings) > 1 and not writer.multiple_recordings:
             names = ", ".join(r.id for r in recordings)
-            raise EthobenchError(f"{writer.title} holds one recording; give a folder as OUT, or choose one with --entry: {names}")
-        _tell(write_recordings(recordings, target, writer.name, overwrite=overwrite), str(target))
+            raise EthobenchError(f"{writer.title} stores one recording; use a folder as OUT, or select one with --entry: {names}")
+        _print_notes(write_recordings(recordings, target, writer.name, overwrite=overwrite), str(target))
         echo(f"{target}: {len(recordings)} recording{'s' if len(recordings) > 1 else ''}")
         return
     for name, recording in zip(file_stems(r.id for r in recordings), recordings, strict=True):
-        for annotator, single in _one_by_one(recording, writer.annotators):
+        for annotator, single in _split_annotators(recording, writer.multiple_annotators):
             path = target / f"{name}{annotator}{writer.suffixes[0]}"
-            _tell(write_recordings([single], path, writer.name, overwrite=overwrite), str(path))
+            _print_notes(write_recordings([single], path, writer.name, overwrite=overwrite), str(path))
             echo(str(path))
 
 
-def _one_by_one(recording: Recording, together: bool) -> list[tuple[str, Recording]]:
-    """Part a recording into one for each annotator, where a file cannot hold several."""
+def _split_annotators(recording: Recording, multiple_annotators: bool) -> list[tuple[str, Recording]]:
+    """Return one recording per annotator with a suffix for its file name; the recording itself if a file can store several."""
     from ethobench.core.names import file_stems
 
-    if together or len(recording.annotations) == 1:
+    if multiple_annotators or len(recording.annotations) == 1:
         return [("", recording)]
     names = file_stems(recording.annotations)
     return [
@@ -86,6 +88,6 @@ def _one_by_one(recording: Recording, together: bool) -> list[tuple[str, Recordi
     ]
 
 
-def _tell(notes: Iterable[Note], where: str) -> None:
+def _print_notes(notes: Iterable[Note], source: str) -> None:
     for note in notes:
-        secho(f"note: {where}: {note}", err=True, fg=typer.colors.YELLOW)
+        secho(f"note: {source}: {note}", err=True, fg=typer.colors.YELLOW)

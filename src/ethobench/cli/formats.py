@@ -1,4 +1,4 @@
-"""`ethobench formats`: which files can be read and written."""
+"""`ethobench formats`: list the file formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ethobench inspect`: what is in a file."""
+"""`ethobench inspect`: show the content of files."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ if TYPE_CHECKING:
 
 
 def run(
-    paths: Annotated[list[Path], typer.Argument(help="Files, or folders to look through.", metavar="FILE...")],
-    format: Annotated[str | None, typer.Option("--from", help="The format, where it cannot be told from the file.")] = None,
+    paths: Annotated[list[Path], typer.Argument(help="Files, or folders of files.", metavar="FILE...")],
+    format: Annotated[str | None, typer.Option("--from", help="Format of the files. Default: detected.")] = None,
     entry: Annotated[str | None, typer.Option(help="Only this observation, channel or recording.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Frames per second, where the file does not tell.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Frames per second, for files that do not state a rate.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
-    """Show what is in files: format, rate, behaviors, bouts, gaps, and what reading repairs or drops.
+    """Show the content of files: format, rate, behaviors, bouts, unobserved time, and notes of the reader.
 
     Example: [bold]ethobench inspect project.boris[/bold]
     """
     from ethobench.core.errors import EthobenchError
+    from ethobench.formats.io import UnknownFormatError
 
     results: list[dict[str, Any]] = []
-    failed, passed_over = 0, []
+    failed, skipped = 0, []
     for path in _files(paths):
         try:
             result = describe_file(path, format, entry, rate)
         except EthobenchError as error:
-            if path not in paths and "no format recognises" in str(error):
-                passed_over.append(path.name)
+            if path not in paths and isinstance(error, UnknownFormatError):
+                skipped.append(path.name)
                 continue
             failed += 1
             result = {"file": str(path), "error": str(error)}
@@ -42,14 +43,14 @@ def run(
             _print(result)
     if as_json:
         echo_json(results)
-    elif passed_over:
-        echo(f"passed over, as no format recognises them: {', '.join(passed_over)}")
+    elif skipped:
+        echo(f"skipped files of unknown format: {', '.join(skipped)}")
     if failed:
         raise typer.Exit(1)
 
 
 def describe_file(path: Path, format: str | None = None, entry: str | None = None, rate: float | None = None) -> dict[str, Any]:
-    """Read a file and tell what is in it."""
+    """Return a description of the content of a file, as a JSON-compatible dict."""
     from ethobench.formats import detect, formats, read_at_rate
 
     if format is None and path.suffix.lower() == ".csv" and _is_manifest(path):
@@ -75,7 +76,7 @@ def _is_manifest(path: Path) -> bool:
 
 
 def _describe_manifest(path: Path) -> dict[str, Any]:
-    """Tell what a list of recordings of one's own holds."""
+    """Return a description of the dataset of a manifest."""
     from warnings import catch_warnings, simplefilter
 
     from ethobench.datasets import load_dataset
@@ -92,7 +93,7 @@ def _describe_manifest(path: Path) -> dict[str, Any]:
 
 
 def describe_recording(recording: Recording) -> dict[str, Any]:
-    """Tell what is known of a recording."""
+    """Return a description of a recording, as a JSON-compatible dict."""
     from ethobench.features.identity_swaps import identity_swap_notes
 
     length, rate = recording.n_frames, recording.rate
@@ -109,7 +110,7 @@ def describe_recording(recording: Recording) -> dict[str, Any]:
 
 
 def describe_annotation(a: Annotation) -> dict[str, Any]:
-    """Tell what an annotation holds."""
+    """Return a description of an annotation, as a JSON-compatible dict."""
     from ethobench.core import intervals as iv
 
     behaviors = {}
@@ -127,14 +128,14 @@ def describe_annotation(a: Annotation) -> dict[str, Any]:
 
 
 def _files(paths: list[Path]) -> list[Path]:
-    """List files; a folder that is itself of some format stands for itself, others for the files below."""
-    found: list[Path] = []
+    """Return the files to inspect: folders are searched, except BEBE folders, which are one dataset."""
+    files: list[Path] = []
     for path in paths:
         if path.is_dir() and not (path / "dataset_metadata.yaml").is_file():
-            found += sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
+            files += sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
         else:
-            found.append(path)
-    return found
+            files.append(path)
+    return files
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -159,14 +160,14 @@ def _print(result: dict[str, Any]) -> None:
 def _print_annotation(name: str, a: dict[str, Any]) -> None:
     used = {behavior: b for behavior, b in a["behaviors"].items() if b["bouts"]}
     unused = [behavior for behavior in a["behaviors"] if behavior not in used]
-    told = ", ".join(f"{name} {b['bouts']}" + (" points" if b["point"] else f" ({b['seconds']:,.6g} s)") for name, b in used.items())
-    echo(f"    {name}: {a['bouts']} bouts{': ' if told else ''}{told}")
+    counts = ", ".join(f"{name} {b['bouts']}" + (" points" if b["point"] else f" ({b['seconds']:,.6g} s)") for name, b in used.items())
+    echo(f"    {name}: {a['bouts']} bouts{': ' if counts else ''}{counts}")
     extra = [
         f"never: {', '.join(unused)}" if unused else "",
         f"background: {a['background']}" if a["background"] else "",
         "" if a["exclusive"] else "behaviors overlap",
         f"subjects: {', '.join(a['subjects'])}" if a["subjects"] else "",
-        f"not observed: {a['unobserved_seconds']:,.6g} s" if a["unobserved_seconds"] else "",
+        f"unobserved: {a['unobserved_seconds']:,.6g} s" if a["unobserved_seconds"] else "",
     ]
     if any(extra):
         echo(f"      {'; '.join(e for e in extra if e)}")

@@ -1,4 +1,4 @@
-"""`ethobench pretrain`: learn from recordings that nobody has annotated."""
+"""`ethobench pretrain`: pre-train a network on recordings without annotations."""
 
 from __future__ import annotations
 
@@ -9,42 +9,57 @@ import typer
 
 from ethobench.cli._output import echo
 
+CONFIG, TASKS = "small", "masked,attributes"
+
 
 def run(
-    dataset: Annotated[str, typer.Argument(help="A dataset's name, a folder, or a recordings.csv; labels are not looked at.")],
-    out: Annotated[Path, typer.Option(help="Folder for what was learnt.")],
-    config: Annotated[str, typer.Option(help="Tags: size of the encoder: small, or harnet5, harnet10, harnet30.")] = "small",
+    dataset: Annotated[str, typer.Argument(help="Name of a dataset, a folder, or a recordings.csv; annotations are not used.")],
+    out: Annotated[Path, typer.Option(help="Folder for the pre-trained weights.")],
+    config: Annotated[
+        str | None, typer.Option(help="Size of the encoder, for tags: small, harnet5, harnet10 or harnet30.", show_default=CONFIG)
+    ] = None,
     tasks: Annotated[
-        str, typer.Option(help="Poses: some of masked (tell what was hidden), arrow (which way time runs), attributes (programmed ones).")
-    ] = "masked,attributes",
-    epochs: Annotated[int, typer.Option(help="At most; it stops when held-out individuals gain nothing.", min=1)] = 50,
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+        str | None,
+        typer.Option(
+            help="Self-supervised tasks, for poses: masked (predict masked frames), arrow (direction of time), attributes.",
+            show_default=TASKS,
+        ),
+    ] = None,
+    epochs: Annotated[
+        int, typer.Option(help="Maximum number of epochs; stops early when the loss on held-out individuals stalls.", min=1)
+    ] = 50,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
-    """Learn from recordings that nobody has annotated, tags or poses, for models to begin with.
+    """Pre-train a network on recordings without annotations, to initialize models with `train --init`.
 
-    Tags: an encoder of acceleration learns to tell tampered windows from true ones. Poses: the convolutions of conv1d learn to tell
-    what was hidden. Individuals are held out to know when to stop.
+    Tags: the encoder of model harnet is trained to detect transformed windows of acceleration. Poses: the convolutions of model conv1d are
+    trained on self-supervised tasks. Held-out individuals decide when to stop.
 
     Example: [bold]ethobench pretrain my_tags/ --out models/encoder[/bold]
     """
     from ethobench.core import Poses
     from ethobench.core.files import check_new_path
     from ethobench.datasets import load_dataset
-    from ethobench.training.pretrain import pretrain
-    from ethobench.training.pretrain_poses import pretrain_poses
+    from ethobench.models.pretraining import pretrain, pretrain_poses
 
     check_new_path(out)
-    data, model = load_dataset(dataset), "harnet"
-    if any(isinstance(recording.signals, Poses) for recording in data.recordings[:1]):
-        model = "conv1d"
-        pretrain_poses(data, out, tasks=[t.strip() for t in tasks.split(",")], epochs=epochs, seed=seed, progress=_Teller())
+    data = load_dataset(dataset)
+    has_poses = any(isinstance(recording.signals, Poses) for recording in data.recordings[:1])
+    if has_poses and config is not None:
+        raise typer.BadParameter(f"it is for tags, but {dataset} has poses", param_hint="--config")
+    if not has_poses and tasks is not None:
+        raise typer.BadParameter(f"it is for poses, but {dataset} has no poses", param_hint="--tasks")
+    model = "conv1d" if has_poses else "harnet"
+    if has_poses:
+        names = [name.strip() for name in (tasks or TASKS).split(",")]
+        pretrain_poses(data, out, tasks=names, epochs=epochs, seed=seed, progress=_EpochPrinter())
     else:
-        pretrain(data, out, config=config, epochs=epochs, seed=seed, progress=_Teller())
+        pretrain(data, out, config=config or CONFIG, epochs=epochs, seed=seed, progress=_EpochPrinter())
     echo(f"{out}: use it with: ethobench train DATASET --model {model} --init {out} --out MODEL_DIR")
 
 
-class _Teller:
-    """Tells the loss once an epoch."""
+class _EpochPrinter:
+    """Prints the loss once per epoch."""
 
     def __init__(self) -> None:
         self.epoch = -1

@@ -1,4 +1,4 @@
-"""`ethobench status`: what of a run is done, under way, failed."""
+"""`ethobench status`: finished, running, failed and damaged jobs of a store."""
 
 from __future__ import annotations
 
@@ -12,32 +12,36 @@ from ethobench.cli._output import echo, echo_json
 
 def run(
     store: Annotated[Path, typer.Argument(help="The store of a run.", metavar="STORE")],
-    tracebacks: Annotated[bool, typer.Option("--tracebacks", help="Show where failed jobs failed.")] = False,
+    tracebacks: Annotated[bool, typer.Option("--tracebacks", help="Show the tracebacks of failed jobs.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Move damaged jobs to quarantine. The next run repeats them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
-    """Show what of a run is done, under way and failed; works while it runs.
+    """Show how many jobs of a run are finished, running, failed and damaged; also while it runs.
+
+    With --repair, all files are verified and damaged jobs are moved to quarantine; otherwise the store is not changed.
 
     Example: [bold]ethobench status runs/first[/bold]
     """
     from ethobench.cli._options import open_store
 
-    place = open_store(store)
-    failures = place.failures()
-    running = place.claims.living()
-    done = sum(place.verify(key, thorough=False) for key in list(place.finished()))
-    quarantined = place.quarantined()
+    opened = open_store(store)
+    failures = opened.failures()
+    running = opened.leases.active()
+    done = sum(opened.verify(key, thorough=repair) for key in list(opened.finished()))
+    damaged = opened.repair() if repair else opened.describe_damage()
+    quarantined = opened.quarantine.entries()
     if as_json:
-        failed = {key: failure["error"] for key, failure in failures.items()}
-        summary = {"done": done, "running": running, "failed": failed, "quarantined": quarantined, "damaged": place.describe_damage()}
+        failed = {key: failure.error for key, failure in failures.items()}
+        summary = {"done": done, "running": running, "failed": failed, "quarantined": quarantined, "damaged": damaged}
         echo_json(summary, ensure_ascii=True)
         return
-    echo(f"{done} done, {len(running)} running, {len(failures)} failed, {len(quarantined)} found damaged")
+    echo(f"{done} done, {len(running)} running, {len(failures)} failed, {len(damaged)} damaged, {len(quarantined)} in quarantine")
     for key, failure in failures.items():
-        job = failure["job"]
-        echo(f"  {key} {job['dataset']} {job['model']} {job['params']} fold {job['fold']}: {failure['error']}")
+        job = failure.job
+        echo(f"  {key} {job.dataset} {job.model} {dict(job.params)} fold {job.fold}: {failure.error}")
         if tracebacks:
-            echo(failure["traceback"])
-    for message in place.describe_damage():
+            echo(failure.traceback)
+    for message in damaged:
         echo(f"  {message}")
     for name in quarantined:
-        echo(f"  damaged, put aside: {place.root / 'quarantine' / name}")
+        echo(f"  in quarantine: {opened.quarantine.folder / name}")

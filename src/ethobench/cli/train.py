@@ -1,4 +1,4 @@
-"""`ethobench train`: how good a model would be on new individuals, then the model itself."""
+"""`ethobench train`: cross-validate a model by individual, then train it on all recordings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ethobench.core.deadline import Deadline, format_seconds, seconds_since_star
 from ethobench.core.processes import idle_cores, usable_cores
 
 if TYPE_CHECKING:
-    from ethobench.benchmarks.own import CrossValidation
+    from ethobench.benchmarks.study import OutOfFoldPredictions
     from ethobench.cli._progress import TrainingProgress
     from ethobench.core import Dataset
     from ethobench.models import Model
@@ -23,49 +23,50 @@ if TYPE_CHECKING:
 
 def run(
     dataset: Annotated[
-        str, typer.Argument(help="A dataset's name, or a folder with a recordings.csv: recording, individual, rate, signals, annotations.")
+        str, typer.Argument(help="Name of a dataset, or a folder with a recordings.csv: recording, individual, rate, signals, annotations.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the model; its cross-validation goes beside it, into OUT-cv.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model. The cross-validation is saved beside it, in OUT-cv.")],
     model: Annotated[
-        str, typer.Option(help="Model to train; the default, auto, needs no tuning. All: ethobench models.", show_default="auto")
+        str, typer.Option(help="Model; the default, auto, needs no tuning. List: ethobench models.", show_default="auto")
     ] = "",
-    param: Annotated[list[str] | None, typer.Option(help="A hyper-parameter, such as trees=200; may be repeated.")] = None,
-    decode: Annotated[str, typer.Option(help="Choose how probabilities become bouts, for: f1, bout_f1, balanced, ...")] = "",
-    init: Annotated[Path | None, typer.Option(help="Begin with what was learnt there, by pretrain or train.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option(help="Hyper-parameter, such as trees=200; may be repeated. List: ethobench models MODEL.")
+    ] = None,
+    decode: Annotated[str, typer.Option(help="Metric for which bouts are decoded: f1, bout_f1, balanced, ...", metavar="METRIC")] = "",
+    init: Annotated[Path | None, typer.Option(help="Initialize from a pre-trained or trained model in this folder.")] = None,
     annotator: Annotated[
         str | None,
         typer.Option(
-            help="Whom to learn from, where there are several; 'carla,anna': carla where she annotated, else anna; or 'consensus'."
+            help="Annotator to train on, where there are several; 'carla,anna' prefers carla; 'consensus' is the majority.", metavar="NAME"
         ),
     ] = None,
-    split: Annotated[str, typer.Option(help="What is never split between training and test: individual or recording.")] = "individual",
+    split: Annotated[str, typer.Option(help="Unit that is never split between training and test: individual or recording.")] = "individual",
     corrections: Annotated[
         Path | None,
-        typer.Option(help="Folder of corrections from `ethobench view`, where they are not beside your recordings.csv.", metavar="DIR"),
+        typer.Option(help="Folder with corrections from `ethobench view`, if not beside recordings.csv.", metavar="DIR"),
     ] = None,
     rename: RenameOption = None,
     budget: Annotated[
         str,
-        typer.Option(
-            help="How long the whole command may take, cross-validation included, such as 90s, 10m or 2h. No limit unless given.",
-            metavar="TIME",
-        ),
+        typer.Option(help="Maximum duration, including cross-validation, such as 90s, 10m or 2h; no limit by default.", metavar="TIME"),
     ] = "",
     evaluate: Annotated[
-        bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first, and to keep the out-of-fold predictions.")
+        bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first and save the out-of-fold predictions.")
     ] = True,
     learning_curve: Annotated[
-        bool, typer.Option("--learning-curve", help="Also train on parts of the data, to tell whether more labels would help.")
+        bool, typer.Option("--learning-curve", help="Also train on subsets of the data, to see whether more labels would help.")
     ] = False,
-    workers: Annotated[int, typer.Option(help="Processes; one for each core unless given.", min=1)] = usable_cores(),
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    workers: Annotated[int, typer.Option(help="Number of processes; one per core by default.", min=1)] = usable_cores(),
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
-    """Train a model on annotated recordings; first tell by grouped cross-validation how good it is on new individuals.
+    """Train a model. Cross-validates by individual first, so you know how well it generalizes to animals it has not seen.
 
     Example: [bold]ethobench train my_study/ --out models/first --budget 10m[/bold]
+
+    Another model: [bold]ethobench train my_study/ --model rf --param trees=200 --decode bout_f1 --out models/forest[/bold]
     """
-    from ethobench.benchmarks.own import annotated
-    from ethobench.benchmarks.time_budget import describe_plan, warn_of_final
+    from ethobench.benchmarks.folds import select_annotated
+    from ethobench.benchmarks.time_budget import describe_plan, warn_of_final_training
     from ethobench.cli._options import parse_renames
     from ethobench.cli._progress import TrainingProgress
     from ethobench.core.files import check_new_path
@@ -73,48 +74,46 @@ def run(
     from ethobench.models.saving import describe_fit
 
     if learning_curve and not evaluate:
-        raise typer.BadParameter("a learning curve is part of the cross-validation; leave out --no-evaluate", param_hint="--learning-curve")
+        raise typer.BadParameter("a learning curve is part of the cross-validation: remove --no-evaluate", param_hint="--learning-curve")
     if learning_curve and budget:
-        raise typer.BadParameter(
-            "a learning curve has no time budget; leave out one of --learning-curve and --budget", param_hint="--budget"
-        )
-    deadline = Deadline(_seconds(budget) if budget else None, elapsed=seconds_since_start())
+        raise typer.BadParameter("a learning curve has no time budget: remove --learning-curve or --budget", param_hint="--budget")
+    deadline = Deadline(_parse_budget(budget) if budget else None, elapsed=seconds_since_start())
     check_new_path(out)
-    fresh, params = _create(model, param or [], decode, init, seed)
+    new_model, params = _create(model, param or [], decode, init, seed)
     options: dict[str, Any] = {} if corrections is None else {"corrections": str(corrections.resolve())}
     if rename:
         options["rename"] = parse_renames(rename)
     cross_validation = None
     try:
         with TrainingProgress(deadline) as progress, _shared_features(out, deadline):
-            data = annotated(load_dataset(dataset, **options), annotator)
+            data = select_annotated(load_dataset(dataset, **options), annotator)
             if evaluate:
-                shared = {"params": params, "options": options, "annotator": annotator, "by": split, "seed": seed}
+                shared = {"params": params, "options": options, "annotator": annotator, "split": split, "seed": seed}
                 folder = Path(f"{out}-cv")
-                fresh.evaluation, cross_validation = _cross_validate(
-                    dataset, fresh, data, folder, shared, workers, learning_curve, progress
+                new_model.evaluation, cross_validation = _cross_validate(
+                    dataset, new_model, data, folder, shared, workers, learning_curve, progress
                 )
             else:
-                progress.say(describe_plan(fresh, 0, 0, workers, deadline))
-                progress.warn(warn_of_final(deadline, 0.0))
-            _fit_all(fresh, data, annotator, workers, progress)
+                progress.say(describe_plan(new_model, 0, 0, workers, deadline))
+                progress.warn(warn_of_final_training(deadline, 0.0))
+            _fit_all(new_model, data, annotator, workers, progress)
     except KeyboardInterrupt:
-        secho("stopped; nothing is half-written, and the same command goes on with what is done", err=True, fg=typer.colors.YELLOW)
+        secho("stopped; run the same command again to resume", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
-    if evaluate and not fresh.evaluation:
-        fresh.note("there was no time for cross-validation: how good the model is on new individuals is not known")
-    for line in describe_fit(fresh.fit_report):
+    if evaluate and not new_model.evaluation:
+        new_model.note("there was no time for cross-validation, so it is not known how well the model generalizes to new individuals")
+    for line in describe_fit(new_model.fit_report):
         echo(line, err=True)
-    _keep_out_of_fold(fresh, cross_validation)
-    fresh.save(out)
-    echo(f"{out}: {fresh!r}")
+    _keep_out_of_fold(new_model, cross_validation)
+    new_model.save(out)
+    echo(f"{out}: {new_model!r}")
     echo(f"next: ethobench predict {out} RECORDING... --out annotations/")
     if deadline.is_limited:
         echo(f"took {format_seconds(deadline.elapsed)} of a budget of {format_seconds(deadline.end - deadline.start)}", err=True)
 
 
 def _create(name: str, param: list[str], decode: str, init: Path | None, seed: int) -> tuple[Model, dict[str, Any]]:
-    """Create the model that was named, or the default; return it with its hyper-parameters."""
+    """Create a model, or the default one; return it with the hyper-parameters that differ from the defaults."""
     from ethobench.cli._options import parse_params
     from ethobench.models import create_model
     from ethobench.models.default import default_model
@@ -126,18 +125,18 @@ def _create(name: str, param: list[str], decode: str, init: Path | None, seed: i
         name, decode = default.name, decode or default.decode
     params = parse_params(param, [name], decode)[name]
     if init is not None:
-        params = {**_shape_of(init, name), **params, _place_for(init, name): str(init.resolve())}
+        params = {**_shared_params(init, name), **params, _init_param(init, name): str(init.resolve())}
     return create_model(name, seed=seed, **params), params
 
 
 def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, progress: TrainingProgress) -> None:
-    """Train on all recordings, with the time that is left."""
+    """Train on all recordings in the remaining time."""
     from ethobench.benchmarks.time_budget import final_deadline
     from ethobench.core.progress import progress_listener
-    from ethobench.runs.workers import limit_threads
+    from ethobench.runs.executors import limit_threads
 
     progress.start_phase("final training")
-    progress.say(f"learning from all {len(data)} recordings")
+    progress.say(f"training on all {len(data)} recordings")
     if progress.deadline.is_limited:
         model.deadline = final_deadline(progress.deadline)
         limit_threads(min(workers, idle_cores()))
@@ -147,7 +146,7 @@ def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, p
 
 @contextmanager
 def _shared_features(out: Path, deadline: Deadline) -> Iterator[None]:
-    """Compute features once for all trainings where time is limited; they are kept beside the model until it is made."""
+    """Cache features for all trainings where time is limited, in a temporary folder beside the model."""
     from ethobench.core.files import temporary_folder
     from ethobench.features.cache import feature_cache
 
@@ -158,58 +157,55 @@ def _shared_features(out: Path, deadline: Deadline) -> Iterator[None]:
         yield
 
 
-def _keep_out_of_fold(model: Model, cross_validation: CrossValidation | None) -> None:
-    """Keep the out-of-fold predictions with a model, and say where there are none."""
+def _keep_out_of_fold(model: Model, cross_validation: OutOfFoldPredictions | None) -> None:
+    """Add the out-of-fold predictions to a model; print a note if there are none."""
     from ethobench.cli._output import print_note
 
     if cross_validation is None:
         print_note(
-            "without cross-validation there are no out-of-fold predictions: what this model predicts of its training recordings "
-            "says nothing about new animals, and will be marked as seen in training"
+            "without cross-validation there are no out-of-fold predictions. Predictions of the training recordings will be in-sample, "
+            "which says nothing about new animals, and marked as such"
         )
         return
-    left_out = cross_validation.keep_with(model)
-    if left_out:
+    skipped = cross_validation.attach_to(model)
+    if skipped:
         print_note(
-            f"{len(left_out)} of {len(cross_validation.predictions)} recordings, or their individuals, were seen in the training of the "
-            f"model given by --init, so the cross-validation scores are too high and their out-of-fold predictions are not kept: "
-            f"{', '.join(left_out[:5])}{', ...' if len(left_out) > 5 else ''}"
+            f"the model of --init was trained on {len(skipped)} of {len(cross_validation.predictions)} recordings or on their individuals, "
+            f"so the cross-validation scores are too high and their out-of-fold predictions are not saved: "
+            f"{', '.join(skipped[:5])}{', ...' if len(skipped) > 5 else ''}"
         )
 
 
-def _place_for(init: Path, model: str) -> str:
-    """Return the hyper-parameter by which a model takes what was learnt before."""
-    import dataclasses
-
+def _init_param(init: Path, model: str) -> str:
+    """Return the hyper-parameter that names the model to initialize from."""
     from ethobench.core.errors import EthobenchError
     from ethobench.models import models
+    from ethobench.models.hyperparameters import parameter_names
 
-    known = [field.name for field in dataclasses.fields(models[model].Params)]
     for name in ("init", "weights"):
-        if name in known:
+        if name in parameter_names(models[model].Params):
             return name
-    able = [each for each in models.names() if {"init", "weights"} & {f.name for f in dataclasses.fields(models[each].Params)}]
-    raise EthobenchError(f"model {model!r} cannot begin with {init}; these can: {', '.join(able)}")
+    supported = [each for each in models.names() if {"init", "weights"} & {*parameter_names(models[each].Params)}]
+    raise EthobenchError(f"model {model!r} cannot be initialized from {init}; use one of: {', '.join(supported)}")
 
 
-def _shape_of(init: Path, model: str) -> dict[str, Any]:
-    """Return the hyper-parameters that a network must have in common with the one it begins with, where there are such."""
-    import dataclasses
-
+def _shared_params(init: Path, model: str) -> dict[str, Any]:
+    """Return the hyper-parameters that a network must share with the one it is initialized from."""
     from ethobench.core.files import read_json
     from ethobench.models import models
+    from ethobench.models.calms21_networks import ARCHITECTURE
+    from ethobench.models.hyperparameters import parameter_names
     from ethobench.models.saving import CARD
-    from ethobench.models.trajectory_params import SHAPE
-    from ethobench.training.encoder_files import CARD as ENCODER
+    from ethobench.training.weight_files import ENCODER_CARD
 
-    known = {field.name for field in dataclasses.fields(models[model].Params)}
-    card: Any = next((read_json(path) for path in (init / CARD, init / ENCODER) if path.is_file()), {})
-    found: Any = card.get("params", {}) if isinstance(card, dict) else {}
-    return {name: found[name] for name in SHAPE if name in known and name in found}
+    names = parameter_names(models[model].Params)
+    card: Any = next((read_json(path) for path in (init / CARD, init / ENCODER_CARD) if path.is_file()), {})
+    saved: Any = card.get("params", {}) if isinstance(card, dict) else {}
+    return {name: saved[name] for name in ARCHITECTURE if name in names and name in saved}
 
 
-def _seconds(text: str) -> float:
-    """Read a time such as 10m."""
+def _parse_budget(text: str) -> float:
+    """Return the seconds of a duration such as 10m."""
     from ethobench.core.deadline import parse_seconds
     from ethobench.core.errors import EthobenchError
 
@@ -223,54 +219,58 @@ def _cross_validate(
     dataset: str,
     model: Model,
     data: Dataset,
-    place: Path,
+    folder: Path,
     shared: dict[str, Any],
     workers: int,
     curve: bool,
     progress: TrainingProgress,
-) -> tuple[dict[str, Any], CrossValidation | None]:
-    """Score the model on individuals it has not seen, and show it; return the scores and the out-of-fold predictions.
+) -> tuple[dict[str, Any], OutOfFoldPredictions | None]:
+    """Cross-validate a model and print its scores; return the scores and the out-of-fold predictions.
 
-    Both are empty where there is no time for any fold.
+    Both are empty if there is no time for any fold.
     """
-    from ethobench.benchmarks import learning_curve, own, results_table
-    from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation, warn_of_final
+    from ethobench.benchmarks import results_table
+    from ethobench.benchmarks.learning_curves import learning_curve_jobs, learning_curve_table
+    from ethobench.benchmarks.study import SPLITS, read_out_of_fold, study_plan, summarize_cross_validation
+    from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation, warn_of_final_training
     from ethobench.cli._output import print_never_annotated
     from ethobench.cli._progress import ShowFolds
     from ethobench.cli.results import print_behaviors, print_table
     from ethobench.core.errors import EthobenchError
     from ethobench.features.cache import cache_folder
     from ethobench.metrics.suites import suites
-    from ethobench.runs import Engine, How, Store
-    from ethobench.runs.workers import local_workers
+    from ethobench.runs import Engine, Store, WorkerOptions
+    from ethobench.runs.executors import local_pool
 
-    store = Store(place)
-    (plan,) = own.plans(dataset, [model.name], **{**shared, "params": {model.name: shared["params"]}, "data": data})
+    store = Store(folder)
+    plan = study_plan(dataset, model.name, data=data, **shared)
     limited = limit_cross_validation(model, next(plan), data, progress.deadline, workers=workers, finished={*store.finished()})
     n_folds = len(limited.jobs)
-    more = [job for plan in learning_curve.plans(dataset, model.name, **shared) for job in next(plan)] if curve else []
-    progress.say(describe_plan(model, limited.folds, n_folds, workers, progress.deadline, curve=len(more)))
+    curve_jobs = learning_curve_jobs(dataset, model.name, **shared) if curve else []
+    progress.say(describe_plan(model, limited.folds, n_folds, workers, progress.deadline, curve=len(curve_jobs)))
     progress.start_phase("cross-validation")
-    how = How(keep=("probabilities",), deadlines=limited.deadlines, features=str(cache_folder() or ""), prepare_until=limited.prepare_until)
-    control = ShowFolds(progress, limited.control, store, limited.folds + len(more), workers)
-    with local_workers(workers) as staff:
-        outcome = Engine(store, staff.make_executor, staff.count, control.watch, how, control).run([limited.plan(more)])
-    if outcome.failed or outcome.broken:
-        raise EthobenchError(f"cross-validation failed: {next(iter((*outcome.broken, *outcome.failed.values())))}")
+    options = WorkerOptions(
+        keep=("probabilities",), deadlines=limited.deadlines, features=str(cache_folder() or ""), prepare_until=limited.prepare_until
+    )
+    control = ShowFolds(progress, limited.control, store, limited.folds + len(curve_jobs), workers)
+    with local_pool(workers) as pool:
+        summary = Engine(store, pool.make_executor, pool.count, control.report, options, control).run([limited.plan(curve_jobs)])
+    if summary.failed or summary.failed_plans:
+        raise EthobenchError(f"cross-validation failed: {next(iter((*summary.failed_plans, *summary.failed.values())))}")
     done = sum(store.has(job.key) for job in limited.jobs)
     if done < n_folds:
-        progress.say(f"cross-validated on {done} of {n_folds} folds for want of time" if done else "no time for cross-validation")
-    progress.warn(warn_of_final(progress.deadline, limited.final_seconds))
+        progress.say(f"cross-validated on {done} of {n_folds} folds because of the time budget" if done else "no time for cross-validation")
+    progress.warn(warn_of_final_training(progress.deadline, limited.final_seconds))
     if not done:
         return {}, None
-    rows = [row for row in results_table(store, only=outcome.keys) if row["setting"] in own.WHOLE]
-    shown = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
-    print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in shown])
+    rows = [row for row in results_table(store, only=summary.keys) if row["setting"] in map(str, SPLITS.values())]
+    headline = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
+    print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in headline])
     if curve:
-        told = learning_curve.curve_table(store, outcome.keys)
-        columns = list(dict.fromkeys(c for row in told for c in row if c not in ("dataset", "model")))
-        print_behaviors(store, columns, told, outcome.keys)
-    evaluation = {**own.evaluation(store, model.name, outcome.keys), "folds_planned": n_folds}
+        curve_rows = learning_curve_table(store, summary.keys)
+        columns = list(dict.fromkeys(c for row in curve_rows for c in row if c not in ("dataset", "model")))
+        print_behaviors(store, columns, curve_rows, summary.keys)
+    evaluation = {**summarize_cross_validation(store, model.name, summary.keys), "folds_planned": n_folds}
     if not curve:
         print_never_annotated(evaluation["never_annotated"], evaluation["only_predicted"])
-    return evaluation, own.out_of_fold(store, model.name, outcome.keys)
+    return evaluation, read_out_of_fold(store, model.name, summary.keys)

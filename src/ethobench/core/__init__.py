@@ -1,4 +1,4 @@
-"""The nouns of Ethobench, and the interval functions that metrics stand on."""
+"""The data model: ethograms, annotations, recordings, datasets and predictions; interval functions, errors and files."""
 
 from ethobench.core.annotation import Annotation
 from ethobench.core.dataset import Dataset

@@ -26,7 +26,7 @@ from ethobench.core.processes import is_alive, machine_digest, start_time
 
 TEMPORARY_PREFIX = ".ethobench-tmp-"
 STALE_SECONDS = 24 * 3600.0
-"""Age beyond which no process of another machine is still writing a temporary file."""
+"""Age after which a temporary file of another machine is considered stale."""
 
 MAX_JSON_BYTES = 1 << 28
 
@@ -59,27 +59,27 @@ def check_new_path(path: str | Path, *, overwrite: bool | None = None) -> None:
 
 @contextmanager
 def atomic_path(path: str | Path, *, overwrite: bool = False, durable: bool = True) -> Iterator[Path]:
-    """Give the name of a new, empty file to write to; when the block ends without an error, the file is renamed to `path`.
+    """Write a file atomically: yield a new, empty file, which is renamed to `path` if the block ends without an error.
 
     Parameters
     ----------
     path : str or Path
-        Its folder is made if it does not exist.
+        Its folder is created if necessary.
     overwrite : bool
-        Replace an existing file. Otherwise that is an error, also if the file appears while the block runs.
+        Whether to replace an existing file. Otherwise it is an error, also if the file appears while the block runs.
     durable : bool
-        Flush file and folder to the disk. Not needed for what is of no use after a power cut.
+        Whether to flush file and folder to disk. Not needed for files that are useless after a power cut.
 
     Yields
     ------
     Path
-        A file in the same folder and with the same suffix, to be opened for writing. It must not be deleted or replaced: in a folder
-        that others can write to, somebody else could take its name.
+        A file in the same folder with the same suffix, to be opened for writing. It must not be deleted or replaced: in a folder that
+        others can write to, another user could create a file of that name.
 
     Raises
     ------
     PathExistsError
-        If there is such a file and `overwrite` is False.
+        If `path` exists and `overwrite` is False.
 
     Examples
     --------
@@ -115,13 +115,13 @@ def atomic_path(path: str | Path, *, overwrite: bool = False, durable: bool = Tr
 
 
 def write_bytes(path: str | Path, content: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
-    """Write a file that appears whole or not at all; see `atomic_path`."""
+    """Write a file atomically; see `atomic_path`."""
     with atomic_path(path, overwrite=overwrite, durable=durable) as temporary:
         temporary.write_bytes(content)
 
 
 def write_text(path: str | Path, text: str, *, overwrite: bool = False, durable: bool = True) -> None:
-    """Write a UTF-8 text file that appears whole or not at all; see `atomic_path`."""
+    """Write a UTF-8 text file atomically; see `atomic_path`."""
     write_bytes(path, text.encode(), overwrite=overwrite, durable=durable)
 
 
@@ -187,23 +187,23 @@ def write_json(path: str | Path, content: Any, *, indent: int | None = 1, overwr
 
 
 def temporary_name(suffix: str = "") -> str:
-    """Make a new name for a temporary file or folder of this process; see `remove_stale_temporaries`."""
+    """Return a new name for a temporary file or folder of this process; see `remove_stale_temporaries`."""
     pid = os.getpid()
     return f"{TEMPORARY_PREFIX}{machine_digest()}-{pid}-{_start_time(pid) or ''}-{secrets.token_hex(8)}{suffix}"
 
 
 @contextmanager
 def temporary_folder(parent: Path, mode: int = 0o777, stale_after: float = STALE_SECONDS) -> Iterator[Path]:
-    """Give a new folder in `parent`, to fill and rename or to use for a while; what is left of it when the block ends is removed.
+    """Yield a new folder in `parent`, which is removed when the block ends unless it was renamed.
 
     Parameters
     ----------
     parent : Path
-        Made if it does not exist.
+        Created if necessary.
     mode : int
-        Permissions of the new folder, less those that the user's umask takes away.
+        Permissions of the new folder, restricted by the user's umask.
     stale_after : float
-        Seconds after which such a folder of another machine is removed as the leftover of a killed process.
+        Age in seconds after which temporary folders of other machines are removed.
     """
     parent.mkdir(parents=True, exist_ok=True)
     _clean_once(parent, stale_after)
@@ -217,12 +217,12 @@ def temporary_folder(parent: Path, mode: int = 0o777, stale_after: float = STALE
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Give a new folder to fill; when the block ends without an error, it is flushed to the disk and renamed to `path`.
+    """Write a folder atomically: yield a new folder, which is flushed to disk and renamed to `path` if the block ends without an error.
 
     Raises
     ------
     PathExistsError
-        If there is such a file or folder, before or after the block.
+        If `path` exists before or after the block.
     """
     check_new_path(path)
     with temporary_folder(path.parent) as temporary:
@@ -234,7 +234,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def sync_tree(folder: Path) -> None:
-    """Flush all files of a folder and the folder itself to the disk."""
+    """Flush all files of a folder, and the folder itself, to disk."""
     for path in folder.rglob("*"):
         if path.is_file():
             with path.open("rb+") as file:
@@ -245,20 +245,20 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk, where the system can do that."""
+    """Flush the entries of a folder to disk, if the system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:  # Windows does not open folders
         return
     try:
-        with suppress(OSError):  # nor do all network file systems flush them
+        with suppress(OSError):  # some network file systems do not flush them
             os.fsync(handle)
     finally:
         os.close(handle)
 
 
 def sha256_of(path: str | Path) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal digits."""
+    """Return the SHA-256 digest of a file, in hexadecimal digits."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -266,13 +266,13 @@ def sha256_of(path: str | Path) -> str:
 def remove_stale_temporaries(folder: Path, older_than: float = STALE_SECONDS) -> None:
     """Remove temporary files and folders of this user that killed processes left in a folder.
 
-    Those of a dead process of this machine are removed, those of a living one stay. Of processes of other machines only the age is known.
+    Those of dead processes of this machine are removed. Of processes of other machines only the age is known.
 
     Parameters
     ----------
     folder : Path
     older_than : float
-        Seconds since the last change, for those of other machines. What is younger may still be written to.
+        Minimum age in seconds of those of other machines, since the last change.
     """
     user = os.getuid() if hasattr(os, "getuid") else None
     with suppress(OSError), os.scandir(folder) as entries:
@@ -298,7 +298,7 @@ def _is_stale(match: re.Match[str], age: float, older_than: float) -> bool:
 
 @lru_cache(maxsize=8)
 def _start_time(pid: int) -> str | None:
-    """Remember `start_time`; by number, as a forked process is another one."""
+    """Cache `start_time` by process id, since a forked process has another one."""
     return start_time(pid)
 
 
@@ -310,7 +310,7 @@ def _clean_once(folder: Path, older_than: float = STALE_SECONDS) -> None:
 
 
 def _rename_to_new(temporary: Path, path: Path) -> None:
-    """Give a file its name; an error if the name is taken, also if that happened just now."""
+    """Rename a file to a path that must not exist, without a race."""
     try:
         path.hardlink_to(temporary)
     except FileExistsError:
@@ -322,10 +322,10 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
 
 
 def check_self_contained(path: str | Path) -> None:
-    """Refuse a folder with links that lead out of it, with anything but files and folders, or with unsafe names.
+    """Refuse a folder with links to files outside it, with special files, or with unsafe names.
 
     A downloaded folder must not decide which of the user's files are read. Links to files within the folder are accepted; `path`
-    itself may be a link, since the user named it.
+    itself may be a link, since the user chose it.
 
     Parameters
     ----------
@@ -344,7 +344,7 @@ def check_self_contained(path: str | Path) -> None:
     >>> (folder / "example0.mp4").symlink_to("/etc/hostname")
     >>> check_self_contained(folder)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ethobench.core.errors.FormatError: ...example0.mp4: refused: this link leads out of the folder
+    ethobench.core.errors.FormatError: ...example0.mp4: refused: this link points outside the folder
     """
     root = Path(path).resolve()
     for folder, folder_names, file_names in os.walk(root, followlinks=False):
@@ -354,16 +354,16 @@ def check_self_contained(path: str | Path) -> None:
 
 def _check_entry(path: Path, root: Path) -> None:
     if "\\" in path.name or not path.name.isprintable():
-        raise FormatError(path.parent, f"refused: the name {path.name!r} has a separator or a character that cannot be printed")
+        raise FormatError(path.parent, f"refused: the name {path.name!r} has a path separator or an unprintable character")
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
         try:
             target = path.resolve(strict=True)
-        except (OSError, RuntimeError):  # it leads nowhere, or to itself
-            raise FormatError(path, "refused: this link leads to no file") from None
+        except (OSError, RuntimeError):  # broken, or a loop
+            raise FormatError(path, "refused: this link is broken") from None
         if not target.is_relative_to(root):
-            raise FormatError(path, "refused: this link leads out of the folder")
+            raise FormatError(path, "refused: this link points outside the folder")
         if not target.is_file():
             raise FormatError(path, "refused: this is a link to a folder")
     elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise FormatError(path, "refused: this is neither a file nor a folder")
+        raise FormatError(path, "refused: not a regular file or folder")

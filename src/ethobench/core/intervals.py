@@ -1,10 +1,10 @@
-"""Functions on sorted interval arrays: the ground that all metrics stand on.
+"""Functions on sorted interval arrays, the basis of all metrics.
 
 Conventions
 -----------
 An interval set is two int64 arrays ``start`` and ``stop`` of half-open frames ``[start, stop)``.
 A *disjoint* set is sorted and its intervals neither overlap nor touch: what `union` returns.
-Empty intervals (``start == stop``) hold no frame, so every function here drops them.
+Empty intervals (``start == stop``) cover no frame and are dropped by every function.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 
 class Intervals(NamedTuple):
-    """Two parallel arrays of half-open frame ranges."""
+    """Two parallel arrays of half-open frame ranges ``[start, stop)``."""
 
     start: IntArray
     stop: IntArray
 
 
 class Runs(NamedTuple):
-    """Maximal runs of equal values: ``values[i]`` holds on ``[start[i], stop[i])``."""
+    """Maximal runs of equal values: ``values[i]`` on ``[start[i], stop[i])``."""
 
     start: IntArray
     stop: IntArray
@@ -35,7 +35,7 @@ class Runs(NamedTuple):
 
 
 def intervals(start: ArrayLike, stop: ArrayLike) -> Intervals:
-    """Make an interval set from anything array-like, as int64."""
+    """Create an interval set from array-likes, as int64."""
     return Intervals(np.asarray(start, dtype=np.int64), np.asarray(stop, dtype=np.int64))
 
 
@@ -52,6 +52,8 @@ def empty() -> Intervals:
 def encode_runs(values: ArrayLike) -> Runs:
     """Run-length encode a one-dimensional array.
 
+    Examples
+    --------
     >>> encode_runs([7, 7, 2]).stop.tolist()
     [2, 3]
     """
@@ -115,7 +117,7 @@ def intersection(a: Intervals, b: Intervals) -> Intervals:
 
 
 def complement(a: Intervals, n_frames: int) -> Intervals:
-    """Return the frames of ``[0, n_frames)`` that the disjoint set `a` leaves free."""
+    """Return the frames of ``[0, n_frames)`` that the disjoint set `a` does not cover."""
     start = np.concatenate(([0], a.stop)).astype(np.int64)
     stop = np.concatenate((a.start, [n_frames])).astype(np.int64)
     start, stop = np.clip(start, 0, n_frames), np.clip(stop, 0, n_frames)
@@ -174,10 +176,10 @@ def overlap(a: Intervals, b: Intervals) -> int:
 
 
 def overlapping_pairs(a: Intervals, b: Intervals) -> tuple[IntArray, IntArray]:
-    """Return all index pairs ``(i, j)`` whose intervals share at least one frame.
+    """Return all index pairs ``(i, j)`` whose intervals share at least one frame, sorted by i, then j.
 
-    Both sets must be sorted by start; within a set intervals may overlap or nest. Every pair is found once,
-    from the side of the one that starts later, so the cost is O(n log n + number of pairs). Pairs come sorted by i, then j.
+    Both sets must be sorted by start; within a set, intervals may overlap or nest. Every pair is found once, from the interval that starts
+    later, so the cost is O(n log n + number of pairs).
     """
     if _is_disjoint(a) and _is_disjoint(b):
         return _ranges(np.searchsorted(b.stop, a.start, side="right"), np.searchsorted(b.start, a.stop, side="left"))
@@ -193,13 +195,13 @@ def overlapping_pairs(a: Intervals, b: Intervals) -> tuple[IntArray, IntArray]:
 
 
 def boundaries(*frames: IntArray) -> IntArray:
-    """Return the different frame numbers in all of the arrays, sorted."""
+    """Return the unique frame numbers of several arrays, sorted; faster than `numpy.unique` on sorted input."""
     ordered = np.sort(np.concatenate(frames))
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered
 
 
 def fill_gaps(a: Intervals, shorter_than: int) -> Intervals:
-    """Join neighbours of a disjoint set that lie fewer than `shorter_than` frames apart."""
+    """Join neighbors of a disjoint set whose gap is shorter than `shorter_than` frames."""
     if a.start.size == 0:
         return a
     wide = a.start[1:] - a.stop[:-1] >= shorter_than
@@ -207,12 +209,12 @@ def fill_gaps(a: Intervals, shorter_than: int) -> Intervals:
 
 
 def _is_disjoint(a: Intervals) -> bool:
-    """Whether intervals are sorted, not empty, and do not overlap (they may touch)."""
+    """Whether intervals are sorted, not empty, and do not overlap; they may touch."""
     return bool((a.start < a.stop).all() and (a.stop[:-1] <= a.start[1:]).all())
 
 
 def _ranges(first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
-    """Expand ranges: owner index repeated, and every integer of ``[first, last)`` in turn."""
+    """Expand ranges ``[first, last)``: the index of the range, repeated, and every integer in it."""
     counts = np.maximum(last - first, 0)
     owner = np.repeat(np.arange(len(counts)), counts)
     offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -10,21 +10,21 @@ from collections.abc import Iterable
 from ethobench.core.errors import EthobenchError
 
 MAX_BYTES = 100
-"""Length of a name in UTF-8. File systems hold 255 bytes, enough for two names, a number and a suffix; a Chinese character has three."""
+"""Maximum length of a name in UTF-8. File systems allow 255 bytes: two names, a number and a suffix. Chinese characters have three."""
 
 _DIGEST_DIGITS = 10
 
 
 def shorten(name: str, max_bytes: int = MAX_BYTES, *, digest_of: str = "") -> str:
-    """Cut a name that is too long for a file name, and end it with a digest, so that different names stay different.
+    """Truncate a name that is too long for a file name, and append a digest, so that different names stay different.
 
     Parameters
     ----------
     name : str
     max_bytes : int
-        Of the result in UTF-8. Shorter names stay as they are.
+        Maximum length of the result in UTF-8. Shorter names are unchanged.
     digest_of : str
-        What the digest is computed from; the whole name unless given.
+        Text to compute the digest from. Default: the name.
 
     Examples
     --------
@@ -41,25 +41,25 @@ def shorten(name: str, max_bytes: int = MAX_BYTES, *, digest_of: str = "") -> st
 
 
 def file_stem(name: str, *, keep_dots: bool = False) -> str:
-    """Make a file name without suffix from any text: letters, digits, ``-`` and ``_``, at most `MAX_BYTES` bytes.
+    """Convert any text to a file name without suffix: letters, digits, ``-`` and ``_``, at most `MAX_BYTES` bytes.
 
     Parameters
     ----------
     name : str
     keep_dots : bool
-        Leave dots inside the name.
+        Whether to keep dots inside the name.
 
     Examples
     --------
     >>> file_stem("../cage 3: 小鼠")
     'cage_3_小鼠'
     """
-    harmless = re.sub(r"[^\w.-]+" if keep_dots else r"[^\w-]+", "_", name).strip("._") or "recording"
-    return shorten(harmless, digest_of=name)
+    safe = re.sub(r"[^\w.-]+" if keep_dots else r"[^\w-]+", "_", name).strip("._") or "recording"
+    return shorten(safe, digest_of=name)
 
 
 def file_stems(names: Iterable[str]) -> list[str]:
-    """Make a file name from each text as `file_stem` does, all different, also where case or composed letters make no difference.
+    """Convert texts to file names as `file_stem` does, all different even on file systems that ignore case or Unicode composition.
 
     Examples
     --------
@@ -79,29 +79,29 @@ def file_stems(names: Iterable[str]) -> list[str]:
 
 
 def normalize_file_name(name: str) -> str:
-    """Return the same text for names that some file system takes for the same file."""
+    """Return the same text for names that some file systems treat as the same file."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-# Control characters (line feed and tab aside), lone surrogates, line and paragraph separators, and byte order marks. Files with them are
-# read differently than they were written, or not at all.
+# Control characters except line feed and tab, lone surrogates, line and paragraph separators, and byte order marks. Files that contain them
+# are read differently than they were written, or not at all.
 UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 def check_name(name: str, kind: str) -> None:
-    r"""Raise an error for a name that some file cannot hold.
+    r"""Raise an error for a name that some file formats cannot store.
 
     Parameters
     ----------
     name : str
-        Of a behavior, subject, annotator or recording.
+        Name of a behavior, subject, annotator or recording.
     kind : str
-        What it is the name of, for the message.
+        What the name is of, for the message.
 
     Raises
     ------
     EthobenchError
-        For control characters, line breaks and tabs, lone surrogates, and blanks at an end.
+        For control characters, line breaks and tabs, lone surrogates, and leading or trailing spaces.
 
     Examples
     --------
@@ -109,27 +109,27 @@ def check_name(name: str, kind: str) -> None:
     >>> check_name("nose\rpoke", "behavior")
     Traceback (most recent call last):
     ...
-    ethobench.core.errors.EthobenchError: the behavior 'nose\rpoke' has a control character ('\r'), which files cannot hold; change it
+    ethobench.core.errors.EthobenchError: the behavior 'nose\rpoke' has a control character ('\r'), which files cannot store; change it
     """
     check_text(name, kind)
     for character in "\n\t":
         if character in name:
-            raise EthobenchError(f"the {kind} {name!r} has a line break or a tab, which files cannot hold in a name; change it")
+            raise EthobenchError(f"the {kind} {name!r} has a line break or a tab, which files cannot store in a name; change it")
     if name != name.strip():
-        raise EthobenchError(f"the {kind} {name!r} begins or ends with a blank, which files cannot hold; change it")
+        raise EthobenchError(f"the {kind} {name!r} has a leading or trailing space, which files cannot store; change it")
 
 
 def check_text(text: str, kind: str) -> None:
-    """Raise an error for text (a comment, a modifier) with characters that some file cannot hold."""
-    found = UNWRITABLE.search(text)
-    if found:
-        shown = text if len(text) <= 60 else f"{text[:60]}..."
-        what = "a lone surrogate" if "\ud800" <= found[0] <= "\udfff" else "a control character"
-        raise EthobenchError(f"the {kind} {shown!r} has {what} ({found[0]!r}), which files cannot hold; change it")
+    """Raise an error for text (a comment, a modifier) with characters that some file formats cannot store."""
+    match = UNWRITABLE.search(text)
+    if match:
+        excerpt = text if len(text) <= 60 else f"{text[:60]}..."
+        character = "a lone surrogate" if "\ud800" <= match[0] <= "\udfff" else "a control character"
+        raise EthobenchError(f"the {kind} {excerpt!r} has {character} ({match[0]!r}), which files cannot store; change it")
 
 
 def repair_text(text: str) -> str:
-    r"""Return text without characters that files cannot hold: line ends become line feeds, others are replaced.
+    r"""Replace characters that files cannot store: line breaks become line feeds, others the replacement character.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def repair_text(text: str) -> str:
 
 
 def repair_name(name: str) -> str:
-    r"""Return a name on one line, without characters that files cannot hold and without blanks at its ends.
+    r"""Return a name on one line, without leading and trailing spaces and characters that files cannot store.
 
     Examples
     --------

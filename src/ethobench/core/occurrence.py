@@ -1,4 +1,4 @@
-"""How often behaviors occur, which of them never do, and which color each one gets in reports and in the viewer."""
+"""Occurrence of behaviors: how much of each there is, which never occur, and their colors in reports and the viewer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ethobench.core.ethogram import Ethogram
 
 
 class Amount(NamedTuple):
-    """How much of a behavior there is: total duration in seconds, and number of bouts or point events."""
+    """Amount of a behavior: total duration in seconds, and number of bouts or point events."""
 
     seconds: float = 0.0
     bouts: int = 0
@@ -27,13 +27,13 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True)
 class Occurrence:
-    """How often each behavior of an ethogram was annotated, and how often it was predicted.
+    """Amount of each behavior of an ethogram in annotations and in predictions.
 
     Attributes
     ----------
     ethogram : Ethogram
     annotated, predicted : mapping of str to Amount
-        By name; a behavior that is missing, or has no bouts, does not occur.
+        By behavior; one that is missing, or has no bouts, does not occur.
 
     Examples
     --------
@@ -53,31 +53,31 @@ class Occurrence:
 
     @classmethod
     def count(cls, ethogram: Ethogram, annotated: Iterable[Annotation], predicted: Iterable[Annotation] = ()) -> Occurrence:
-        """Count the bouts of some annotations and predictions.
+        """Count the bouts of annotations and predictions.
 
         Parameters
         ----------
         ethogram : Ethogram
         annotated, predicted : iterable of Annotation
-            Their ethograms may differ; behaviors are matched by name.
+            Ethograms may differ; behaviors are matched by name.
         """
         return cls(ethogram, _amounts(annotated), _amounts(predicted))
 
     def join(self, other: Occurrence) -> Occurrence:
-        """Add up two occurrences; behaviors that only the other has come last."""
+        """Add two occurrences; behaviors that only the other has come last."""
         sides = []
-        for mine, theirs in ((self.annotated, other.annotated), (self.predicted, other.predicted)):
-            sides.append({name: mine.get(name, Amount()) + theirs.get(name, Amount()) for name in {**mine, **theirs}})
+        for first, second in ((self.annotated, other.annotated), (self.predicted, other.predicted)):
+            sides.append({name: first.get(name, Amount()) + second.get(name, Amount()) for name in {**first, **second}})
         return Occurrence(self.ethogram.join(other.ethogram), *sides)
 
     @property
     def never_annotated(self) -> tuple[str, ...]:
-        """The behaviors, other than the background, that are in no annotation and in no prediction."""
+        """Behaviors, except the background, that are in no annotation and in no prediction."""
         return tuple(name for name in self._foreground if not self.total(name).bouts)
 
     @property
     def only_predicted(self) -> tuple[str, ...]:
-        """The behaviors, other than the background, that are in a prediction but in no annotation."""
+        """Behaviors, except the background, that are in a prediction but in no annotation."""
         return tuple(n for n in self._foreground if self.total(n).bouts and not self.annotated.get(n, Amount()).bouts)
 
     def total(self, name: str) -> Amount:
@@ -85,22 +85,22 @@ class Occurrence:
         return self.annotated.get(name, Amount()) + self.predicted.get(name, Amount())
 
     def lines(self, remark: str = "") -> list[str]:
-        """Name the behaviors that never occur, and those that are false alarms only: one line each, none where there are none.
+        """Return one line each that lists the behaviors that never occur, and those that were only predicted; none if there are none.
 
         Parameters
         ----------
         remark : str
-            What to add about the behaviors that never occur.
+            Added in parentheses after the behaviors that never occur.
         """
         groups = {"never annotated": self.never_annotated, "predicted but never annotated": self.only_predicted}
         lines = {text: f"{text}: {', '.join(names)}" for text, names in groups.items() if names}
         return [line + (f" ({remark})" if remark and text == "never annotated" else "") for text, line in lines.items()]
 
     def color_indices(self) -> dict[str, int | None]:
-        """Assign a place in the color palette to each behavior; the background has none, it is gray.
+        """Assign an index into the color palette to each behavior; None for the background, which is gray.
 
         The first colors of the palette differ most, so they go to the behaviors with the longest total duration (then the most
-        bouts, then the order of the ethogram). Behaviors that never occur get what is left.
+        bouts, then the order of the ethogram). Behaviors that never occur come last.
         """
 
         def rank(name: str) -> tuple[bool, float, int]:

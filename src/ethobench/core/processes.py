@@ -19,24 +19,24 @@ except ImportError:  # Windows
 
 
 class LockError(EthobenchError):
-    """The system or the file system has no locks."""
+    """The system or the file system does not support file locks."""
 
 
 @lru_cache(maxsize=1)
 def machine_name() -> str:
-    """Name this machine, this boot of it, and this container: within it process numbers are unique."""
-    parts = [socket.gethostname()]
+    """Return a name for this machine, boot and container, within which process ids are unique."""
+    names = [socket.gethostname()]
     try:
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
-        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+        names.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
+        names.append(str(Path("/proc/self/ns/pid").readlink()))
     except OSError:  # systems without /proc
         pass
-    return " ".join(parts)
+    return " ".join(names)
 
 
 @lru_cache(maxsize=1)
 def machine_digest() -> str:
-    """Return eight hexadecimal digits that stand for `machine_name` in file names."""
+    """Return a digest of `machine_name` for file names, eight hexadecimal digits."""
     return hashlib.blake2b(machine_name().encode(), digest_size=4).hexdigest()
 
 
@@ -47,37 +47,37 @@ def is_alive(pid: int, started: str | None) -> bool:
     ----------
     pid : int
     started : str, optional
-        When it began, from `start_time`, so that another process that was given the same number is not taken for it.
+        Its start time, from `start_time`, to distinguish it from a later process with the same id.
     """
     return start_time(pid) == started if started is not None else _is_running(pid)
 
 
 @contextmanager
 def system_lock(path: Path) -> Iterator[None]:
-    """Keep other processes and threads out that lock the same file; the lock is free again when this process dies.
+    """Hold an exclusive lock between processes and threads; the system releases it when this process dies.
 
     Parameters
     ----------
     path : Path
-        Made for the lock, and removed afterwards.
+        Lock file; created, and removed afterwards.
 
     Raises
     ------
     LockError
-        Where the system or the file system has no locks.
+        If the system or the file system does not support file locks.
     """
     handle = _locked_file(path)
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)  # while the lock is held, so that nobody else's file is removed
+        path.unlink(missing_ok=True)  # while the lock is held, so that no file of another process is removed
         os.close(handle)
 
 
 def _locked_file(path: Path) -> int:
-    """Open and lock the file that has this name once it is locked: the owner before may have removed the one that was opened."""
+    """Open and lock a file; try again if its previous owner removed it between the two steps."""
     if fcntl is None:
-        raise LockError("this system has no locks of files")
+        raise LockError("this system does not support file locks")
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -94,7 +94,7 @@ def _locked_file(path: Path) -> int:
 
 
 def start_time(pid: int) -> str | None:
-    """Return when a process began; None if it is dead (also if nobody has noticed yet), or where the system does not tell."""
+    """Return the start time of a process; None if it is dead (or a zombie), or if the system does not provide it."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         return None if state in "ZX" else rest[18]
@@ -113,16 +113,16 @@ def _is_running(pid: int) -> bool:
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use; a batch system or ``taskset`` may have given it fewer than there are."""
+    """Return the number of cores this process may use; a batch system or ``taskset`` may restrict it."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def idle_cores() -> int:
-    """Return how many cores other programs leave to this process, one at least.
+    """Return the number of cores that other programs do not use, at least one.
 
-    Threads that wait for each other are slowed down by every core that is busy with something else.
+    Threads that wait for each other are slowed down by every core that is busy with another program.
     """
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     return max(1, min(usable_cores(), round(usable_cores() - busy)))

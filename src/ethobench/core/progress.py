@@ -1,7 +1,4 @@
-"""Progress of long computations: whoever computes reports a stage and a fraction, whoever is interested listens.
-
-Nothing is reported to anybody unless a listener is set, so that library code may report freely.
-"""
+"""Progress of long computations: code reports a stage and a fraction, and a listener, if there is one, receives them."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 Listener = Callable[[str, float], None]
-"""Receives the stage, such as "boosted trees", and how much of the whole computation is done, from 0 to 1."""
+"""Called with the stage, such as "boosted trees", and the fraction of the computation that is done, from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +19,13 @@ class _Scope:
     stage: str = ""
 
 
-_NOBODY = _Scope()
-_scope: ContextVar[_Scope] = ContextVar("progress", default=_NOBODY)
+_NO_LISTENER = _Scope()
+_scope: ContextVar[_Scope] = ContextVar("progress", default=_NO_LISTENER)
 
 
 @contextmanager
 def progress_listener(listener: Listener) -> Iterator[None]:
-    """Let a listener receive what is reported inside.
+    """Call a listener with the progress that is reported in the block.
 
     Examples
     --------
@@ -48,19 +45,19 @@ def progress_listener(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def progress_range(start: float, stop: float, stage: str = "") -> Iterator[None]:
-    """Scale what is reported inside to a part of the whole.
+    """Scale the progress that is reported in the block to a range of the enclosing one.
 
     Parameters
     ----------
     start, stop : float
-        Where the part lies in what encloses it, from 0 to 1.
+        The range in the enclosing progress, from 0 to 1.
     stage : str
-        Put before the stages reported inside.
+        Prefix of the stages reported in the block.
     """
     outer = _scope.get()
     size = outer.stop - outer.start
-    joined = ": ".join(name for name in (outer.stage, stage) if name)
-    token = _scope.set(_Scope(outer.listener, outer.start + start * size, outer.start + stop * size, joined))
+    stages = ": ".join(name for name in (outer.stage, stage) if name)
+    token = _scope.set(_Scope(outer.listener, outer.start + start * size, outer.start + stop * size, stages))
     try:
         yield
     finally:
@@ -68,16 +65,16 @@ def progress_range(start: float, stop: float, stage: str = "") -> Iterator[None]
 
 
 def report_progress(stage: str, fraction: float) -> None:
-    """Report how much of the enclosing part is done.
+    """Report the fraction of the enclosing range that is done.
 
     Parameters
     ----------
     stage : str
-        What is being computed.
+        Name of the computation.
     fraction : float
         From 0 to 1.
     """
     scope = _scope.get()
     if scope.listener is not None:
-        name = ": ".join(part for part in (scope.stage, stage) if part)
+        name = ": ".join(s for s in (scope.stage, stage) if s)
         scope.listener(name, scope.start + min(max(fraction, 0.0), 1.0) * (scope.stop - scope.start))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ethobench.core.annotation import Annotation
 from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
+from ethobench.core.ethogram import html_table
 from ethobench.core.signals import Poses, Signals
 
 if TYPE_CHECKING:
@@ -144,6 +145,15 @@ class Recording:
         frames = "unknown length" if self.n_frames is None else f"{self.n_frames} frames"
         rate = "unknown rate" if self.rate is None else f"{self.rate:g} Hz"
         return f"Recording({self.id!r}, {frames} at {rate}, annotators: {', '.join(self.annotations) or 'none'})"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the fields, for notebooks."""
+        rows = [("individual", self.individual), ("length", f"{self.n_frames} frames"), ("rate", f"{self.rate} Hz ({self.clock_origin})")]
+        signals = "none" if self._signals is None else "not loaded yet" if callable(self._signals) else repr(self._signals)
+        rows += [("signals", signals), ("video", str(self.video or "none"))]
+        rows += [(f"annotator {name}", repr(a)) for name, a in self.annotations.items()]
+        rows += [(str(name), str(value)) for name, value in self.metadata.items()]
+        return html_table(("field", "value"), rows, f"Recording {self.id}")
 
     @property
     def animals(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Registries: names of formats, models, ... mapped to the modules that define them, so that listing imports nothing."""
+"""Registries: names of formats, models and other plug-ins, mapped to modules that are imported on first use."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ C = TypeVar("C", bound=type)
 
 
 class Registry(Generic[T]):
-    """Members by name; a member's module is imported when the member is first used.
+    """Members by name; the module of a member is imported on first use.
 
-    Other distributions add members as entry points of the group ``ethobench.{kind}s``. A script adds one by applying the decorator.
+    Other packages add members as entry points of the group ``ethobench.{kind}s``. A script adds one with the decorator.
 
     Parameters
     ----------
     kind : str
-        What a member is called in messages: "format", "model", ...
+        Name of a member in messages: "format", "model", ...
     modules : mapping of str to str
-        The module that registers each name. Several names may share a module.
+        Module that registers each name. Several names may share a module.
     classes : bool
-        Whether members are the classes themselves, not an instance of each.
+        Whether members are classes, not instances.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Registry(Generic[T]):
         return add
 
     def names(self) -> tuple[str, ...]:
-        """Return all names, sorted; nothing is imported."""
+        """Return all names, sorted, without importing modules."""
         return tuple(sorted({*self.modules, *self._members, *(entry.name for entry in self._entry_points())}))
 
     def __iter__(self) -> Iterator[T]:
@@ -67,13 +67,13 @@ class Registry(Generic[T]):
         if name not in self._members:
             names = self.names()
             if name not in names:
-                near = get_close_matches(name, names, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else "."
+                similar = get_close_matches(name, names, n=1)
+                hint = f"; did you mean {similar[0]!r}?" if similar else "."
                 raise NotFoundError(f"no {self.kind} {name!r}{hint} Available: {', '.join(names)}")
             module = self.modules.get(name) or next(entry.module for entry in self._entry_points() if entry.name == name)
             import_module(module)
             if name not in self._members:
-                raise EthobenchError(f"module {module} registers no {self.kind} {name!r}")
+                raise EthobenchError(f"module {module} does not register a {self.kind} {name!r}")
         return self._members[name]
 
     def _entry_points(self) -> Any:

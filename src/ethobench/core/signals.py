@@ -1,4 +1,4 @@
-"""What was recorded: channels of a tag or tracked keypoints, one row per frame."""
+"""Signals: channels of a tag, or poses of tracked keypoints, one row per frame."""
 
 from __future__ import annotations
 
@@ -20,10 +20,15 @@ class Signals:
     Attributes
     ----------
     values : array (n_frames, n_channels)
-        May be memory-mapped. NaN where nothing was recorded.
+        May be memory-mapped. NaN for missing samples.
     channels : tuple of str
     rate : float
         Samples per second.
+
+    Examples
+    --------
+    >>> Signals(np.zeros((100, 2)), ("AccX", "AccY"), rate=25.0)
+    Signals(100 frames at 25 Hz; AccX, AccY)
     """
 
     values: Array
@@ -41,27 +46,27 @@ class Signals:
         return f"Signals({len(self)} frames at {self.rate:g} Hz; {_few(self.channels, 'channels')})"
 
     def __getitem__(self, frames: slice) -> Signals:
-        """Return a stretch of frames; nothing is copied."""
+        """Return a slice of frames, without a copy."""
         return Signals(self.values[frames], self.channels, self.rate)
 
     def channel(self, name: str) -> Array:
-        """Return one channel by name."""
+        """Return one channel by name (n_frames,)."""
         if name not in self.channels:
-            raise NotFoundError(f"no channel {name!r}; there are: {', '.join(self.channels)}")
+            raise NotFoundError(f"no channel {name!r}; available: {', '.join(self.channels)}")
         return self.values[:, self.channels.index(name)]
 
 
 @dataclass(frozen=True)
 class Keypoint:
-    """What a keypoint stands for.
+    """Role of a keypoint.
 
     Attributes
     ----------
     name : str
     role : str
-        ``nose``, ``neck``, ``tail_base``, ...: what features look for.
+        ``nose``, ``neck``, ``tail_base``, ...: the roles that features use.
     mirror : str
-        The name of its left or right partner; empty for one on the midline.
+        Name of its left or right partner; empty for keypoints on the midline.
     """
 
     name: str
@@ -76,12 +81,17 @@ class Poses:
     Attributes
     ----------
     positions : array (n_frames, n_individuals, n_keypoints, 2 or 3)
-        Coordinates in the tracker's units, NaN where a keypoint is missing.
+        Coordinates in the tracker's units, NaN for missing keypoints.
     confidence : array (n_frames, n_individuals, n_keypoints)
-        NaN where the tracker gives none.
+        NaN if the tracker has none.
     individuals, keypoints : tuple of str
     rate : float or None
-        Frames per second; None where the file does not tell.
+        Frames per second; None if unknown.
+
+    Examples
+    --------
+    >>> Poses(np.zeros((50, 1, 2, 2)), np.ones((50, 1, 2)), ("mouse",), ("nose", "tail_base"), rate=30.0)
+    Poses(50 frames at 30 Hz; mouse; nose, tail_base; 0.0% missing)
     """
 
     positions: Array
@@ -102,25 +112,25 @@ class Poses:
 
     def __repr__(self) -> str:
         rate = "unknown rate" if self.rate is None else f"{self.rate:g} Hz"
-        who, what = _few(self.individuals, "individuals"), _few(self.keypoints, "keypoints")
-        return f"Poses({len(self)} frames at {rate}; {who}; {what}; {self.missing:.1%} missing)"
+        individuals, keypoints = _few(self.individuals, "individuals"), _few(self.keypoints, "keypoints")
+        return f"Poses({len(self)} frames at {rate}; {individuals}; {keypoints}; {self.missing:.1%} missing)"
 
     def __getitem__(self, frames: slice) -> Poses:
-        """Return a stretch of frames; nothing is copied."""
+        """Return a slice of frames, without a copy."""
         return Poses(self.positions[frames], self.confidence[frames], self.individuals, self.keypoints, self.rate)
 
     @property
     def missing(self) -> float:
-        """Share of keypoints without a position."""
+        """Share of missing keypoints."""
         return float(np.isnan(self.positions[..., 0]).mean()) if self.positions.size else 0.0
 
     def to_signals(self) -> Signals:
-        """Lay the coordinates out as channels: individual, keypoint, axis."""
+        """Convert coordinates to channels named ``individual/keypoint/axis``."""
         axes = "xyz"[: self.positions.shape[3]]
         names = tuple(f"{i}/{k}/{axis}" for i in self.individuals for k in self.keypoints for axis in axes)
         return Signals(self.positions.reshape(len(self), -1), names, self.rate or 1.0)
 
 
-def _few(names: tuple[str, ...], what: str) -> str:
-    """Name a few things, or the first of many and how many there are."""
-    return ", ".join(names) if len(names) <= 8 else f"{len(names)} {what}: {', '.join(names[:3])}, ..."
+def _few(names: tuple[str, ...], kind: str) -> str:
+    """List up to eight names, or the number of names and the first three."""
+    return ", ".join(names) if len(names) <= 8 else f"{len(names)} {kind}: {', '.join(names[:3])}, ..."

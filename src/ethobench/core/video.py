@@ -1,4 +1,4 @@
-"""Video files: their clock, size and streams, read with PyAV."""
+"""Video files: frame rate, size and streams, read with PyAV."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class VideoInfo:
     rate : float
         Frames per second; the average where the frame rate varies.
     n_frames : int
-        Length in frames at `rate`: as stated by the file, else computed from `duration`.
+        Length in frames at `rate`, as stated by the file, else computed from `duration`.
     width, height : int
         Size in pixels.
     size : int
@@ -44,7 +44,7 @@ class VideoInfo:
 
 
 def probe(path: str | Path) -> VideoInfo:
-    """Read the clock and the size of a video file.
+    """Read frame rate, length and size of a video file.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def probe(path: str | Path) -> VideoInfo:
         duration = _duration(path, container, stream)
         average = stream.average_rate or stream.guessed_rate
         if not average or duration <= 0:
-            raise FormatError(path, "the video states neither its length nor its frame rate; is the file complete?")
+            raise FormatError(path, "the video has no length or no frame rate; is the file complete?")
         rate = float(average)
         n_frames = int(stream.frames) or max(1, round(duration * rate))
         audio = bool(container.streams.audio)
@@ -73,17 +73,17 @@ def open_video(path: Path) -> Iterator[tuple[Any, Any]]:
     except ImportError:
         raise EthobenchError(f"{path}: reading a video needs PyAV; install it with: pip install 'ethobench[video]'") from None
     if not path.is_file():
-        raise FormatError(path, "there is no such video file")
+        raise FormatError(path, "no such video file")
     try:
         with av.open(str(path)) as container:
             moving = [s for s in container.streams.video if not s.disposition & av.stream.Disposition.attached_pic]
             if not moving:
                 content = "only sound" if container.streams.audio else "neither pictures nor sound"
-                raise FormatError(path, f"not a video: the file holds {content}")
+                raise FormatError(path, f"not a video: the file has {content}")
             moving[0].thread_type = "AUTO"
             yield container, moving[0]
     except av.error.FFmpegError as error:
-        raise FormatError(path, f"the video is damaged or of an unknown kind ({error.strerror})") from None
+        raise FormatError(path, f"the video is damaged or its codec is unknown ({error.strerror})") from None
 
 
 def _duration(path: Path, container: Any, stream: Any) -> float:
@@ -96,5 +96,5 @@ def _duration(path: Path, container: Any, stream: Any) -> float:
         return float(container.duration / av.time_base)
     ends = [p.pts + (p.duration or 0) for p in container.demux(stream) if p.pts is not None]
     if not ends:
-        raise FormatError(path, "the video has no pictures")
+        raise FormatError(path, "the video has no frames")
     return float((max(ends) - (stream.start_time or 0)) * stream.time_base)

@@ -226,7 +226,7 @@ def _items_of_file(number: int, file: Path, rate: float | None, annotations_only
     if annotations_only and "annotations" not in reader.contents:
         return []
     recordings = read_at_rate(file, rate, reader.name)
-    named_inside = reader.several or len(recordings) > 1
+    named_inside = reader.multiple_recordings or len(recordings) > 1
     items = []
     for index, recording in enumerate(recordings):
         if recording.annotations or not annotations_only:

@@ -39,7 +39,7 @@ class Decoder:
     """Rules that turn per-frame probabilities into bouts.
 
     Without any setting, a frame has its most probable behavior (exclusive) or all behaviors with a probability of at least 0.5
-    (overlapping). The steps, in this order: priors, smoothing, thresholds, Viterbi or segment scoring, minimum gaps, minimum bouts.
+    (overlapping). The steps, in this order: priors, smoothing, thresholds, Viterbi or segment rescoring, minimum gaps, minimum bouts.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Decoder:
         For Viterbi decoding: the model of all behaviors under ``""`` where they are exclusive, else one of each behavior and its
         absence. Empty for frame-by-frame decoding.
     segment_scorers : mapping of str to SegmentScorer
-        For segment-level rescoring, under the same keys as `transition_models`, which they replace.
+        For segment rescoring, under the same keys as `transition_models`, which they replace.
     emission_weight : float
         Factor on the log probabilities in Viterbi decoding. Neighboring frames are correlated, so values well below 1 work best.
     min_gap_seconds, min_bout_seconds : mapping of str to float

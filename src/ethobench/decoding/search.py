@@ -29,7 +29,7 @@ DURATION_QUANTILES = (0.02, 0.05, 0.1)  # of the true durations, as minimum dura
 EARLY_STOPPING_LOSS = 0.005  # a series of configurations ends at one that is worse than its best by this much
 MIN_TRIALS, MAX_TRIALS = 2, 40
 FIRST_WINDOW = 1 / 4  # smoothing that is tried first where time is limited, in typical bout durations
-SEGMENT_COST = 10.0  # duration of the first trial of segment scoring, which fits the scorers, in trials of thresholds
+SEGMENT_COST = 10.0  # duration of the first trial of segment rescoring, which fits the scorers, in trials of thresholds
 MIN_IMPROVEMENT = 1e-4  # later configurations are more complicated, so they must be better by this much
 
 
@@ -50,7 +50,7 @@ class DecoderConfig:
     emission_weight : float
         As for `Decoder`.
     min_score : float, optional
-        As for `SegmentScorer`. None for no segment scoring.
+        As for `SegmentScorer`. None for no segment rescoring.
     frame_reward : float
         As for `SegmentScorer`.
     duration_quantile : float
@@ -70,16 +70,17 @@ class DecoderConfig:
         """Fit a decoder with these settings."""
         min_gaps, min_bouts = data.minimum_durations(self.duration_quantile) if self.duration_quantile else ({}, {})
         seconds = self.smoothing_window * data.typical_seconds if self.smoothing_window else 0.0
-        scorers = {} if self.min_score is None else data.segment_scorers
+        scorers = {}
+        if self.min_score is not None:
+            for name, scorer in data.segment_scorers.items():
+                scorers[name] = replace(scorer, min_score=self.min_score, frame_reward=self.frame_reward)
         return Decoder(
             priors=data.priors,
             thresholds=data.thresholds(self.smoothing, seconds) if self.thresholds else {},
             smoothing=self.smoothing,
             smoothing_seconds=seconds,
             transition_models=data.transition_models(self.max_stages) if self.max_stages else {},
-            segment_scorers={
-                name: replace(scorer, min_score=self.min_score, frame_reward=self.frame_reward) for name, scorer in scorers.items()
-            },
+            segment_scorers=scorers,
             emission_weight=self.emission_weight,
             min_gap_seconds=min_gaps,
             min_bout_seconds=min_bouts,
@@ -121,7 +122,7 @@ def fit_decoder(
     """Choose and fit a decoder on out-of-fold predictions of training recordings.
 
     Configurations are tried from simple to complicated: thresholds, smoothing, Viterbi decoding with geometric and with more regular
-    durations, segment scoring, minimum durations. Each is fitted on some groups and scored on the others. The best one is fitted on all.
+    durations, segment rescoring, minimum durations. Each is fitted on some groups and scored on the others. The best one is fitted on all.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def fit_decoder(
     priors : mapping of str to float, optional
         Of the decoder (`prior_factors`).
     sequences : bool
-        Whether to try Viterbi decoding and segment scoring.
+        Whether to try Viterbi decoding and segment rescoring.
     deadline : Deadline, optional
         End of the search. With a deadline, the configurations that are best in most datasets come first; at least two are tried.
 

@@ -1,4 +1,4 @@
-"""Segment-level rescoring: candidate segments, the probability that each is a true bout, and the best segmentation of a recording.
+"""Segment rescoring: candidate segments, the probability that each is a true bout, and the best segmentation of a recording.
 
 A frame-wise model predicts each frame. Whether a span of frames is one bout, several bouts or a part of one depends on the whole span
 and its surroundings, so a logistic regression scores candidate segments by features of both.

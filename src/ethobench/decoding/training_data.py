@@ -135,11 +135,12 @@ def fit_thresholds(
     first = next(iter(predictions.values()))
     ethogram, exclusive = first.ethogram, first.exclusive
     step = _subsampling_step(predictions, truths)
-    columns, labels = [], []
+    columns: list[Array] = []
+    labels: list[NDArray[np.int64]] = []
     for name, prediction in predictions.items():
         prepared, names = (decoder or Decoder()).prepare(prediction)
         columns.append(prepared[::step])
-        labels.append((frame_codes(truths[name]) if exclusive else overlapping_targets(truths[name]))[::step])
+        labels.append((frame_codes(truths[name]) if exclusive else overlapping_targets(truths[name]).astype(np.int64))[::step])
     probabilities, truth = np.concatenate(columns), np.concatenate(labels)
     predicted = ~np.isnan(probabilities).any(axis=1)
     scored = [code for code in range(len(ethogram)) if code != ethogram.background]

@@ -1,7 +1,7 @@
-"""The body of an animal as far as it is seen: front, rear, middle, where it points and how it moves.
+"""Body geometry: ends, center and axis of each animal, body length and arena of a recording, egocentric coordinates.
 
-Places are complex numbers, x + iy, with frames along the last axis: a direction is a number of length 1, to turn is to multiply,
-and what lies ahead of an animal or beside it are the two parts of one product.
+Points in the image plane are complex numbers, x + iy, with frames on the last axis. A direction is a number of length 1, a rotation is
+a product, and the coordinates ahead of an animal and beside it are the real and imaginary part of one product.
 """
 
 from __future__ import annotations
@@ -12,70 +12,64 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
+from ethobench.core.errors import MismatchError, Note, NotFoundError, ParameterError
 from ethobench.core.signals import Keypoint, Poses
 from ethobench.features.keypoints import assign_roles
-from ethobench.features.missing_data import MIN_CONFIDENCE, SAMPLE, Array, nan_mean, valid_positions, zeros_are_missing
+from ethobench.features.missing_data import MIN_CONFIDENCE, SAMPLE_FRAMES, Array, nan_mean, valid_positions, zeros_are_missing
 
-Places = NDArray[np.complex128]
+Points = NDArray[np.complex128]
+FallbackChain = tuple[tuple[int, ...], ...]  # groups of keypoints: the mean of the first group that is tracked
 EARS, HIPS = ("left_ear", "right_ear"), ("left_hip", "right_hip")
 FRONT = (("nose",), ("head",), EARS, ("neck",))
 SHOULDER = (("neck",), EARS, ("head",), ("nose",))
 REAR = (("tail_base",), HIPS)
 TAIL = frozenset({"tail_mid", "tail_tip"})
-Chain = tuple[tuple[int, ...], ...]  # groups of keypoints: the middle of the first group that is seen
+ARENA_BODY_LENGTHS = 10.0  # size of an arena in body lengths, where no body length can be measured
 
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Which keypoints make up which part of the body, with what stands in where one is not seen.
+    """The keypoints of each body part, with the ones that replace them where they are missing.
 
     Attributes
     ----------
     names : tuple of str
-    roles : mapping of role to the place of its keypoint
+        Of the keypoints.
+    roles : mapping of role to int
+        The index of each role's keypoint.
     body : tuple of int
-        Keypoints of the trunk and head: those with a role but the tail's, or all where fewer than two have one.
-    front, rear, shoulder, middle, tail : chains
-        In order of preference. Without a role for an end of the body, its centre stands in, or else the first or last keypoint
-        without a role. `middle` is empty where no keypoint marks the centre, `tail` where none lies beyond its base.
+        Keypoints of the head and trunk: those with a role other than the tail's, or all keypoints where fewer than two have one.
+    front, rear, shoulder, middle, tail : tuple of tuple of int
+        Groups of keypoints in order of preference. Where no keypoint has a role at an end of the body, the center replaces it, or
+        else the first or last keypoint without a role. `middle` is empty where no keypoint marks the center, `tail` where none is
+        beyond the tail base.
     """
 
     names: tuple[str, ...]
     roles: Mapping[str, int]
     body: tuple[int, ...]
-    front: Chain
-    rear: Chain
-    shoulder: Chain
-    middle: Chain
-    tail: Chain
+    front: FallbackChain
+    rear: FallbackChain
+    shoulder: FallbackChain
+    middle: FallbackChain
+    tail: FallbackChain
 
     @classmethod
     def from_names(cls, names: Sequence[str], keypoints: Mapping[str, Keypoint] | None = None) -> Skeleton:
-        """Make a skeleton from the names of keypoints and, where they are stated, their roles."""
-        place = {name: i for i, name in enumerate(names)}
-        roles = {role: place[name] for name, role in assign_roles(names, keypoints).items()}
+        """Create a skeleton from the names of keypoints and, where they are stated, their roles."""
+        index = {name: i for i, name in enumerate(names)}
+        roles = {role: index[name] for name, role in assign_roles(names, keypoints).items()}
         body = tuple(i for role, i in roles.items() if role not in TAIL)
         front, rear, shoulder, middle = (_chain(roles, groups) for groups in (FRONT, REAR, SHOULDER, (("center",),)))
         others = tuple((i,) for i in range(len(names)) if i not in roles.values())
         if not front and not rear:
             front, rear = others[:1], others[1:][-1:] or middle
         front, rear = front or middle or others[:1], rear or middle or others[-1:]
-        if not rear:  # a head alone: from its hindmost part to its tip
+        if not rear:  # only the head is tracked: from its hindmost keypoint to its tip
             front, rear, shoulder = front[:-1] or front, front[1:][-1:], front[:-1]
         shoulder = shoulder or front
         tail = _chain(roles, (("tail_tip",), ("tail_mid",))) if "tail_base" in roles else ()
         return cls(tuple(names), roles, body if len(body) > 1 else tuple(range(len(names))), front, rear, shoulder, middle, tail)
-
-    @property
-    def first(self) -> str:
-        """The keypoint that order alone would take for the front."""
-        return self.names[0]
-
-    @property
-    def last(self) -> str:
-        """The keypoint that order alone would take for the rear."""
-        return self.names[-1]
 
     @property
     def has_length(self) -> bool:
@@ -83,57 +77,58 @@ class Skeleton:
         return bool(self.front and self.rear) and self.front[0] != self.rear[0]
 
     @property
-    def bends(self) -> bool:
-        """Whether there are three points along the body."""
+    def has_bend(self) -> bool:
+        """Whether there are three keypoints along the body."""
         used = {self.front[:1], self.rear[:1], self.hinge[:1]} - {()}
         return len(used) == 3
 
     @property
-    def hinge(self) -> Chain:
-        """Where the body bends: the neck, or else its middle."""
+    def hinge(self) -> FallbackChain:
+        """Where the body bends: the neck, or else the center."""
         neck = ((self.roles["neck"],),) if "neck" in self.roles else ()
         return tuple(group for group in (*neck, *self.middle) if group not in self.front[:1] and group not in self.rear[:1])
 
 
 @dataclass(frozen=True)
 class Bodies:
-    """Places of all animals, each (n_individuals, n_frames), NaN where nothing is known.
+    """Body parts of all animals in all frames, each an array (n_individuals, n_frames), NaN where missing.
 
     Attributes
     ----------
-    points : array (n_individuals, n_keypoints, n_frames)
-    center : array
-        The centre's keypoint, or the middle of the body's keypoints that are seen.
-    front, rear : array
-        The nose and the base of the tail, or what stands in for them; at last the centre.
-    axis : array
-        From the rear to the shoulder, or along what is seen of the body: where it points.
+    skeleton : Skeleton
+    points : array of complex (n_individuals, n_keypoints, n_frames)
+    center : array of complex
+        The keypoint of the center, or the mean of the body's tracked keypoints.
+    front, rear : array of complex
+        The nose and the tail base, or the keypoints that replace them; finally the center.
+    axis : array of complex
+        Vector from the rear to the shoulder, or along the tracked part of the body.
     """
 
     skeleton: Skeleton
-    points: Places
-    center: Places
-    front: Places
-    rear: Places
-    axis: Places
+    points: Points
+    center: Points
+    front: Points
+    rear: Points
+    axis: Points
 
     def lengths(self) -> Array:
-        """Return all known distances between the skeleton's own front and rear."""
+        """Return all distances between the front and rear keypoints that are tracked."""
         if not self.skeleton.has_length:
             return np.zeros(0)
-        span = np.abs(_middle(self.points, self.skeleton.front[0]) - _middle(self.points, self.skeleton.rear[0])).ravel()
-        return np.asarray(span[~np.isnan(span)])
+        distance = np.abs(_group_mean(self.points, self.skeleton.front[0]) - _group_mean(self.points, self.skeleton.rear[0])).ravel()
+        return np.asarray(distance[~np.isnan(distance)])
 
     def bend(self, animal: int) -> Array:
-        """Return the angle, with its sign, of the part before the hinge to that behind it; the centre stands in for nothing here."""
-        own = self.points[animal : animal + 1]
-        front, hinge, rear = (first_tracked(own, chain)[0] for chain in (self.skeleton.front, self.skeleton.hinge, self.skeleton.rear))
+        """Return the signed angle, in radians, between the body before the hinge and behind it; the center replaces nothing here."""
+        points = self.points[animal : animal + 1]
+        front, hinge, rear = (first_tracked(points, chain)[0] for chain in (self.skeleton.front, self.skeleton.hinge, self.skeleton.rear))
         product = (front - hinge) * (hinge - rear).conj()
         return np.asarray(np.where(product == 0, np.nan, np.angle(product)))
 
 
 def locate_bodies(positions: Array, skeleton: Skeleton) -> Bodies:
-    """Find the parts of all bodies.
+    """Compute the body parts of all animals.
 
     Parameters
     ----------
@@ -142,12 +137,12 @@ def locate_bodies(positions: Array, skeleton: Skeleton) -> Bodies:
     skeleton : Skeleton
     """
     plane = np.ascontiguousarray(positions[..., :2].transpose(1, 2, 0, 3))
-    points: Places = plane.view(np.complex128)[..., 0]
+    points: Points = plane.view(np.complex128)[..., 0]
     middle = first_tracked(points, skeleton.middle)
     center = np.where(np.isnan(middle), nan_mean(points[:, list(skeleton.body)], axis=1), middle) if np.isnan(middle).any() else middle
     front, rear, shoulder = (first_tracked(points, chain) for chain in (skeleton.front, skeleton.rear, skeleton.shoulder))
     axis = np.where(np.isnan(shoulder), center, shoulder) - rear
-    if np.isnan(axis).any():  # the rear is not seen: from the middle, or else along the head alone
+    if np.isnan(axis).any():  # the rear is missing: from the center, or else along the head
         axis = np.where(np.isnan(axis), shoulder - middle, axis)
         axis = np.where(np.isnan(axis), front - first_tracked(points, skeleton.front[::-1]), axis)
     axis = np.where(axis == 0, np.nan, axis)
@@ -155,43 +150,41 @@ def locate_bodies(positions: Array, skeleton: Skeleton) -> Bodies:
     return Bodies(skeleton, points, center, front, rear, axis)
 
 
-def first_tracked(points: NDArray[np.complex128], chain: Chain) -> Places:
-    """Return, frame by frame, the middle of the first group of keypoints of which any is seen."""
-    found: Places = np.full((len(points), points.shape[2]), np.nan, dtype=np.complex128)
+def first_tracked(points: Points, chain: FallbackChain) -> Points:
+    """Return, for each frame, the mean of the first group of keypoints of which any is tracked.
+
+    Parameters
+    ----------
+    points : array of complex (n_individuals, n_keypoints, n_frames)
+    chain : tuple of tuple of int
+
+    Returns
+    -------
+    array of complex (n_individuals, n_frames)
+    """
+    result: Points = np.full((len(points), points.shape[2]), np.nan, dtype=np.complex128)
     for group in chain:
-        unseen = np.isnan(found)
-        if not unseen.any():
+        missing = np.isnan(result)
+        if not missing.any():
             break
-        found = np.where(unseen, _middle(points, group), found)
-    return found
-
-
-def _middle(points: Places, group: tuple[int, ...]) -> Places:
-    return points[:, group[0]] if len(group) == 1 else np.asarray(nan_mean(points[:, list(group)], axis=1))
-
-
-def _chain(roles: Mapping[str, int], groups: Sequence[tuple[str, ...]]) -> Chain:
-    there = (tuple(roles[role] for role in group if role in roles) for group in groups)
-    return tuple(group for group in there if group)
-
-
-BODIES_ACROSS = 10.0  # how many body lengths an arena has where no body length is known
+        result = np.where(missing, _group_mean(points, group), result)
+    return result
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What stays the same throughout a recording.
+    """Properties of a recording that do not change over time.
 
     Attributes
     ----------
     body_length : float
-        The median length of the animals' bodies, in the tracker's units.
+        Median body length of the animals, in the tracker's units.
     low, high : tuple of float
         Corners of the arena, x and y; NaN where nothing was tracked.
     zeros_missing : bool
-        Whether keypoints at exactly (0, 0) were not found.
+        Whether keypoints at exactly (0, 0) are missing.
     notes : tuple of Note
-        What was estimated.
+        Values that were estimated.
     """
 
     body_length: float
@@ -214,55 +207,45 @@ def estimate_scene(
     ----------
     poses : Poses
     keypoints : mapping of name to Keypoint, optional
-        Stated roles; guessed from the names unless given.
+        Stated roles; guessed from the names by default.
     arena : (width, height) or (left, top, right, bottom), optional
-        In the tracker's units; estimated from where the animals were unless given.
+        In the tracker's units; estimated from the positions of the animals by default.
     min_confidence : float
-        Keypoints below it are not used.
+        Keypoints with a lower confidence are missing.
     """
     notes = []
     zeros_missing = zeros_are_missing(poses.positions)
-    every = max(1, len(poses) // SAMPLE)
-    sample = Poses(poses.positions[::every], poses.confidence[::every], poses.individuals, poses.keypoints, poses.rate)
+    step = max(1, len(poses) // SAMPLE_FRAMES)
+    sample = Poses(poses.positions[::step], poses.confidence[::step], poses.individuals, poses.keypoints, poses.rate)
     positions = valid_positions(sample, min_confidence, zeros_missing)
     skeleton = Skeleton.from_names(poses.keypoints, keypoints)
     points = positions[..., :2].reshape(-1, 2)
     points = points[~np.isnan(points).any(axis=1)]
     if arena is None:
         low, high = np.percentile(points, [0.1, 99.9], axis=0) if len(points) else np.full((2, 2), np.nan)
-        notes.append(Note("the walls were estimated from where the animals were"))
+        notes.append(Note("the walls of the arena were estimated from the positions of the animals"))
     else:
         low, high = _corners(arena)
     lengths = locate_bodies(positions, skeleton).lengths()
     lengths = lengths[lengths > 0]
-    unit = float(np.median(lengths)) if len(lengths) else float(np.max(high - low)) / BODIES_ACROSS
+    body_length = float(np.median(lengths)) if len(lengths) else float(np.max(high - low)) / ARENA_BODY_LENGTHS
     if not len(lengths):
-        notes.append(Note("no body length is known, so lengths are in tenths of the arena"))
-    if not np.isfinite(unit) or unit <= 0:
-        unit = 1.0
+        notes.append(Note("no body length could be measured, so lengths are in tenths of the arena"))
+    if not np.isfinite(body_length) or body_length <= 0:
+        body_length = 1.0
         notes.append(Note("nothing was tracked" if not len(points) else "the animals have no size and never moved"))
     if zeros_missing and (zeros := (sample.positions[..., :2] == 0).all(axis=3).mean() if len(sample) else 0.0) > 0:
-        notes.append(Note(f"{zeros:.1%} of the keypoints lie at exactly (0, 0), far from all others, and count as missing"))
+        notes.append(Note(f"{zeros:.1%} of the keypoints are at exactly (0, 0), far from all others, and count as missing"))
     if not skeleton.roles:
-        notes.append(
-            Note(f"no keypoint name tells its role, so {skeleton.first!r} is taken for the front and {skeleton.last!r} for the rear")
-        )
-    return Scene(unit, (float(low[0]), float(low[1])), (float(high[0]), float(high[1])), zeros_missing, tuple(notes))
-
-
-def _corners(arena: Sequence[float]) -> tuple[Array, Array]:
-    sides = np.asarray(arena, dtype=np.float64)
-    if sides.shape == (2,):
-        sides = np.concatenate([[0.0, 0.0], sides])
-    if sides.shape != (4,) or not np.isfinite(sides).all() or (sides[2:] <= sides[:2]).any():
-        raise EthobenchError(f"an arena is (width, height) or (left, top, right, bottom), not {tuple(arena)}")
-    return sides[:2], sides[2:]
+        front, rear = skeleton.names[0], skeleton.names[-1]
+        notes.append(Note(f"no keypoint has a known name, so {front!r} is used as the front of the body and {rear!r} as the rear"))
+    return Scene(body_length, (float(low[0]), float(low[1])), (float(high[0]), float(high[1])), zeros_missing, tuple(notes))
 
 
 def normalized_coordinates(poses: Poses, width: float, height: float) -> tuple[Array, tuple[str, ...]]:
-    """Return coordinates as shares of the image's size, as the MABe 2021 baselines take them.
+    """Return coordinates divided by the size of the image, the input of the MABe 2021 baselines.
 
-    Nothing is centred or turned; missing keypoints stay NaN.
+    Nothing is centered or rotated; missing keypoints stay NaN.
 
     Parameters
     ----------
@@ -277,46 +260,46 @@ def normalized_coordinates(poses: Poses, width: float, height: float) -> tuple[A
     names : tuple of str
     """
     if not (width > 0 and height > 0):
-        raise EthobenchError(f"an image has a width and a height above 0, not {width!r} and {height!r}")
+        raise ParameterError(f"`width` and `height` must be > 0, got {width!r} and {height!r}")
     if poses.positions.shape[3] != 2:
-        raise MismatchError("only poses with two coordinates lie in an image; these have three")
+        raise MismatchError("normalized coordinates need poses with two coordinates; these have three")
     values = np.asarray(poses.positions, dtype=np.float64) / np.array([width, height])
     return values.reshape(len(poses), -1), poses.to_signals().channels
 
 
 def to_egocentric(poses: Poses, reference: str | None = None, *, keypoints: Mapping[str, Keypoint] | None = None) -> Poses:
-    """Move and turn each frame so that an animal's centre is at the origin and its body points along x.
+    """Translate and rotate each frame so that an animal's center is at the origin and its body points along x.
 
-    The body points from the base of the tail to the neck, or along what stands in for them. Frames in which its centre or
-    direction is unknown become NaN. A third coordinate stays as it is.
+    The body points from the tail base to the neck, or along the keypoints that replace them. Frames in which its center or direction is
+    missing become NaN. A third coordinate is unchanged.
 
     Parameters
     ----------
     poses : Poses
-        With gaps bridged, best of all.
+        Preferably with short gaps interpolated (`interpolate_poses`).
     reference : str, optional
-        The animal in whose frame all are seen; each in its own unless given.
+        The animal in whose frame of reference all animals are; each in its own by default.
     keypoints : mapping of name to Keypoint, optional
-        Stated roles; guessed from the names unless given.
+        Stated roles; guessed from the names by default.
     """
     if reference is not None and reference not in poses.individuals:
-        raise NotFoundError(f"no animal {reference!r}; there are: {', '.join(poses.individuals)}")
+        raise NotFoundError(f"no animal {reference!r}; available: {', '.join(poses.individuals)}")
     positions = np.array(poses.positions, dtype=np.float64)
     bodies = locate_bodies(positions, Skeleton.from_names(poses.keypoints, keypoints))
     center, axis = bodies.center, bodies.axis
     if reference is not None:
-        place = poses.individuals.index(reference)
-        center, axis = center[place : place + 1], axis[place : place + 1]
-    with np.errstate(invalid="ignore", divide="ignore"):  # an animal that is missing has no direction
-        turned = (bodies.points - center[:, None]) * (axis.conj() / np.abs(axis))[:, None]
-    positions[..., 0], positions[..., 1] = turned.real.transpose(2, 0, 1), turned.imag.transpose(2, 0, 1)
+        animal = poses.individuals.index(reference)
+        center, axis = center[animal : animal + 1], axis[animal : animal + 1]
+    with np.errstate(invalid="ignore", divide="ignore"):  # a missing animal has no direction
+        rotated = (bodies.points - center[:, None]) * (axis.conj() / np.abs(axis))[:, None]
+    positions[..., 0], positions[..., 1] = rotated.real.transpose(2, 0, 1), rotated.imag.transpose(2, 0, 1)
     return replace(poses, positions=positions)
 
 
 def with_subject_first(poses: Poses, subject: str, target: str | None = None) -> Poses:
-    """Put one animal first and, where it acts towards another, that one second; the others follow in their order.
+    """Reorder the animals: the subject first, then the target, then the others in their order.
 
-    Models of directed behavior see one example for each subject, or for each ordered pair.
+    Models of directed behavior are trained on one example for each subject, or for each ordered pair.
 
     Parameters
     ----------
@@ -334,9 +317,27 @@ def with_subject_first(poses: Poses, subject: str, target: str | None = None) ->
     first = [subject] if target is None else [subject, target]
     for name in first:
         if name not in poses.individuals:
-            raise NotFoundError(f"no animal {name!r}; there are: {', '.join(poses.individuals)}")
+            raise NotFoundError(f"no animal {name!r}; available: {', '.join(poses.individuals)}")
     if subject == target:
-        raise EthobenchError(f"subject and target are two animals, not {subject!r} twice")
+        raise ParameterError(f"`subject` and `target` must be different animals, got {subject!r} for both")
     names = (*first, *(name for name in poses.individuals if name not in first))
-    places = [poses.individuals.index(name) for name in names]
-    return replace(poses, positions=poses.positions[:, places], confidence=poses.confidence[:, places], individuals=names)
+    order = [poses.individuals.index(name) for name in names]
+    return replace(poses, positions=poses.positions[:, order], confidence=poses.confidence[:, order], individuals=names)
+
+
+def _group_mean(points: Points, group: tuple[int, ...]) -> Points:
+    return points[:, group[0]] if len(group) == 1 else np.asarray(nan_mean(points[:, list(group)], axis=1))
+
+
+def _chain(roles: Mapping[str, int], groups: Sequence[tuple[str, ...]]) -> FallbackChain:
+    present = (tuple(roles[role] for role in group if role in roles) for group in groups)
+    return tuple(group for group in present if group)
+
+
+def _corners(arena: Sequence[float]) -> tuple[Array, Array]:
+    sides = np.asarray(arena, dtype=np.float64)
+    if sides.shape == (2,):
+        sides = np.concatenate([[0.0, 0.0], sides])
+    if sides.shape != (4,) or not np.isfinite(sides).all() or (sides[2:] <= sides[:2]).any():
+        raise ParameterError(f"`arena` must be (width, height) or (left, top, right, bottom), got {tuple(arena)}")
+    return sides[:2], sides[2:]

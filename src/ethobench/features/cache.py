@@ -1,8 +1,8 @@
-"""Features that are computed once for all trainings of a command.
+"""A cache of features, so that they are computed once for all training runs of a command.
 
-Cross-validation trains several times on almost the same recordings. Inside `feature_cache`, what is computed from a recording's signals
-alone is kept in a temporary folder that all processes of the command share. It is found by the content of the signals, so results are
-the same with and without it.
+Cross-validation trains several times on almost the same recordings. Inside `feature_cache`, features of a recording's signals are kept in
+a temporary folder that all processes of the command share. The key is the content of the signals, so results are the same with and
+without the cache.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ethobench.core import Signals
 from ethobench.core.files import write_bytes
 from ethobench.core.recording import Data
 
-MOST_BYTES = 4 << 30
+MAX_BYTES = 4 << 30
 _folder: ContextVar[Path | None] = ContextVar("feature_cache", default=None)
 Value = TypeVar("Value")
 
 
 @contextmanager
 def feature_cache(folder: str | Path | None) -> Iterator[None]:
-    """Keep computed features in a folder while inside.
+    """Keep computed features in a folder while the context is active.
 
     Parameters
     ----------
     folder : path or None
-        Private to the command, and removed by whoever made it: its files are pickles. None for no cache.
+        Private to the command, which must delete it, because its files are pickles. None for no cache.
     """
     token = _folder.set(None if folder is None else Path(folder))
     try:
@@ -44,20 +44,20 @@ def feature_cache(folder: str | Path | None) -> Iterator[None]:
 
 
 def cache_folder() -> Path | None:
-    """Return where features are kept; None outside of `feature_cache`."""
+    """Return the folder of the active `feature_cache`, or None."""
     return _folder.get()
 
 
 def cached(kind: str, data: Data, settings: Any, compute: Callable[[], Value]) -> Value:
-    """Return what was computed before from the same signals, or compute it.
+    """Return a value from the cache, or compute it and add it to the cache.
 
     Parameters
     ----------
     kind : str
-        What is computed.
+        The kind of value, a part of the key.
     data : Signals or Poses
     settings : object
-        Everything else that the result depends on; told apart by its `repr`.
+        Everything else that the value depends on; its `repr` is a part of the key.
     compute : callable
     """
     folder = _folder.get()
@@ -72,7 +72,7 @@ def cached(kind: str, data: Data, settings: Any, compute: Callable[[], Value]) -
 
 
 def precompute(kind: str, data: Data, settings: Any, compute: Callable[[], Any]) -> None:
-    """Compute and precompute something, unless that was done before; as `cached`, but nothing is read."""
+    """Add a value to the active cache, unless it is there already; the parameters are those of `cached`."""
     folder = _folder.get()
     if folder is not None and not (folder / f"{kind}-{_digest(data, settings)}").exists():
         cached(kind, data, settings, compute)
@@ -93,7 +93,7 @@ def _digest(data: Data, settings: Any) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that appears whole; none where the cache is full or the disk is."""
+    """Write a file atomically; write nothing where the cache or the disk is full."""
     with suppress(OSError), os.scandir(path.parent) as entries:
-        if sum(entry.stat().st_size for entry in entries) + len(content) <= MOST_BYTES:
+        if sum(entry.stat().st_size for entry in entries) + len(content) <= MAX_BYTES:
             write_bytes(path, content, overwrite=True, durable=False)

@@ -1,4 +1,4 @@
-"""Places where a tracker seems to have confused two animals."""
+"""Identity swaps: frames in which a tracker seems to have exchanged two animals."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ethobench.core.signals import Keypoint, Poses
 from ethobench.features.body import Scene, Skeleton, estimate_scene, locate_bodies
 from ethobench.features.missing_data import MAX_GAP_SECONDS, MIN_CONFIDENCE, max_gap_frames, resolve_rate, valid_positions
 
-REACH, SPEED = 0.4, 8.0  # an animal may move so many body lengths at once, and so many a second more
-BLOCK = 1 << 14  # frames at a time
-CLOSER = 0.5  # exchanged, both tracks go on within this share of the jump
+MAX_STEP, MAX_SPEED = 0.4, 8.0  # body lengths at once, plus body lengths per second, that an animal may move
+MAX_CROSSED_SHARE = 0.5  # of the jump: with exchanged identities, both animals must move less than this
+BLOCK_FRAMES = 1 << 14
 
 
 class IdentitySwap(NamedTuple):
-    """The first frame after two animals seem to have changed places."""
+    """The first frame after two animals seem to have been exchanged."""
 
     frame: int
-    one: str
-    other: str
+    first: str
+    second: str
 
 
 def find_identity_swaps(
@@ -36,59 +36,61 @@ def find_identity_swaps(
     scene: Scene | None = None,
     min_confidence: float = MIN_CONFIDENCE,
 ) -> tuple[IdentitySwap, ...]:
-    """Find frames in which two animals jump to each other's places, further than animals move.
+    """Find frames in which two animals jump to each other's positions, further than animals move.
 
-    Only exchanges that can be seen are found: animals that lie on top of each other do not jump.
+    Swaps of animals that are on top of each other cannot be found, since neither jumps.
 
     Parameters
     ----------
     poses : Poses
-        As tracked; gaps of up to half a second are looked across.
+        As tracked. Swaps across gaps of up to half a second are found too.
     rate : float, optional
-        Frames per second, where the poses do not tell.
+        Frames per second, where the poses have no rate.
     keypoints : mapping of name to Keypoint, optional
-        Stated roles; guessed from the names unless given.
+        Stated roles; guessed from the names by default.
     scene : Scene, optional
-        Measured unless given.
+        Measured by default.
     min_confidence : float
-        Keypoints below it are not used.
+        Keypoints with a lower confidence are missing.
     """
     rate = resolve_rate(poses, rate)
     scene = scene or estimate_scene(poses, keypoints=keypoints, min_confidence=min_confidence)
     skeleton, centers = Skeleton.from_names(poses.keypoints, keypoints), []
-    for start in range(0, max(len(poses), 1), BLOCK):
-        part = replace(poses, positions=poses.positions[start : start + BLOCK], confidence=poses.confidence[start : start + BLOCK])
-        centers.append(locate_bodies(valid_positions(part, min_confidence, scene.zeros_missing), skeleton).center)
+    for start in range(0, max(len(poses), 1), BLOCK_FRAMES):
+        frames = slice(start, start + BLOCK_FRAMES)
+        block = replace(poses, positions=poses.positions[frames], confidence=poses.confidence[frames])
+        centers.append(locate_bodies(valid_positions(block, min_confidence, scene.zeros_missing), skeleton).center)
     center = np.concatenate(centers, axis=1) / scene.body_length
-    known = ~np.isnan(center)
-    found = []
+    tracked = ~np.isnan(center)
+    swaps = []
     for a, b in combinations(range(len(center)), 2):
-        frames = np.flatnonzero(known[a] & known[b])
-        before, after = frames[:-1], frames[1:]
+        both_tracked = np.flatnonzero(tracked[a] & tracked[b])
+        before, after = both_tracked[:-1], both_tracked[1:]
         near = after - before <= max_gap_frames(MAX_GAP_SECONDS, rate) + 1
         before, after = before[near], after[near]
-        own = [np.abs(center[i, after] - center[i, before]) for i in (a, b)]
-        crossed = [np.abs(center[j, after] - center[i, before]) for i, j in ((a, b), (b, a))]
-        most = REACH + SPEED * (after - before) / rate
-        jump = (own[0] > most) & (own[1] > most) & (crossed[0] < CLOSER * own[0]) & (crossed[1] < CLOSER * own[1])
-        found += [IdentitySwap(int(frame), poses.individuals[a], poses.individuals[b]) for frame in after[jump]]
-    return tuple(sorted(found))
+        moved_a, moved_b = (np.abs(center[i, after] - center[i, before]) for i in (a, b))
+        crossed_a, crossed_b = (np.abs(center[j, after] - center[i, before]) for i, j in ((a, b), (b, a)))
+        max_distance = MAX_STEP + MAX_SPEED * (after - before) / rate
+        jump = (moved_a > max_distance) & (moved_b > max_distance)
+        jump &= (crossed_a < MAX_CROSSED_SHARE * moved_a) & (crossed_b < MAX_CROSSED_SHARE * moved_b)
+        swaps += [IdentitySwap(int(frame), poses.individuals[a], poses.individuals[b]) for frame in after[jump]]
+    return tuple(sorted(swaps))
 
 
-def summarize_swaps(swaps: Sequence[IdentitySwap], few: int = 5) -> tuple[Note, ...]:
-    """Say for each pair of animals how often, and where first, they seem to have been confused."""
+def summarize_swaps(swaps: Sequence[IdentitySwap], max_frames: int = 5) -> tuple[Note, ...]:
+    """Return a note for each pair of animals, with the number of swaps and the first few frames."""
     pairs: dict[tuple[str, str], list[int]] = {}
     for swap in swaps:
-        pairs.setdefault((swap.one, swap.other), []).append(swap.frame)
+        pairs.setdefault((swap.first, swap.second), []).append(swap.frame)
     notes = []
-    for (one, other), frames in pairs.items():
-        rest = ", ..." if len(frames) > few else ""
-        notes.append(Note(f"{one} and {other} seem to change places {len(frames)} times: frames {', '.join(map(str, frames[:few]))}{rest}"))
+    for (first, second), frames in pairs.items():
+        listed = ", ".join(map(str, frames[:max_frames])) + (", ..." if len(frames) > max_frames else "")
+        notes.append(Note(f"the tracker seems to swap {first} and {second} {len(frames)} times: frames {listed}"))
     return tuple(notes)
 
 
 def identity_swap_notes(recording: Recording) -> tuple[Note, ...]:
-    """Tell where animals of a recording seem to have been confused; nothing where there are no two of them, or no rate."""
+    """Return notes about identity swaps in a recording; none where it has fewer than two tracked animals, or no rate."""
     poses, rate = recording.signals, recording.rate
     if not isinstance(poses, Poses) or len(poses.individuals) < 2 or not (poses.rate or rate):
         return ()

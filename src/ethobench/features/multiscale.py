@@ -1,10 +1,10 @@
-"""Features of the surroundings of a frame at several scales, before and after it, for tags and for poses.
+"""Multiscale features: statistics of windows of several lengths around each frame, for tags and for poses.
 
-Windows are centred on the frame and grow fourfold, from half a second on. Of every signal (`tag_signals`, `pose_features`) there are
-the mean, deviation, extremes and rise in each window; of tags also shapes, spectra and how axes go together. What is usual in the
-recording itself is known throughout (`Baseline`), so that a tag's signals are also told relative to it: another animal, another tag
-or another way to fasten it then matter less. Where it means nothing which animal is which, poses are told by the least and the most
-of all animals. Frames may be thinned; a block at a time is in memory.
+Windows are centered on the frame. The shortest is half a second long, each further one four times as long. Every signal (`tag_signals`,
+`pose_features`) has its mean, standard deviation, extremes and rise in each window; tags also have skewness, spectra and correlations of
+axes. Means of a tag's signals are also standardized by the whole recording (`Baseline`), so that differences between individuals, tags and
+attachments matter less. Poses of animals without identities are described by the minimum and maximum over all animals. Frames may be
+subsampled; one block at a time is in memory.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ethobench.features.windows import axis_correlations, standardize, window_le
 
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]
-BLOCK = 1 << 14  # frames
+BLOCK_FRAMES = 1 << 14
 SCALES = 4
-MIDDLE = (1, 2)  # scales at which tags are also told by shapes and spectra, and relative to the recording
-PIECES, PIECE = 16, 1024  # of a recording that tell what is usual in it
+DETAILED_SCALES = (1, 2)  # at which tags also have skewness, spectra, correlations and standardized means
+SAMPLE_PIECES, SAMPLE_PIECE_FRAMES = 16, 1024  # of a recording, from which its baseline is computed
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """What is usual in a recording.
+    """Statistics of the signals of a whole recording.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class Baseline:
     scene : Scene, optional
         Of poses.
     names : tuple of str
-        The signals.
+        Of the signals.
     median, half_range : tuple of float
-        The median of each signal, and half the distance between its 10th and 90th percentiles.
+        Median of each signal, and half the distance between its 10th and 90th percentiles.
     low, high : tuple of float
-        Their 1st and 99th percentiles; NaN for one that is missing throughout.
+        1st and 99th percentiles; NaN for a signal that is missing in all frames.
     """
 
     orientations: Mapping[str, TagOrientation]
@@ -61,29 +61,53 @@ class Baseline:
 
 
 def compute_baseline(data: Data, rate: float, *, keypoints: Mapping[str, Keypoint] | None = None) -> Baseline:
-    """Measure what is usual in a recording, from pieces all over it."""
-    frames = estimate_orientations(data) if isinstance(data, Signals) else {}
+    """Compute the statistics of a recording from pieces spread over it.
+
+    Parameters
+    ----------
+    data : Signals or Poses
+    rate : float
+        Frames per second.
+    keypoints : mapping of name to Keypoint, optional
+        Stated roles of poses; guessed from the names by default.
+    """
+    orientations = estimate_orientations(data) if isinstance(data, Signals) else {}
     scene = estimate_scene(data, keypoints=keypoints) if isinstance(data, Poses) else None
-    rough = Baseline(frames, scene)
+    without_statistics = Baseline(orientations, scene)
     margin = signal_context(rate)
-    count = min(PIECES, -(-len(data) // PIECE))
-    starts = np.linspace(0, max(len(data) - PIECE, 0), max(count, 1)).astype(int)
-    parts = []
-    for start in starts:
-        first = max(int(start) - margin, 0)
-        values, names = base_signals(data[first : int(start) + PIECE + margin], rate, rough, keypoints)
-        parts.append(values[:, int(start) - first :][:, :PIECE])
-    quantiles = _quantiles(np.concatenate(parts, axis=1))
-    lowest, low, middle, high, highest = quantiles
-    spread = np.where(high > low, (high - low) / 2, 1.0)
-    told = (tuple(map(float, row)) for row in (np.nan_to_num(middle), spread, lowest, highest))
-    return Baseline(frames, scene, names, *told)
+    count = min(SAMPLE_PIECES, -(-len(data) // SAMPLE_PIECE_FRAMES))
+    pieces = []
+    for start in np.linspace(0, max(len(data) - SAMPLE_PIECE_FRAMES, 0), max(count, 1)).astype(int).tolist():
+        first = max(start - margin, 0)
+        values, names = base_signals(data[first : start + SAMPLE_PIECE_FRAMES + margin], rate, without_statistics, keypoints)
+        pieces.append(values[:, start - first :][:, :SAMPLE_PIECE_FRAMES])
+    p1, p10, median, p90, p99 = _percentiles(np.concatenate(pieces, axis=1))
+    half_range = np.where(p90 > p10, (p90 - p10) / 2, 1.0)
+    statistics = (tuple(map(float, row)) for row in (np.nan_to_num(median), half_range, p1, p99))
+    return Baseline(orientations, scene, names, *statistics)
 
 
 def base_signals(
     data: Data, rate: float, baseline: Baseline, keypoints: Mapping[str, Keypoint] | None = None
 ) -> tuple[Array, tuple[str, ...]]:
-    """Return the signals of a stretch, as rows; those at its ends know one side only."""
+    """Compute the signals that multiscale features are statistics of; those at the ends of the data depend on one side only.
+
+    Parameters
+    ----------
+    data : Signals or Poses
+        A recording, or a slice of it.
+    rate : float
+        Frames per second.
+    baseline : Baseline
+        Of the whole recording.
+    keypoints : mapping of name to Keypoint, optional
+        Stated roles of poses; guessed from the names by default.
+
+    Returns
+    -------
+    values : array (n_signals, n_frames)
+    names : tuple of str
+    """
     if isinstance(data, Signals):
         return tag_signals(data, rate, dict(baseline.orientations))
     pooled = are_interchangeable(data.individuals)
@@ -92,9 +116,9 @@ def base_signals(
 
 
 def are_interchangeable(individuals: Sequence[str]) -> bool:
-    """Tell by their names whether it means nothing which animal is which: they differ in a number or letter at the end only.
+    """Return whether animals have no identities: their names differ only in a number or letter at the end.
 
-    Then trackers give identities at will, and change them.
+    Trackers assign such identities arbitrarily, and exchange them.
 
     Examples
     --------
@@ -114,7 +138,7 @@ def multiscale_features(
     keypoints: Mapping[str, Keypoint] | None = None,
     rows: NDArray[np.int64] | None = None,
 ) -> tuple[Features, tuple[str, ...]]:
-    """Return features of every n-th frame, from the first on.
+    """Compute features of every n-th frame, beginning with the first.
 
     Parameters
     ----------
@@ -122,18 +146,18 @@ def multiscale_features(
     rate : float
         Frames per second.
     every : int
-        Leave out the frames between; their values still count.
+        Step between the frames of the result. The frames between still count in the windows.
     baseline : Baseline, optional
-        Of the whole recording, where `data` is a stretch of it.
+        Of the whole recording, where `data` is a slice of it.
     keypoints : mapping of name to Keypoint, optional
-        Stated roles of poses; guessed from the names unless given.
+        Stated roles of poses; guessed from the names by default.
     rows : array of int, optional
-        Which rows of the result are wanted, in order; all unless given. Where they lie close together, the rest costs nothing.
+        The rows of the result to return, sorted; all by default. Blocks without such rows are not computed.
 
     Returns
     -------
-    features : array of float32 (ceil(n_frames / every), n_features), or as many rows as are wanted
-        NaN where nothing is known.
+    features : array of float32 (ceil(n_frames / every), n_features), or (len(rows), n_features)
+        NaN where all values of a window are missing.
     names : tuple of str
 
     Examples
@@ -146,73 +170,70 @@ def multiscale_features(
     """
     baseline = baseline or compute_baseline(data, rate, keypoints=keypoints)
     margin = multiscale_context(rate)
-    size = max(BLOCK, 2 * margin) // every * every + every
-    wanted = np.arange(-(-len(data) // every)) if rows is None else rows
+    size = max(BLOCK_FRAMES, 2 * margin) // every * every + every
+    rows = np.arange(-(-len(data) // every)) if rows is None else rows
     result: Features | None = None
     names: tuple[str, ...] = ()
     for start in range(0, len(data), size):
         first, stop = max(start - margin, 0), min(start + size, len(data))
-        here = slice(*np.searchsorted(wanted, [start // every, -(-stop // every)]))
-        if here.start == here.stop:
+        in_block = slice(*np.searchsorted(rows, [start // every, -(-stop // every)]))
+        if in_block.start == in_block.stop:
             continue
-        found, names = _block(data[first : stop + margin], rate, slice(start - first, stop - first, every), baseline, keypoints)
+        kept = slice(start - first, stop - first, every)
+        columns, names = compute_block(data[first : stop + margin], rate, kept, baseline, keypoints)
         if result is None:
-            result = np.empty((len(wanted), len(found)), dtype=np.float32)
-        result[here] = found.T[wanted[here] - start // every]
+            result = np.empty((len(rows), len(columns)), dtype=np.float32)
+        result[in_block] = columns.T[rows[in_block] - start // every]
     return (np.empty((0, 0), dtype=np.float32) if result is None else result), names
 
 
 def signal_context(rate: float) -> int:
-    """Return how many frames to both sides a frame's signals depend on at most."""
+    """Return the number of frames to each side that a frame's `base_signals` depend on, at most."""
     return max(posture_frames(rate) // 2 + change_frames(rate) + 1, pose_context(rate))
 
 
 def multiscale_context(rate: float) -> int:
-    """Return how many frames to both sides a frame's features depend on at most, beside the baseline."""
+    """Return the number of frames to each side that a frame's features depend on, at most, beside the baseline."""
     return signal_context(rate) + window_lengths(rate, SCALES)[-1] // 2 + 1
 
 
-def _block(
+def compute_block(
     data: Data, rate: float, kept: slice, baseline: Baseline, keypoints: Mapping[str, Keypoint] | None
 ) -> tuple[Features, tuple[str, ...]]:
-    """Compute the features of some frames of a stretch, as rows."""
+    """Compute the features of chosen frames of a block, as rows."""
     signals, names = base_signals(data, rate, baseline, keypoints)
-    columns, labels = list(_thin(signals, kept)), list(names)
-    tag = isinstance(data, Signals)
-    triples = axis_rows(names, data.channels) if isinstance(data, Signals) else {}
+    columns, labels = list(signals[:, kept].astype(np.float32)), list(names)
+    is_tag = isinstance(data, Signals)
+    sensors = axis_rows(names, data.channels) if isinstance(data, Signals) else {}
     lengths = window_lengths(rate, SCALES)
     for scale, length in enumerate(lengths):
         seconds = f"{length / rate:.3g}s"
-        more = tag and scale in MIDDLE
-        for statistic, found in window_statistics(signals, length, kept, shape=more):
-            columns += list(found)
+        detailed = is_tag and scale in DETAILED_SCALES
+        for statistic, values in window_statistics(signals, length, kept, shape=detailed):
+            columns += list(values)
             labels += [f"{name}/{statistic}/{seconds}" for name in names]
-            if statistic == "mean" and more:
-                columns += list(standardize(found, baseline.median, baseline.half_range))
-                labels += [f"{name}/own/{seconds}" for name in names]
-        for sensor, places in triples.items() if more else ():
-            for pair, found in axis_correlations(signals[places], length, kept):
-                columns.append(found)
+            if statistic == "mean" and detailed:
+                columns += list(standardize(values, baseline.median, baseline.half_range))
+                labels += [f"{name}/standardized/{seconds}" for name in names]
+        for sensor, rows in sensors.items() if detailed else ():
+            for pair, correlation in axis_correlations(signals[rows], length, kept):
+                columns.append(correlation)
                 labels.append(f"{sensor}/{pair}/{seconds}")
-    if tag:
-        groups = [(sensor, signals[places]) for sensor, places in triples.items()]
+    if is_tag:
+        groups = [(sensor, signals[rows]) for sensor, rows in sensors.items()]
         groups += [(name, signals[[row]]) for row, name in enumerate(names) if name.endswith(("|norm", "|along"))]
         frames = np.arange(signals.shape[1])[kept]
-        found_columns, found_labels = spectral_features(groups, rate, frames, [lengths[scale] for scale in MIDDLE])
-        columns += found_columns
-        labels += found_labels
+        spectral_columns, spectral_names = spectral_features(groups, rate, frames, [lengths[scale] for scale in DETAILED_SCALES])
+        columns += spectral_columns
+        labels += spectral_names
     return np.stack(columns), tuple(labels)
 
 
-def _thin(signals: Array, kept: slice) -> Features:
-    return signals[:, kept].astype(np.float32)
-
-
-def _quantiles(values: Array) -> Array:
-    """Return the 1st, 10th, 50th, 90th and 99th percentiles of each row's known values; NaN where there are none."""
+def _percentiles(values: Array) -> Array:
+    """Return the 1st, 10th, 50th, 90th and 99th percentiles of each row's finite values; NaN where there are none."""
     result = np.full((5, len(values)), np.nan)
     for row, signal in enumerate(values):
-        known = signal[np.isfinite(signal)]
-        if len(known):
-            result[:, row] = np.quantile(known, [0.01, 0.1, 0.5, 0.9, 0.99])
+        finite = signal[np.isfinite(signal)]
+        if len(finite):
+            result[:, row] = np.quantile(finite, [0.01, 0.1, 0.5, 0.9, 0.99])
     return result

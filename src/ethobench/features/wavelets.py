@@ -1,7 +1,7 @@
-"""Magnitudes of complex Morlet wavelets, as BEBE takes them from SciPy's former ``cwt``, by Fourier transforms.
+"""Magnitudes of complex Morlet wavelets, equal to those that BEBE computes with SciPy's former ``cwt``, by Fourier transforms.
 
-A wavelet is applied by multiplying spectra. The signal's spectrum serves all wavelets of about the same length; short ones go over
-the signal in blocks, so that no transform is much longer than its wavelet needs.
+A wavelet transform is a product of spectra. The spectrum of the signal is shared by all wavelets of about the same length; short
+wavelets are applied to blocks of the signal, so that no transform is much longer than its wavelet requires.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.errors import MismatchError, ParameterError
 from ethobench.features.filters import interpolate_missing, zscore
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
-SHORTEST_BLOCK = 2048
-BLOCK_PER_WAVELET = 4  # a block is at least so many times as long as its wavelets
-BATCH = 2**16  # frames to transform at once
+MIN_BLOCK_FRAMES = 2048
+BLOCK_PER_WAVELET = 4  # minimum length of a block, in lengths of its wavelets
+BATCH_FRAMES = 2**16  # to transform at once
 
 
 def wavelet_features(
@@ -33,10 +33,10 @@ def wavelet_features(
     *,
     dtype: DTypeLike = np.float64,
 ) -> tuple[NDArray[np.floating], tuple[str, ...]]:
-    """Return how much each channel resembles waves of several lengths around each frame.
+    """Compute the magnitude of the wavelet transform of each channel at several wavelengths.
 
-    Channels are first given mean 0 and standard deviation 1 over the clip. Missing samples are bridged by straight lines and are NaN
-    in what comes out.
+    Channels are first scaled to mean 0 and standard deviation 1 over the clip. Missing samples are interpolated linearly and are NaN in
+    the result.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ def wavelet_features(
     rate : float
         Frames per second.
     omega : float
-        About how many waves a wavelet has: more tell frequencies better, fewer tell times better.
+        Approximate number of waves in a wavelet: more resolve frequencies better, fewer resolve times better.
     c_max : float
-        The longest wavelength in seconds; the shortest is two frames. Where that is longer, wavelengths descend.
+        The longest wavelength in seconds; the shortest is two frames. Where two frames are longer, wavelengths descend.
     n : int
-        How many wavelengths, in equal ratios.
+        Number of wavelengths, spaced in equal ratios.
     dtype : dtype
         Of the features; they are computed in float64.
 
@@ -69,39 +69,37 @@ def wavelet_features(
     """
     signals = np.asarray(values, dtype=np.float64)
     if signals.ndim != 2 or signals.shape[1] != len(channels):
-        raise MismatchError(f"values of shape {signals.shape} for {len(channels)} channels")
+        raise MismatchError(f"`values` have shape {signals.shape}, but there are {len(channels)} channels")
     lengths = wavelengths(rate, c_max, n)
     if not 0 < omega < math.inf:
-        raise EthobenchError(f"omega is a number above 0, not {omega}")
+        raise ParameterError(f"`omega` must be finite and > 0, got {omega}")
     names = tuple(f"{channel}/wavelet_{length:.3g}s" for channel in channels for length in lengths)
     features = np.empty((len(signals), len(names)), dtype=dtype)
     if features.size:
         widths = rate * lengths * (omega + math.sqrt(2 + omega**2)) / (4 * math.pi)
-        groups = _groups([morlet(width, omega, len(signals)) for width in widths], len(signals))
-        bridged, missing = interpolate_missing(zscore(signals))
+        groups = _group_wavelets([morlet(width, omega, len(signals)) for width in widths], len(signals))
+        interpolated, missing = interpolate_missing(zscore(signals))
         magnitudes = np.empty((n, len(signals)))
-        for channel, (signal, gone) in enumerate(zip(bridged.T, missing.T, strict=True)):
+        for channel, (signal, gap) in enumerate(zip(interpolated.T, missing.T, strict=True)):
             for group in groups:
                 group.apply(np.ascontiguousarray(signal), magnitudes)
-            magnitudes[:, gone] = np.nan
+            magnitudes[:, gap] = np.nan
             features[:, channel * n : (channel + 1) * n] = magnitudes.T
     return features, names
 
 
 def wavelengths(rate: float, c_max: float, n: int) -> Array:
-    """Return wavelengths in seconds, from two frames to the longest, in equal ratios."""
+    """Return wavelengths in seconds, from two frames to the longest, spaced in equal ratios."""
     if not (0 < rate < math.inf and 0 < c_max < math.inf and n >= 2):
-        raise EthobenchError(
-            f"wavelets need a rate and a longest wavelength above 0 and 2 or more wavelengths, not {rate} Hz, {c_max} s, {n}"
-        )
+        raise ParameterError(f"`rate` and `c_max` must be finite and > 0, and `n` >= 2; got {rate} Hz, {c_max} s and {n}")
     shortest = 2 / rate
     return np.asarray(shortest * (c_max / shortest) ** (np.arange(n) / (n - 1)))
 
 
 def morlet(width: float, omega: float, n_frames: int) -> ComplexArray:
-    """Return what a signal is convolved with: the conjugate of a wavelet, reversed, ten widths or the whole clip long.
+    """Return the convolution kernel of a wavelet: its conjugate, reversed, ten widths or the whole clip long.
 
-    The length need not be whole; as in SciPy, the wavelet is centred as if it had that length, not the next whole one.
+    The length need not be an integer; as in SciPy, the wavelet is centered as if it had that length, not the next integer.
     """
     length = min(10 * width, n_frames)
     x = (np.arange(length) - (length - 1) / 2) / width
@@ -110,21 +108,21 @@ def morlet(width: float, omega: float, n_frames: int) -> ComplexArray:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _WaveletGroup:
     """Wavelets that share the spectra of a signal's blocks.
 
     Attributes
     ----------
-    places : list of int
-        Which wavelets they are.
+    indices : list of int
+        Of the wavelets.
     spectra : list of array (length of a block,)
     lead : int
-        Frames of a block before those that come out right.
+        Frames of a block before the valid ones.
     step : int
-        Frames of a block that come out right.
+        Valid frames of a block.
     """
 
-    places: list[int]
+    indices: list[int]
     spectra: list[ComplexArray]
     lead: int
     step: int
@@ -138,35 +136,35 @@ class _Group:
         padded = np.zeros((n_blocks - 1) * self.step + length)
         padded[self.lead : self.lead + n] = signal
         blocks = np.lib.stride_tricks.sliding_window_view(padded, length)[:: self.step]
-        batch = max(1, BATCH // length)
+        batch = max(1, BATCH_FRAMES // length)
         for first in range(0, n_blocks, batch):
-            waves = fft.fft(blocks[first : first + batch])
+            block_spectra = fft.fft(blocks[first : first + batch])
             start, stop = first * self.step, min((first + batch) * self.step, n)
-            for place, spectrum in zip(self.places, self.spectra, strict=True):
-                found = fft.ifft(waves * spectrum, overwrite_x=True)[:, self.lead : self.lead + self.step]
-                magnitudes[place, start:stop] = np.abs(found).ravel()[: stop - start]
+            for index, spectrum in zip(self.indices, self.spectra, strict=True):
+                transform = fft.ifft(block_spectra * spectrum, overwrite_x=True)[:, self.lead : self.lead + self.step]
+                magnitudes[index, start:stop] = np.abs(transform).ravel()[: stop - start]
 
 
-def _groups(kernels: list[ComplexArray], n_frames: int) -> list[_Group]:
-    """Group wavelets by the length of the blocks that suits them; those nearly as long as the clip take it whole."""
+def _group_wavelets(kernels: list[ComplexArray], n_frames: int) -> list[_WaveletGroup]:
+    """Group wavelets by the length of their blocks; those nearly as long as the clip use one block for all of it."""
     from scipy import fft
 
     by_block: dict[int, list[int]] = {}
-    for place, kernel in enumerate(kernels):
-        block = max(SHORTEST_BLOCK, 2 ** math.ceil(math.log2(BLOCK_PER_WAVELET * len(kernel))))
-        by_block.setdefault(0 if block >= n_frames + len(kernel) else block, []).append(place)
+    for index, kernel in enumerate(kernels):
+        block = max(MIN_BLOCK_FRAMES, 2 ** math.ceil(math.log2(BLOCK_PER_WAVELET * len(kernel))))
+        by_block.setdefault(0 if block >= n_frames + len(kernel) else block, []).append(index)
     groups = []
-    for block, places in by_block.items():
-        after = max((len(kernels[place]) - 1) // 2 for place in places)
-        before = max(len(kernels[place]) // 2 for place in places)
+    for block, indices in by_block.items():
+        after = max((len(kernels[index]) - 1) // 2 for index in indices)
+        before = max(len(kernels[index]) // 2 for index in indices)
         if block:
             length, lead, step = block, before, block - before - after
-        else:  # transforms are circular, so the same zeros lie before and behind the clip
+        else:  # transforms are circular, so the same zeros are before and after the clip
             length, lead, step = fft.next_fast_len(n_frames + max(before, after)), 0, n_frames
         spectra = []
-        for place in places:
+        for index in indices:
             taps = np.zeros(length, dtype=np.complex128)
-            taps[: len(kernels[place])] = kernels[place]
-            spectra.append(fft.fft(np.roll(taps, -((len(kernels[place]) - 1) // 2))))
-        groups.append(_Group(places, spectra, lead, step))
+            taps[: len(kernels[index])] = kernels[index]
+            spectra.append(fft.fft(np.roll(taps, -((len(kernels[index]) - 1) // 2))))
+        groups.append(_WaveletGroup(indices, spectra, lead, step))
     return groups

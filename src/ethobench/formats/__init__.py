@@ -1,4 +1,4 @@
-"""File formats: one module each, with detection, reading and writing."""
+"""File formats: detection, reading and writing, with one module for each format or family of formats."""
 
 from ethobench.formats.base import Format, formats, register_format
 from ethobench.formats.io import (

@@ -1,7 +1,4 @@
-"""Wide tables of numbers in text files: many columns under one or several header rows.
-
-MERGED: Parquet tables that are not trusted: repeated rows and texts take a few bytes in the file, and must not fill the memory.
-"""
+"""Tables read with Apache Arrow: wide CSV tables of numbers, and Parquet tables from untrusted sources."""
 
 from __future__ import annotations
 
@@ -24,23 +21,37 @@ from ethobench.formats.text import HEAD_BYTES, encoding_of, has_spaced_cells, re
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 MISSING = ["", "NaN", "nan", "NA", "N/A", "null", "None"]
+BATCH = 1 << 16
 
 
 @dataclass
 class WideTable:
-    """A CSV table of numbers under several header rows, with text columns at its left."""
+    """A CSV table of numbers with one or more header rows, and columns of text.
+
+    Attributes
+    ----------
+    header : list of list of str
+        Cells of the header rows.
+    text_columns : list of list of str
+        Cells of the columns that are not numbers.
+    values : array of float64, (n_rows, n_columns)
+        All other columns.
+    first_row : int
+        One-based line of the first row of numbers.
+    """
 
     header: list[list[str]]
-    index: list[list[str]]
+    text_columns: list[list[str]]
     values: NDArray[np.float64]
     first_row: int
 
 
-def first_rows(path: Path, most: int) -> tuple[list[list[str]], str, str]:
-    """Return the first rows of a table as cells, the delimiter and the encoding; only what is needed is read.
+def first_rows(path: Path, count: int) -> tuple[list[list[str]], str, str]:
+    """Return the first rows of a table as cells, the delimiter and the encoding, without reading the rest of the file.
 
-    Blank lines above the table are dropped; `blank_lines` counts them.
+    Blank lines above the table are skipped; `blank_lines` counts them.
     """
     with path.open("rb") as binary:
         head = binary.read(HEAD_BYTES)
@@ -49,9 +60,9 @@ def first_rows(path: Path, most: int) -> tuple[list[list[str]], str, str]:
     encoding = encoding_of(head)
     with path.open(encoding=encoding, errors="replace", newline="") as file:
         filled = dropwhile(lambda line: not line.strip(), file)
-        lines = list(islice(filled, most))
+        lines = list(islice(filled, count))
     if any("\0" in line for line in lines):
-        raise FormatError(path, "this is a binary file, where text was expected")
+        raise FormatError(path, "expected text, got a binary file")
     if not lines:
         raise FormatError(path, "the file is empty")
     delimiter = max(",;\t|", key=lines[0].count)
@@ -69,9 +80,9 @@ def blank_lines(path: Path, encoding: str) -> int:
 
 
 def plain_source(path: Path, delimiter: str, encoding: str) -> Path | bytes:
-    """Return what a fast CSV parser can read: the file itself, or its text in UTF-8 without blanks around the cells.
+    """Return what Arrow can parse: the path itself, or the text in UTF-8 without spaces around the cells.
 
-    The beginning and the end of the file tell which; lines keep their numbers.
+    The beginning and the end of the file decide which. Line numbers do not change.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -89,20 +100,20 @@ def plain_source(path: Path, delimiter: str, encoding: str) -> Path | bytes:
 
 
 def opened(source: Path | bytes) -> Path | io.BytesIO:
-    """Return a plain source as CSV parsers take it."""
+    """Return a source from `plain_source` in the form that CSV parsers accept."""
     return io.BytesIO(source) if isinstance(source, bytes) else source
 
 
 def read_wide(path: Path, n_header: int, text_columns: Sequence[int]) -> WideTable:
-    """Read a table of numbers quickly.
+    """Read a wide table of numbers.
 
     Parameters
     ----------
     path : Path
     n_header : int
-        Number of rows above the numbers.
+        Number of header rows.
     text_columns : sequence of int
-        Columns that are returned as text; all others must be numbers or empty.
+        Indices of the columns that are returned as text. All others must be numbers or empty.
     """
     from pyarrow import ArrowInvalid, float64, string
     from pyarrow import csv as arrow
@@ -132,41 +143,50 @@ def read_wide(path: Path, n_header: int, text_columns: Sequence[int]) -> WideTab
             ),
         )
     except ArrowInvalid as error:
-        raise _arrow_trouble(path, str(error)) from None
+        raise _error_of_arrow(path, str(error)) from None
     except UnicodeDecodeError as error:
-        raise FormatError(path, f"its text is damaged: byte 0x{error.object[error.start]:02x} is no letter in {encoding}") from None
+        raise FormatError(path, f"invalid {encoding} text: byte 0x{error.object[error.start]:02x} is not a character") from None
     values = np.empty((table.num_rows, len(numeric)))
     for n, i in enumerate(numeric):
         values[:, n] = table.column(i).to_numpy(zero_copy_only=False)
     return WideTable(header, [table.column(i).to_pylist() for i in text_columns], values, skip + 1)
 
 
-def _arrow_trouble(path: Path, message: str) -> FormatError:
-    """Say in our words what the CSV parser found wrong, and where."""
+def _error_of_arrow(path: Path, message: str) -> FormatError:
+    """Return an error with a readable message and a location for an error message of Arrow's CSV parser."""
     row = re.search(r"Row #(\d+)", message)
     location = f"row {row[1]}" if row else ""
     if cells := re.search(r"Expected (\d+) columns, got (\d+)", message):
-        return FormatError(path, f"{cells[2]} cells where the header has {cells[1]}; the file may be cut off", location)
+        return FormatError(path, f"{cells[2]} cells, but the header has {cells[1]}; the file may be truncated", location)
     if cell := re.search(r"invalid value '(.*)'", message, re.DOTALL):
         column = re.search(r"column #(\d+)", message)
-        where = f"column {int(column[1]) + 1}" if column else ""
-        return FormatError(path, f"{cell[1]!r} is not a number", ", ".join(part for part in (location, where) if part))
-    return FormatError(path, f"no table of numbers ({message.splitlines()[0]})", location)
-
-
-BATCH = 1 << 16
+        column_location = f"column {int(column[1]) + 1}" if column else ""
+        return FormatError(path, f"{cell[1]!r} is not a number", ", ".join(filter(None, (location, column_location))))
+    return FormatError(path, f"not a table of numbers ({message.splitlines()[0]})", location)
 
 
 def read_parquet(path: Path) -> pa.Table:
-    """Read a table of bouts; columns of text stay dictionaries, so that a text which occurs often is in memory once.
+    """Read a table of bouts; text columns stay dictionary-encoded, so that a repeated text is in memory once.
+
+    In Parquet, repeated rows and texts take a few bytes, so the decoded size is checked while reading.
 
     Raises
     ------
     FormatError
-        For far more rows or bytes than the file can stand for.
-    pyarrow.ArrowException or OSError
-        For a damaged file.
+        If the table has implausibly many rows or bytes for the size of the file, or the file is damaged.
     """
+    import pyarrow as pa
+
+    try:
+        return _read_batches(path)
+    except FormatError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _not_parquet(path, error) from None
+
+
+def _read_batches(path: Path) -> pa.Table:
+    """Read a Parquet file batch by batch, and check the size of what has been read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -188,29 +208,33 @@ def read_parquet(path: Path) -> pa.Table:
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """Return names, types and metadata of a table's columns; a damaged file is an error that says so."""
+    """Return the column names, types and metadata of a Parquet file; raise `FormatError` if it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise FormatError(path, f"this is not a valid Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
+        raise _not_parquet(path, error) from None
+
+
+def _not_parquet(path: Path, error: Exception) -> FormatError:
+    return FormatError(path, f"not a valid Parquet file ({' '.join(str(error).splitlines()[:1])})")
 
 
 def plain_columns(path: Path, table: pa.Table) -> dict[str, list[Any]]:
-    """Return the columns of a table as Python values."""
+    """Return the columns of a table as lists of Python values, by name."""
     columns = {}
     for name in table.column_names:
         try:
             columns[name] = _plain_values(table.column(name))
         except UnicodeDecodeError as error:
-            raise FormatError(path, f"its text is damaged: {error.object[:50]!r} is not UTF-8", f"column {name}") from None
+            raise FormatError(path, f"invalid UTF-8 text: {error.object[:50]!r}", f"column {name}") from None
     return columns
 
 
 def _plain_values(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column as Python values; equal texts of a chunk are one object."""
+    """Return a column as Python values; equal texts of a chunk share one object."""
     import pyarrow as pa
 
     values: list[Any] = []

@@ -1,40 +1,41 @@
-"""The contract of a file format, and the registry that finds them."""
+"""The `Format` contract and the registry of formats."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from ethobench.core import Recording
-from ethobench.core.errors import EthobenchError, FormatError, Note, NotFoundError
+from ethobench.core.errors import EthobenchError, Note, NotFoundError
 from ethobench.core.registry import Registry
 from ethobench.formats.text import Head
 
 DETAILS = ("subjects", "targets", "overlaps", "touching", "points", "modifiers", "comments", "confidence", "observed", "length")
+"""What an annotation can hold besides behavior, start and stop. "touching" means that adjacent bouts of a behavior stay separate."""
 
 
 class Format:
-    """One file format: how to recognise it, list what is inside, read it, and write it where it can hold an annotation.
+    """A file format: detection, reading and, for formats that hold annotations, writing.
 
-    A new format is a module of this package with one class under `register_format`; its name is the module's name.
+    A new format is a subclass decorated with ``@register_format("name")`` and a line in `MODULES`.
 
     Attributes
     ----------
     title : str
-        What people call it.
+        Name of the format in messages and documentation.
     suffixes : tuple of str
-        Usual endings of its files; the first one is used for new files.
+        Common file name suffixes. New files get the first one.
     contents : tuple of str
-        What it can hold: "annotations", "poses", "signals".
+        What files can hold: "annotations", "poses", "signals".
     keeps : tuple of str
-        Which `DETAILS` of an annotation survive writing; what does not is reported, or refused.
-    several : bool
+        The `DETAILS` of an annotation that survive writing. The writer reports or refuses the others.
+    multiple_recordings : bool
         Whether one file can hold several recordings.
-    annotators : bool
+    multiple_annotators : bool
         Whether one file can hold several annotators of a recording.
     names_behaviors : bool
-        Whether files hold the names of behaviors, not only their numbers.
+        Whether files hold the names of behaviors, not only their codes.
     """
 
     name: str = ""
@@ -42,37 +43,76 @@ class Format:
     suffixes: ClassVar[tuple[str, ...]] = ()
     contents: ClassVar[tuple[str, ...]] = ("annotations",)
     keeps: ClassVar[tuple[str, ...]] = ()
-    several: ClassVar[bool] = False
-    annotators: ClassVar[bool] = False
+    multiple_recordings: ClassVar[bool] = False
+    multiple_annotators: ClassVar[bool] = False
     names_behaviors: ClassVar[bool] = True
 
     def sniff(self, path: Path, head: Head) -> float:
-        """Return how sure we are that `path` is of this format: 0 = it is not, 1 = it says so itself.
+        """Return the confidence that a file is of this format, from 0 (it is not) to 1 (the file states it).
 
-        Must be quick, and looks only at the name and at `head`. If it raises, `detect` takes the file as damaged and not of this
-        format, and keeps the reason for its error message.
+        Runs for every file that is detected, so it must be quick. If it raises, `detect` treats the file as damaged and not of this
+        format, and includes the reason in its error message.
+
+        Parameters
+        ----------
+        path : Path
+            File or folder.
+        head : Head
+            Beginning of the file: raw bytes, text, rows.
         """
         return 0.0
 
     def entries(self, path: Path) -> list[str]:
-        """List what can be read on its own: observations, channels, recordings."""
+        """Return the names of what can be read separately: observations, channels or recordings."""
         return [recording.id for recording in self.read(path)]
 
     def read(self, path: Path, entry: str | None = None, **options: Any) -> list[Recording]:
-        """Read one entry, or all of them.
+        """Read all entries of a file, or one of them.
 
-        What was repaired or dropped is in each recording's `notes`. Where the file does not state its frame rate and one is assumed,
-        `clock_origin` is ASSUMED.
+        Parameters
+        ----------
+        path : Path
+            File or folder.
+        entry : str, optional
+            One of `entries`.
+        **options
+            Options of the format, as keyword-only parameters.
+
+        Returns
+        -------
+        list of Recording
+            The `notes` of each say what was repaired, dropped or assumed. If the file does not state its frame rate, `clock_origin`
+            is `ClockOrigin.ASSUMED`.
+
+        Raises
+        ------
+        FormatError
+            If the file is damaged or not of this format. The message names the file and the location in it.
         """
         raise NotImplementedError
 
     def write(self, recordings: Sequence[Recording], path: Path, **options: Any) -> list[Note]:
-        """Write to `path` (a new, temporary name); return what got lost beyond what `keeps` tells."""
-        raise EthobenchError(f"{self.title} files cannot be written: the format holds no annotation of its own")
+        """Write recordings to one file.
+
+        Parameters
+        ----------
+        recordings : sequence of Recording
+            Exactly one, unless `multiple_recordings` is true.
+        path : Path
+            An empty temporary file, renamed by `write_recordings` when the writer succeeds.
+        **options
+            Options of the format, as keyword-only parameters.
+
+        Returns
+        -------
+        list of Note
+            Losses that do not follow from `keeps`.
+        """
+        raise EthobenchError(f"{self.title} files cannot be written: the format does not hold annotations")
 
     @property
     def per_frame(self) -> bool:
-        """Whether a file has a label for every frame, so that it is as long as the recording."""
+        """Whether files hold a label for every frame, so that they state the length of the recording."""
         return "annotations" in self.contents and "touching" not in self.keeps
 
     @property
@@ -115,15 +155,21 @@ formats: Registry[Format] = Registry("format", MODULES)
 register_format = formats.register
 
 
-def pick_entry(path: Path, entry: str | None, there: Sequence[str]) -> list[str]:
-    """Return the entries to read: all, or the one named; an unknown one is an error that lists those there are."""
+def ignored_columns(names: Sequence[str], kind: str = "columns", location: str = "") -> list[Note]:
+    """Return a note that lists the columns (or keys, fields) that a reader ignored; no note if there are none."""
+    return [Note(f"ignored unknown {kind}: {', '.join(names)}", location, "ignored-columns")] if names else []
+
+
+def select_entries(path: Path, entry: str | None, available: Sequence[str]) -> list[str]:
+    """Return the entries to read: all of them, or the one that is named.
+
+    Raises
+    ------
+    NotFoundError
+        If the file has no such entry. The message lists the available ones.
+    """
     if entry is None:
-        return list(there)
-    if entry not in there:
-        raise NotFoundError(f"{path} has no entry {entry!r}; there are: {', '.join(there) or 'none'}")
+        return list(available)
+    if entry not in available:
+        raise NotFoundError(f"{path} has no entry {entry!r}; available: {', '.join(available) or 'none'}")
     return [entry]
-
-
-def not_understood(path: Path, message: str, location: str = "") -> NoReturn:
-    """Raise the error for a file that is damaged or not what it seems."""
-    raise FormatError(path, message, location)

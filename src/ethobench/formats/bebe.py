@@ -1,9 +1,9 @@
-"""BEBE folders: ``dataset_metadata.yaml`` beside ``clip_data/<clip>.csv``.
+"""Files of the benchmark BEBE: dataset folders (``bebe``) and predictions (``bebe_predictions``).
 
-Clips have no header; the last two columns are the individual and an integer label, 0 = unknown, which is read as
-not observed. A single clip of such a folder can be read on its own.
+A folder contains ``dataset_metadata.yaml`` and ``clip_data/<clip>.csv``. Clips have no header; the last two columns are the individual
+and an integer label. Label 0 is unknown and read as unobserved. A single clip can be read by its path.
 
-MERGED: BEBE predictions: one integer per row and sample, no header; 0 = unknown, 1 = the first behavior.
+Predictions have one integer per sample and row, and no header: 0 is unknown, 1 is the first behavior.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ethobench.core import Annotation, ClockOrigin, Ethogram, Observed, Recordin
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.base import Format, register_format, select_entries
 from ethobench.formats.bouts import frames_rate
 from ethobench.formats.parse_cache import cached_arrays
 from ethobench.formats.size_limits import check_label, check_table
@@ -30,12 +30,88 @@ from ethobench.formats.text import Head, guess_delimiter, parse_integer, read_te
 
 METADATA = "dataset_metadata.yaml"
 CLIPS = "clip_data"
-LONGEST_CLIP_ID = 200  # bytes; file systems allow 255, with the suffix
+MAX_CLIP_ID = 200  # bytes; file systems allow 255, with the suffix
 PARSER = "bebe-1"
+SNIFFED_ROWS = 50
+
+
+@register_format("bebe")
+class Bebe(Format):
+    """A folder of labeled bio-logger recordings, as published by BEBE."""
+
+    title = "BEBE folder"
+    contents = ("annotations", "signals")
+
+    def sniff(self, path: Path, head: Head) -> float:
+        return 1.0 if (_root(path) / METADATA).is_file() else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return _clips(path, read_metadata(_root(path)))
+
+    def read(self, path: Path, entry: str | None = None) -> list[Recording]:
+        root = _root(path)
+        metadata = read_metadata(root)
+        return [read_clip(root, metadata, clip) for clip in select_entries(path, entry, _clips(path, metadata))]
+
+
+@register_format("bebe_predictions")
+class BebePredictions(Format):
+    """One integer per sample, as written by the models of BEBE and read by its evaluation.
+
+    Options for reading: ``behaviors``, the names of the behaviors; ``rate``. The file states neither.
+    """
+
+    title = "BEBE predictions"
+    suffixes = (".bebe.csv",)
+    keeps = ("length", "observed")
+    names_behaviors = False
+
+    def sniff(self, path: Path, head: Head) -> float:
+        if path.parent.name != "predictions" and not path.name.endswith(self.suffixes):
+            return 0.0
+        cells = [cell for row in head.rows[:SNIFFED_ROWS] for cell in without_empty_end(row)]
+        return 0.95 if cells and all(cell.isdecimal() for cell in cells) else 0.0
+
+    def read(
+        self, path: Path, entry: str | None = None, *, behaviors: Sequence[str] | None = None, rate: float | None = None
+    ) -> list[Recording]:
+        text = read_text(path)
+        try:
+            cells = [cell for _, row in split_rows(text, guess_delimiter(text)) for cell in without_empty_end(row)]
+        except csv.Error as error:
+            raise FormatError(path, str(error)) from None
+        try:
+            codes = np.array([parse_integer(cell) for cell in cells])
+        except ValueError as error:
+            raise FormatError(path, f"expected one integer per row ({error})") from None
+        if not codes.size:
+            raise FormatError(path, "no labels; expected one integer per row")
+        if behaviors is None:
+            check_label(path, int(codes.max()), f"row {int(codes.argmax()) + 1}")
+        names = list(behaviors) if behaviors is not None else [f"class_{i}" for i in range(1, int(codes.max()) + 1)]
+        if codes.min() < 0 or codes.max() > len(names):
+            raise FormatError(path, f"codes from {codes.min()} to {codes.max()}, but {len(names)} behaviors in behaviors=")
+        clock, notes = frames_rate(rate)
+        if behaviors is None:
+            message = "no names of behaviors in the file; using class_1, class_2, ... (name them with behaviors=)"
+            notes.append(Note(message, code="numeric-labels"))
+        annotation = Annotation.from_frames(codes - 1, Ethogram(names), clock, unobserved=-1)
+        name = path.name.split(".")[0]
+        return [Recording(name, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes), clock_origin=ClockOrigin.ASSUMED)]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        annotation = recordings[0].annotation()
+        codes = annotation.to_codes()
+        no_behavior = codes == len(annotation.ethogram)
+        if no_behavior.any() and annotation.ethogram.background is None:
+            raise EthobenchError(f"BEBE predictions need a behavior for each observed frame, but {int(no_behavior.sum())} have none")
+        path.write_text("\n".join(map(str, codes + 1)) + "\n", encoding="utf-8", newline="\n")
+        names = ", ".join(f"{i} {b.name}" for i, b in enumerate(annotation.ethogram, start=1))
+        return [Note(f"BEBE predictions store neither names of behaviors nor the rate; 0 is unknown, {names}", code="lost-names")]
 
 
 class Metadata(BaseModel):
-    """The parts of ``dataset_metadata.yaml`` that are used; the rest is passed over."""
+    """The fields of ``dataset_metadata.yaml`` that are used; others are ignored."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -50,39 +126,20 @@ class Metadata(BaseModel):
     dynamic_acc_only: bool = False
 
 
-@register_format("bebe")
-class Bebe(Format):
-    """A folder of tag recordings with labels, as BEBE publishes them."""
-
-    title = "BEBE folder"
-    contents = ("annotations", "signals")
-
-    def sniff(self, path: Path, head: Head) -> float:
-        return 1.0 if (_root(path) / METADATA).is_file() else 0.0
-
-    def entries(self, path: Path) -> list[str]:
-        return _clips(path, read_metadata(_root(path)))
-
-    def read(self, path: Path, entry: str | None = None) -> list[Recording]:
-        root = _root(path)
-        metadata = read_metadata(root)
-        return [read_clip(root, metadata, clip) for clip in pick_entry(path, entry, _clips(path, metadata))]
-
-
 def read_metadata(root: Path) -> Metadata:
     """Read and check ``dataset_metadata.yaml``."""
     import yaml
 
     path = root / METADATA
     if not path.is_file():
-        raise FormatError(root, f"this is no BEBE folder: it has no {METADATA}")
+        raise FormatError(root, f"not a BEBE folder: no {METADATA}")
     try:
-        fields = yaml.load(read_text(path), Loader=_yaml_loader())  # noqa: S506 - a SafeLoader, compiled where there is one
+        fields = yaml.load(read_text(path), Loader=_yaml_loader())  # noqa: S506 - a SafeLoader, compiled if available
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise FormatError(path, "this is not valid YAML", f"line {mark.line + 1}" if mark else "") from None
+        raise FormatError(path, "not valid YAML", f"line {mark.line + 1}" if mark else "") from None
     if not isinstance(fields, dict):
-        raise FormatError(path, "no dataset is described here")
+        raise FormatError(path, "expected a mapping that describes a dataset")
     try:
         metadata = Metadata(**fields)
     except ValidationError as error:
@@ -94,26 +151,26 @@ def read_metadata(root: Path) -> Metadata:
 
 
 def read_clip(root: Path, metadata: Metadata, clip: str) -> Recording:
-    """Read one clip: labels at once, signals when they are used."""
+    """Read one clip; its signals are loaded lazily."""
     if not clip or Path(clip).name != clip:
-        raise FormatError(root / METADATA, f"a clip id is a plain name, not {clip!r}", "clip_ids")
-    if len(clip.encode("utf-8", "replace")) > LONGEST_CLIP_ID:
-        raise FormatError(root / METADATA, f"the clip id {clip[:30]!r}... is too long to be the name of a file", "clip_ids")
+        raise FormatError(root / METADATA, f"a clip id must be a file name without folders, got {clip!r}", "clip_ids")
+    if len(clip.encode("utf-8", "replace")) > MAX_CLIP_ID:
+        raise FormatError(root / METADATA, f"the clip id {clip[:30]!r}... is too long for a file name", "clip_ids")
     path = root / CLIPS / f"{clip}.csv"
     if not path.is_file():
-        raise FormatError(path, f"{METADATA} lists this clip, but the file is missing")
+        raise FormatError(path, f"missing file of a clip that is listed in {METADATA}")
     arrays = _arrays(path, metadata)
     n_frames = int(arrays["stop"][-1]) if len(arrays["stop"]) else 0
-    known = arrays["label"] > 0
+    labeled = arrays["label"] > 0
     ethogram = Ethogram(metadata.label_names[1:], exclusive=True)
     annotation = Annotation.from_bouts(
-        arrays["start"][known],
-        arrays["stop"][known],
-        arrays["label"][known] - 1,
+        arrays["start"][labeled],
+        arrays["stop"][labeled],
+        arrays["label"][labeled] - 1,
         ethogram,
         metadata.sr,
         n_frames,
-        observed=Observed(iv.intervals(arrays["start"][known], arrays["stop"][known])),
+        observed=Observed(iv.intervals(arrays["start"][labeled], arrays["stop"][labeled])),
     )
     return Recording(
         clip,
@@ -122,14 +179,14 @@ def read_clip(root: Path, metadata: Metadata, clip: str) -> Recording:
         n_frames=n_frames,
         signals=partial(_signals, path, metadata),
         annotations={"bebe": annotation},
-        metadata=_facts(metadata),
+        metadata=_recording_metadata(metadata),
     )
 
 
-def _facts(metadata: Metadata) -> dict[str, Any]:
-    """Return what features and scores ask for."""
-    facts = {"dynamic_acc_only": metadata.dynamic_acc_only, "mean_overall_dur_sec": metadata.mean_overall_dur_sec}
-    return {name: value for name, value in facts.items() if value}
+def _recording_metadata(metadata: Metadata) -> dict[str, Any]:
+    """Return the metadata of a recording that features and scores use."""
+    values = {"dynamic_acc_only": metadata.dynamic_acc_only, "mean_overall_dur_sec": metadata.mean_overall_dur_sec}
+    return {name: value for name, value in values.items() if value}
 
 
 def _signals(path: Path, metadata: Metadata) -> Signals:
@@ -138,11 +195,11 @@ def _signals(path: Path, metadata: Metadata) -> Signals:
 
 def _arrays(path: Path, metadata: Metadata) -> Mapping[str, NDArray[Any]]:
     width, labels = len(metadata.clip_column_names), len(metadata.label_names)
-    return cached_arrays(path, f"{PARSER}-{width}-{labels}", partial(_parse, path, width, labels))  # what is checked is part of the key
+    return cached_arrays(path, f"{PARSER}-{width}-{labels}", partial(_parse, path, width, labels))  # the key includes what is checked
 
 
 def _parse(path: Path, width: int, n_labels: int) -> dict[str, NDArray[Any]]:
-    """Read a clip to its values and the runs of its labels."""
+    """Return the values of a clip and the runs of its labels."""
     import pandas as pd
 
     if path.stat().st_size == 0:
@@ -152,9 +209,9 @@ def _parse(path: Path, width: int, n_labels: int) -> dict[str, NDArray[Any]]:
     try:
         table = pd.read_csv(path, header=None, dtype=np.float64)
     except (ValueError, pd.errors.ParserError) as error:
-        raise FormatError(path, f"a clip holds only numbers, one sample per row ({error})") from None
+        raise FormatError(path, f"a clip must contain only numbers, one sample per row ({error})") from None
     if table.shape[1] != width:
-        raise FormatError(path, f"{table.shape[1]} columns, but {METADATA} names {width}")
+        raise FormatError(path, f"{table.shape[1]} columns, but {METADATA} lists {width}")
     cells = table.to_numpy()
     label = cells[:, -1]
     bad = ~np.isfinite(label) | (label < 0) | (label >= n_labels) | (label != np.floor(label))
@@ -166,7 +223,7 @@ def _parse(path: Path, width: int, n_labels: int) -> dict[str, NDArray[Any]]:
 
 
 def _root(path: Path) -> Path:
-    """Return the dataset's folder for the folder itself, its metadata file, or one of its clips."""
+    """Return the folder of the dataset for the folder itself, its metadata file, or one of its clips."""
     if path.is_dir():
         return path
     return path.parent if path.name == METADATA else path.parent.parent if path.parent.name == CLIPS else path
@@ -180,58 +237,3 @@ def _yaml_loader() -> Any:
     import yaml
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-LOOKED_AT = 50
-
-
-@register_format("bebe_predictions")
-class BebePredictions(Format):
-    """What BEBE's models write, and its evaluation reads. It names no behaviors: `behaviors` must."""
-
-    title = "BEBE predictions"
-    suffixes = (".bebe.csv",)
-    keeps = ("length", "observed")
-    names_behaviors = False
-
-    def sniff(self, path: Path, head: Head) -> float:
-        if path.parent.name != "predictions" and not path.name.endswith(self.suffixes):
-            return 0.0
-        cells = [cell for row in head.rows[:LOOKED_AT] for cell in without_empty_end(row)]
-        return 0.95 if cells and all(cell.isdecimal() for cell in cells) else 0.0
-
-    def read(
-        self, path: Path, entry: str | None = None, *, behaviors: Sequence[str] | None = None, rate: float | None = None
-    ) -> list[Recording]:
-        text = read_text(path)
-        try:
-            cells = [cell for _, row in split_rows(text, guess_delimiter(text)) for cell in without_empty_end(row)]
-        except csv.Error as error:
-            raise FormatError(path, str(error)) from None
-        try:
-            codes = np.array([parse_integer(cell) for cell in cells])
-        except ValueError as error:
-            raise FormatError(path, f"one whole number per row is expected ({error})") from None
-        if not codes.size:
-            raise FormatError(path, "no labels: one whole number per row is expected")
-        if behaviors is None:
-            check_label(path, int(codes.max()), f"row {int(codes.argmax()) + 1}")
-        names = list(behaviors) if behaviors is not None else [f"class_{i}" for i in range(1, int(codes.max()) + 1)]
-        if codes.min() < 0 or codes.max() > len(names):
-            raise FormatError(path, f"codes run from {codes.min()} to {codes.max()}, but {len(names)} behaviors were named")
-        clock, notes = frames_rate(rate)
-        if behaviors is None:
-            notes.append(Note("the file names no behaviors; they are called class_1, class_2, ... (give behaviors= to name them)"))
-        annotation = Annotation.from_frames(codes - 1, Ethogram(names), clock, unobserved=-1)
-        name = path.name.split(".")[0]
-        return [Recording(name, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes), clock_origin=ClockOrigin.ASSUMED)]
-
-    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
-        annotation = recordings[0].annotation()
-        codes = annotation.to_codes()
-        nothing = codes == len(annotation.ethogram)
-        if nothing.any() and annotation.ethogram.background is None:
-            raise EthobenchError(f"BEBE predictions give every sample a behavior, but {int(nothing.sum())} observed frames have none")
-        path.write_text("\n".join(map(str, codes + 1)) + "\n", encoding="utf-8", newline="\n")
-        names = ", ".join(f"{i} {b.name}" for i, b in enumerate(annotation.ethogram, start=1))
-        return [Note(f"BEBE predictions name neither behaviors nor rate; here 0 is unknown, {names}")]

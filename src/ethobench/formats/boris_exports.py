@@ -1,14 +1,12 @@
-"""BORIS "tabular events" (CSV, TSV, XLSX): one row per start, stop or point.
+"""Event tables exported by BORIS (CSV, TSV, XLSX): tabular events (``boris_tabular``) and aggregated events (``boris_aggregated``).
 
-Two layouts are read. The older one holds one observation, described in rows above the table; the flat one of BORIS 8 and
-later repeats the description in every row, and may hold several observations, which are the entries. It is also the one
-that is written. The clock has the frame rate of the video. Times count from the beginning of the first media file, the time
-offset taken out. Columns between the frame rate and the subject are independent variables, kept as metadata.
+Tabular events have one row per start, stop or point. Two layouts are read. The older one holds one observation, described in rows above
+the table. The flat one of BORIS 8 and later repeats the description in every row and may hold several observations; it is the one that
+is written. Aggregated events have one row per bout, with start and stop. The layouts of BORIS 5 to 9 differ in some columns; in tables
+without a header row, columns are identified by their position.
 
-MERGED: BORIS "aggregated events" (CSV, TSV, XLSX): one row per bout, with start and stop.
-
-Observations are the entries. The layouts of BORIS 5 to 9 differ in some columns; tables whose header row was cut off are
-read by the place of their columns. What else is true of the tabular events is true here.
+Entries are observations. The frame rate is that of the video. Times count from the beginning of the first media file, without the time
+offset. Columns between the frame rate and the subject are independent variables, which are kept as metadata.
 """
 
 from __future__ import annotations
@@ -23,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Ethogram, Recording
-from ethobench.core.errors import Note
+from ethobench.core.errors import FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import event_logs
-from ethobench.formats.base import Format, not_understood, pick_entry, register_format
+from ethobench.formats.base import Format, register_format, select_entries
 from ethobench.formats.boris_tables import (
     NO_FOCAL_SUBJECT,
     OBSERVATION_COLUMNS,
@@ -35,7 +33,7 @@ from ethobench.formats.boris_tables import (
     modifier_cells,
     modifier_count,
     observation_cells,
-    written,
+    writable_annotations,
 )
 from ethobench.formats.bouts import BoutRows, frames_rate, origin_of
 from ethobench.formats.event_logs import POINT, START, Event, Gap, Observation
@@ -43,6 +41,13 @@ from ethobench.formats.tables import Table, find_header, format_time, locate_hea
 from ethobench.formats.text import Head, is_number
 
 TABULAR_TITLE = "BORIS events table"
+AGGREGATED_TITLE = "BORIS aggregated events table"
+Times: TypeAlias = NDArray[np.float64]
+STATE = "STATE"
+COLUMNS = (
+    "Start (s)", "Stop (s)", "Duration (s)", "Image index start", "Image index stop", "Image file path start", "Image file path stop",
+    "Comment start", "Comment stop",
+)  # fmt: skip
 
 
 @register_format("boris_tabular")
@@ -52,20 +57,20 @@ class BorisTabular(Format):
     title = TABULAR_TITLE
     suffixes = (".tsv", ".csv", ".xlsx")
     keeps = ("subjects", "overlaps", "touching", "points", "modifiers", "comments", "length")
-    several = True
+    multiple_recordings = True
 
     def sniff(self, path: Path, head: Head) -> float:
-        return 1.0 if find_header(head.sheet, head.text, is_header) else 0.0
+        return 1.0 if find_header(head.sheet, head.text, _is_tabular_header) else 0.0
 
     def entries(self, path: Path) -> list[str]:
-        return list(_is_tabular(path).observations())
+        return list(_open_tabular(path).observations())
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
-        export = _is_tabular(path)
+        export = _open_tabular(path)
         rows = export.observations()
         events = _event_rows(export)
         ethogram = event_logs.ethogram_of(events)
-        return [_read_tabular(export, name, rows[name], events, ethogram, rate) for name in pick_entry(path, entry, list(rows))]
+        return [_read_tabular(export, name, rows[name], events, ethogram, rate) for name in select_entries(path, entry, list(rows))]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         n_modifiers = modifier_count(recordings)
@@ -75,37 +80,92 @@ class BorisTabular(Format):
             *(f"Modifier #{i + 1}" for i in range(n_modifiers)),
             *("Behavior type", "Time", "Media file name", "Image index", "Image file path", "Comment"),
         ]
-        kept, notes = written(recordings, TABULAR_TITLE)
+        kept, notes = writable_annotations(recordings, TABULAR_TITLE)
         points = event_logs.point_behaviors(a for _, a in kept)
         rows = []
         for recording, a in kept:
             events, more = event_logs.events_of(a, points)
             notes += more
-            about = observation_cells(recording)
+            observation = observation_cells(recording)
             for e in events:
-                who = [e.subject or NO_FOCAL_SUBJECT, e.behavior, "", *modifier_cells(e.modifiers, n_modifiers)]
-                time = format_time(event_logs.seconds_of(e, a.rate))
-                rows.append([*about, *who, e.kind, time, about[SOURCE], str(int(e.time)), "NA", e.comment])
+                subject = [e.subject or NO_FOCAL_SUBJECT, e.behavior, "", *modifier_cells(e.modifiers, n_modifiers)]
+                time = format_time(event_logs.event_seconds(e, a.rate))
+                rows.append([*observation, *subject, e.kind, time, observation[SOURCE], str(int(e.time)), "NA", e.comment])
         write_rows(path, header, rows)
         return notes
 
 
-def is_header(cells: set[str]) -> bool:
-    """Tell the header of either layout from other rows."""
+@register_format("boris_aggregated")
+class BorisAggregated(Format):
+    """One row per bout."""
+
+    title = AGGREGATED_TITLE
+    suffixes = (".xlsx", ".tsv", ".csv")
+    keeps = ("subjects", "overlaps", "touching", "points", "modifiers", "comments", "length")
+    multiple_recordings = True
+
+    def sniff(self, path: Path, head: Head) -> float:
+        if find_header(head.sheet, head.text, _is_aggregated_header):
+            return 1.0
+        return 0.9 if _type_column([row for row in head.rows[:50] if any(row)]) else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return list(_open_aggregated(path).observations())
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        export = _open_aggregated(path)
+        rows = export.observations()
+        kinds = [kind.strip().upper() for kind in export.text("Behavior type")]
+        for i, kind in enumerate(kinds):
+            if kind not in (STATE, POINT):
+                raise FormatError(path, f"expected behavior type STATE or POINT, got {kind!r} (is the file truncated?)", export.location(i))
+        scored = [Event(0.0, POINT if kind == POINT else START, name) for kind, name in zip(kinds, export.behaviors, strict=True)]
+        ethogram = event_logs.ethogram_of(scored)
+        return [_read_aggregated(export, name, rows[name], kinds, ethogram, rate) for name in select_entries(path, entry, list(rows))]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        n_modifiers = modifier_count(recordings)
+        header = [
+            *OBSERVATION_COLUMNS,
+            *("Subject", "Behavior", "Behavioral category"),
+            *(f"Modifier #{i + 1}" for i in range(n_modifiers)),
+            *("Behavior type", "Start (s)", "Stop (s)", "Duration (s)", "Media file name", *COLUMNS[3:]),
+        ]
+        kept, notes = writable_annotations(recordings, AGGREGATED_TITLE)
+        points = event_logs.point_behaviors(a for _, a in kept)
+        rows = []
+        for recording, a in kept:
+            observation = observation_cells(recording)
+            subject = a.names(a.subject)
+            for i in np.argsort(a.order, kind="stable"):
+                name, start, stop = a.ethogram[int(a.behavior[i])].name, int(a.start[i]), int(a.stop[i])
+                modifiers = modifier_cells("" if a.modifiers is None else a.modifiers[i], n_modifiers)
+                duration = "NA" if name in points else format_time((stop - start) / a.rate)
+                times = [format_time(start / a.rate), format_time(stop / a.rate), duration]
+                details = [observation[SOURCE], str(start), str(stop), "NA", "NA", "" if a.comment is None else a.comment[i], ""]
+                bout = [subject[i] or NO_FOCAL_SUBJECT, name, "", *modifiers, POINT if name in points else STATE]
+                rows.append([*observation, *bout, *times, *details])
+        write_rows(path, header, rows)
+        return notes
+
+
+def _is_tabular_header(cells: set[str]) -> bool:
+    """Return whether a row is the header of either layout of tabular events."""
     return {"time", "behavior"} <= cells and ({"subject", "status"} <= cells or {"observationid", "behaviortype"} <= cells)
 
 
-def _is_tabular(path: Path) -> Export:
-    found = locate_header(path, is_header)
-    if found is None:
-        not_understood(path, f"this is no {TABULAR_TITLE}: no row names the columns Time, Subject, Behavior and Status (or Behavior type)")
-    delimiter, line, rows = found
+def _open_tabular(path: Path) -> Export:
+    header = locate_header(path, _is_tabular_header)
+    if header is None:
+        message = f"not a {TABULAR_TITLE}: no header row with the columns Time, Subject, Behavior and Status (or Behavior type)"
+        raise FormatError(path, message)
+    delimiter, line, rows = header
     above = {row[0].strip(): (row[1] if len(row) > 1 else "") for row in rows if row and row[0].strip()}
     return Export(read_table(path, skip=line - 1, delimiter=delimiter or None), above=above, notes=other_sheets(path))
 
 
 def _event_rows(export: Export) -> list[Event]:
-    """Return every row of the table as an event, its time as it stands there."""
+    """Return every row of the table as an event, with the time as stated."""
     times = export.numbers("Time")
     kinds, comments = export.text("Status", "Behavior type"), export.text("Comment")
     behaviors, subjects, modifiers = export.behaviors, export.subjects, export.modifiers
@@ -131,8 +191,8 @@ def _read_tabular(
         events = [replace(event, time=time) for event, time in zip(events, times, strict=True)]
         clock, length = facts.clock(rate), facts.length_for(max(times, default=0.0))
     if not rows:
-        notes.append(Note("there is no event; how long the recording is, and whether it was looked at, is not known"))
-    observation = event_logs.pair(export.table.path, events)
+        notes.append(Note("no events; the length and the observed period are unknown", code="no-events"))
+    observation = event_logs.pair_events(export.table.path, events)
     annotation, more = observation.to_annotation(ethogram, clock, seconds=not in_images, length=length)
     return Recording(
         name,
@@ -142,70 +202,6 @@ def _read_tabular(
         notes=(*facts.notes, *notes, *more),
         clock_origin=origin_of(None if in_images else facts.fps),
     )
-
-
-AGGREGATED_TITLE = "BORIS aggregated events table"
-Times: TypeAlias = NDArray[np.float64]
-
-STATE = "STATE"
-COLUMNS = (
-    "Start (s)", "Stop (s)", "Duration (s)", "Image index start", "Image index stop", "Image file path start", "Image file path stop",
-    "Comment start", "Comment stop",
-)  # fmt: skip
-
-
-@register_format("boris_aggregated")
-class BorisAggregated(Format):
-    """One row per bout."""
-
-    title = AGGREGATED_TITLE
-    suffixes = (".xlsx", ".tsv", ".csv")
-    keeps = ("subjects", "overlaps", "touching", "points", "modifiers", "comments", "length")
-    several = True
-
-    def sniff(self, path: Path, head: Head) -> float:
-        if find_header(head.sheet, head.text, _is_header):
-            return 1.0
-        return 0.9 if _type_column([row for row in head.rows[:50] if any(row)]) else 0.0
-
-    def entries(self, path: Path) -> list[str]:
-        return list(_is_aggregated(path).observations())
-
-    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
-        export = _is_aggregated(path)
-        rows = export.observations()
-        kinds = [kind.strip().upper() for kind in export.text("Behavior type")]
-        for i, kind in enumerate(kinds):
-            if kind not in (STATE, POINT):
-                not_understood(path, f"the behavior type is STATE or POINT, not {kind!r} (is the file cut off?)", export.location(i))
-        scored = [Event(0.0, POINT if kind == POINT else START, name) for kind, name in zip(kinds, export.behaviors, strict=True)]
-        ethogram = event_logs.ethogram_of(scored)
-        return [_read_aggregated(export, name, rows[name], kinds, ethogram, rate) for name in pick_entry(path, entry, list(rows))]
-
-    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
-        n_modifiers = modifier_count(recordings)
-        header = [
-            *OBSERVATION_COLUMNS,
-            *("Subject", "Behavior", "Behavioral category"),
-            *(f"Modifier #{i + 1}" for i in range(n_modifiers)),
-            *("Behavior type", "Start (s)", "Stop (s)", "Duration (s)", "Media file name", *COLUMNS[3:]),
-        ]
-        kept, notes = written(recordings, AGGREGATED_TITLE)
-        points = event_logs.point_behaviors(a for _, a in kept)
-        rows = []
-        for recording, a in kept:
-            about = observation_cells(recording)
-            subject = a.names(a.subject)
-            for i in np.argsort(a.order, kind="stable"):
-                name, start, stop = a.ethogram[int(a.behavior[i])].name, int(a.start[i]), int(a.stop[i])
-                modifiers = modifier_cells("" if a.modifiers is None else a.modifiers[i], n_modifiers)
-                duration = "NA" if name in points else format_time((stop - start) / a.rate)
-                times = [format_time(start / a.rate), format_time(stop / a.rate), duration]
-                details = [about[SOURCE], str(start), str(stop), "NA", "NA", "" if a.comment is None else a.comment[i], ""]
-                who = [subject[i] or NO_FOCAL_SUBJECT, name, "", *modifiers, POINT if name in points else STATE]
-                rows.append([*about, *who, *times, *details])
-        write_rows(path, header, rows)
-        return notes
 
 
 def _read_aggregated(
@@ -238,7 +234,7 @@ def _read_aggregated(
 
 
 def _observation(export: Export, rows: Sequence[int], start: Times, stop: Times, points: NDArray[np.bool_]) -> Observation:
-    """Gather the bouts; one without a stop, or without a name, leaves a gap."""
+    """Return the bouts of an observation; a bout without a stop or without a behavior becomes a gap."""
     behaviors, subjects, modifiers = export.behaviors, export.subjects, export.modifiers
     opening, closing = export.text("Comment start", "Comment"), export.text("Comment stop")
     observation = Observation(BoutRows(export.table.path), end=float(np.nanmax(np.concatenate((start, stop)), initial=0.0)))
@@ -248,39 +244,41 @@ def _observation(export: Export, rows: Sequence[int], start: Times, stop: Times,
             event_logs.check_time(export.table.path, Event(float(time), START, name, location=location))
         if np.isnan(stop[k]):
             observation.gaps.append(Gap(name, subjects[i], float(start[k]), inf))
-            observation.notes.append(Note(f"{name!r} has no stop; dropped, and taken as not looked at from there on", location))
+            message = f"{name!r} has no stop; dropped, and read as unobserved from there on"
+            observation.notes.append(Note(message, location, "open-bouts"))
         elif not name.strip():
             observation.gaps.append(Gap("", "", float(start[k]), float(stop[k])))
-            observation.notes.append(Note("no behavior is named; dropped, and its time taken as not looked at", location))
+            observation.notes.append(Note("bout without a behavior; its frames are read as unobserved", location, "no-behavior"))
         else:
-            comment = event_logs.joined(opening[i], "" if points[k] else closing[i])
+            comment = event_logs.join_comments(opening[i], "" if points[k] else closing[i])
             observation.bouts.add(
                 float(start[k]), float(stop[k]), name, subject=subjects[i], modifiers=modifiers[i], comment=comment, location=location
             )
     return observation
 
 
-def _is_header(cells: set[str]) -> bool:
+def _is_aggregated_header(cells: set[str]) -> bool:
     return {"behavior", "behaviortype", "starts", "stops"} <= cells
 
 
-def _is_aggregated(path: Path) -> Export:
-    found = locate_header(path, _is_header)
-    if found:
-        delimiter, line, _ = found
+def _open_aggregated(path: Path) -> Export:
+    header = locate_header(path, _is_aggregated_header)
+    if header:
+        delimiter, line, _ = header
         return Export(read_table(path, skip=line - 1, delimiter=delimiter or None), extra=COLUMNS, notes=other_sheets(path))
     table = read_table(path)
     rows = [table.header, *table.rows]
     column = _type_column(rows)
     if column is None:
-        not_understood(path, f"this is no {AGGREGATED_TITLE}: no row names the columns Behavior, Behavior type, Start (s) and Stop (s)")
-    named = Table(path, _header_by_place(rows, column), rows, [1, *table.row_numbers], table.decimal)
-    notes = (Note("the table has no header row; its columns were taken by their place"), *other_sheets(path))
+        columns = "Behavior, Behavior type, Start (s) and Stop (s)"
+        raise FormatError(path, f"not a {AGGREGATED_TITLE}: no header row with the columns {columns}")
+    named = Table(path, _header_by_position(rows, column), rows, [1, *table.row_numbers], table.decimal)
+    notes = (Note("no header row; columns are identified by their position", code="no-header"), *other_sheets(path))
     return Export(named, extra=COLUMNS, notes=notes)
 
 
 def _type_column(rows: Sequence[Sequence[str]]) -> int | None:
-    """Return the column that says STATE or POINT, if these are rows of an export and not of anything else."""
+    """Return the index of the column with STATE or POINT; None if these are not rows of aggregated events."""
     if not rows or len({len(row) for row in rows}) != 1:
         return None
     for column in range(8, len(rows[0]) - 4):
@@ -289,8 +287,8 @@ def _type_column(rows: Sequence[Sequence[str]]) -> int | None:
     return None
 
 
-def _header_by_place(rows: Sequence[Sequence[str]], column: int) -> list[str]:
-    """Name the columns around the behavior type as BORIS orders them, and the length and the frame rate before them."""
+def _header_by_position(rows: Sequence[Sequence[str]], column: int) -> list[str]:
+    """Return column names in the order of BORIS, from the position of the behavior type and of the length and frame rate."""
     header = [f"column {i + 1}" for i in range(len(rows[0]))]
     header[:2] = ["Observation id", "Observation date"]
     header[column - 4 : column + 4] = ["Subject", "Behavior", "Behavioral category", "Modifiers", "Behavior type", *COLUMNS[:3]]

@@ -1,4 +1,4 @@
-"""What BORIS's two kinds of event tables share: the columns that describe an observation."""
+"""Columns that describe an observation in the event tables of BORIS, shared by both kinds of tables."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.formats import event_logs
+from ethobench.formats.base import ignored_columns
 from ethobench.formats.bouts import SECONDS_RATE
-from ethobench.formats.tables import Table, format_time, plain
+from ethobench.formats.tables import Table, format_time, normalize_name
 from ethobench.formats.text import parse_number
 
 NO_FOCAL_SUBJECT = "No focal subject"
@@ -27,18 +28,32 @@ OTHERS = (
     "Observation id", "Observation date", "Description", "Observation type", "Source", "Time offset (s)", "Media file",
     "Media file path", "Media file name", "Subject", "Behavior", "Behavioral category", "Modifiers", "Behavior type", "Status",
     "Observation duration by subject by observation", "Time", "Image index", "Image file path", "Comment",
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 MODIFIER = re.compile(r"modifiers?\s*(?:#\s*)?\d*", re.IGNORECASE)
 OBSERVATION_COLUMNS = (
     "Observation id", "Observation date", "Description", "Observation duration", "Observation type", "Source", "Time offset (s)",
     "Media duration (s)", "FPS",
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 SOURCE = OBSERVATION_COLUMNS.index("Source")
 
 
 @dataclass
-class Facts:
-    """What a table says of one observation as a whole."""
+class ObservationFacts:
+    """Properties of one observation.
+
+    Attributes
+    ----------
+    fps : float, optional
+        Frame rate of the video, in Hz.
+    length : float, optional
+        Length of the media, in seconds.
+    coding : float, optional
+        Duration of the coded period, in seconds.
+    offset : float
+        Time offset, in seconds.
+    metadata : dict
+    notes : list of Note
+    """
 
     fps: float | None = None
     length: float | None = None
@@ -48,29 +63,30 @@ class Facts:
     notes: list[Note] = field(default_factory=list)
 
     def clock(self, rate: float | None) -> float:
-        """Return the rate to read times in seconds on."""
+        """Return the frame rate to convert times with; adds a note if it is assumed."""
         if rate is None and self.fps is None and self.metadata.get("media"):
-            self.notes.append(Note(f"the file tells no frame rate; read on a clock of {SECONDS_RATE:g} Hz (give rate= to change that)"))
+            message = f"no frame rate in the file; assuming {SECONDS_RATE:g} Hz (set it with rate=)"
+            self.notes.append(Note(message, code="assumed-rate"))
         return rate or self.fps or SECONDS_RATE
 
     def length_for(self, end: float) -> float | None:
-        """Return the length of the recording: of its media, or the time coded where that reaches to the last event."""
+        """Return the length of the recording in seconds: that of the media, or the coded period if it includes the last event."""
         return self.length if self.length is not None or self.coding is None or self.coding < end else self.coding
 
 
 @dataclass
 class Export:
-    """The table of an export, and what stands above it.
+    """An exported table and the description above it.
 
     Parameters
     ----------
     table : Table
     extra : tuple of str
-        Columns that are understood beside those of every export.
+        Columns that the reader uses, besides those of every export.
     above : dict
-        What the rows above the table say.
+        Names and values in the rows above the table.
     notes : tuple of Note
-        About the file as a whole.
+        Notes on the file.
     """
 
     table: Table
@@ -79,73 +95,75 @@ class Export:
     notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
-        # Every observation asks for the same columns, and there may be many of both.
+        # Every observation reads the same columns, and there may be many observations.
         self.text = cache(self._text)
         self.numbers = cache(self._numbers)
 
     def _text(self, *names: str) -> list[str]:
-        """Return the cells of the first of these columns that is there, or blanks."""
+        """Return the cells of the first of these columns that exists; blank cells if none does."""
         column = self.table.find(*names)
         return [""] * len(self.table) if column is None else self.table.column(column)
 
     def _numbers(self, *names: str) -> NDArray[np.float64]:
-        """Return the first of these columns that is there as numbers, NaN where there is none."""
+        """Return the first of these columns that exists as numbers; NaN if none does."""
         column = self.table.find(*names)
         return np.full(len(self.table), np.nan) if column is None else self.table.numbers(column, MISSING)
 
     def observations(self) -> dict[str, list[int]]:
-        """Return the rows of each observation."""
-        found: dict[str, list[int]] = {}
+        """Return the row indices of each observation."""
+        rows: dict[str, list[int]] = {}
         default = self.above.get("Observation id") or self.table.path.name.split(".")[0]
         for i, name in enumerate(self.text("Observation id")):
-            found.setdefault(name or default, []).append(i)
-        if not found and "Observation id" not in self.above:
-            raise FormatError(self.table.path, "the table has a header, but no events")
-        return found or {default: []}
+            rows.setdefault(name or default, []).append(i)
+        if not rows and "Observation id" not in self.above:
+            raise FormatError(self.table.path, "the table has a header but no events")
+        return rows or {default: []}
 
     @cached_property
     def behaviors(self) -> list[str]:
-        """Return the behavior of each row, empty where there is none."""
+        """The behavior of each row; empty if it has none."""
         return ["" if name.strip().lower() == "nan" else name for name in self.text("Behavior")]
 
     @cached_property
     def subjects(self) -> list[str]:
-        """Return the subject of each row, empty where there is none."""
+        """The subject of each row; empty if it has none."""
         return ["" if name == NO_FOCAL_SUBJECT else name for name in self.text("Subject")]
 
     @cached_property
     def modifiers(self) -> list[str]:
-        """Return the modifiers of each row as BORIS keeps them, ``a|b``."""
+        """The modifiers of each row in the notation of BORIS projects, ``a|b``."""
         columns = [self.table.column(name) for name in self.table.header if MODIFIER.fullmatch(name)]
         return ["|".join(cells).rstrip("|") for cells in zip(*columns, strict=True)] if columns else [""] * len(self.table)
 
-    def facts(self, rows: Sequence[int]) -> Facts:
-        """Gather what the rows of one observation say of it as a whole."""
-        facts = Facts(notes=list(self.notes))
+    def facts(self, rows: Sequence[int]) -> ObservationFacts:
+        """Return the properties of one observation, from its rows."""
+        facts = ObservationFacts(notes=list(self.notes))
         self._check_date(rows)
         lengths = self._values(rows, DURATIONS, sum)
         facts.length = max(lengths, default=None)
         if len(lengths) > 1:
-            facts.notes.append(Note(f"several lengths are stated ({', '.join(f'{n:g}' for n in lengths)}); the longest is used"))
+            values = ", ".join(f"{n:g}" for n in lengths)
+            facts.notes.append(Note(f"several lengths ({values}); using the longest", code="several-lengths"))
         facts.coding = max(self._values(rows, CODING_DURATIONS, sum), default=None)
         rates = [fps for fps in self._values(rows, RATES, lambda numbers: numbers[0]) if fps > 0]
         facts.fps = rates[0] if rates else None
         if len(rates) > 1:
-            facts.notes.append(Note(f"several frame rates are stated ({', '.join(f'{n:g}' for n in rates)}); the first is used"))
+            values = ", ".join(f"{n:g}" for n in rates)
+            facts.notes.append(Note(f"several frame rates ({values}); using the first", code="several-rates"))
         offsets = self._values(rows, ("Time offset (s)",), sum) or numbers_in(self.above.get("Time offset (s)", ""), self.table.decimal)
         facts.offset = offsets[0] if offsets else 0.0
         self._describe(facts, rows)
         return facts
 
     def location(self, row: int) -> str:
-        """Say where a row stands in the file."""
+        """Return the location of a row in the file, for messages."""
         return f"row {self.table.row_numbers[row]}"
 
     def _values(self, rows: Sequence[int], names: Sequence[str], combine: Callable[[list[float]], float]) -> list[float]:
-        """Return the different values of a column such as ``25.000;25.000|30.000``; only the first player counts."""
+        """Return the distinct values of a column such as ``25.000;25.000|30.000``, for the first player."""
         cells = self.text(*names)
-        found = [numbers_in(cell, self.table.decimal) for cell in dict.fromkeys(cells[i] for i in rows)]
-        return list(dict.fromkeys(float(combine(numbers)) for numbers in found if numbers))
+        values = [numbers_in(cell, self.table.decimal) for cell in dict.fromkeys(cells[i] for i in rows)]
+        return list(dict.fromkeys(float(combine(numbers)) for numbers in values if numbers))
 
     def _check_date(self, rows: Sequence[int]) -> None:
         dates = self.text("Observation date")
@@ -153,25 +171,23 @@ class Export:
             if dates[i] != dates[rows[0]]:
                 name = self.text("Observation id")[i]
                 both = f"of {dates[rows[0]]} and {dates[i]}"
-                raise FormatError(self.table.path, f"two observations are called {name!r} ({both}); rename one of them", self.location(i))
+                raise FormatError(self.table.path, f"duplicate observation {name!r} ({both}); rename one of them", self.location(i))
 
-    def _describe(self, facts: Facts, rows: Sequence[int]) -> None:
+    def _describe(self, facts: ObservationFacts, rows: Sequence[int]) -> None:
         header = self.table.header
-        known = {plain(name) for name in (*DURATIONS, *CODING_DURATIONS, *RATES, *OTHERS, *self.extra)}
-        unknown = [name for name in header if name and plain(name) not in known and not MODIFIER.fullmatch(name)]
+        used = {normalize_name(name) for name in (*DURATIONS, *CODING_DURATIONS, *RATES, *OTHERS, *self.extra)}
+        unknown = [name for name in header if name and normalize_name(name) not in used and not MODIFIER.fullmatch(name)]
         subject = self.table.find("Subject")
         subject_index = header.index(subject) if subject in header else 0
         variables = [name for name in unknown if header.index(name) < subject_index]
-        strange = [name for name in unknown if name not in variables]
-        if strange:
-            facts.notes.append(Note(f"columns not understood and left out: {', '.join(strange)}"))
+        facts.notes += ignored_columns([name for name in unknown if name not in variables])
         first = rows[0] if rows else None
-        told = {
+        description = {
             "date": self._first("Observation date", first),
             "description": self._first("Description", first),
             "type": self._first("Observation type", first),
         }
-        facts.metadata |= {key: value for key, value in told.items() if value not in MISSING}
+        facts.metadata |= {key: value for key, value in description.items() if value not in MISSING}
         media = dict.fromkeys(
             cell for name in ("Media file path", "Media file", "Media file name") for cell in map(self.text(name).__getitem__, rows)
         )
@@ -184,18 +200,18 @@ class Export:
 
 
 def numbers_in(cell: str, decimal: str = ".") -> list[float]:
-    """Return the numbers that a cell states for the first player."""
-    mine = re.split(r"\||player\s*#[2-9]", re.sub(r"player\s*#1\s*:", "", cell))[0]
-    parts = re.split(r"[;\s]+", mine.replace(",", ".") if decimal == "," else mine)
+    """Return the numbers in a cell for the first player; empty if they are not finite numbers."""
+    first_player = re.split(r"\||player\s*#[2-9]", re.sub(r"player\s*#1\s*:", "", cell))[0]
+    texts = re.split(r"[;\s]+", first_player.replace(",", ".") if decimal == "," else first_player)
     try:
-        numbers = [parse_number(part) for part in parts if part]
+        numbers = [parse_number(text) for text in texts if text]
     except ValueError:
         return []
     return numbers if np.isfinite(numbers).all() else []
 
 
-def written(recordings: Sequence[Recording], title: str) -> tuple[list[tuple[Recording, Annotation]], list[Note]]:
-    """Return the recordings that a table can hold, each with its annotation, and what it cannot hold."""
+def writable_annotations(recordings: Sequence[Recording], title: str) -> tuple[list[tuple[Recording, Annotation]], list[Note]]:
+    """Return the recordings that have bouts, each with its annotation, and notes on what a table cannot store."""
     event_logs.check_ids(title, [r.id for r in recordings])
     annotations = [r.annotation() for r in recordings]
     notes = event_logs.ethogram_losses(title, annotations)
@@ -205,14 +221,14 @@ def written(recordings: Sequence[Recording], title: str) -> tuple[list[tuple[Rec
         if len(a):
             kept.append((recording, a))
         else:
-            notes.append(Note(f"a {title} lists events, so a recording without bouts is lost", recording.id))
+            notes.append(Note(f"a {title} cannot store a recording without bouts; it is lost", recording.id, "lost-recording"))
     if not kept:
-        raise EthobenchError(f"a {title} lists events, so it cannot hold recordings without bouts")
+        raise EthobenchError(f"a {title} cannot store recordings without bouts")
     return kept, notes
 
 
 def observation_cells(recording: Recording) -> list[str]:
-    """Return the cells that describe the observation in each of its rows."""
+    """Return the cells of `OBSERVATION_COLUMNS`, which are the same in each row of an observation."""
     a = recording.annotation()
     length = format_time(a.n_frames / a.rate)
     date, description = (str(recording.metadata.get(key) or "") for key in ("date", "description"))
@@ -228,11 +244,11 @@ def modifier_count(recordings: Sequence[Recording]) -> int:
 
 
 def modifier_cells(modifiers: str, n: int) -> list[str]:
-    """Spread modifiers over their columns."""
+    """Return the cells of `n` modifier columns."""
     return (modifiers.split("|") + [""] * n)[:n]
 
 
 def _independent_variables(above: dict[str, str]) -> dict[str, str]:
-    """Return what stands between "variable, value" and the table."""
+    """Return the names and values between the row "variable, value" and the table."""
     keys = list(above)
     return {key: above[key] for key in keys[keys.index("variable") + 1 :]} if "variable" in keys else {}

@@ -1,4 +1,4 @@
-"""From the times in a file to bouts on a clock, with an account of every repair."""
+"""Bouts as rows of a file, and their conversion to an annotation on a frame clock."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Observed
 from ethobench.core.errors import FormatError, Note
+from ethobench.core.ethogram import guess_background
 
 SECONDS_RATE = 1000.0
 FRAMES_RATE = 30.0
-OFF_GRID = 0.01
+OFF_GRID = 0.01  # frames
 MAX_FRAMES = 1e12
 
 
 @dataclass
 class BoutRows:
-    """Bouts as a file states them, row by row.
+    """Columns of bouts as a file states them.
 
-    Times are in seconds or frames as the file has them; `to_annotation` puts them on the clock, mends what can be
-    mended and notes it.
+    Times are in the unit of the file, seconds or frames. `to_annotation` converts them to frames, repairs what it can and notes it.
+    `location` says where in the file each bout is, such as ``"row 12"``.
     """
 
     path: Path
@@ -74,21 +75,22 @@ class BoutRows:
         observed: Observed | None = None,
         subjects: Sequence[str] = (),
     ) -> tuple[Annotation, list[Note]]:
-        """Put the bouts on a clock.
+        """Convert the bouts to an annotation.
 
         Parameters
         ----------
         ethogram : Ethogram
-            Must hold every behavior named.
+            Must contain every behavior of the bouts.
         rate : float
             Frames per second of the clock.
         seconds : bool
-            Whether times are seconds (else frames).
+            Whether times are in seconds; otherwise they are frames.
         n_frames : int, optional
-            Length as the file tells it. Bouts beyond it lengthen the recording, with a note. Without it the last bout ends it.
+            Length stated by the file. Bouts beyond it lengthen the recording, with a note. By default the last bout ends it.
         observed : Observed, optional
+            By default all frames.
         subjects : sequence of str
-            Animals that may be named though no bout does.
+            Animals of the recording, including those without bouts.
 
         Returns
         -------
@@ -98,18 +100,21 @@ class BoutRows:
         notes: list[Note] = []
         start, stop = np.array(self.start, dtype=float), np.array(self.stop, dtype=float)
         keep = np.isfinite(start) & np.isfinite(stop)
-        notes += self._note_at(~keep, "has no start or stop time; dropped")
+        notes += self._note_at(~keep, "has no start or stop time; dropped", "dropped-bouts")
         reverse = keep & (stop < start)
-        notes += self._note_at(reverse, "stops before it starts; read as zero-length at its start")
+        if reverse.any():
+            i = int(np.flatnonzero(reverse)[0])
+            message = f"stops at {stop[i]:g}, before its start at {start[i]:g}; read as a bout of zero length"
+            notes += self._note_at(reverse, message, "reversed-bouts")
         stop = np.where(reverse, start, stop)
         early = keep & (start < 0)
         if early.any():
             i = int(np.flatnonzero(early)[0])
-            raise FormatError(self.path, f"{self.behavior[i]!r} starts at {start[i]:g}, before the recording", self.location[i])
+            raise FormatError(self.path, f"{self.behavior[i]!r} starts at {start[i]:g}, before the recording starts", self.location[i])
         late = keep & (stop * (rate if seconds else 1.0) > MAX_FRAMES)
         if late.any():
             i = int(np.flatnonzero(late)[0])
-            raise FormatError(self.path, f"{self.behavior[i]!r} ends at {stop[i]:g}, which no recording reaches", self.location[i])
+            raise FormatError(self.path, f"{self.behavior[i]!r} ends at {stop[i]:g}, longer than any recording", self.location[i])
         first, last = to_clock(start[keep], rate, seconds), to_clock(stop[keep], rate, seconds)
         notes += off_grid_notes(np.concatenate((start[keep], stop[keep])), rate, seconds)
         end = int(last.max()) if last.size else 0
@@ -117,7 +122,8 @@ class BoutRows:
         if end > length:
             over = keep.copy()
             over[keep] = last > length
-            notes += self._note_at(over, f"ends after the last of {length} frames; the recording is taken as {end} frames long")
+            message = f"ends after the last of {length} frames; the recording is read as {end} frames long"
+            notes += self._note_at(over, message, "extended-length")
             length = end
             if observed is None:
                 observed = Observed.full(length)
@@ -129,10 +135,10 @@ class BoutRows:
             ethogram,
             rate,
             length,
-            subject=_chosen(self.subject, chosen),
-            target=_chosen(self.target, chosen),
-            modifiers=_chosen(self.modifiers, chosen),
-            comment=_chosen(self.comment, chosen),
+            subject=_select(self.subject, chosen),
+            target=_select(self.target, chosen),
+            modifiers=_select(self.modifiers, chosen),
+            comment=_select(self.comment, chosen),
             confidence=None if np.isnan(self.confidence).all() else np.array(self.confidence)[chosen],
             observed=observed,
             subjects=subjects,
@@ -140,45 +146,66 @@ class BoutRows:
         )
         return annotation, notes
 
-    def _note_at(self, bad: NDArray[np.bool_], what: str) -> list[Note]:
-        """One note per kind of trouble: the first place, and how many there are."""
-        found = np.flatnonzero(bad)
-        if found.size == 0:
+    def _note_at(self, bad: NDArray[np.bool_], message: str, code: str) -> list[Note]:
+        """Return one note with the location of the first such bout and their number; none if there are none."""
+        rows = np.flatnonzero(bad)
+        if rows.size == 0:
             return []
-        i = int(found[0])
-        more = f" ({found.size} such bouts)" if found.size > 1 else ""
-        return [Note(f"{self.behavior[i]!r} {what}{more}", self.location[i])]
+        i = int(rows[0])
+        more = f" ({rows.size} such bouts)" if rows.size > 1 else ""
+        return [Note(f"{self.behavior[i]!r} {message}{more}", self.location[i], code)]
+
+
+def named_ethogram(names: Sequence[str]) -> Ethogram:
+    """Return an ethogram whose background behavior is guessed from the names."""
+    return Ethogram(names, guess_background(names))
+
+
+def background_notes(title: str, ethogram: Ethogram) -> list[Note]:
+    """Return a note if readers of a written file will guess the background behavior wrongly from the names; no note otherwise."""
+    name, guess = ethogram.background_name, guess_background(ethogram.names)
+    if guess == name:
+        return []
+    effect = f"{name!r} will be read as an ordinary behavior" if name else f"{guess!r} will be read as background"
+    return [Note(f"{title} does not store which behavior is background; {effect}", code="lost-background")]
+
+
+def unused_behavior_notes(title: str, annotation: Annotation, advice: str = "") -> list[Note]:
+    """Return a note that lists the behaviors without bouts, which a file without an ethogram loses; no note if there are none."""
+    unused = [name for code, name in enumerate(annotation.ethogram.names) if not (annotation.behavior == code).any()]
+    if not unused:
+        return []
+    return [Note(f"{title} stores only behaviors with bouts; lost: {', '.join(unused)}{advice}", code="lost-behaviors")]
 
 
 def to_clock(times: ArrayLike, rate: float, seconds: bool) -> NDArray[np.int64]:
-    """Bring times to the nearest frame."""
+    """Return times in seconds or frames, rounded to the nearest frame."""
     scaled = np.asarray(times, dtype=float) * (rate if seconds else 1.0)
     return np.floor(scaled + 0.5).astype(np.int64)
 
 
 def off_grid_notes(times: ArrayLike, rate: float, seconds: bool) -> list[Note]:
-    """Note how many times fall between two frames of the clock."""
+    """Return a note with the number of times that fall between two frames; no note if there are none."""
     scaled = np.asarray(times, dtype=float) * (rate if seconds else 1.0)
     off = np.abs(scaled - np.floor(scaled + 0.5))
     count = int((off > OFF_GRID).sum())
     if not count:
         return []
-    return [
-        Note(f"{count} of {scaled.size} times fall between frames at {rate:g} Hz (by up to {off.max():.2f} frames); taken to the nearest")
-    ]
+    message = f"{count} of {scaled.size} times fall between frames at {rate:g} Hz (by up to {off.max():.2f} frames); rounded"
+    return [Note(message, code="rounded-times")]
 
 
 def frames_rate(rate: float | None) -> tuple[float, list[Note]]:
-    """Return the rate of a file that counts frames without telling their rate: as given, or 30 Hz with a note."""
+    """Return the rate of a file that counts frames without stating their rate: `rate`, or 30 Hz with a note."""
     if rate is not None:
         return rate, []
-    return FRAMES_RATE, [Note(f"the file tells no frame rate; read as {FRAMES_RATE:g} Hz (give rate= to change that)")]
+    return FRAMES_RATE, [Note(f"no frame rate in the file; assuming {FRAMES_RATE:g} Hz (set it with rate=)", code="assumed-rate")]
 
 
 def origin_of(stated: float | None) -> ClockOrigin:
-    """Return the origin of a clock whose rate the file states, or (None) does not; `read_recordings` marks the rates that users give."""
+    """Return the origin of a clock: stated by the file, or assumed if `stated` is None. `read_recordings` marks rates set by users."""
     return ClockOrigin.ASSUMED if stated is None else ClockOrigin.STATED
 
 
-def _chosen(column: list[str], chosen: NDArray[np.int64]) -> list[str] | None:
+def _select(column: list[str], chosen: NDArray[np.int64]) -> list[str] | None:
     return [column[i] for i in chosen] if any(column) else None

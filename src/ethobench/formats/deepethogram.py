@@ -1,6 +1,6 @@
-"""DeepEthogram labels CSV: an index, ``background``, then a column per behavior.
+"""DeepEthogram label CSV: an index, ``background``, then one column per behavior.
 
-Cells hold 1 (it goes on), 0 (it does not) or -1 (the frame was not labelled yet), so -1 reads as not observed.
+Cells are 1 (present), 0 (absent) or -1 (not labeled yet, read as unobserved).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ethobench.core import Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import per_frame
-from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.base import Format, register_format, select_entries
 from ethobench.formats.frame_clock import clock_of
 from ethobench.formats.text import Head
 
@@ -24,9 +24,9 @@ CELLS = {"0", "1", "-1", "0.0", "1.0", "-1.0", ""}
 
 @register_format("deepethogram")
 class DeepEthogramLabels(Format):
-    """An index, ``background``, then a column per behavior; -1 where a frame is not labelled.
+    """An index, ``background``, then one column per behavior; -1 for frames that are not labeled.
 
-    Option for reading: ``rate``, since the file tells none.
+    Option for reading: ``rate``, because the file does not state it.
     """
 
     title = "DeepEthogram labels"
@@ -43,12 +43,11 @@ class DeepEthogramLabels(Format):
         return [path.stem]
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
-        pick_entry(path, entry, [path.stem])
+        select_entries(path, entry, [path.stem])
         table = per_frame.read_frame_table(path)
         if BACKGROUND not in table.header[:2]:
-            raise FormatError(
-                path, f"the first column of DeepEthogram labels is {BACKGROUND!r}; there are: {', '.join(table.header)}", "header"
-            )
+            message = f"the first column of DeepEthogram labels must be {BACKGROUND!r}; columns: {', '.join(table.header)}"
+            raise FormatError(path, message, "header")
         columns = range(table.header.index(BACKGROUND), len(table.header))
         clock = clock_of(table, rate)
         values = np.stack([per_frame.binary(table, c) for c in columns], axis=1)
@@ -74,12 +73,14 @@ class DeepEthogramLabels(Format):
         if background is None:
             rest = np.where((frames == 1).any(axis=1), 0, 1)
             first = np.where((frames == per_frame.HIDDEN).any(axis=1) & (rest == 1), per_frame.HIDDEN, rest)
-            notes.append(Note(f"a column {BACKGROUND!r} is added for the frames without a behavior"))
+            notes.append(Note(f"a column {BACKGROUND!r} is added for frames without a behavior", code="added-background"))
         else:
             first = frames[:, background]
             if names[background] != BACKGROUND:
-                notes.append(Note(f"{names[background]!r} is written as {BACKGROUND!r}, as DeepEthogram calls it"))
+                notes.append(
+                    Note(f"{names[background]!r} is written as {BACKGROUND!r}, its name in DeepEthogram", code="renamed-background")
+                )
         if BACKGROUND in columns:
-            raise EthobenchError(f"{BACKGROUND!r} is an ordinary behavior here, but means 'no behavior' in DeepEthogram; rename it first")
+            raise EthobenchError(f"{BACKGROUND!r} is an ordinary behavior, but means 'no behavior' in DeepEthogram; rename it first")
         pd.DataFrame({BACKGROUND: first, **columns}).to_csv(path, lineterminator="\n", encoding="utf-8")
         return notes

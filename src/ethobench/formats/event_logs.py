@@ -1,7 +1,4 @@
-"""Starts, stops and points as coding programs log them, joined to bouts.
-
-MERGED: Annotations as the starts, stops and points that coding programs log, and what such a log cannot hold.
-"""
+"""Event logs of coding programs: START, STOP and POINT events, paired to bouts when reading and derived from bouts when writing."""
 
 from __future__ import annotations
 
@@ -17,27 +14,29 @@ from ethobench.core import Annotation, Behavior, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
-from ethobench.formats.bouts import BoutRows, to_clock
+from ethobench.formats.bouts import BoutRows, background_notes, to_clock
+from ethobench.formats.text import duplicates
 
 START, STOP, POINT = "START", "STOP", "POINT"
 MILLISECOND = 0.001
-LATEST = 1e12
+MAX_TIME = 1e12
+MAX_RATE = 500_000.0  # Hz; times have six decimals
 
 
 @dataclass(frozen=True)
 class Event:
-    """One line of a log.
+    """One row of an event log.
 
     Attributes
     ----------
     time : float
-        Seconds or frames, as the file has them.
+        Seconds or frames, as in the file.
     kind : str
-        ``START``, ``STOP`` or ``POINT``; empty where the file leaves it to `in_turns`.
+        ``START``, ``STOP`` or ``POINT``; empty if the file does not state it (see `alternate_starts_and_stops`).
     layer : int
-        Tells simultaneous bouts of one track apart, where the file does.
+        Distinguishes simultaneous bouts of one track, if the file does.
     location : str
-        Where it stands in the file.
+        Where in the file the event is, such as ``"row 12"``.
     """
 
     time: float
@@ -51,12 +50,12 @@ class Event:
 
     @property
     def track(self) -> tuple[str, str, str, int]:
-        """Whatever must agree for a start and a stop to belong together."""
+        """The fields that a start and a stop of one bout share."""
         return self.subject, self.behavior, self.modifiers, self.layer
 
 
 class Gap(NamedTuple):
-    """A stretch in which a behavior of a subject was not followed; without a behavior, none was."""
+    """A period in which a behavior of a subject is unobserved; an empty behavior means all behaviors."""
 
     behavior: str
     subject: str
@@ -66,14 +65,14 @@ class Gap(NamedTuple):
 
 @dataclass
 class Observation:
-    """What the events of one observation come to.
+    """Bouts and gaps from the events of one observation.
 
     Attributes
     ----------
     bouts : BoutRows
         In the order of their starts in the file.
     gaps : list of Gap
-        Where events that have no partner leave things open.
+        Unobserved periods that follow from starts without a stop and stops without a start.
     notes : list of Note
     end : float
         Time of the last event.
@@ -94,7 +93,7 @@ class Observation:
         window: tuple[float, float] | None = None,
         subjects: Sequence[str] = (),
     ) -> tuple[Annotation, list[Note]]:
-        """Put the bouts on a clock; gaps become unobserved.
+        """Convert the bouts to an annotation in which gaps are unobserved.
 
         Parameters
         ----------
@@ -102,13 +101,13 @@ class Observation:
         rate : float
             Frames per second of the clock.
         seconds : bool
-            Whether times are seconds (else frames).
+            Whether times are in seconds; otherwise they are frames.
         length : float, optional
-            Length of the recording, in the same unit; the last event ends it where not given.
+            Length of the recording, in the same unit. By default the last event ends it.
         window : pair of float, optional
-            The only stretch that was looked at.
+            Start and stop of the observed period.
         subjects : sequence of str
-            Animals that may be named though no bout does.
+            Animals of the recording, including those without bouts.
         """
         end = _frame(self.end, rate, seconds)
         n_frames = end if length is None else _frame(length, rate, seconds)
@@ -123,8 +122,8 @@ class Observation:
         return annotation, [*self.notes, *notes]
 
 
-def in_turns(events: Iterable[Event]) -> list[Event]:
-    """Tell starts from stops where a file does not: in each track they take turns, in the order of time."""
+def alternate_starts_and_stops(events: Iterable[Event]) -> list[Event]:
+    """Return state events with their kind, for files that do not state it: in each track, starts and stops alternate in time."""
     running: set[tuple[str, str, str, int]] = set()
     result = []
     for event in sorted(events, key=lambda e: e.time):
@@ -136,22 +135,22 @@ def in_turns(events: Iterable[Event]) -> list[Event]:
     return result
 
 
-def pair(path: Path, events: Sequence[Event]) -> Observation:
-    """Join starts and stops to bouts, in the order given.
+def pair_events(path: Path, events: Sequence[Event]) -> Observation:
+    """Pair starts and stops to bouts, in the order of the events.
 
-    A start without a stop is dropped, and its behavior counts as not looked at from there to the next start. A stop without
-    a start is dropped, and its behavior counts as not looked at from the stop before it. What has no name hides its stretch.
+    A start without a stop is dropped, and its behavior is unobserved from there to the next start. A stop without a start is
+    dropped, and its behavior is unobserved since the previous stop. A bout without a behavior makes its frames unobserved.
     """
     running: dict[tuple[str, str, str, int], tuple[int, Event]] = {}
-    settled: dict[tuple[str, str, str, int], float] = {}
-    found: list[tuple[int, Event, float, str]] = []
+    last_stop: dict[tuple[str, str, str, int], float] = {}
+    bouts: list[tuple[int, Event, float, str]] = []
     gaps: list[Gap] = []
     unstopped: list[Event] = []
     unstarted: list[Event] = []
     for i, event in enumerate(events):
         check_time(path, event)
         if event.kind == POINT:
-            found.append((i, event, event.time, event.comment))
+            bouts.append((i, event, event.time, event.comment))
         elif event.kind == START:
             if event.track in running:
                 earlier = running[event.track][1]
@@ -161,28 +160,28 @@ def pair(path: Path, events: Sequence[Event]) -> Observation:
         elif event.kind == STOP:
             if event.track in running:
                 j, start = running.pop(event.track)
-                found.append((j, start, event.time, joined(start.comment, event.comment)))
+                bouts.append((j, start, event.time, join_comments(start.comment, event.comment)))
             else:
                 unstarted.append(event)
-                gaps.append(Gap(event.behavior, event.subject, settled.get(event.track, 0.0), event.time))
-            settled[event.track] = event.time
+                gaps.append(Gap(event.behavior, event.subject, last_stop.get(event.track, 0.0), event.time))
+            last_stop[event.track] = event.time
         else:
-            raise FormatError(path, f"{event.kind!r} is neither START, STOP nor POINT (is the file cut off?)", event.location)
+            raise FormatError(path, f"expected START, STOP or POINT, got {event.kind!r} (is the file truncated?)", event.location)
     for _, start in running.values():
         unstopped.append(start)
         gaps.append(Gap(start.behavior, start.subject, start.time, inf))
     observation = Observation(BoutRows(path), gaps, end=max((e.time for e in events), default=0.0))
-    observation.notes += _notes(unstopped, "starts without a stop; dropped, and taken as not looked at from there on")
-    observation.notes += _notes(unstarted, "stops without a start; dropped, and taken as not looked at before")
-    _collect(observation, found)
+    observation.notes += _notes(unstopped, "starts without a stop; dropped, and read as unobserved from there on", "unpaired-events")
+    observation.notes += _notes(unstarted, "stops without a start; dropped, and read as unobserved until there", "unpaired-events")
+    _add_bouts(observation, bouts)
     return observation
 
 
-def _collect(observation: Observation, found: list[tuple[int, Event, float, str]]) -> None:
-    """Add the bouts that have a name; the others leave a gap."""
+def _add_bouts(observation: Observation, bouts: list[tuple[int, Event, float, str]]) -> None:
+    """Add the bouts that name a behavior to an observation; the others become gaps."""
     nameless_bouts: list[Event] = []
     nameless_points: list[Event] = []
-    for _, event, stop, comment in sorted(found, key=lambda f: f[0]):
+    for _, event, stop, comment in sorted(bouts, key=lambda bout: bout[0]):
         if event.behavior.strip():
             observation.bouts.add(
                 event.time, stop, event.behavior, subject=event.subject, modifiers=event.modifiers, comment=comment, location=event.location
@@ -192,51 +191,51 @@ def _collect(observation: Observation, found: list[tuple[int, Event, float, str]
         else:
             nameless_bouts.append(event)
             observation.gaps.append(Gap("", "", event.time, stop))
-    observation.notes += _notes(nameless_points, "is a point event that names no behavior; dropped")
-    observation.notes += _notes(nameless_bouts, "is a bout that names no behavior; its time is taken as not looked at")
+    observation.notes += _notes(nameless_points, "point event without a behavior; dropped", "no-behavior")
+    observation.notes += _notes(nameless_bouts, "bout without a behavior; its frames are read as unobserved", "no-behavior")
 
 
 def without_offset(times: Sequence[float], offset: float, length: float | None) -> tuple[list[float], list[Note]]:
-    """Take the time offset out of event times, which then count from the beginning of the media.
+    """Return event times minus the time offset, so that they count from the beginning of the media.
 
-    BORIS adds the offset when an event is scored, so a change of it afterwards leaves times that never had it.
+    BORIS adds the offset when an event is scored. If the offset was changed afterwards, times may not contain it.
     """
     moved = [round(time - offset, 6) for time in times]
     if not offset:
         return list(times), []
-    if _inside(moved, length) or not _inside(times, length):
+    if _all_within(moved, length) or not _all_within(times, length):
         return [0.0 if -MILLISECOND <= time < 0 else time for time in moved], []
-    return list(times), [Note(f"the time offset of {offset:g} s is not in the event times, so it was not taken out")]
+    return list(times), [Note(f"the event times do not contain the time offset of {offset:g} s; not subtracted", code="ignored-offset")]
 
 
 def check_time(path: Path, event: Event) -> None:
-    """Refuse an event without a time, or with one that no clock can hold."""
+    """Raise `FormatError` for an event with a missing or implausible time."""
     if np.isnan(event.time):
         raise FormatError(path, f"an event of {event.behavior!r} has no time", event.location)
-    if abs(event.time) > LATEST:
-        raise FormatError(path, f"{event.time:g} is no time that {event.behavior!r} can have", event.location)
+    if abs(event.time) > MAX_TIME:
+        raise FormatError(path, f"implausible time {event.time:g} of {event.behavior!r}", event.location)
 
 
 def ethogram_of(events: Sequence[Event]) -> Ethogram:
-    """Return the behaviors that occur, in the order of the file; those that only ever are points are declared so."""
+    """Return an ethogram of the behaviors that occur, in the order of the file; those with point events only are point behaviors."""
     lasting = {e.behavior for e in events if e.kind != POINT}
     names = dict.fromkeys(e.behavior for e in events if e.behavior.strip())
     return Ethogram([Behavior(name, point=name not in lasting) for name in names], guess_background(names))
 
 
-def joined(first: str, second: str) -> str:
-    """Join the comments of a start and a stop."""
+def join_comments(first: str, second: str) -> str:
+    """Return the comments of a start and a stop as one text."""
     return " / ".join(dict.fromkeys(text for text in (first, second) if text))
 
 
-def _notes(events: Sequence[Event], what: str) -> list[Note]:
-    """One note per kind of trouble: the first place, and how many there are."""
+def _notes(events: Sequence[Event], message: str, code: str) -> list[Note]:
+    """Return one note with the location of the first event and the number of events; none if there are none."""
     if not events:
         return []
     first = events[0]
     more = f" ({len(events)} such events)" if len(events) > 1 else ""
-    name = repr(first.behavior) if first.behavior.strip() else "this"
-    return [Note(f"{name} {what}{more}", first.location)]
+    name = f"{first.behavior!r} " if first.behavior.strip() else ""
+    return [Note(f"{name}{message}{more}", first.location, code)]
 
 
 def _observed(frames: iv.Intervals, gaps: Sequence[Gap], rate: float, seconds: bool, n_frames: int) -> Observed:
@@ -247,9 +246,9 @@ def _observed(frames: iv.Intervals, gaps: Sequence[Gap], rate: float, seconds: b
     frames = iv.difference(frames, iv.union_all(hidden.pop(("", ""), [])))
     tracks: dict[Track, iv.Intervals] = {}
     for (behavior, subject), spans in hidden.items():
-        left = iv.difference(frames, iv.union_all(spans))
-        if iv.total(left) < iv.total(frames):
-            tracks[Track(behavior, subject or None)] = left
+        observed_frames = iv.difference(frames, iv.union_all(spans))
+        if iv.total(observed_frames) < iv.total(frames):
+            tracks[Track(behavior, subject or None)] = observed_frames
     return Observed(frames, tracks)
 
 
@@ -263,16 +262,13 @@ def _frame(time: float, rate: float, seconds: bool) -> int:
     return int(to_clock([time], rate, seconds)[0])
 
 
-def _inside(times: Sequence[float], length: float | None) -> bool:
+def _all_within(times: Sequence[float], length: float | None) -> bool:
     last = inf if length is None else length + MILLISECOND
     return all(-MILLISECOND <= time <= last for time in times if not np.isnan(time))
 
 
-FASTEST = 500_000.0
-
-
 def point_behaviors(annotations: Iterable[Annotation]) -> set[str]:
-    """Return the behaviors declared as points of which no bout has a duration."""
+    """Return the behaviors that are declared as point behaviors and have no bout with a duration."""
     declared: set[str] = set()
     lasting: set[str] = set()
     for a in annotations:
@@ -282,15 +278,15 @@ def point_behaviors(annotations: Iterable[Annotation]) -> set[str]:
 
 
 def events_of(a: Annotation, points: set[str], *, layers: bool = False) -> tuple[list[Event], list[Note]]:
-    """List the starts, stops and points of an annotation in the order of time, which is counted in frames.
+    """Return the starts, stops and points of an annotation in temporal order, with times in frames.
 
     Parameters
     ----------
     a : Annotation
     points : set of str
-        Behaviors to be written as points.
+        Behaviors to write as point events.
     layers : bool
-        Keep bouts of one track that overlap apart. Otherwise they become one, since their stops could not be told apart.
+        Keep overlapping bouts of one track separate. Otherwise they are merged, because their stops could not be distinguished.
     """
     tracks: dict[tuple[str, str, str, int], list[list[Event]]] = {}
     merged = 0
@@ -306,17 +302,20 @@ def events_of(a: Annotation, points: set[str], *, layers: bool = False) -> tuple
             bouts.append([first])
         elif bouts and a.start[i] < bouts[-1][1].time:
             start, stop = bouts[-1]
-            bouts[-1] = [replace(start, comment=joined(start.comment, comment)), replace(stop, time=max(stop.time, float(a.stop[i])))]
+            bouts[-1] = [
+                replace(start, comment=join_comments(start.comment, comment)),
+                replace(stop, time=max(stop.time, float(a.stop[i]))),
+            ]
             merged += 1
         else:
             bouts.append([first, replace(first, time=float(a.stop[i]), kind=STOP, comment="")])
     events = [event for bouts in tracks.values() for bout in bouts for event in bout]
-    notes = [Note(f"{merged} bouts overlap another one of the same behavior and subject; they become one")] if merged else []
-    return sorted(events, key=lambda e: e.time), notes
+    message = f"{merged} bouts overlap another bout of the same behavior and subject; merged"
+    return sorted(events, key=lambda e: e.time), [Note(message, code="merged-bouts")] if merged else []
 
 
 def ethogram_losses(title: str, annotations: Sequence[Annotation]) -> list[Note]:
-    """Tell what of the ethograms gets lost in a file that only lists what occurs."""
+    """Return notes on what a file that lists only occurring behaviors loses of the ethograms."""
     ethogram = Ethogram([])
     used: set[str] = set()
     for a in annotations:
@@ -325,36 +324,25 @@ def ethogram_losses(title: str, annotations: Sequence[Annotation]) -> list[Note]
     unused = [b.name for b in ethogram if b.name not in used]
     notes = []
     if unused:
-        notes.append(Note(f"{title} lists only what occurs: behaviors without bouts are lost ({', '.join(unused)})"))
+        notes.append(Note(f"{title} stores only behaviors with bouts; lost: {', '.join(unused)}", code="lost-behaviors"))
     if any(b.definition or b.key for b in ethogram):
-        notes.append(Note(f"{title} holds no definitions or keys of behaviors: they are lost"))
-    return notes + background_losses(title, ethogram.restrict([b.name for b in ethogram if b.name in used]))
-
-
-def background_losses(title: str, ethogram: Ethogram) -> list[Note]:
-    """Tell if the background will not be recognised when the file is read."""
-    guess = guess_background(ethogram.names)
-    if guess == ethogram.background_name:
-        return []
-    if guess:
-        return [Note(f"{title} does not say which behavior is background: {guess!r} will be taken for it")]
-    return [Note(f"{title} does not say which behavior is background: {ethogram.background_name!r} will read as any other")]
+        notes.append(Note(f"{title} does not store definitions or keys of behaviors; they are lost", code="lost-definitions"))
+    return notes + background_notes(title, ethogram.restrict([b.name for b in ethogram if b.name in used]))
 
 
 def check_rate(title: str, rate: float) -> None:
-    """Refuse a clock that is too fast for times with six decimals."""
-    if rate > FASTEST:
-        raise EthobenchError(f"{title} holds times in microseconds, too coarse for a clock of {rate:g} Hz; resample first")
+    """Raise an error if the rate is too high for times with six decimals."""
+    if rate > MAX_RATE:
+        raise EthobenchError(f"{title} stores times in microseconds, too coarse for a rate of {rate:g} Hz; resample first")
 
 
 def check_ids(title: str, ids: Iterable[str]) -> None:
-    """Refuse to write two recordings under one name."""
-    names = list(ids)
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise EthobenchError(f"a {title} tells recordings apart by name, but several are called {', '.join(map(repr, twice))}")
+    """Raise an error if two recordings have the same name."""
+    repeated = duplicates(ids)
+    if repeated:
+        raise EthobenchError(f"a {title} identifies recordings by name, but these names are duplicate: {', '.join(map(repr, repeated))}")
 
 
-def seconds_of(event: Event, rate: float) -> float:
-    """Return the time of an event that counts in frames, to the microsecond."""
+def event_seconds(event: Event, rate: float) -> float:
+    """Return the time of an event, which is in frames, in seconds rounded to microseconds."""
     return round(event.time / rate, 6)

@@ -1,4 +1,4 @@
-"""From the frame numbers or times beside the rows of a per-frame table to a regular clock."""
+"""Regular clocks from the frame numbers or times of a table with one row per frame."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ethobench.formats.bouts import frames_rate
 from ethobench.formats.per_frame import TIME_NAMES, FrameTable
 from ethobench.formats.text import parse_number
 
-MAX_LEAP = 100
-MOST = 1e12
-JITTER = 0.1
+MAX_FRAMES_PER_ROW = 100
+MAX_INDEX = 1e12
+MAX_JITTER = 0.1  # frames
 
 
 @dataclass
 class FrameClock:
-    """Where each row of a table stands on the clock.
+    """The frame of each row of a table.
 
     Attributes
     ----------
@@ -29,10 +29,10 @@ class FrameClock:
         Frames per second.
     n_frames : int
     position : array of int64
-        The frame of each row; frames without a row were not observed.
+        The frame of each row. Frames without a row are unobserved.
     notes : list of Note
     origin : ClockOrigin
-        Whether the table has a time for each row, or only frame numbers.
+        STATED if the table has a time for each row, ASSUMED if it has only frame numbers.
     """
 
     rate: float
@@ -42,7 +42,7 @@ class FrameClock:
     origin: ClockOrigin = ClockOrigin.ASSUMED
 
     def spread(self, values: NDArray[Any], fill: float) -> NDArray[Any]:
-        """Put the rows' values on the clock; frames without a row hold `fill`."""
+        """Return an array with one value per frame from one value per row; frames without a row hold `fill`."""
         if len(values) == self.n_frames:
             return values
         frames = np.full((self.n_frames, *values.shape[1:]), fill, dtype=values.dtype)
@@ -51,10 +51,10 @@ class FrameClock:
 
 
 def clock_of(table: FrameTable, rate: float | None) -> FrameClock:
-    """Read the clock from the table's first column, where that counts frames or tells times.
+    """Return the clock of a table whose first column may hold frame numbers or times.
 
-    Times give the rate, unless they are too few; a rate that was asked for is then applied by resampling.
-    Frame numbers begin with 0 or 1; a number that is left out is a frame that was not observed.
+    Times determine the rate; callers resample if the user requests another one. Frame numbers begin with 0 or 1. Missing frame
+    numbers are unobserved frames.
     """
     n = len(table.cells)
     if table.index is None:
@@ -65,55 +65,55 @@ def clock_of(table: FrameTable, rate: float | None) -> FrameClock:
     name = table.header[0]
     if backward.size:
         row = int(backward[0]) + 1
-        raise FormatError(
-            table.path, f"{values[row]:g} in column {name or 'index'!r} does not rise above the row before", table.location(row)
-        )
+        message = f"{values[row]:g} in column {name or 'index'!r} is not larger than in the previous row"
+        raise FormatError(table.path, message, table.location(row))
     timed = name.strip().lower() in TIME_NAMES or bool((values != np.floor(values)).any())
     if timed and n > 1:
         return _from_times(table, values)
     clock, notes = frames_rate(rate)
     if values[0] < 0:
-        raise FormatError(table.path, f"the first row is frame {values[0]:g}, before the recording", table.location(0))
+        raise FormatError(table.path, f"negative frame number {values[0]:g}", table.location(0))
     base = values[0] if timed or values[0] == 1 else 0
     position = (values - base).astype(np.int64)
     if position[0] > 0:
-        notes.append(Note(f"the first row is frame {values[0]:g}; the frames before it count as not observed", table.location(0)))
-    return _checked(table, FrameClock(clock, int(position[-1]) + 1, position, notes))
+        message = f"the first row is frame {values[0]:g}; earlier frames are read as unobserved"
+        notes.append(Note(message, table.location(0), "missing-frames"))
+    return _check_gaps(table, FrameClock(clock, int(position[-1]) + 1, position, notes))
 
 
 def at_rate(annotation: Annotation, rate: float | None) -> tuple[Annotation, list[Note]]:
-    """Resample to the rate asked for, where the file has one of its own."""
+    """Return the annotation at the requested rate, with a note if the rate of the file differs and it is resampled."""
     if rate is None or rate == annotation.rate:
         return annotation, []
-    return annotation.resample(rate), [Note(f"resampled from the file's {annotation.rate:g} Hz to {rate:g} Hz")]
+    return annotation.resample(rate), [Note(f"resampled from {annotation.rate:g} Hz to {rate:g} Hz", code="resampled")]
 
 
 def _from_times(table: FrameTable, times: NDArray[np.float64]) -> FrameClock:
     step = np.diff(times)
-    counts = np.clip(np.floor(step / np.median(step) + 0.5), 1, MOST).astype(np.int64)
+    counts = np.clip(np.floor(step / np.median(step) + 0.5), 1, MAX_INDEX).astype(np.int64)
     position = np.concatenate(([0], np.cumsum(counts)))
     span = times[-1] - times[0]
-    rate = snapped(position[-1] / span, resolution(times) / span)
+    rate = snap_rate(position[-1] / span, resolution(times) / span)
     notes = []
     if times[0] > 1.5 / rate:
-        notes.append(Note(f"the first row is at {times[0]:g} s; frames are counted from there"))
+        notes.append(Note(f"the first row is at {times[0]:g} s; frames are counted from there", code="late-start"))
     off = np.abs((times - times[0]) * rate - position)
-    if off.max() > max(JITTER, resolution(times) * rate):
-        notes.append(
-            Note(f"times are not regular (by up to {off.max():.2f} frames at {rate:g} Hz); each row is one frame of a regular clock")
-        )
-    return _checked(table, FrameClock(rate, int(position[-1]) + 1, position, notes, ClockOrigin.STATED))
+    if off.max() > max(MAX_JITTER, resolution(times) * rate):
+        message = f"irregular times (off by up to {off.max():.2f} frames at {rate:g} Hz); each row is read as one frame of a regular clock"
+        notes.append(Note(message, code="irregular-times"))
+    return _check_gaps(table, FrameClock(rate, int(position[-1]) + 1, position, notes, ClockOrigin.STATED))
 
 
-def _checked(table: FrameTable, clock: FrameClock) -> FrameClock:
-    """Note gaps, and refuse leaps that no recording makes."""
-    if clock.n_frames > MAX_LEAP * len(table.cells) + 100_000:
-        raise FormatError(table.path, f"{len(table.cells)} rows are spread over {clock.n_frames} frames; is the first column an index?")
+def _check_gaps(table: FrameTable, clock: FrameClock) -> FrameClock:
+    """Return the clock with a note for gaps; raise `FormatError` if the gaps are implausibly long."""
+    if clock.n_frames > MAX_FRAMES_PER_ROW * len(table.cells) + 100_000:
+        message = f"{len(table.cells)} rows span {clock.n_frames} frames; is the first column really a frame index?"
+        raise FormatError(table.path, message)
     gap = np.diff(clock.position) - 1
     if gap.size and gap.max() > 0:
         row = int(np.argmax(gap > 0)) + 1
-        note = f"{int(gap.sum())} frames have no row (the first before this one); they count as not observed"
-        clock.notes.append(Note(note, table.location(row)))
+        message = f"{int(gap.sum())} frames have no row (the first gap is before this row); read as unobserved"
+        clock.notes.append(Note(message, table.location(row), "missing-frames"))
     return clock
 
 
@@ -128,22 +128,22 @@ def _numbers(table: FrameTable) -> NDArray[np.float64]:
                 values[row] = parse_number(str(cell).replace(",", "."))
             except ValueError:
                 raise FormatError(table.path, f"{cell!r} in column {table.header[0]!r} is not a number", table.location(row)) from None
-    bad = ~(np.abs(values) < MOST)
+    bad = ~(np.abs(values) < MAX_INDEX)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise FormatError(table.path, f"no sensible number in column {table.header[0] or 'index'!r}", table.location(row))
+        raise FormatError(table.path, f"missing or implausible number in column {table.header[0] or 'index'!r}", table.location(row))
     return values
 
 
 def resolution(times: NDArray[np.float64]) -> float:
-    """Return the step in which the times were written down."""
+    """Return the resolution of times as written, in seconds: 1, 0.1, 0.01, ..."""
     sample = times[:1000]
     return next((10.0**-digits for digits in range(9) if np.abs(np.round(sample, digits) - sample).max() < 1e-9), 1e-9)
 
 
-def snapped(rate: float, tolerance: float) -> float:
-    """Return the usual frame rate (whole, or of NTSC) that lies within the relative tolerance, else the rate itself."""
-    for usual in (round(rate), round(rate * 1.001) * 1000 / 1001):
-        if usual > 0 and abs(rate - usual) <= max(tolerance, 1e-9) * usual:
-            return float(usual)
+def snap_rate(rate: float, tolerance: float) -> float:
+    """Return the standard frame rate (an integer, or of NTSC) within the relative tolerance, else the rate itself."""
+    for standard in (round(rate), round(rate * 1.001) * 1000 / 1001):
+        if standard > 0 and abs(rate - standard) <= max(tolerance, 1e-9) * standard:
+            return float(standard)
     return round(rate, 6)

@@ -1,4 +1,4 @@
-"""Finding one's way in an interval table: which column is what, which rows are no bouts."""
+"""Columns and rows of generic interval tables: the role of each column, and which rows are bouts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.formats.base import ignored_columns
 from ethobench.formats.bouts import BoutRows, to_clock
-from ethobench.formats.tables import Table
+from ethobench.formats.tables import Table, normalize_name
 from ethobench.formats.text import parse_clock
 
 STARTS = ("start", "from", "begin", "onset", "t start", "t begin", "bout start", "time start", "time from", "in")
@@ -35,7 +36,7 @@ STOPS = (
     "out",
 )
 DURATIONS = ("duration", "dur", "length", "bout duration")
-ENDINGS = {
+UNIT_SUFFIXES = {
     "seconds": ("", "time", "s", "sec", "secs", "second", "seconds", "time s", "time sec", "times"),
     "milliseconds": ("ms", "msec", "millis", "milliseconds", "time ms"),
     "frames": ("frame", "frames", "frame number", "f", "idx"),
@@ -60,33 +61,28 @@ SYNONYMS = {
 ROLES = ("start", "stop", "duration", *SYNONYMS)
 NO_LABEL = frozenset({"", "na", "nan", "none given", "default", "unlabeled", "unlabelled"})
 MARKER = "startend"
-LONG = 600.0  # seconds; whole numbers beyond that may as well count frames
-
-
-def plain(name: str) -> str:
-    """Return a name without case, blanks and signs."""
-    return "".join(c for c in name.lower() if c.isalnum())
+MAX_UNAMBIGUOUS = 600.0  # seconds; larger integers may be frame numbers
 
 
 def is_no_label(name: str) -> bool:
-    """Tell whether a cell of behaviors names none: blank, or a tool's placeholder."""
-    return not name.strip() or plain(name) in {plain(word) for word in NO_LABEL if word}
+    """Return whether a cell of the behavior column names no behavior: it is blank or a placeholder."""
+    return not name.strip() or normalize_name(name) in {normalize_name(word) for word in NO_LABEL if word}
 
 
 def is_marker(name: str) -> bool:
-    """Tell whether a cell of behaviors marks the beginning or the end of what was observed."""
-    return plain(name) == MARKER
+    """Return whether a cell of the behavior column marks the beginning or the end of the observed period."""
+    return normalize_name(name) == MARKER
 
 
 def find_columns(header: Sequence[str]) -> dict[str, str]:
-    """Guess which column is what; "unit" tells what times are in."""
-    known = {plain(name): name for name in reversed(header)}
+    """Return the column of each role, guessed from the column names; the key "unit" holds the unit of times."""
+    columns = {normalize_name(name): name for name in reversed(header)}
 
     def first(names: Collection[str]) -> str | None:
-        return next((known[plain(name)] for name in names if plain(name) in known), None)
+        return next((columns[normalize_name(name)] for name in names if normalize_name(name) in columns), None)
 
-    found = {role: name for role, names in SYNONYMS.items() if (name := first(names)) is not None}
-    for unit, endings in ENDINGS.items():
+    roles = {role: name for role, names in SYNONYMS.items() if (name := first(names)) is not None}
+    for unit, endings in UNIT_SUFFIXES.items():
         times = {
             role: first(
                 [f"{name} {ending}" for ending in endings for name in names] + [f"{ending} {name}" for ending in endings for name in names]
@@ -97,25 +93,25 @@ def find_columns(header: Sequence[str]) -> dict[str, str]:
             times["start"] = times["start"] or first(FIRST_FRAME)
             times["stop"] = times["stop"] or first(LAST_FRAME)
         if times["start"] and (times["stop"] or times["duration"]):
-            found["start"], found["unit"] = times["start"], unit
+            roles["start"], roles["unit"] = times["start"], unit
             end = "stop" if times["stop"] else "duration"
-            found[end] = str(times[end])
+            roles[end] = str(times[end])
             break
-    return found
+    return roles
 
 
 @dataclass
 class IntervalRows:
-    """The rows of an interval table, sorted out by recording and rater.
+    """The rows of an interval table, grouped by recording and rater.
 
     Parameters
     ----------
     path : Path
     table : Table
     chosen : mapping of str to str
-        Columns that the user names, by role.
+        Columns that the user specifies, by role.
     inclusive : bool, optional
-        Whether the stop frame still belongs to the bout.
+        Whether the stop frame belongs to the bout.
     """
 
     path: Path
@@ -134,7 +130,7 @@ class IntervalRows:
         self.rater = self._texts("rater", DEFAULT_ANNOTATOR)
         for row, name in enumerate(self.recording):
             if not name:
-                raise FormatError(self.path, f"column {self.columns['recording']!r} names no recording", self.location(row))
+                raise FormatError(self.path, f"column {self.columns['recording']!r} is blank", self.location(row))
         self.texts = {role: self._texts(role, "") for role in ("subject", "target", "modifiers", "comment")}
         self.confidence = (
             self.table.numbers(self.columns["confidence"]) if "confidence" in self.columns else np.full(len(self.table), np.nan)
@@ -146,11 +142,11 @@ class IntervalRows:
         self.points: set[str] = set()
 
     def location(self, row: int) -> str:
-        """Say where a row stands in the file."""
+        """Return the location of a row in the file, for messages."""
         return f"row {self.table.row_numbers[row]}"
 
-    def sort_out(self, *, drop: Collection[str] | None, markers: Collection[str] | None, points: Collection[str] | None) -> None:
-        """Tell bouts from marks of beginning and end, from rows without a label, and from names to drop."""
+    def classify_rows(self, *, drop: Collection[str] | None, markers: Collection[str] | None, points: Collection[str] | None) -> None:
+        """Classify rows as bouts, markers of the observed period, rows without a label, and rows to drop."""
         dropped: dict[str, int] = {}
         for row, name in enumerate(self.label):
             if drop is not None and name in drop:
@@ -159,9 +155,10 @@ class IntervalRows:
             elif is_marker(name) if markers is None else (name in markers):
                 self.kind[row] = "marker"
             elif is_no_label(name):
-                self.kind[row] = "unlabelled"
+                self.kind[row] = "unlabeled"
         if dropped:
-            self.notes.append(Note("dropped as asked: " + ", ".join(f"{name!r} ({n} rows)" for name, n in dropped.items())))
+            counts = ", ".join(f"{name!r} ({n} rows)" for name, n in dropped.items())
+            self.notes.append(Note(f"dropped (see drop=): {counts}", code="dropped-rows"))
         bouts = self.kind == "bout"
         lasting = {self.label[row] for row in np.flatnonzero(bouts & (self.start != self.stop))}
         zero = {*self.label} - lasting
@@ -170,115 +167,111 @@ class IntervalRows:
         self.stop[open_points] = self.start[open_points]
 
     def ethogram(self) -> Ethogram:
-        """Return the behaviors of all rows, so that raters share one ethogram."""
+        """Return one ethogram for all raters, with the behaviors of all rows."""
         names = list(dict.fromkeys(name for name, kind in zip(self.label, self.kind, strict=True) if kind == "bout"))
         return Ethogram([Behavior(name, point=name in self.points) for name in names], guess_background(names))
 
     def length(self, recording: str, rate: float) -> int:
-        """Return the last frame that any rater mentions."""
-        mine = [row for rows in self.groups[recording].values() for row in rows]
-        times = np.concatenate((self.start[mine], self.stop[mine]))
+        """Return the number of frames up to the last time of any rater."""
+        rows = [row for rater_rows in self.groups[recording].values() for row in rater_rows]
+        times = np.concatenate((self.start[rows], self.stop[rows]))
         times = times[np.isfinite(times)]
         return int(to_clock(times, rate, self.unit != "frames").max(initial=0))
 
     def annotation(self, recording: str, rater: str, ethogram: Ethogram, rate: float, length: int) -> tuple[Annotation, list[Note]]:
-        """Return what one rater says of one recording."""
-        rows = BoutRows(self.path)
-        mine = self.groups[recording][rater]
-        hidden = [i for i in mine if self.kind[i] == "unlabelled"]
-        bouts = [i for i in mine if self.kind[i] == "bout"]
+        """Return the annotation of one recording by one rater, and notes."""
+        bout_rows = BoutRows(self.path)
+        rows = self.groups[recording][rater]
+        unlabeled = [i for i in rows if self.kind[i] == "unlabeled"]
+        bouts = [i for i in rows if self.kind[i] == "bout"]
         unfinished = [i for i in bouts if not np.isfinite(self.start[i] + self.stop[i])]
         for i in bouts:
             if np.isfinite(self.start[i] + self.stop[i]):
                 texts = {role: column[i] for role, column in self.texts.items()}
-                rows.add(
+                bout_rows.add(
                     self.start[i], self.stop[i], self.label[i], confidence=float(self.confidence[i]), location=self.location(i), **texts
                 )
-        seen, notes = self._seen(mine, hidden, rate, length)
-        tracks, more = self._open_tracks(unfinished, seen, rate, length)
+        frames, notes = self._observed_frames(rows, unlabeled, rate, length)
+        tracks, track_notes = self._open_tracks(unfinished, frames, rate, length)
         subjects = sorted({self.texts["subject"][i] for i in unfinished} - {""})
-        made, last = rows.to_annotation(
-            ethogram, rate, seconds=self.unit != "frames", n_frames=length, observed=Observed(seen, tracks), subjects=subjects
+        annotation, bout_notes = bout_rows.to_annotation(
+            ethogram, rate, seconds=self.unit != "frames", n_frames=length, observed=Observed(frames, tracks), subjects=subjects
         )
-        return made, [*last, *notes, *more]
+        return annotation, [*bout_notes, *notes, *track_notes]
 
-    def _seen(self, mine: list[int], hidden: list[int], rate: float, length: int) -> tuple[iv.Intervals, list[Note]]:
-        """Return the frames that a rater looked at for all behaviors."""
+    def _observed_frames(self, rows: list[int], unlabeled: list[int], rate: float, length: int) -> tuple[iv.Intervals, list[Note]]:
+        """Return the frames that a rater observed for all behaviors, and notes."""
         seconds = self.unit != "frames"
-        seen, notes = iv.full(length), []
-        marks = [i for i in mine if self.kind[i] == "marker" and np.isfinite(self.start[i])]
-        if len(marks) >= 2:
-            inside = [i for i in mine if self.kind[i] in ("marker", "bout")]
+        frames, notes = iv.full(length), []
+        markers = [i for i in rows if self.kind[i] == "marker" and np.isfinite(self.start[i])]
+        if len(markers) >= 2:
+            inside = [i for i in rows if self.kind[i] in ("marker", "bout")]
             ends = np.concatenate((self.start[inside], self.stop[inside]))
             low, high = to_clock([np.nanmin(ends), np.nanmax(ends)], rate, seconds)
-            seen = iv.intervals([low], [high])
-            notes.append(
-                Note(f"{len(marks)} rows {self.label[marks[0]]!r} mark what was observed: frames {low} to {high}", self.location(marks[0]))
-            )
-        elif marks:
-            message = f"only one row {self.label[marks[0]]!r}, so it cannot mark both ends; dropped"
-            notes.append(Note(message, self.location(marks[0])))
-        spans = [i for i in hidden if np.isfinite(self.start[i]) and self.stop[i] > self.start[i]]
+            frames = iv.intervals([low], [high])
+            message = f"{len(markers)} rows {self.label[markers[0]]!r} mark the observed period: frames {low} to {high}"
+            notes.append(Note(message, self.location(markers[0]), "observed-markers"))
+        elif markers:
+            message = f"only one row {self.label[markers[0]]!r}, which cannot mark both ends of the observed period; dropped"
+            notes.append(Note(message, self.location(markers[0]), "dropped-rows"))
+        spans = [i for i in unlabeled if np.isfinite(self.start[i]) and self.stop[i] > self.start[i]]
         if spans:
             hole = iv.union(iv.Intervals(to_clock(self.start[spans], rate, seconds), to_clock(self.stop[spans], rate, seconds)))
-            seen = iv.difference(seen, hole)
+            frames = iv.difference(frames, hole)
             more = f" ({len(spans)} such rows)" if len(spans) > 1 else ""
-            notes.append(
-                Note(f"{self.label[spans[0]]!r} names no behavior; its stretch counts as not observed{more}", self.location(spans[0]))
-            )
-        notes += [Note("says neither which behavior nor from when to when; dropped", self.location(i)) for i in hidden if i not in spans]
-        return seen, notes
+            message = f"{self.label[spans[0]]!r} is not a behavior; its frames are read as unobserved{more}"
+            notes.append(Note(message, self.location(spans[0]), "no-behavior"))
+        message = "no behavior and no valid start and stop; dropped"
+        notes += [Note(message, self.location(i), "dropped-rows") for i in unlabeled if i not in spans]
+        return frames, notes
 
-    def _open_tracks(self, rows: list[int], seen: iv.Intervals, rate: float, length: int) -> tuple[dict[Track, iv.Intervals], list[Note]]:
-        """Return what was observed of behaviors with a bout that has no start or no stop."""
+    def _open_tracks(self, rows: list[int], frames: iv.Intervals, rate: float, length: int) -> tuple[dict[Track, iv.Intervals], list[Note]]:
+        """Return the observed frames of the tracks that have a bout without a start or without a stop, and notes."""
         tracks: dict[Track, iv.Intervals] = {}
         notes = []
         for i in rows:
             track = Track(self.label[i], self.texts["subject"][i] or None, self.texts["target"][i] or None)
-            before = tracks.get(track, seen)
+            before = tracks.get(track, frames)
             if np.isfinite(self.start[i]):
                 start = int(to_clock(self.start[i : i + 1], rate, self.unit != "frames")[0])
                 tracks[track] = iv.clip(before, 0, start)
-                what = "has no stop; not observed from its start on"
+                problem = "has no stop; read as unobserved from its start on"
             elif np.isfinite(self.stop[i]):
                 stop = int(to_clock(self.stop[i : i + 1], rate, self.unit != "frames")[0])
                 tracks[track] = iv.clip(before, stop, length)
-                what = "has no start; not observed until its stop"
+                problem = "has no start; read as unobserved until its stop"
             else:
-                what = "has no start and no stop; dropped"
-            notes.append(Note(f"{self.label[i]!r} {what}", self.location(i)))
+                problem = "has no start and no stop; dropped"
+            notes.append(Note(f"{self.label[i]!r} {problem}", self.location(i), "open-bouts"))
         return tracks, notes
 
     def _columns(self) -> dict[str, str]:
         unknown = [role for role in self.chosen if role not in (*ROLES, "unit")]
         if unknown:
-            raise EthobenchError(f"columns= takes {', '.join(ROLES)}, not {', '.join(unknown)}")
+            raise EthobenchError(f"unknown role in `columns`: {', '.join(unknown)}; roles: {', '.join(ROLES)}")
         for name in (name for role, name in self.chosen.items() if role != "unit"):
             self.table.column(name)
-        found = find_columns(self.table.header)
-        if found.get("recording") and plain(found["recording"]) == "id" and "recording" not in self.chosen:
-            cells = self.table.column(found["recording"])
-            if len(cells) > 1 and len({*cells}) == len(cells):
-                found.pop("recording")
+        columns = find_columns(self.table.header)
+        if columns.get("recording") and normalize_name(columns["recording"]) == "id" and "recording" not in self.chosen:
+            cells = self.table.column(columns["recording"])
+            if len(cells) > 1 and len({*cells}) == len(cells):  # a number for each bout, not a recording
+                columns.pop("recording")
         if "start" in self.chosen or "stop" in self.chosen:
-            names = [plain(self.chosen[role]) for role in ("start", "stop") if role in self.chosen]
-            found["unit"] = "frames" if any("frame" in name for name in names) else found.get("unit", "seconds")
+            names = [normalize_name(self.chosen[role]) for role in ("start", "stop") if role in self.chosen]
+            columns["unit"] = "frames" if any("frame" in name for name in names) else columns.get("unit", "seconds")
         if "stop" in self.chosen:
-            found.pop("duration", None)
-        found |= self.chosen
-        missing = [role for role in ("start", "stop", "behavior") if role not in found and not (role == "stop" and "duration" in found)]
+            columns.pop("duration", None)
+        columns |= self.chosen
+        missing = [role for role in ("start", "stop", "behavior") if role not in columns and not (role == "stop" and "duration" in columns)]
         if missing:
-            there = " ".join(", ".join(self.table.header).split())
-            message = (
-                f"which column is the {missing[0]}? Give columns={{{missing[0]!r}: ...}} (one of {there}; convert takes it as --option)"
-            )
+            header = " ".join(", ".join(self.table.header).split())
+            message = f"no column for {missing[0]}; specify it with columns={{{missing[0]!r}: ...}} (columns: {header})"
             raise FormatError(self.path, message, "header")
-        used = {name for role, name in found.items() if role != "unit"}
-        lengths = {plain(name) for name in DURATIONS}
-        left = [name for name in self.table.header if name and name not in used and plain(name) not in lengths]
-        if left:
-            self.notes.append(Note(f"columns not understood and left out: {', '.join(left)}"))
-        return found
+        used = {name for role, name in columns.items() if role != "unit"}
+        durations = {normalize_name(name) for name in DURATIONS}
+        ignored = [name for name in self.table.header if name and name not in used and normalize_name(name) not in durations]
+        self.notes += ignored_columns(ignored)
+        return columns
 
     def _times(self) -> tuple[np.ndarray, np.ndarray]:
         start = self._numbers(self.columns["start"])
@@ -287,25 +280,27 @@ class IntervalRows:
         if self.unit == "milliseconds":
             return start / 1000, stop / 1000
         if self.unit == "seconds" and self._may_be_frames(start, stop):
-            self.notes.append(
-                Note("whole numbers without a unit are read as seconds; if they count frames, call the columns start_frame and stop_frame")
-            )
+            message = "integers without a unit are read as seconds; if they are frames, name the columns start_frame and stop_frame"
+            self.notes.append(Note(message, code="assumed-unit"))
         if self.unit == "frames" and "stop" in self.columns:
-            by_name = plain(self.columns["stop"]) in {plain(name) for name in LAST_FRAME}
+            by_name = normalize_name(self.columns["stop"]) in {normalize_name(name) for name in LAST_FRAME}
             if self.inclusive is None and not by_name:
-                self.notes.append(
-                    Note("the stop frame is read as the first one after the bout (give inclusive=True if it is the last of it)")
+                message = (
+                    "the stop frame is read as the first frame after the bout (use inclusive=True if it is the last frame of the bout)"
                 )
+                self.notes.append(Note(message, code="assumed-exclusive"))
             stop = stop + (1 if self.inclusive or (by_name and self.inclusive is None) else 0)
         return start, stop
 
     def _may_be_frames(self, start: np.ndarray, stop: np.ndarray) -> bool:
-        """Whether times look like frame numbers: large, whole, and under a heading that names no unit."""
-        known = np.concatenate([start, stop])
-        known = known[np.isfinite(known)]
+        """Return whether times look like frame numbers: large integers in a column whose name states no unit."""
+        times = np.concatenate([start, stop])
+        times = times[np.isfinite(times)]
         cells = self.table.column(self.columns["start"])
-        unnamed = plain(self.columns["start"]) in {plain(name) for name in STARTS} and not any("." in cell or ":" in cell for cell in cells)
-        return bool(unnamed and len(known) and known.max() > LONG and (known == np.round(known)).all())
+        has_unit = normalize_name(self.columns["start"]) not in {normalize_name(name) for name in STARTS}
+        if has_unit or any("." in cell or ":" in cell for cell in cells):
+            return False
+        return bool(len(times) and times.max() > MAX_UNAMBIGUOUS and (times == np.round(times)).all())
 
     def _numbers(self, name: str) -> np.ndarray:
         cells = self.table.column(name)
@@ -314,9 +309,9 @@ class IntervalRows:
         values = np.full(len(cells), np.nan)
         for row, cell in enumerate(cells):
             seconds = parse_clock(cell)
-            if cell.strip() and plain(cell) not in NO_LABEL:
+            if cell.strip() and normalize_name(cell) not in NO_LABEL:
                 if seconds is None:
-                    raise FormatError(self.path, f"{cell!r} in column {name!r} is no time", self.location(row))
+                    raise FormatError(self.path, f"{cell!r} in column {name!r} is not a time", self.location(row))
                 values[row] = seconds
         return values
 

@@ -1,15 +1,14 @@
-"""Generic interval tables: a row per bout with start, stop and behavior; often also rater, recording, subject, target.
+"""Intervals with start, stop and behavior: generic tables (``intervals``) and the JSON of Rodent-Bench (``segments``).
 
-Columns are found by their usual names, in any order; delimiter and decimal sign are found out. Times are seconds (also
-"MM:SS"), milliseconds or frames, as the columns' names say. A row without a behavior (blank, or a tool's placeholder)
-makes its stretch unobserved; a row without a stop leaves its behavior unobserved from there on. Rows named "Start/End"
-mark where the test begins and ends: what lies outside was not observed.
+Interval tables have one row per bout, often also with rater, recording, subject and target. Columns are recognized by common names,
+in any order; the delimiter and the decimal mark are detected. Times are seconds (also "MM:SS"), milliseconds or frames, according to
+the column names. The frames of a row without a behavior (blank, or a placeholder) are unobserved. The behavior of a row without a stop
+is unobserved from its start on. Rows named "Start/End" mark the observed period.
 
-MERGED: Rodent-Bench segment JSON: a list of segments, bare or under the key ``segments``.
-
-A segment has ``segment_number``, ``start_time``, ``end_time`` and ``behavior``. Times are "MM:SS" (minutes may exceed
-59), "HH:MM:SS" or seconds as a number. Segments are kept in the file's order (`Annotation.order`), since Rodent-Bench
-lets the first one win where some overlap. This reader is strict; answers of language models are mended elsewhere.
+Segment JSON is a list of segments, either at the top level or under the key ``segments``. A segment has ``segment_number``,
+``start_time``, ``end_time`` and ``behavior``. Times are "MM:SS" (minutes may exceed 59), "HH:MM:SS" or seconds. The order of the file
+is kept (`Annotation.order`), because in Rodent-Bench the first of overlapping segments wins. This reader is strict; `ethobench.mllm`
+repairs the answers of language models.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,41 +25,43 @@ import numpy as np
 from ethobench.core import Annotation, ClockOrigin, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
-from ethobench.formats import interval_tables as table_of
-from ethobench.formats.base import Format, pick_entry, register_format
-from ethobench.formats.bouts import SECONDS_RATE, BoutRows, frames_rate
-from ethobench.formats.per_frame import background_notes, named_ethogram
+from ethobench.formats import interval_tables
+from ethobench.formats.base import Format, ignored_columns, register_format, select_entries
+from ethobench.formats.bouts import SECONDS_RATE, BoutRows, background_notes, frames_rate, named_ethogram, unused_behavior_notes
 from ethobench.formats.tables import format_time, other_sheets, read_table, write_table
 from ethobench.formats.text import Head, format_clock, parse_clock, read_json
 
 Names = Sequence[str] | str | None
+KEYS = ("start_time", "end_time", "behavior")
+START = re.compile(r'\s*(\{\s*"segments"\s*:\s*\[|\[\s*\{)')
+STYLES = ("seconds", "MM:SS", "HH:MM:SS")
 
 
 @register_format("intervals")
 class IntervalTable(Format):
-    """A row per bout.
+    """One row per bout.
 
-    Options for reading: ``rate``, the clock to read on (1000 Hz unless given, 30 Hz with a note where times are frames);
-    ``columns``, where guessing fails, such as ``{"start": "from", "behavior": "type"}``; ``inclusive``, whether the stop
-    frame still belongs to the bout; ``drop``, names that are no behaviors; ``markers``, names that mark the beginning
-    and the end of what was observed ("Start/End" in any spelling unless given); ``points``, behaviors without duration.
+    Options for reading: ``rate``, the frame rate of the result (default: 1000 Hz, or 30 Hz with a note if times are frames);
+    ``columns``, the column of each role if it is not recognized, such as ``{"start": "from", "behavior": "type"}``; ``inclusive``,
+    whether the stop frame belongs to the bout; ``drop``, names in the behavior column to ignore; ``markers``, names that mark the
+    beginning and the end of the observed period (default: "Start/End" in any spelling); ``points``, behaviors without duration.
     """
 
     title = "interval table"
     suffixes = (".csv", ".tsv")
     keeps = ("subjects", "targets", "overlaps", "touching", "points", "modifiers", "comments", "confidence")
-    several = True
-    annotators = True
+    multiple_recordings = True
+    multiple_annotators = True
 
     def sniff(self, path: Path, head: Head) -> float:
         filled = [row for row in head.sheet if any(row)]
         header, rows = (filled[0], filled[1:]) if filled else (head.header, head.body)
         if not rows:
             return 0.0
-        found = table_of.find_columns(header)
-        if "behavior" not in found or "start" not in found or not {"stop", "duration"} & {*found}:
+        roles = interval_tables.find_columns(header)
+        if "behavior" not in roles or "start" not in roles or not {"stop", "duration"} & {*roles}:
             return 0.0
-        start_column = header.index(found["start"])
+        start_column = header.index(roles["start"])
         cells = [row[start_column] for row in rows[:20] if len(row) > start_column and row[start_column].strip()]
         return 0.6 if cells and all(parse_clock(cell) is not None for cell in cells) else 0.0
 
@@ -75,29 +77,36 @@ class IntervalTable(Format):
         markers: Names = None,
         points: Names = None,
     ) -> list[Recording]:
-        table = table_of.IntervalRows(path, read_table(path), columns or {}, inclusive)
+        table = interval_tables.IntervalRows(path, read_table(path), columns or {}, inclusive)
         clock, notes = (rate or SECONDS_RATE, []) if table.unit != "frames" else frames_rate(rate)
-        table.sort_out(drop=_names(drop), markers=_names(markers), points=_names(points))
+        table.classify_rows(drop=_names(drop), markers=_names(markers), points=_names(points))
         recordings = []
         ethogram = table.ethogram()
-        for name in pick_entry(path, entry, list(table.groups)):
-            made: dict[str, Annotation] = {}
-            found = [*notes, *other_sheets(path), *table.notes]
+        for name in select_entries(path, entry, list(table.groups)):
+            annotations: dict[str, Annotation] = {}
+            recording_notes = [*notes, *other_sheets(path), *table.notes]
             length = table.length(name, clock)
             for rater in table.groups[name]:
-                made[rater], more = table.annotation(name, rater, ethogram, clock, length)
-                found += [
-                    Note(n.message, f"{rater}, {n.location}".strip(", ") if len(table.groups[name]) > 1 else n.location) for n in more
-                ]
-            subjects = tuple(dict.fromkeys(s for a in made.values() for s in a.subjects))
-            recordings.append(Recording(name, subjects=subjects, annotations=made, notes=tuple(found), clock_origin=ClockOrigin.ASSUMED))
+                annotations[rater], rater_notes = table.annotation(name, rater, ethogram, clock, length)
+                if len(table.groups[name]) > 1:
+                    rater_notes = [replace(note, location=f"{rater}, {note.location}".strip(", ")) for note in rater_notes]
+                recording_notes += rater_notes
+            recordings.append(
+                Recording(
+                    name,
+                    subjects=tuple(dict.fromkeys(s for a in annotations.values() for s in a.subjects)),
+                    annotations=annotations,
+                    notes=tuple(recording_notes),
+                    clock_origin=ClockOrigin.ASSUMED,
+                )
+            )
         return recordings
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         annotations = [(r.id, name, a) for r in recordings for name, a in r.annotations.items()]
         for name in dict.fromkeys(name for *_, a in annotations for name in a.ethogram.names):
-            if table_of.is_no_label(name) or table_of.is_marker(name):
-                raise EthobenchError(f"in an {self.title} {name!r} does not name a behavior, so it would be lost; rename it")
+            if interval_tables.is_no_label(name) or interval_tables.is_marker(name):
+                raise EthobenchError(f"an {self.title} cannot store {name!r}, which readers do not treat as a behavior; rename it")
         used = {
             "recording": True,
             "rater": any(name != DEFAULT_ANNOTATOR for _, name, _ in annotations),
@@ -106,7 +115,7 @@ class IntervalTable(Format):
             "target": any((a.target >= 0).any() for *_, a in annotations),
             **{column: any(getattr(a, column) is not None for *_, a in annotations) for column in ("modifiers", "comment", "confidence")},
         }
-        header = [name for name, there in used.items() if there]
+        header = [name for name, is_used in used.items() if is_used]
         rows = [[row[name] for name in header] for id, name, a in annotations for row in _rows(id, name, a)]
         write_table(path, header, rows, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
         notes = []
@@ -116,8 +125,67 @@ class IntervalTable(Format):
             if unused and not any(
                 name in b.ethogram and (b.behavior == b.ethogram.code(name)).any() for *_, b in annotations for name in unused
             ):
-                notes.append(Note(f"{self.title} names only what occurs: {', '.join(unused)} will be unknown"))
+                notes += unused_behavior_notes(self.title, a)
         return notes
+
+
+@register_format("segments")
+class SegmentJson(Format):
+    """A list of segments with start, end and behavior.
+
+    Option for reading: ``rate``, the frame rate of the result (default: 1000 Hz).
+    Option for writing: ``times``, "seconds" (exact), "MM:SS" or "HH:MM:SS" (rounded to seconds, as the prompts require).
+    """
+
+    title = "segment JSON"
+    suffixes = (".json",)
+    keeps = ("overlaps", "touching")
+
+    def sniff(self, path: Path, head: Head) -> float:
+        text = head.text or head.raw.decode("utf-8", errors="replace")
+        start = START.match(text.lstrip("\ufeff"))
+        if not start:
+            return 0.0
+        if all(f'"{key}"' in text[:4000] for key in KEYS):
+            return 0.95
+        return 0.9 if re.fullmatch(r'\s*\{\s*"segments"\s*:\s*\[\s*\]\s*\}\s*', text) else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        return [path.stem]
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        select_entries(path, entry, [path.stem])
+        content = read_json(path)
+        segments = content.get("segments") if isinstance(content, dict) else content
+        if not isinstance(segments, list):
+            raise FormatError(path, "expected a list of segments, at the top level or under the key 'segments'")
+        rows = BoutRows(path)
+        extra = {str(key) for key in content if key != "segments"} if isinstance(content, dict) else set()
+        for number, segment in enumerate(segments, start=1):
+            _add_segment(rows, segment, f"segment {number}")
+            extra |= {str(key) for key in segment if key not in (*KEYS, "segment_number")}
+        ethogram = named_ethogram(list(dict.fromkeys(rows.behavior)))
+        annotation, notes = rows.to_annotation(ethogram, rate or SECONDS_RATE, seconds=True)
+        notes += ignored_columns(sorted(extra), "keys")
+        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes), clock_origin=ClockOrigin.ASSUMED)]
+
+    def write(self, recordings: Sequence[Recording], path: Path, *, times: str = "seconds") -> list[Note]:
+        if times not in STYLES:
+            raise EthobenchError(f"`times` must be one of {', '.join(STYLES)}, got {times!r}")
+        a = recordings[0].annotation()
+        segments = []
+        rounded = 0
+        lasting = [i for i in np.argsort(a.order, kind="stable") if a.stop[i] > a.start[i]]
+        for number, i in enumerate(lasting, start=1):
+            seconds = [round(int(frame) / a.rate, 6) for frame in (a.start[i], a.stop[i])]
+            rounded += sum(s != int(s) for s in seconds) if times != "seconds" else 0
+            start, stop = seconds if times == "seconds" else [format_clock(s, hours=times == "HH:MM:SS") for s in seconds]
+            segments.append(
+                {"segment_number": number, "start_time": start, "end_time": stop, "behavior": a.ethogram[int(a.behavior[i])].name}
+            )
+        path.write_text(json.dumps({"segments": segments}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+        rounding = [Note(f"{rounded} of {2 * len(lasting)} times are rounded to seconds", code="rounded-times")] if rounded else []
+        return [*rounding, *unused_behavior_notes(self.title, a), *background_notes(self.title, a.ethogram)]
 
 
 def _rows(recording: str, rater: str, a: Annotation) -> list[dict[str, Any]]:
@@ -146,93 +214,24 @@ def _names(option: Names) -> list[str] | None:
     return [option] if isinstance(option, str) else None if option is None else list(option)
 
 
-KEYS = ("start_time", "end_time", "behavior")
-START = re.compile(r'\s*(\{\s*"segments"\s*:\s*\[|\[\s*\{)')
-STYLES = ("seconds", "MM:SS", "HH:MM:SS")
-
-
-@register_format("segments")
-class SegmentJson(Format):
-    """A list of segments with start, end and behavior.
-
-    Option for reading: ``rate``, the clock to read on (1000 Hz unless given).
-    Option for writing: ``times``, "seconds" (exact), "MM:SS" or "HH:MM:SS" (to the nearest second, as the prompts ask).
-    """
-
-    title = "segment JSON"
-    suffixes = (".json",)
-    keeps = ("overlaps", "touching")
-
-    def sniff(self, path: Path, head: Head) -> float:
-        text = head.text or head.raw.decode("utf-8", errors="replace")
-        start = START.match(text.lstrip("\ufeff"))
-        if not start:
-            return 0.0
-        if all(f'"{key}"' in text[:4000] for key in KEYS):
-            return 0.95
-        return 0.9 if re.fullmatch(r'\s*\{\s*"segments"\s*:\s*\[\s*\]\s*\}\s*', text) else 0.0
-
-    def entries(self, path: Path) -> list[str]:
-        return [path.stem]
-
-    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
-        pick_entry(path, entry, [path.stem])
-        content = read_json(path)
-        segments = content.get("segments") if isinstance(content, dict) else content
-        if not isinstance(segments, list):
-            raise FormatError(path, "a list of segments was expected, bare or under the key 'segments'")
-        rows = BoutRows(path)
-        extra = {str(key) for key in content if key != "segments"} if isinstance(content, dict) else set()
-        for location, segment in enumerate(segments, start=1):
-            _add(rows, segment, location)
-            extra |= {str(key) for key in segment if key not in (*KEYS, "segment_number")}
-        ethogram = named_ethogram(list(dict.fromkeys(rows.behavior)))
-        annotation, notes = rows.to_annotation(ethogram, rate or SECONDS_RATE, seconds=True)
-        if extra:
-            notes.append(Note(f"keys not understood and left out: {', '.join(sorted(extra))}"))
-        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes), clock_origin=ClockOrigin.ASSUMED)]
-
-    def write(self, recordings: Sequence[Recording], path: Path, *, times: str = "seconds") -> list[Note]:
-        if times not in STYLES:
-            raise EthobenchError(f"times are one of {', '.join(STYLES)}, not {times!r}")
-        a = recordings[0].annotation()
-        segments = []
-        rounded = 0
-        lasting = [i for i in np.argsort(a.order, kind="stable") if a.stop[i] > a.start[i]]
-        for number, i in enumerate(lasting, start=1):
-            seconds = [round(int(frame) / a.rate, 6) for frame in (a.start[i], a.stop[i])]
-            rounded += sum(s != int(s) for s in seconds) if times != "seconds" else 0
-            start, stop = seconds if times == "seconds" else [format_clock(s, hours=times == "HH:MM:SS") for s in seconds]
-            segments.append(
-                {"segment_number": number, "start_time": start, "end_time": stop, "behavior": a.ethogram[int(a.behavior[i])].name}
-            )
-        path.write_text(json.dumps({"segments": segments}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
-        notes = [Note(f"{rounded} of {2 * len(lasting)} times are rounded to whole seconds")] if rounded else []
-        unused = [name for code, name in enumerate(a.ethogram.names) if not (a.behavior == code).any()]
-        if unused:
-            notes.append(Note(f"{self.title} names only what occurs: {', '.join(unused)} will be unknown"))
-        return [*notes, *background_notes(self.title, a.ethogram)]
-
-
-def _add(rows: BoutRows, segment: Any, location: int) -> None:
-    where = f"segment {location}"
+def _add_segment(rows: BoutRows, segment: Any, location: str) -> None:
     if not isinstance(segment, dict):
-        raise FormatError(rows.path, f"a segment is an object with {', '.join(KEYS)}, not {json.dumps(segment)[:40]}", where)
+        raise FormatError(rows.path, f"expected an object with {', '.join(KEYS)}, got {json.dumps(segment)[:40]}", location)
     missing = [key for key in KEYS if key not in segment]
     if missing:
-        raise FormatError(rows.path, f"no {', '.join(missing)}; there are: {', '.join(map(str, segment)) or 'no keys at all'}", where)
+        raise FormatError(rows.path, f"missing {', '.join(missing)}; keys: {', '.join(map(str, segment)) or 'none'}", location)
     if not isinstance(segment["behavior"], str) or not segment["behavior"].strip():
-        raise FormatError(rows.path, f"behavior is the name of one, not {json.dumps(segment['behavior'])[:40]}", where)
-    start, stop = (_time(rows.path, segment[key], f"{where}, {key}") for key in KEYS[:2])
-    rows.add(start, stop, segment["behavior"].strip(), location=where)
+        raise FormatError(rows.path, f"behavior must be a name, got {json.dumps(segment['behavior'])[:40]}", location)
+    start, stop = (_time(rows.path, segment[key], f"{location}, {key}") for key in KEYS[:2])
+    rows.add(start, stop, segment["behavior"].strip(), location=location)
 
 
-def _time(path: Path, value: Any, where: str) -> float:
+def _time(path: Path, value: Any, location: str) -> float:
     seconds = None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         seconds = float(value)
     elif isinstance(value, str):
         seconds = parse_clock(value)
     if seconds is None or not np.isfinite(seconds):
-        raise FormatError(path, f"{json.dumps(value)[:40]} is no time; write MM:SS, HH:MM:SS or seconds", where)
+        raise FormatError(path, f"{json.dumps(value)[:40]} is not a time; expected MM:SS, HH:MM:SS or seconds", location)
     return seconds

@@ -1,4 +1,4 @@
-"""Detecting, reading and writing files of any format."""
+"""Detection, reading and writing of files in any format."""
 
 from __future__ import annotations
 
@@ -18,19 +18,37 @@ from ethobench.formats.base import Format, formats
 from ethobench.formats.recording_checks import check_measurements, check_read_back, check_recordings, repair_recordings
 from ethobench.formats.text import Head
 
-SURE = 0.05
+MIN_MARGIN = 0.05
+"""Smallest difference in confidence between the best format and the next one."""
 UNREADABLE = "the file is damaged, or of a version that is not supported (if other software opens it, please report it)"
+_LOSSES = {
+    "subjects": "{title} does not store subjects; they are lost",
+    "targets": "{title} does not store targets; they are lost",
+    "points": "{title} does not store point events; they are lost",
+    "modifiers": "{title} does not store modifiers; they are lost",
+    "comments": "{title} does not store comments; they are lost",
+    "confidence": "{title} does not store confidence; it is lost",
+    "observed": "{title} does not store which frames are unobserved; they will be read as frames without behavior",
+    "touching": "{title} stores frames: adjacent or overlapping bouts of one behavior are merged",
+    "length": "{title} does not store the length of the recording; it will be read as ending with the last bout",
+}
+
+
+class UnknownFormatError(FormatError):
+    """A file that no format recognizes."""
 
 
 def detect(path: str | Path) -> Format:
-    """Tell the format of a file or folder from its content.
+    """Return the format of a file or folder, detected from its content.
 
     Raises
     ------
+    UnknownFormatError
+        If no format recognizes the file.
     FormatError
-        If no format recognises it, or several do equally.
+        If the file does not exist, is empty, or fits several formats equally well.
     """
-    path = existing(path)
+    path = _existing_path(path)
     head = Head(path)
     if not head.is_dir and not head.raw:
         raise FormatError(path, "the file is empty (0 bytes)")
@@ -38,18 +56,18 @@ def detect(path: str | Path) -> Format:
     confidences = sorted(((_sniff(f, path, head, reasons), f.name) for f in formats), reverse=True)
     (best, name), (second, rival) = confidences[0], confidences[1]
     if best <= 0 and head.is_hdf5 and find_spec("h5py") is None:
-        raise FormatError(path, "this is an HDF5 file, and reading it needs h5py (pip install ethobench[pose])")
+        raise FormatError(path, "reading HDF5 files requires h5py (pip install ethobench[pose])")
     if best <= 0:
-        message = "no format recognises this file; if you know its format, name it (`ethobench formats` lists them)"
-        damage = "; it may be damaged: " + "; ".join(dict.fromkeys(reasons.values())) if reasons else ""
-        raise FormatError(path, message + damage)
-    if best - second < SURE and second > 0:
-        raise FormatError(path, f"this could be {name} or {rival}; name one (--from, or format=)")
+        message = "unknown format; if you know the format, specify it (`ethobench formats` lists all)"
+        damage = "; the file may be damaged: " + "; ".join(dict.fromkeys(reasons.values())) if reasons else ""
+        raise UnknownFormatError(path, message + damage)
+    if best - second < MIN_MARGIN and second > 0:
+        raise FormatError(path, f"the format could be {name} or {rival}; specify it (--from, or format=)")
     return formats[name]
 
 
 def _sniff(format: Format, path: Path, head: Head, reasons: dict[str, str]) -> float:
-    """Return how sure a format is; one that fails on a damaged file does not recognise it, and its reason is kept."""
+    """Return the confidence of one format; 0 if it raises, with the reason added to `reasons`."""
     try:
         return format.sniff(path, head)
     except MemoryError:
@@ -95,7 +113,7 @@ def read_recordings(
     >>> [r.id for r in read_recordings(path)]
     ['a']
     """
-    path = existing(path)
+    path = _existing_path(path)
     reader = formats[format] if format else detect(path)
     _check_options(reader, reader.read, options)
     try:
@@ -141,19 +159,19 @@ def read_at_rate(
 def read_annotation(
     path: str | Path, format: str | None = None, *, entry: str | None = None, annotator: str | None = None, **options: Any
 ) -> Annotation:
-    """Read the only annotation in a file, or the one that is named.
+    """Read the only annotation in a file, or one selected by `entry` and `annotator`.
 
     Parameters
     ----------
     path : str or Path
     format : str, optional
-        Name of the format; found out unless given.
+        Name of the format. Detected from the content by default.
     entry : str, optional
-        Which observation, channel or recording.
+        Observation, channel or recording to read. Required if the file holds several.
     annotator : str, optional
-        Which annotator, where the file has several.
+        Annotator to read. Required if the recording has several.
     **options
-        What the format takes, such as ``rate=30``.
+        Options of the format, such as ``rate=30``.
 
     Examples
     --------
@@ -163,9 +181,9 @@ def read_annotation(
     """
     annotated = [r for r in read_recordings(path, format, entry=entry, **options) if r.annotations]
     if not annotated:
-        raise NotFoundError(f"{path} holds no annotation")
+        raise NotFoundError(f"{path} contains no annotation")
     if len(annotated) > 1:
-        raise EthobenchError(f"{path} holds {len(annotated)} annotations, so name one with entry=: {', '.join(r.id for r in annotated)}")
+        raise EthobenchError(f"{path} contains {len(annotated)} annotations; select one with entry=: {', '.join(r.id for r in annotated)}")
     return annotated[0].annotation(annotator)
 
 
@@ -178,24 +196,25 @@ def write_annotation(
     overwrite: bool = False,
     **options: Any,
 ) -> list[Note]:
-    """Write an annotation to a file; the format follows from the suffix unless given.
+    """Write an annotation to a file.
 
     Parameters
     ----------
     annotation : Annotation or Prediction
     path : str or Path
     format : str, optional
+        Name of the format. By default the suffix of `path` determines it.
     recording : str, optional
-        What to call the recording in the file; the file's name unless given.
+        Name of the recording in the file. By default the name of the file.
     overwrite : bool
-        Replace a file that is there. Otherwise that is an error.
+        Replace an existing file. Otherwise an existing file is an error.
     **options
-        What the format takes.
+        Options of the format.
 
     Returns
     -------
     list of Note
-        What the format could not hold.
+        What the format could not store.
 
     Examples
     --------
@@ -212,20 +231,33 @@ def write_annotation(
 def write_recordings(
     recordings: Sequence[Recording], path: str | Path, format: str | None = None, *, overwrite: bool = False, **options: Any
 ) -> list[Note]:
-    """Write recordings to one file, which appears whole or not at all; return what it could not hold."""
+    """Write recordings to one file atomically.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+    path, format, overwrite, **options
+        See `write_annotation`.
+
+    Returns
+    -------
+    list of Note
+        What the format could not store.
+    """
     path = Path(path)
     writer = formats[format] if format else format_for(path)
     if not writer.can_write:
-        raise EthobenchError(f"{writer.title} cannot be written; formats that can: {', '.join(writable())}")
+        raise EthobenchError(f"{writer.title} files cannot be written; formats that can: {', '.join(writable_formats())}")
     check_new_path(path, overwrite=overwrite)
     _check_options(writer, writer.write, options)
-    if len(recordings) != 1 and not writer.several:
-        raise EthobenchError(f"a {writer.title} file holds one recording, not {len(recordings)}; write one file for each")
+    if len(recordings) != 1 and not writer.multiple_recordings:
+        raise EthobenchError(f"a {writer.title} file stores one recording, got {len(recordings)}; write one file for each")
     check_recordings(recordings)
     notes: list[Note] = []
     for recording in recordings:
-        if len(recording.annotations) > 1 and not writer.annotators and "annotations" in writer.contents:
-            raise EthobenchError(f"a {writer.title} file holds one annotator, but {recording.id!r} has: {', '.join(recording.annotations)}")
+        if len(recording.annotations) > 1 and not writer.multiple_annotators and "annotations" in writer.contents:
+            names = ", ".join(recording.annotations)
+            raise EthobenchError(f"a {writer.title} file stores one annotator, but {recording.id!r} has several: {names}")
         for annotation in recording.annotations.values():
             notes += losses(annotation, writer)
     try:
@@ -235,17 +267,17 @@ def write_recordings(
     except (EthobenchError, OSError, MemoryError):
         raise
     except Exception as error:
-        reason = " ".join(str(error).split()) or "no reason is known"
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise EthobenchError(f"{path}: could not be written as {writer.title} ({reason}); please report this") from error
     return list(dict.fromkeys(notes))
 
 
 def format_for(path: Path) -> Format:
-    """Return the format that a suffix stands for when writing; one that holds annotations, unless no such format has it."""
+    """Return the format to write for a file name; formats that hold annotations take precedence."""
     name = path.name.lower()
     fitting = [f for f in formats if f.can_write and name.endswith(f.suffixes)]
     if not fitting:
-        raise EthobenchError(f"no format is written for the name {path.name!r}; name one: {', '.join(writable())}")
+        raise EthobenchError(f"no format has the suffix of {path.name!r}; specify one: {', '.join(writable_formats())}")
     fitting = [f for f in fitting if "annotations" in f.contents] or fitting
     best = max((suffix for f in fitting for suffix in f.suffixes if name.endswith(suffix)), key=len)
     chosen = [f for f in fitting if best in f.suffixes]
@@ -254,63 +286,55 @@ def format_for(path: Path) -> Format:
     return preferred[0]
 
 
-def writable() -> list[str]:
-    """List the names of the formats that can be written."""
+def writable_formats() -> list[str]:
+    """Return the names of the formats that can be written."""
     return [f.name for f in formats if f.can_write]
 
 
 def losses(annotation: Annotation, writer: Format) -> list[Note]:
-    """Tell what of an annotation a format cannot hold; overlaps it cannot hold are an error.
+    """Return a note for each detail of an annotation that a format cannot store.
 
-    A format that holds no annotations at all leaves them out as a whole, and says so itself.
+    Formats that hold no annotations at all report that themselves.
+
+    Raises
+    ------
+    MismatchError
+        If behaviors overlap and the format stores one behavior at a time.
     """
     if "annotations" not in writer.contents:
         return []
     state = annotation.stop > annotation.start
-    whole = annotation.observed.is_complete(annotation.n_frames)
     touching = len(annotation.merge_touching()) != len(annotation)
-    has = {
+    present = {
         "subjects": bool((annotation.subject >= 0).any()),
         "targets": bool((annotation.target >= 0).any()),
         "points": bool((~state).any()),
         "modifiers": annotation.modifiers is not None and any(annotation.modifiers),
         "comments": annotation.comment is not None and any(annotation.comment),
         "confidence": annotation.confidence is not None and bool(np.isfinite(annotation.confidence).any()),
-        "observed": not whole,
+        "observed": not annotation.observed.is_complete(annotation.n_frames),
         "touching": touching,
         "length": bool(annotation.n_frames > (annotation.stop.max() if len(annotation) else 0)),
     }
-    lost = [name for name, there in has.items() if there and name not in writer.keeps]
+    lost = [name for name, is_present in present.items() if is_present and name not in writer.keeps]
     if "overlaps" not in writer.keeps:
         pooled = annotation if "subjects" in writer.keeps else annotation.without_subjects()
         if not pooled.is_exclusive:
-            raise MismatchError(f"{writer.title} holds one behavior at a time, but here some overlap; choose a format that can hold them")
-    return [Note(_LOSS[name].format(title=writer.title)) for name in lost]
+            raise MismatchError(
+                f"{writer.title} stores one behavior at a time, but behaviors overlap here; use a format that stores overlaps"
+            )
+    return [Note(_LOSSES[name].format(title=writer.title), code=f"lost-{name}") for name in lost]
 
 
-_LOSS = {
-    "subjects": "{title} does not say who: subjects are lost",
-    "targets": "{title} does not say to whom: targets are lost",
-    "points": "{title} holds no bouts without duration: point events are lost",
-    "modifiers": "{title} holds no modifiers: they are lost",
-    "comments": "{title} holds no comments: they are lost",
-    "confidence": "{title} holds no confidence: it is lost",
-    "observed": "{title} cannot say which frames were not looked at: they will read as without behavior",
-    "touching": "{title} holds frames: bouts of one behavior that touch or overlap become one",
-    "length": "{title} does not tell the recording's length: it will read as ending with the last bout",
-}
-
-
-def existing(path: str | Path) -> Path:
-    """Return a path that exists, or raise an error that says so."""
+def _existing_path(path: str | Path) -> Path:
     path = Path(path)
     if not path.exists():
-        raise FormatError(path, "there is no such file or folder")
+        raise FormatError(path, "no such file or folder")
     return path
 
 
 def _check_options(owner: Format, function: Any, options: dict[str, Any]) -> None:
-    known = [n for n, p in inspect.signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY]
-    unknown = [name for name in options if name not in known]
+    allowed = [n for n, p in inspect.signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    unknown = [name for name in options if name not in allowed]
     if unknown:
-        raise EthobenchError(f"{owner.title} takes no option {', '.join(unknown)}; it takes: {', '.join(known) or 'none'}")
+        raise EthobenchError(f"{owner.title} has no option {', '.join(unknown)}; options: {', '.join(allowed) or 'none'}")

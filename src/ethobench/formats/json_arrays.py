@@ -1,4 +1,4 @@
-"""Large JSON files of numbers, read piece by piece into arrays."""
+"""Large JSON files of numbers, read in chunks into arrays."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from ethobench.core.errors import FormatError
 
 CHUNK = 1 << 23
-DEEPEST = 20
+MAX_DEPTH = 20
 MAX_AXES = 8
 
 _BLANK = re.compile(rb"[ \t\r\n]*")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_PLAIN = re.compile(rb"-?\d[\d.eE+-]*|true|false|null|NaN|-?Infinity")
+_LITERAL = re.compile(rb"-?\d[\d.eE+-]*|true|false|null|NaN|-?Infinity")
 _OPENING = re.compile(rb"\[(?:\s*\[)*")
 _BRACKET = re.compile(rb'["\[\]{}]')
 _ALL_BUT_STRUCTURE = bytes(b for b in range(256) if b not in b"[],")
@@ -28,31 +28,33 @@ _ONE_PER_LINE = bytes.maketrans(b",[]\r\n\t", b"\n     ")
 
 
 class JsonScanner:
-    """Walks through a JSON file without making an object of each number.
+    """A parser that walks through a JSON file without creating an object for each number.
 
     Parameters
     ----------
     path : Path
-        Named in errors.
+        For error messages.
     memory : mmap
-        The file's content.
-    what : str
-        What the file should be, for errors.
+        Content of the file.
+    kind : str
+        Expected kind of file, for error messages.
 
     Attributes
     ----------
-    where : str
-        Where in the content it is, for errors; set by the caller.
+    position : int
+        Offset in the file, in bytes.
+    context : str
+        Current location in the content, for error messages; set by the caller.
     """
 
-    def __init__(self, path: Path, memory: mmap.mmap, what: str = "JSON") -> None:
-        self.path, self.memory, self.size, self.what = path, memory, len(memory), what
+    def __init__(self, path: Path, memory: mmap.mmap, kind: str = "JSON") -> None:
+        self.path, self.memory, self.size, self.kind = path, memory, len(memory), kind
         self.position = 3 if memory[:3] == b"\xef\xbb\xbf" else 0
-        self.where = ""
+        self.context = ""
 
     def members(self) -> Iterator[str]:
-        """Go through an object, stopping behind the colon of each name."""
-        self._take(b"{")
+        """Yield the names of an object, each time positioned after the colon."""
+        self._expect(b"{")
         if self._next() == b"}":
             self.position += 1
             return
@@ -61,26 +63,26 @@ class JsonScanner:
             if self._next() == b",":
                 self.position += 1
                 continue
-            self._take(b"}")
+            self._expect(b"}")
             return
 
     def finish(self) -> None:
-        """Make sure that nothing follows."""
+        """Check that the file ends here."""
         if self._next():
-            self._fail("something follows where the file should end")
+            self._fail("expected the end of the file")
 
     def numbers(self) -> list[NDArray[np.float64]]:
-        """Read an array of numbers, nested to any depth but regular, as pieces to be joined along its first axis.
+        """Read a regular, possibly nested array of numbers, in chunks to be concatenated along the first axis.
 
-        It must be a member of an object: its end is told by the name or the brace that follows.
+        It must be a member of an object, because the following name or brace marks its end.
         """
         if self._next() != b"[":
-            self._fail("an array of numbers was expected")
+            self._fail("expected an array of numbers")
         begin, end = self.position, self._end_of_numbers()
         opening = _OPENING.match(self.memory, begin, end)
         depth = opening[0].count(b"[") if opening else 0
         if depth > MAX_AXES:
-            self._fail(f"arrays nested {depth:,} deep, and at most {MAX_AXES} axes are expected")
+            self._fail(f"expected at most {MAX_AXES} axes, got {depth:,}")
         inside = begin + 1
         if end - inside < 100 and not self.memory[inside : end - 1].strip():
             self.position = end
@@ -91,48 +93,48 @@ class JsonScanner:
         try:
             shape = np.asarray(json.loads(row), dtype=np.float64).shape
         except ValueError:
-            self._fail("the array is damaged or its rows differ in length")
+            self._fail("invalid array, or rows of different lengths")
         structure = row.translate(None, _ALL_BUT_STRUCTURE)
-        pieces = []
+        chunks = []
         while inside < end - 1:
             cut = between.search(self.memory, inside + CHUNK, end) if inside + CHUNK < end else None
             stop = cut.end() - 1 if cut else end - 1
-            pieces.append(self._piece(inside, stop, structure).reshape(-1, *shape))
+            chunks.append(self._chunk(inside, stop, structure).reshape(-1, *shape))
             inside = stop + 1
         self.position = end
-        return pieces
+        return chunks
 
     def value(self, depth: int = 0) -> Any:
-        """Read any small value."""
+        """Read a small value of any type."""
         start = self._next()
-        if depth > DEEPEST:
-            self._fail("the JSON is nested too deeply")
+        if depth > MAX_DEPTH:
+            self._fail("nested too deeply")
         if start == b'"':
             return self._string(name=False)
         if start == b"{":
             return {name: self.value(depth + 1) for name in self.members()}
         if start == b"[":
-            found = []
+            items = []
             self.position += 1
             while self._next() != b"]":
-                found.append(self.value(depth + 1))
+                items.append(self.value(depth + 1))
                 if self._next() == b",":
                     self.position += 1
             self.position += 1
-            return found
-        word = _PLAIN.match(self.memory, self.position)
+            return items
+        word = _LITERAL.match(self.memory, self.position)
         if word is None:
             if self.size - self.position < len(b"Infinity"):
                 self.position = self.size
-            self._fail("a value was expected")
+            self._fail("expected a value")
         self.position = word.end()
         try:
             return json.loads(word[0])
         except ValueError:
-            self._fail(f"{word[0][:20].decode()!r} is no value")
+            self._fail(f"{word[0][:20].decode()!r} is not a value")
 
     def skip(self) -> None:
-        """Pass over a value of any size."""
+        """Skip a value of any size."""
         if self._next() not in (b"[", b"{"):
             self.value()
             return
@@ -141,7 +143,7 @@ class JsonScanner:
             mark = _BRACKET.search(self.memory, self.position)
             if mark is None:
                 self.position = self.size
-                self._fail("the end of a value was expected")
+                self._fail("expected the end of a value")
             self.position = mark.start()
             if mark[0] == b'"':
                 self._string(name=False)
@@ -152,33 +154,33 @@ class JsonScanner:
                 return
 
     def forget(self) -> None:
-        """Let the system take back the pages that were read."""
+        """Release the memory pages that were read."""
         if hasattr(self.memory, "madvise"):
             self.memory.madvise(mmap.MADV_DONTNEED)
 
     def _end_of_numbers(self) -> int:
-        """Return where an array of numbers ends: no quote or brace can stand in it."""
+        """Return the end of an array of numbers, which contains no quotes or braces."""
         end = self.size
         for mark in (b'"', b"}", b"{"):
-            found = self.memory.find(mark, self.position, end)
-            end = found if found >= 0 else end
+            offset = self.memory.find(mark, self.position, end)
+            end = offset if offset >= 0 else end
         last = self.memory.rfind(b"]", self.position, end)
         if end == self.size or last < 0:
             self.position = end
-            self._fail("the end of an array was expected")
+            self._fail("expected the end of an array")
         return last + 1
 
-    def _piece(self, start: int, stop: int, structure: bytes) -> NDArray[np.float64]:
+    def _chunk(self, start: int, stop: int, structure: bytes) -> NDArray[np.float64]:
         from pyarrow import ArrowInvalid, BufferReader, float64
         from pyarrow import csv as arrow
 
         text = self.memory[start:stop]
-        found = text.translate(None, _ALL_BUT_STRUCTURE)
-        rows, rest = divmod(len(found) + 1, len(structure) + 1)
-        if rest or found != b",".join([structure] * rows):
+        brackets = text.translate(None, _ALL_BUT_STRUCTURE)
+        rows, remainder = divmod(len(brackets) + 1, len(structure) + 1)
+        if remainder or brackets != b",".join([structure] * rows):
             self.position = start
-            self._fail("the rows of the array differ in length")
-        count = found.count(b",") + 1
+            self._fail("rows of different lengths")
+        count = brackets.count(b",") + 1
         try:
             column = arrow.read_csv(
                 BufferReader(text.replace(b"null", b"NaN").translate(_ONE_PER_LINE)),
@@ -188,26 +190,26 @@ class JsonScanner:
             ).column(0)
         except ArrowInvalid as error:
             self.position = start
-            self._fail(f"the array holds something that is no number ({str(error).splitlines()[0]})")
+            self._fail(f"an array element is not a number ({str(error).splitlines()[0]})")
         if len(column) != count:
             self.position = start
-            self._fail("a number is missing in the array")
+            self._fail("missing number in the array")
         return np.asarray(column.to_numpy(), dtype=np.float64)
 
     def _string(self, name: bool = True) -> str:
         self._next()
-        found = _STRING.match(self.memory, self.position)
-        if found is None:
+        match = _STRING.match(self.memory, self.position)
+        if match is None:
             if self._next() == b'"':
                 self.position = self.size
-            self._fail("a name in quotes was expected")
+            self._fail("expected a name in quotes")
         try:
-            text = str(json.loads(found[0], strict=False))
+            text = str(json.loads(match[0], strict=False))
         except ValueError:
-            self._fail("the text in quotes is damaged")
-        self.position = found.end()
+            self._fail("invalid text in quotes")
+        self.position = match.end()
         if name:
-            self._take(b":")
+            self._expect(b":")
         return text
 
     def _next(self) -> bytes:
@@ -215,12 +217,12 @@ class JsonScanner:
         self.position = blank.end() if blank else self.position
         return self.memory[self.position : self.position + 1]
 
-    def _take(self, mark: bytes) -> None:
+    def _expect(self, mark: bytes) -> None:
         if self._next() != mark:
-            self._fail(f"{mark.decode()} was expected")
+            self._fail(f"expected {mark.decode()}")
         self.position += 1
 
-    def _fail(self, trouble: str) -> NoReturn:
-        cut = "; the file seems cut off" if self.position >= self.size else ""
-        where = f", {self.where}" if self.where else ""
-        raise FormatError(self.path, f"this is no sound {self.what}: {trouble}{cut}", f"byte {self.position}{where}")
+    def _fail(self, problem: str) -> NoReturn:
+        truncated = "; the file may be truncated" if self.position >= self.size else ""
+        context = f", {self.context}" if self.context else ""
+        raise FormatError(self.path, f"not valid {self.kind}: {problem}{truncated}", f"byte {self.position}{context}")

@@ -1,7 +1,7 @@
-"""Per-frame labels as NPY: codes, names, one-hot columns, or (as written here) one named column per behavior.
+"""Per-frame labels as NPY: codes, names, one-hot columns, or (as written by default) a structured array with a field per behavior.
 
-Codes and one-hot columns have no names of their own: ``behaviors=`` gives them. A negative code, NaN, an empty name or
--1 in a column means that the frame was not looked at. Files that hold pickled objects are refused.
+Codes and one-hot columns have no names; ``behaviors=`` sets them. A negative code, NaN, an empty name or -1 in a column means that the
+frame is unobserved. Files with pickled objects are refused.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ethobench.core import Annotation, ClockOrigin, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import per_frame
-from ethobench.formats.base import Format, pick_entry, register_format
-from ethobench.formats.bouts import frames_rate
+from ethobench.formats.base import Format, register_format, select_entries
+from ethobench.formats.bouts import background_notes, frames_rate, named_ethogram
 from ethobench.formats.safe_pickle import read_npy_header
 from ethobench.formats.text import Head
 
@@ -33,9 +33,8 @@ Names: TypeAlias = Sequence[str] | str | None
 class LabelsNpy(Format):
     """One label, or one 0/1 per behavior, for each frame.
 
-    Options for reading: ``rate``, since the file tells none; ``behaviors``, what codes or columns mean.
-    Option for writing: ``layout``, "named" (a structured array with a field per behavior), "codes" (-1 = not observed)
-    or "onehot".
+    Options for reading: ``rate``, because the file does not state it; ``behaviors``, the names of the codes or columns.
+    Option for writing: ``layout``, "named" (a structured array with a field per behavior), "codes" (-1 = unobserved) or "onehot".
     """
 
     title = "label NPY"
@@ -60,30 +59,28 @@ class LabelsNpy(Format):
         return [path.stem]
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, behaviors: Names = None) -> list[Recording]:
-        pick_entry(path, entry, [path.stem])
+        select_entries(path, entry, [path.stem])
         with path.open("rb") as file:
             shape, dtype = _header(path, file)
         kind = _kind(path, shape, dtype)
         clock, notes = frames_rate(rate)
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        wanted = None if behaviors is None else per_frame.behavior_names(behaviors)
-        make = {"fields": _from_fields, "columns": _from_columns, "names": _from_names, "codes": _from_codes}[kind]
-        annotation, more = make(path, array, wanted, clock)
+        names = None if behaviors is None else per_frame.behavior_names(behaviors)
+        convert = {"fields": _from_fields, "columns": _from_columns, "names": _from_names, "codes": _from_codes}[kind]
+        annotation, more = convert(path, array, names, clock)
         return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=(*notes, *more), clock_origin=ClockOrigin.ASSUMED)]
 
     def write(self, recordings: Sequence[Recording], path: Path, *, layout: str = "named") -> list[Note]:
         annotation = recordings[0].annotation()
         ethogram = annotation.ethogram
-        notes = [*per_frame.rate_notes(self.title, "none", annotation.rate), *per_frame.background_notes(self.title, ethogram)]
+        notes = [*per_frame.rate_notes(self.title, "none", annotation.rate), *background_notes(self.title, ethogram)]
         if layout not in LAYOUTS:
-            raise EthobenchError(f"layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
+            raise EthobenchError(f"`layout` must be one of {', '.join(LAYOUTS)}, got {layout!r}")
         array: NDArray[Any]
         if layout == "codes":
             array = annotation.without_subjects().to_codes()
             if (array == len(ethogram)).any():
-                raise EthobenchError(
-                    "some frames have no behavior and the ethogram names no background, so they have no code; use layout=named"
-                )
+                raise EthobenchError("frames without a behavior have no code, because the ethogram has no background; use layout=named")
         else:
             array = per_frame.frames_of(annotation)
             if not (array == per_frame.HIDDEN).any():
@@ -94,7 +91,8 @@ class LabelsNpy(Format):
                 fields[name] = array[:, code]
             array = fields
         else:
-            notes.append(Note(f"names are not in the file: give behaviors={','.join(ethogram.names)} when reading it"))
+            message = f"{self.title} in this layout does not store names; read it with behaviors={','.join(ethogram.names)}"
+            notes.append(Note(message, code="lost-names"))
         latin = all(ord(letter) < 256 for name in ethogram.names for letter in name)
         with path.open("wb") as file:
             np.lib.format.write_array(file, array, version=None if latin else (3, 0), allow_pickle=False)
@@ -102,85 +100,84 @@ class LabelsNpy(Format):
 
 
 def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Read and check what the file says of itself, before anything is allocated."""
+    """Return the shape and type of the array, checked against the size of the file before anything is allocated."""
     shape, dtype = read_npy_header(path, file)
     if dtype.hasobject:
-        raise FormatError(path, "refused: it holds pickled Python objects, which could run any code when loaded")
+        raise FormatError(path, "refused: pickled Python objects could run any code when loaded")
     size = int(np.prod([int(n) for n in shape], dtype=object)) * dtype.itemsize
-    there = path.stat().st_size - file.tell()
-    if size != there:
-        what = "the file is cut off" if size > there else "something else follows the array"
-        raise FormatError(path, f"the header promises {size:,} bytes, but {there:,} follow; {what}")
+    available = path.stat().st_size - file.tell()
+    if size != available:
+        problem = "the file is truncated" if size > available else "other data follow the array"
+        raise FormatError(path, f"the header states {size:,} bytes, but {available:,} follow; {problem}")
     return shape, dtype
 
 
 def _kind(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
-    """Tell what the array holds: fields, columns, names or codes."""
+    """Return what the array holds: "fields", "columns", "names" or "codes"."""
     if dtype.names:
         if len(shape) == 1 and all(dtype[name].kind in "biuf" and not dtype[name].shape for name in dtype.names):
             return "fields"
-        raise FormatError(path, "a structured array has one number per behavior and frame; this one has not")
+        raise FormatError(path, "a structured array of labels must have one number per behavior and frame")
     if len(shape) == 2 and dtype.kind in "biuf" and 1 <= shape[1] <= MOST_BEHAVIORS:
         return "columns"
     if len(shape) == 1 and dtype.kind in "US":
         return "names"
     if len(shape) == 1 and dtype.kind in "biuf":
         return "columns" if dtype.kind == "b" else "codes"
-    raise FormatError(path, f"labels have one axis (frames) or two (frames, behaviors); this array is {dtype} of shape {shape}")
+    raise FormatError(path, f"labels must have shape (frames,) or (frames, behaviors); got {dtype} of shape {shape}")
 
 
-def _from_fields(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
+def _from_fields(path: Path, array: NDArray[Any], expected: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
     names = list(array.dtype.names or ())
-    unknown = [name for name in names if name not in wanted] if wanted is not None else []
+    unknown = [name for name in names if name not in expected] if expected is not None else []
     if unknown:
-        raise FormatError(path, f"{', '.join(unknown)} are not among the behaviors given")
+        raise FormatError(path, f"not in behaviors=: {', '.join(unknown)}")
     columns = [_checked(path, np.asarray(array[name]), name) for name in names]
-    return per_frame.annotation_of(np.stack(columns, axis=1), per_frame.named_ethogram(names), rate)
+    return per_frame.annotation_of(np.stack(columns, axis=1), named_ethogram(names), rate)
 
 
-def _from_columns(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
+def _from_columns(path: Path, array: NDArray[Any], expected: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
     table = array.reshape(len(array), -1)
-    names, notes = _names(table.shape[1], wanted)
+    names, notes = _names(table.shape[1], expected)
     if len(names) != table.shape[1]:
-        raise FormatError(path, f"{table.shape[1]} columns in the array, but {len(names)} behaviors are given")
+        raise FormatError(path, f"{table.shape[1]} columns in the array, but {len(names)} behaviors in behaviors=")
     columns = [_checked(path, np.asarray(table[:, i]), name) for i, name in enumerate(names)]
-    annotation, more = per_frame.annotation_of(np.stack(columns, axis=1), per_frame.named_ethogram(names), rate)
+    annotation, more = per_frame.annotation_of(np.stack(columns, axis=1), named_ethogram(names), rate)
     return annotation, notes + more
 
 
-def _from_names(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
+def _from_names(path: Path, array: NDArray[Any], expected: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
     words, label_index = np.unique(np.asarray(array), return_inverse=True)
     try:
         text = [word.decode("utf-8") if isinstance(word, bytes) else str(word) for word in words.tolist()]
     except UnicodeDecodeError:
         raise FormatError(path, "the names are bytes that are not UTF-8 text") from None
-    shown = [word for word in text if word not in per_frame.MISSING]
-    ethogram = per_frame.named_ethogram(shown if wanted is None else wanted)
-    unknown = [word for word in shown if word not in ethogram]
+    labels = [word for word in text if word not in per_frame.MISSING]
+    ethogram = named_ethogram(labels if expected is None else expected)
+    unknown = [word for word in labels if word not in ethogram]
     if unknown:
-        raise FormatError(
-            path, f"{', '.join(unknown)} not among the behaviors given", f"frame {int(np.argmax(label_index == text.index(unknown[0])))}"
-        )
+        frame = int(np.argmax(label_index == text.index(unknown[0])))
+        raise FormatError(path, f"not in behaviors=: {', '.join(unknown)}", f"frame {frame}")
     lookup = np.array([ethogram.code(word) if word in ethogram else per_frame.HIDDEN for word in text], dtype=np.int64)
     return _from_code_array(lookup[label_index.reshape(-1)] if text else np.zeros(0, dtype=np.int64), ethogram, rate), []
 
 
-def _from_codes(path: Path, array: NDArray[Any], wanted: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
+def _from_codes(path: Path, array: NDArray[Any], expected: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
     values = np.asarray(array)
     finite = np.isfinite(values)
     codes = np.where(finite, values, per_frame.HIDDEN).astype(np.int64)
     off = finite & (codes != values)
     if off.any():
         frame = int(np.argmax(off))
-        raise FormatError(path, f"{values[frame]!s} is no code: codes are whole numbers", f"frame {frame}")
+        raise FormatError(path, f"{values[frame]!s} is not a code; codes must be integers", f"frame {frame}")
     codes[codes < 0] = per_frame.HIDDEN
     highest = int(codes.max(initial=-1))
-    if wanted is None and highest >= MOST_BEHAVIORS:
+    if expected is None and highest >= MOST_BEHAVIORS:
         raise FormatError(path, f"code {highest} is too high for a label", f"frame {int(np.argmax(codes))}")
-    if wanted is not None and highest >= len(wanted):
-        raise FormatError(path, f"code {highest}, but only {len(wanted)} behaviors are given", f"frame {int(np.argmax(codes))}")
-    names, notes = _names(highest + 1, wanted)
-    return _from_code_array(codes, per_frame.named_ethogram(names), rate), notes
+    if expected is not None and highest >= len(expected):
+        raise FormatError(path, f"code {highest}, but only {len(expected)} behaviors in behaviors=", f"frame {int(np.argmax(codes))}")
+    names, notes = _names(highest + 1, expected)
+    return _from_code_array(codes, named_ethogram(names), rate), notes
 
 
 def _from_code_array(codes: NDArray[np.int64], ethogram: Ethogram, rate: float) -> Annotation:
@@ -188,10 +185,10 @@ def _from_code_array(codes: NDArray[np.int64], ethogram: Ethogram, rate: float) 
     return Annotation.from_frames(codes, ethogram, rate, unobserved=hidden if hidden.any() else None)
 
 
-def _names(count: int, wanted: list[str] | None) -> tuple[list[str], list[Note]]:
-    if wanted is not None:
-        return wanted, []
-    return [str(i) for i in range(count)], [Note("labels are numbers, which name no behavior; give behaviors= to name them")]
+def _names(count: int, expected: list[str] | None) -> tuple[list[str], list[Note]]:
+    if expected is not None:
+        return expected, []
+    return [str(i) for i in range(count)], [per_frame.NUMERIC_LABELS]
 
 
 def _checked(path: Path, column: NDArray[Any], name: str) -> NDArray[np.int8]:
@@ -199,7 +196,6 @@ def _checked(path: Path, column: NDArray[Any], name: str) -> NDArray[np.int8]:
     bad = ~(np.isnan(values) | np.isin(values, (per_frame.HIDDEN, 0, 1)))
     if bad.any():
         frame = int(np.argmax(bad))
-        raise FormatError(
-            path, f"{column[frame]!s} for {name!r} is neither 0 nor 1; probabilities cannot be read as bouts", f"frame {frame}"
-        )
+        message = f"{column[frame]!s} for {name!r} is neither 0 nor 1; probabilities cannot be read as bouts"
+        raise FormatError(path, message, f"frame {frame}")
     return np.where(np.isnan(values), per_frame.HIDDEN, values).astype(np.int8)

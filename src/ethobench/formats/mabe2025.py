@@ -1,10 +1,9 @@
-"""MABe 2025 annotation tables: a row per bout with agent, target, action, first frame and stop frame.
+"""MABe 2025 annotation tables: one row per bout with agent, target, action, start frame and stop frame.
 
-The training set has one Parquet file per video, named after it, with numbers for mice; a submission is one CSV with
-``row_id`` and ``video_id``. Both read alike: mouse 1 is "mouse1", and an action on oneself (target "self", or the agent's
-own number) has no target. The challenge's scorer counts frames from ``start_frame`` up to, not including, ``stop_frame``, and so
-does this reader. Videos were labelled for some actions of some mice only; ``labeled=`` takes that list (the metadata's
-``behaviors_labeled``), and everything else then counts as not observed.
+The training set has one Parquet file per video, named after it, with numbers for mice. A submission is one CSV with ``row_id`` and
+``video_id``. In both, mouse 1 is read as "mouse1", and an action directed at the agent (target "self", or the number of the agent) has no
+target. As in the scorer of the challenge, ``stop_frame`` is the first frame after the bout. Videos are labeled for some actions of some
+mice only; ``labeled=`` takes that list (``behaviors_labeled`` of the metadata), and everything else is then unobserved.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.arrow_tables import plain_columns, read_parquet, read_schema
-from ethobench.formats.base import Format, pick_entry, register_format
-from ethobench.formats.bouts import BoutRows, frames_rate
-from ethobench.formats.per_frame import background_notes, named_ethogram, rate_notes
+from ethobench.formats.base import Format, ignored_columns, register_format, select_entries
+from ethobench.formats.bouts import BoutRows, background_notes, frames_rate, named_ethogram, unused_behavior_notes
+from ethobench.formats.per_frame import rate_notes
 from ethobench.formats.tables import read_table, write_table
 from ethobench.formats.text import Head, parse_number
 
 COLUMNS = ("agent_id", "target_id", "action", "start_frame", "stop_frame")
-KNOWN = (*COLUMNS, "row_id", "video_id")
+ALL_COLUMNS = (*COLUMNS, "row_id", "video_id")
 SELF = "self"
 PARQUET = b"PAR1"
 
@@ -37,16 +36,16 @@ Labeled = Sequence[str] | str | Mapping[str, Sequence[str] | str] | None
 
 @register_format("mabe2025")
 class Mabe2025(Format):
-    """Bouts with agent and target; videos are entries.
+    """Bouts with agent and target; entries are videos.
 
-    Options for reading: ``rate``, since the file tells none; ``labeled``, the actions that were labelled, each as
-    "mouse1,mouse2,sniff" or "mouse1,self,rear" (a list, its JSON text, or a mapping of videos to these).
+    Options for reading: ``rate``, because the file does not state it; ``labeled``, the labeled actions, each as
+    "mouse1,mouse2,sniff" or "mouse1,self,rear" (a list, its JSON text, or a mapping from videos to these).
     """
 
     title = "MABe 2025 table"
     suffixes = (".parquet", ".csv")
     keeps = ("subjects", "targets", "overlaps", "touching")
-    several = True
+    multiple_recordings = True
 
     def sniff(self, path: Path, head: Head) -> float:
         if not head.raw.startswith(PARQUET):
@@ -56,16 +55,14 @@ class Mabe2025(Format):
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, labeled: Labeled = None) -> list[Recording]:
         columns, locations = _columns(path)
         clock, notes = frames_rate(rate)
-        extra = [name for name in columns if name and name not in KNOWN]
-        if extra:
-            notes.append(Note(f"columns not understood and left out: {', '.join(extra)}"))
+        notes += ignored_columns([name for name in columns if name and name not in ALL_COLUMNS])
         tables: dict[str, BoutRows] = {} if "video_id" in columns else {path.stem: BoutRows(path)}
         for i, location in enumerate(locations):
             agent, target = _mouse(columns["agent_id"][i]), _mouse(columns["target_id"][i])
             video = _text(columns["video_id"][i]) if "video_id" in columns else path.stem
             action = _text(columns["action"][i])
             if not action or not video:
-                raise FormatError(path, f"no {'action' if video else 'video_id'} is named", location)
+                raise FormatError(path, f"blank {'action' if video else 'video_id'}", location)
             tables.setdefault(video, BoutRows(path)).add(
                 _frame(path, columns["start_frame"][i], location),
                 _frame(path, columns["stop_frame"][i], location),
@@ -75,11 +72,16 @@ class Mabe2025(Format):
                 location=location,
             )
         recordings = []
-        for video in pick_entry(path, entry, list(tables)):
+        for video in select_entries(path, entry, list(tables)):
             annotation, more = _annotation(tables[video], clock, _tracks(video, labeled))
-            made = {DEFAULT_ANNOTATOR: annotation}
             recordings.append(
-                Recording(video, subjects=annotation.subjects, annotations=made, notes=(*notes, *more), clock_origin=ClockOrigin.ASSUMED)
+                Recording(
+                    video,
+                    subjects=annotation.subjects,
+                    annotations={DEFAULT_ANNOTATOR: annotation},
+                    notes=(*notes, *more),
+                    clock_origin=ClockOrigin.ASSUMED,
+                )
             )
         return recordings
 
@@ -94,35 +96,27 @@ class Mabe2025(Format):
             import pyarrow.parquet as pq
 
             cells = {name: [row[i] for row in table] for i, name in enumerate(header)}
-            whole = ("row_id", "start_frame", "stop_frame")
-            pq.write_table(pa.table({n: pa.array(c, type=pa.int64() if n in whole else pa.string()) for n, c in cells.items()}), path)
+            integers = ("row_id", "start_frame", "stop_frame")
+            pq.write_table(pa.table({n: pa.array(c, type=pa.int64() if n in integers else pa.string()) for n, c in cells.items()}), path)
         else:
             write_table(path, header, table)
         notes = rate_notes(self.title, "none", recordings[0].annotation().rate)
         for recording in recordings:
             a = recording.annotation()
             notes += background_notes(self.title, a.ethogram)
-            unused = [name for code, name in enumerate(a.ethogram.names) if not (a.behavior == code).any()]
-            if unused:
-                notes.append(Note(f"{self.title} names only what occurs: {', '.join(unused)} will be unknown"))
+            notes += unused_behavior_notes(self.title, a)
             if ((a.target == a.subject) & (a.subject >= 0)).any():
-                notes.append(Note(f"an animal that is its own target is written as {SELF!r}, and will read as without target"))
+                message = f"a target equal to the subject is written as {SELF!r} and will be read as no target"
+                notes.append(Note(message, code="lost-targets"))
         return notes
 
 
 def _columns(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
-    """Read the table, whichever of the two file kinds it is."""
+    """Return the columns of a Parquet or CSV table by name, and the location of each row."""
     with path.open("rb") as file:
         parquet = file.read(4) == PARQUET
     if parquet:
-        import pyarrow as pa
-
-        try:
-            table = read_parquet(path)
-        except EthobenchError:
-            raise
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise FormatError(path, f"this is not a sound Parquet file ({' '.join(str(error).splitlines()[:1])})") from None
+        table = read_parquet(path)
         columns = plain_columns(path, table)
         locations = [f"row {i + 1}" for i in range(table.num_rows)]
     else:
@@ -131,7 +125,7 @@ def _columns(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
         locations = [f"row {number}" for number in text.row_numbers]
     missing = [name for name in COLUMNS if name not in columns]
     if missing:
-        raise FormatError(path, f"no column {', '.join(missing)}; there are: {', '.join(columns)}", "header")
+        raise FormatError(path, f"no column {', '.join(missing)}; columns: {', '.join(columns)}", "header")
     return columns, locations
 
 
@@ -140,20 +134,20 @@ def _annotation(rows: BoutRows, rate: float, tracks: list[Track] | None) -> tupl
     subjects = sorted({name for t in tracks or [] for name in (t.subject, t.target) if name})
     annotation, notes = rows.to_annotation(named_ethogram(list(names)), rate, seconds=False, subjects=subjects)
     if tracks is not None:
-        whole = iv.full(annotation.n_frames)
-        annotation = annotation.with_observed(Observed(iv.empty(), dict.fromkeys(tracks, whole)))
-        stray = [track for track in annotation.tracks() if track not in tracks]
-        if stray:
-            words = ", ".join(_words(Track(*track)) for track in stray)
-            notes.append(Note(f"bouts of actions that are not in labeled, so they count as not observed: {words}"))
+        all_frames = iv.full(annotation.n_frames)
+        annotation = annotation.with_observed(Observed(iv.empty(), dict.fromkeys(tracks, all_frames)))
+        unlabeled = [track for track in annotation.tracks() if track not in tracks]
+        if unlabeled:
+            actions = ", ".join(_words(Track(*track)) for track in unlabeled)
+            notes.append(Note(f"bouts of actions that are not in labeled=; read as unobserved: {actions}", code="unlabeled-bouts"))
     return annotation, notes
 
 
 def _tracks(video: str, labeled: Labeled) -> list[Track] | None:
-    """Return the tracks that a video was labelled for."""
+    """Return the labeled tracks of a video; None if all actions are labeled."""
     if isinstance(labeled, Mapping):
         if video not in labeled:
-            raise EthobenchError(f"labeled= says nothing of video {video!r}; it has: {', '.join(map(str, labeled))}")
+            raise EthobenchError(f"labeled= has no entry for video {video!r}; entries: {', '.join(map(str, labeled))}")
         labeled = labeled[video]
     if labeled is None:
         return None
@@ -162,14 +156,14 @@ def _tracks(video: str, labeled: Labeled) -> list[Track] | None:
         try:
             items = json.loads(labeled)
         except json.JSONDecodeError as error:
-            raise EthobenchError(f"labeled= is no valid JSON list ({error.msg})") from None
+            raise EthobenchError(f"labeled= is not a valid JSON list ({error.msg})") from None
     tracks = []
     for item in items:
-        parts = [part.strip() for part in str(item).replace("'", "").split(",")]
-        if len(parts) != 3 or not all(parts):
-            raise EthobenchError(f"labeled= takes entries such as 'mouse1,mouse2,sniff', not {item!r}")
-        agent, target = _mouse(parts[0]), _mouse(parts[1])
-        tracks.append(Track(parts[2], agent, None if target in (SELF, agent) else target))
+        names = [name.strip() for name in str(item).replace("'", "").split(",")]
+        if len(names) != 3 or not all(names):
+            raise EthobenchError(f"labeled= needs entries such as 'mouse1,mouse2,sniff', got {item!r}")
+        agent, target = _mouse(names[0]), _mouse(names[1])
+        tracks.append(Track(names[2], agent, None if target in (SELF, agent) else target))
     return list(dict.fromkeys(tracks))
 
 
@@ -193,7 +187,7 @@ def _text(value: Any) -> str:
 
 
 def _mouse(value: Any) -> str:
-    """Name a mouse: numbers are written out as submissions do."""
+    """Return the name of a mouse as in submissions: "mouse1" for 1."""
     text = _text(value)
     text = text.removesuffix(".0")
     return f"mouse{text}" if text.isdecimal() else text
@@ -205,4 +199,4 @@ def _frame(path: Path, value: Any, location: str) -> float:
     try:
         return parse_number(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
-        raise FormatError(path, f"{value!r} is no frame number", location) from None
+        raise FormatError(path, f"{value!r} is not a frame number", location) from None

@@ -1,60 +1,127 @@
 """Neurodata Without Borders (NWB): bouts and poses of one session.
 
-Bouts are tables of intervals in seconds (``TimeIntervals``, ndx-ethogram's ``EthogramBouts``) with a column that names the
-behavior, and ``BehavioralEpochs``; each table is an annotator. Poses are ndx-pose's ``PoseEstimation`` and plain
-``SpatialSeries``; what lies in one processing module on one clock is one recording. Its first frame is the first pose, or the
-session's start where there are no poses. Uneven timestamps are brought to an even clock, gaps become missing points.
+Bouts are tables of intervals in seconds (``TimeIntervals``, ``EthogramBouts`` of ndx-ethogram) with a column of behaviors, and
+``BehavioralEpochs``; each table is an annotator. Poses are ``PoseEstimation`` of ndx-pose and plain ``SpatialSeries``; those of one
+processing module on one clock are one recording. Its first frame is the first pose, or the start of the session if there are no poses.
+Irregular timestamps are resampled to a regular clock; gaps become missing points.
 
-Bouts are written as ``EthogramBouts`` where ndx-ethogram is installed and none is without duration, else as ``TimeIntervals``,
-beside a table ``ethobench_annotations`` with rate, length and what else bouts cannot tell. Reading needs h5py, writing pynwb.
-
-MERGED: Tracked points in NWB: ndx-pose's ``PoseEstimation`` and plain ``SpatialSeries``, grouped by the clock they lie on.
-
-MERGED: Writing annotations to NWB: a table of bouts for each annotator, and one beside them with what bouts cannot tell.
+Bouts are written as ``EthogramBouts`` if ndx-ethogram is installed and all bouts have a duration, else as ``TimeIntervals``. A table
+``ethobench_annotations`` stores the rate, the length and what else the bouts do not state. Reading requires h5py, writing pynwb.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Poses
-from ethobench.core.errors import FormatError, Note
-from ethobench.formats import hdf5, pose_arrays
-from ethobench.formats.nwb_bouts import Content, kind_of, last_name
-from ethobench.formats.size_limits import check_size
-
-if TYPE_CHECKING:
-    import h5py
-
-
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
-
-from ethobench.core import Annotation, ClockOrigin, Ethogram, Recording
+from ethobench.core import Annotation, ClockOrigin, Ethogram, Poses, Recording
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError
-from ethobench.formats.base import DETAILS, Format, pick_entry, register_format
-from ethobench.formats.nwb_bouts import OURS, UNKNOWN_START, read_annotations
+from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.formats import hdf5, pose_arrays
+from ethobench.formats.base import DETAILS, Format, register_format, select_entries
+from ethobench.formats.nwb_bouts import SUMMARY_TABLE, UNKNOWN_START, Content, kind_of, last_name, read_annotations
+from ethobench.formats.size_limits import check_size
 from ethobench.formats.text import Head
 
 if TYPE_CHECKING:
     import h5py
 
 
+@register_format("nwb")
+class Nwb(Format):
+    """One session: intervals with behaviors, and poses.
+
+    Options for reading: ``rate``, the frame rate of the result; ``label``, the column of behaviors if it is not recognized.
+    """
+
+    title = "NWB"
+    suffixes = (".nwb",)
+    contents = ("annotations", "poses")
+    keeps = DETAILS
+    multiple_annotators = True
+
+    def sniff(self, path: Path, head: Head) -> float:
+        return 1.0 if "@nwb_version" in hdf5.top_names(head) else 0.0
+
+    def entries(self, path: Path) -> list[str]:
+        with hdf5.open_file(path) as file:
+            names = [poses.name for poses in find_poses(path, Content(path, file))]
+            return names if len(names) > 1 else [_session_name(path, file)]
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, label: str | None = None) -> list[Recording]:
+        with hdf5.open_file(path) as file:
+            content = Content(path, file)
+            pose_sets = find_poses(path, content)
+            session = _session_name(path, file)
+            several = len(pose_sets) > 1
+            names = select_entries(path, entry, [s.name for s in pose_sets] if several else [session])
+            chosen: list[PoseSet | None] = [s for s in pose_sets if not several or s.name in names] or [None]
+            return [_recording(path, content, s, f"{session}/{s.name}" if s and several else session, rate, label) for s in chosen]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        return write_session(recordings[0], path)
+
+
+def _session_name(path: Path, file: h5py.File) -> str:
+    """Return the identifier in files written by Ethobench, else the file name, because other identifiers are often random."""
+    named = hdf5.texts(path, file, "identifier")
+    return named[0] if named and hdf5.member(path, file, f"processing/behavior/{SUMMARY_TABLE}") is not None else path.stem
+
+
+def _recording(path: Path, content: Content, poses: PoseSet | None, name: str, rate: float | None, label: str | None) -> Recording:
+    file = content.file
+    notes: list[Note] = []
+    signals, begin, length = None, 0.0, None
+    if poses is not None:
+        signals, begin, more = poses.to_poses(path, rate)
+        notes += more
+        length = len(signals) if signals.rate else None
+    annotations: dict[str, Annotation] = {}
+    for annotator, annotation, more in read_annotations(path, content, rate, label, signals.rate if signals else None, begin, length):
+        annotations[annotator if annotator not in annotations else f"{annotator}-{len(annotations)}"] = annotation
+        notes += more
+    individual = hdf5.texts(path, file, "general/subject/subject_id")
+    start = hdf5.texts(path, file, "session_start_time")
+    names = [] if signals is None else [n for n in signals.individuals if n != pose_arrays.ONLY_INDIVIDUAL]
+    return Recording(
+        name,
+        individual=individual[0] if individual else "",
+        subjects=tuple(dict.fromkeys([*names, *(s for a in annotations.values() for s in a.subjects)])),
+        signals=signals,
+        annotations=annotations,
+        start_time=_start_time(start[0]) if start else None,
+        metadata={
+            "source_software": "NWB",
+            **{key: texts[0] for key in ("identifier", "session_description") if (texts := hdf5.texts(path, file, key))},
+            **({} if poses is None else poses.metadata),
+            **({"starting_time": begin} if begin else {}),
+        },
+        notes=tuple(dict.fromkeys([*content.notes, *notes])),
+        clock_origin=ClockOrigin.STATED if content.summary is not None or (signals is not None and signals.rate) else ClockOrigin.ASSUMED,
+    )
+
+
+def _start_time(text: str) -> datetime | None:
+    try:
+        start = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if start == UNKNOWN_START else start
+
+
 @dataclass
 class Series:
-    """One tracked point: when, where and how sure."""
+    """The track of one keypoint: times in seconds, positions of shape (n_times, 2 or 3), and confidence."""
 
-    who: str
-    point: str
+    individual: str
+    keypoint: str
     times: NDArray[np.float64]
     rate: float | None
     positions: NDArray[np.float64]
@@ -63,7 +130,7 @@ class Series:
 
 @dataclass
 class PoseSet:
-    """Points on one clock."""
+    """Keypoint tracks on one clock."""
 
     name: str
     series: list[Series]
@@ -71,37 +138,40 @@ class PoseSet:
 
     @property
     def longest(self) -> Series:
-        """The point with the most samples."""
+        """The track with the most samples."""
         return max(self.series, key=lambda s: len(s.times))
 
     def fits(self, other: Series) -> bool:
-        """Tell whether all times of another point lie on this clock."""
-        mine = self.longest
-        if len(other.times) == 0 or np.array_equal(mine.times, other.times):
+        """Return whether all times of another track are on this clock."""
+        times = self.longest.times
+        if len(other.times) == 0 or np.array_equal(times, other.times):
             return True
-        if len(mine.times) < 2:
+        if len(times) < 2:
             return False
-        steps_from_start = (other.times - mine.times[0]) / float(np.median(np.diff(mine.times)))
+        steps_from_start = (other.times - times[0]) / float(np.median(np.diff(times)))
         return bool((np.abs(steps_from_start - np.rint(steps_from_start)) < 0.001).all())
 
     def to_poses(self, path: Path, rate: float | None) -> tuple[Poses, float, list[Note]]:
-        """Return the poses on an even clock, the time of their first frame, and notes."""
+        """Return the poses on a regular clock, the time of their first frame in seconds, and notes."""
         first = self.longest
         times, rows = first.times, {id(s): np.arange(len(s.times)) for s in self.series}
         if not all(np.array_equal(s.times, times) for s in self.series):
             step = float(np.median(np.diff(times)))
             steps_from_start = {id(s): np.rint((s.times - times[0]) / step) for s in self.series}
-            there = np.unique(np.concatenate([*steps_from_start.values()]))
-            times, rows = times[0] + there * step, {key: np.searchsorted(there, where) for key, where in steps_from_start.items()}
-        chosen, clock, notes = pose_arrays.even_clock(path, times, first.rate, rate, self.name)
-        individuals = tuple(dict.fromkeys(s.who for s in self.series))
-        keypoints = tuple(dict.fromkeys(s.point for s in self.series))
+            filled_steps = np.unique(np.concatenate([*steps_from_start.values()]))
+            times, rows = (
+                times[0] + filled_steps * step,
+                {key: np.searchsorted(filled_steps, steps) for key, steps in steps_from_start.items()},
+            )
+        chosen, clock, notes = pose_arrays.regular_clock(path, times, first.rate, rate, self.name)
+        individuals = tuple(dict.fromkeys(s.individual for s in self.series))
+        keypoints = tuple(dict.fromkeys(s.keypoint for s in self.series))
         n_axes = max(s.positions.shape[1] for s in self.series)
         shape = (len(times), len(individuals), len(keypoints), n_axes + 1)
         check_size(path, int(np.prod(shape, dtype=float)) * 8, path.stat().st_size)
         cells = np.full(shape, np.nan)
         for s in self.series:
-            cell_index = (individuals.index(s.who), keypoints.index(s.point))
+            cell_index = (individuals.index(s.individual), keypoints.index(s.keypoint))
             cells[rows[id(s)], *cell_index, : s.positions.shape[1]] = s.positions
             cells[rows[id(s)], *cell_index, n_axes] = s.confidence
         even = np.where((chosen >= 0)[:, None, None, None], cells[chosen], np.nan)
@@ -110,9 +180,29 @@ class PoseSet:
 
 
 def find_poses(path: Path, content: Content) -> list[PoseSet]:
-    """Group the points of a session by processing module and clock."""
+    """Return the keypoint tracks of a session, grouped by processing module and clock."""
+    modules, metadata = _tracks_by_module(path, content)
+    pose_sets: list[PoseSet] = []
+    for module, tracks in modules.items():
+        module_sets: list[PoseSet] = []
+        usable = [s for s in tracks if s is not None]
+        for s in sorted(usable, key=lambda s: -len(s.times)):
+            names = (s.individual, s.keypoint)
+            pose_set = next((p for p in module_sets if p.fits(s) and names not in [(t.individual, t.keypoint) for t in p.series]), None)
+            if pose_set is None:
+                pose_set = PoseSet(f"{module}-{len(module_sets)}" if module_sets else module, [], metadata.get(module, {}))
+                module_sets.append(pose_set)
+            pose_set.series.append(s)
+        for pose_set in module_sets:
+            pose_set.series.sort(key=lambda s: next(i for i, other in enumerate(usable) if other is s))
+        pose_sets += module_sets
+    return pose_sets
+
+
+def _tracks_by_module(path: Path, content: Content) -> tuple[dict[str, list[Series | None]], dict[str, dict[str, Any]]]:
+    """Return the keypoint tracks and the metadata of each processing module."""
     modules: dict[str, list[Series | None]] = {}
-    told: dict[str, dict[str, Any]] = {}
+    metadata: dict[str, dict[str, Any]] = {}
     for group in content.poses:
         module = last_name(group.parent)
         alone = sum(other.parent == group.parent for other in content.poses) == 1
@@ -121,50 +211,37 @@ def find_poses(path: Path, content: Content) -> list[PoseSet]:
         series = [s for name in hdf5.names(group) if kind_of(s := hdf5.member(path, group, name)) == "PoseEstimationSeries"]
         if {*order} >= {*map(last_name, series)}:
             series.sort(key=lambda s: order.index(last_name(s)))
-        modules.setdefault(module, []).extend(_read_series(path, content, s, *_whose(s, individual)) for s in series)
-        told[module] = {key: texts[0] for key in ("scorer", "source_software") if (texts := hdf5.texts(path, group, key))}
+        modules.setdefault(module, []).extend(_read_series(path, content, s, *_individual_and_keypoint(s, individual)) for s in series)
+        metadata[module] = {key: texts[0] for key in ("scorer", "source_software") if (texts := hdf5.texts(path, group, key))}
     for one in content.spatial:
         above = one.parent if kind_of(one.parent) == "Position" else one
         modules.setdefault(last_name(above.parent), []).append(
             _read_series(path, content, one, pose_arrays.ONLY_INDIVIDUAL, last_name(one))
         )
-    sets: list[PoseSet] = []
-    for module, found in modules.items():
-        mine: list[PoseSet] = []
-        usable = [s for s in found if s is not None]
-        for s in sorted(usable, key=lambda s: -len(s.times)):
-            home = next((m for m in mine if m.fits(s) and (s.who, s.point) not in [(t.who, t.point) for t in m.series]), None)
-            if home is None:
-                home = PoseSet(f"{module}-{len(mine)}" if mine else module, [], told.get(module, {}))
-                mine.append(home)
-            home.series.append(s)
-        for home in mine:
-            home.series.sort(key=lambda s: next(i for i, other in enumerate(usable) if other is s))
-        sets += mine
-    return sets
+    return modules, metadata
 
 
-def _whose(series: h5py.Group, individual: str) -> tuple[str, str]:
-    """Tell individual and keypoint; DeepLabCut's converter has both in the description and joined in the name."""
+def _individual_and_keypoint(series: h5py.Group, individual: str) -> tuple[str, str]:
+    """Return individual and keypoint; the converter of DeepLabCut states both in the description and joins them in the name."""
     name = last_name(series)
-    told = hdf5.plain_text(series.attrs.get("description", "")).removesuffix(".")
-    point, between, who = told.removeprefix("Keypoint ").partition(" from individual ")
-    if between and told.startswith("Keypoint ") and name == f"{who}_{point}":
-        return who, point
+    description = hdf5.plain_text(series.attrs.get("description", "")).removesuffix(".")
+    keypoint, separator, animal = description.removeprefix("Keypoint ").partition(" from individual ")
+    if separator and description.startswith("Keypoint ") and name == f"{animal}_{keypoint}":
+        return animal, keypoint
     return individual, name.removeprefix("PoseEstimationSeries") or name
 
 
-def _read_series(path: Path, content: Content, series: h5py.Group, who: str, point: str) -> Series | None:
-    """Read one point; None, with a note, where its numbers or times are of no use."""
+def _read_series(path: Path, content: Content, series: h5py.Group, individual: str, keypoint: str) -> Series | None:
+    """Return the track of one keypoint; None, with a note, if its positions or times cannot be used."""
     data = hdf5.member(path, series, "data")
     if data is None or data.ndim != 2 or data.shape[1] not in (2, 3):
-        content.notes.append(Note("positions that are not in a plane or in space are left out", series.name))
+        content.notes.append(Note("ignored positions that are neither 2-D nor 3-D", series.name, "ignored-poses"))
         return None
     positions = hdf5.array(path, series, "data", 2).astype(np.float64)
     positions = positions * float(data.attrs.get("conversion", 1.0)) + float(data.attrs.get("offset", 0.0))
     n = len(positions)
     names = {*series}
-    sure = hdf5.array(path, series, "confidence", 1).astype(np.float64) if "confidence" in names else np.full(n, np.nan)
+    confidence = hdf5.array(path, series, "confidence", 1).astype(np.float64) if "confidence" in names else np.full(n, np.nan)
     rate: float | None = None
     if "timestamps" in names:
         times = hdf5.array(path, series, "timestamps", 1).astype(np.float64)
@@ -172,26 +249,26 @@ def _read_series(path: Path, content: Content, series: h5py.Group, who: str, poi
         begin = float(hdf5.array(path, series, "starting_time", 0))
         rate = float(series["starting_time"].attrs.get("rate", 0.0))
         if not rate > 0 and n > 1:
-            content.notes.append(Note(f"{n} positions without timestamps or a rate are left out", series.name))
+            content.notes.append(Note(f"ignored {n} positions without timestamps or a rate", series.name, "ignored-poses"))
             return None
         times = begin + np.arange(n) / (rate or 1.0)
         if rate == 1.0 and kind_of(series) == "PoseEstimationSeries":
-            rate = None  # what converters write for videos of unknown rate
-    if not len(times) == len(sure) == n:
-        raise FormatError(path, f"{n} positions, {len(sure)} confidences and {len(times)} timestamps", series.name)
-    return Series(who, point, times, rate or None, positions, sure)
+            rate = None  # converters write 1 Hz for videos of unknown rate
+    if not len(times) == len(confidence) == n:
+        raise FormatError(path, f"{n} positions, {len(confidence)} confidences and {len(times)} timestamps", series.name)
+    return Series(individual, keypoint, times, rate or None, positions, confidence)
 
 
 def write_session(recording: Recording, path: Path) -> list[Note]:
-    """Write the annotations of a recording as a session of its own; return what got lost."""
+    """Write the annotations of a recording as a session; return notes on what is lost."""
     try:
         import pynwb
     except ImportError:
-        raise EthobenchError("writing NWB files needs pynwb (pip install ethobench[nwb])") from None
-    notes = [] if recording.signals is None else [Note("poses and signals are not written to NWB: they are lost")]
+        raise EthobenchError("writing NWB files requires pynwb (pip install ethobench[nwb])") from None
+    notes = [] if recording.signals is None else [Note("poses and signals are not written to NWB; they are lost", code="lost-signals")]
     start = recording.start_time
     if start is not None and start.tzinfo is None:
-        notes.append(Note("the start time tells no time zone; written as UTC"))
+        notes.append(Note("the start time has no time zone; written as UTC", code="assumed-time-zone"))
         start = start.replace(tzinfo=UTC)
     nwb = pynwb.NWBFile(
         session_description=f"behavior annotations of {recording.id}",
@@ -211,7 +288,7 @@ def write_session(recording: Recording, path: Path) -> list[Note]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of what was wrong at the bottom: HDF5 text cannot hold NUL, for instance."""
+    """Return the first line of the message of the root cause, such as a NUL character in a text."""
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error).partition("\n")[0]
@@ -220,56 +297,58 @@ def _reason(error: BaseException) -> str:
 def _write_annotations(nwb: Any, recording: Recording) -> None:
     from hdmf.common import DynamicTable
 
-    home = nwb.create_processing_module("behavior", "behavior annotations")
+    module = nwb.create_processing_module("behavior", "behavior annotations")
     columns: dict[str, list[Any]] = {
         n: [] for n in ("bouts", "annotator", "rate", "n_frames", "subjects", "ethogram", "observed", "observed_tracks")
     }
     for i, (annotator, a) in enumerate(recording.annotations.items()):
         name = f"bouts{i or ''}"
-        catalogue, looked, tracks = _catalogue(f"ethogram{i or ''}", a.ethogram), None, None
-        home.add(catalogue)
+        behaviors, observed, tracks = _behavior_table(f"ethogram{i or ''}", a.ethogram), None, None
+        module.add(behaviors)
         if not (a.observed.is_complete(a.n_frames) and not a.observed.tracks):
-            looked = _time_table(f"{name}_observed", "stretches that were looked at", _times(a.observed.frames, a.rate))
-            home.add(looked)
+            observed = _time_table(f"{name}_observed", "observed intervals", _times(a.observed.frames, a.rate))
+            module.add(observed)
         if a.observed.tracks:
-            tracks = _time_table(f"{name}_observed_tracks", "exceptions: what was looked at for single tracks", _track_columns(a))
-            home.add(tracks)
-        home.add(_bouts_table(name, annotator, a, catalogue, looked))
-        row = (name, annotator, a.rate, a.n_frames, json.dumps(a.subjects), catalogue.name)
-        for key, value in zip(columns, (*row, "" if looked is None else looked.name, "" if tracks is None else tracks.name), strict=True):
+            tracks = _time_table(f"{name}_observed_tracks", "exceptions: observed intervals of single tracks", _track_columns(a))
+            module.add(tracks)
+        module.add(_bouts_table(name, annotator, a, behaviors, observed))
+        row = (name, annotator, a.rate, a.n_frames, json.dumps(a.subjects), behaviors.name)
+        for key, value in zip(
+            columns, (*row, "" if observed is None else observed.name, "" if tracks is None else tracks.name), strict=True
+        ):
             columns[key].append(value)
-    home.add(DynamicTable(name=OURS, description="what the bouts of each annotator cannot tell", columns=_vectors(columns)))
+    module.add(DynamicTable(name=SUMMARY_TABLE, description="properties of the annotations", columns=_vectors(columns)))
 
 
-def _bouts_table(name: str, annotator: str, a: Annotation, catalogue: Any, looked: Any) -> Any:
+def _bouts_table(name: str, annotator: str, a: Annotation, behaviors: Any, observed: Any) -> Any:
     order = np.argsort(a.order, kind="stable")
     label = "behavior"
-    who = {"subject": a.names(a.subject[order]), "target": a.names(a.target[order])}
+    animals = {"subject": a.names(a.subject[order]), "target": a.names(a.target[order])}
     columns: dict[str, Any] = {
         **_times(iv.Intervals(a.start[order], a.stop[order]), a.rate),
         label: [a.ethogram[int(code)].name for code in a.behavior[order]],
-        **{key: [n or "" for n in names] for key, names in who.items()},
+        **{key: [n or "" for n in names] for key, names in animals.items()},
         **{key: values[order].tolist() for key in ("confidence", "modifiers", "comment") if (values := getattr(a, key)) is not None},
     }
-    if (a.stop > a.start).all() and type(catalogue).__name__ == "Ethogram" and len(a):
+    if (a.stop > a.start).all() and type(behaviors).__name__ == "Ethogram" and len(a):
         from ndx_ethogram import EthogramBouts
 
         columns["label"] = columns.pop(label)
-        links = {"ethogram": catalogue, **({} if looked is None else {"observation_intervals": looked})}
-        told = {"description": "bouts", "labeling_method": "manual", "annotator": annotator, **links}
-        return EthogramBouts(name=name, columns=_vectors(columns), colnames=[*columns], **told)
+        links = {"ethogram": behaviors, **({} if observed is None else {"observation_intervals": observed})}
+        attributes = {"description": "bouts", "labeling_method": "manual", "annotator": annotator, **links}
+        return EthogramBouts(name=name, columns=_vectors(columns), colnames=[*columns], **attributes)
     return _time_table(name, f"bouts by {annotator}", columns)
 
 
-def _catalogue(name: str, ethogram: Ethogram) -> Any:
-    """Make the table of behaviors: of ndx-ethogram's own kind where that is installed."""
+def _behavior_table(name: str, ethogram: Ethogram) -> Any:
+    """Return the table of behaviors, of the type of ndx-ethogram if that is installed."""
     from hdmf.common import DynamicTable
 
     kind: Any = DynamicTable
     try:
-        from ndx_ethogram import Ethogram as Catalogue
+        from ndx_ethogram import Ethogram as NdxEthogram
 
-        kind = Catalogue
+        kind = NdxEthogram
     except ImportError:
         pass
     listed = [asdict(b) for b in ethogram]
@@ -304,88 +383,10 @@ def _times(spans: iv.Intervals, rate: float) -> dict[str, Any]:
 
 
 def _track_columns(a: Annotation) -> dict[str, Any]:
-    """List what was looked at for single tracks; a track that was never looked at has an empty stretch."""
+    """Return the observed intervals of single tracks as columns; a track that is never observed has an empty interval."""
     rows = [
-        (start / a.rate, stop / a.rate, *(part or "" for part in track))
-        for track, where in a.observed.tracks.items()
-        for start, stop in zip(where.start.tolist() or [0], where.stop.tolist() or [0], strict=True)
+        (start / a.rate, stop / a.rate, *(name or "" for name in track))
+        for track, frames in a.observed.tracks.items()
+        for start, stop in zip(frames.start.tolist() or [0], frames.stop.tolist() or [0], strict=True)
     ]
     return dict(zip(("start_time", "stop_time", "behavior", "subject", "target"), map(list, zip(*rows, strict=True)), strict=True))
-
-
-@register_format("nwb")
-class Nwb(Format):
-    """One session: intervals that name behaviors, and tracked points."""
-
-    title = "NWB"
-    suffixes = (".nwb",)
-    contents = ("annotations", "poses")
-    keeps = DETAILS
-    annotators = True
-
-    def sniff(self, path: Path, head: Head) -> float:
-        return 1.0 if "@nwb_version" in hdf5.top_names(head) else 0.0
-
-    def entries(self, path: Path) -> list[str]:
-        with hdf5.open_file(path) as file:
-            names = [poses.name for poses in find_poses(path, Content(path, file))]
-            return names if len(names) > 1 else [_session_name(path, file)]
-
-    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None, label: str | None = None) -> list[Recording]:
-        with hdf5.open_file(path) as file:
-            content = Content(path, file)
-            sets = find_poses(path, content)
-            session = _session_name(path, file)
-            wanted = pick_entry(path, entry, [s.name for s in sets] if len(sets) > 1 else [session])
-            chosen: list[PoseSet | None] = [s for s in sets if len(sets) == 1 or s.name in wanted] or [None]
-            return [_recording(path, content, s, f"{session}/{s.name}" if s and len(sets) > 1 else session, rate, label) for s in chosen]
-
-    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
-        return write_session(recordings[0], path)
-
-
-def _session_name(path: Path, file: h5py.File) -> str:
-    """Return the identifier in files of ours, else the file's name: identifiers of others are often random."""
-    named = hdf5.texts(path, file, "identifier")
-    return named[0] if named and hdf5.member(path, file, f"processing/behavior/{OURS}") is not None else path.stem
-
-
-def _recording(path: Path, content: Content, poses: PoseSet | None, name: str, rate: float | None, label: str | None) -> Recording:
-    file = content.file
-    notes: list[Note] = []
-    signals, begin, length = None, 0.0, None
-    if poses is not None:
-        signals, begin, more = poses.to_poses(path, rate)
-        notes += more
-        length = len(signals) if signals.rate else None
-    annotations: dict[str, Annotation] = {}
-    for annotator, annotation, more in read_annotations(path, content, rate, label, signals.rate if signals else None, begin, length):
-        annotations[annotator if annotator not in annotations else f"{annotator}-{len(annotations)}"] = annotation
-        notes += more
-    individual = hdf5.texts(path, file, "general/subject/subject_id")
-    start = hdf5.texts(path, file, "session_start_time")
-    names = [] if signals is None else [n for n in signals.individuals if n != pose_arrays.ONLY_INDIVIDUAL]
-    return Recording(
-        name,
-        individual=individual[0] if individual else "",
-        subjects=tuple(dict.fromkeys([*names, *(s for a in annotations.values() for s in a.subjects)])),
-        signals=signals,
-        annotations=annotations,
-        start_time=_start_time(start[0]) if start else None,
-        metadata={
-            "source_software": "NWB",
-            **{key: told[0] for key in ("identifier", "session_description") if (told := hdf5.texts(path, file, key))},
-            **({} if poses is None else poses.metadata),
-            **({"starting_time": begin} if begin else {}),
-        },
-        notes=tuple(dict.fromkeys([*content.notes, *notes])),
-        clock_origin=ClockOrigin.STATED if content.ours is not None or (signals is not None and signals.rate) else ClockOrigin.ASSUMED,
-    )
-
-
-def _start_time(text: str) -> datetime | None:
-    try:
-        start = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return None if start == UNKNOWN_START else start

@@ -1,7 +1,7 @@
-"""Arrays parsed from large files, kept as memory-mapped copies keyed by the file's content.
+"""A cache of arrays parsed from large files, stored as memory-mapped NPY files keyed by the file's content.
 
-The cache may be deleted at any time and survives a power cut: an entry appears whole or not at all, carries checksums, and is removed and
-built again if they do not match. A damaged entry never changes what is read and is never reported as damage of the source file.
+The cache may be deleted at any time and survives a power cut: entries are written atomically and carry checksums; an entry that does not
+match them is removed and rebuilt. A damaged entry never changes what is read and is never reported as damage of the source file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ethobench.core.files import sha256_of, sync_folder, sync_tree, temporary_folder, write_text
 
 ENTRY = "entry.json"
-SMALL_FILE = 1 << 20  # bytes; hashed in a millisecond, so that nothing needs to be remembered
+SMALL_FILE = 1 << 20  # bytes; hashed in a millisecond, so the hash is not cached
 SAMPLED_BLOCKS, BLOCK = 32, 4096
 CLOCK_GRAIN = 2_000_000_000  # nanoseconds; a file changed twice within it may keep its time stamps (FAT and some network drives)
 
@@ -31,7 +31,7 @@ _verified: dict[Path, tuple[int, ...]] = {}
 
 
 def cache_folder() -> Path:
-    """Return the folder for things that can be made again: ``$ETHOBENCH_CACHE`` or the user's cache folder."""
+    """Return the folder for data that can be recomputed: ``$ETHOBENCH_CACHE`` or the user's cache folder."""
     stated = os.environ.get("ETHOBENCH_CACHE")
     if stated:
         return Path(stated)
@@ -41,21 +41,21 @@ def cache_folder() -> Path:
 
 
 def cached_arrays(path: Path, kind: str, build: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """Return what `build` makes from a file, from the cache where it has been built before.
+    """Return the arrays that `build` parses from a file, from the cache if they are there.
 
     Parameters
     ----------
     path : Path
         The source; its content is the key.
     kind : str
-        Names the parser and its revision, e.g. ``"calms21-1"``; raised when the arrays it makes change.
+        Name and revision of the parser, e.g. ``"calms21-1"``. Must change whenever the arrays do.
     build : callable
-        Parses the file to plain arrays by name. Not called if the cache has them.
+        Parses the file and returns arrays by name. Not called if the cache has them.
 
     Returns
     -------
     dict of str to array
-        Memory-mapped, read-only. Plain arrays where no cache can be written.
+        Memory-mapped and read-only; arrays in memory if the cache cannot be written.
     """
     root = cache_folder() / "arrays"
     source_stamps = _stamps(path)
@@ -64,7 +64,7 @@ def cached_arrays(path: Path, kind: str, build: Callable[[], Mapping[str, NDArra
     if cached is not None:
         return cached
     arrays = dict(build())
-    if _stamps(path) != source_stamps:  # changed while it was parsed: the arrays may belong to another content
+    if _stamps(path) != source_stamps:  # the file changed during parsing, so the arrays may not belong to this hash
         return arrays
     try:
         _store(arrays, root / key, key)
@@ -74,31 +74,32 @@ def cached_arrays(path: Path, kind: str, build: Callable[[], Mapping[str, NDArra
 
 
 def content_hash(path: Path, root: Path) -> str:
-    """Return a hash of a file's content; remembered for a large file that has not changed since.
+    """Return a hash of a file's content, cached for large files until they change.
 
     Parameters
     ----------
     path : Path
     root : Path
-        Folder in which hashes are remembered.
+        Folder for cached hashes.
     """
     if path.stat().st_size <= SMALL_FILE:
         return _hash_content(path)
-    return cached_text(path, root / "known", lambda: _hash_content(path))
+    return cached_text(path, root / "hashes", lambda: _hash_content(path))
 
 
 def cached_text(path: Path, folder: Path, compute: Callable[[], str]) -> str:
-    """Return a text that is computed from a file, kept in a folder until the file changes.
+    """Return a text computed from a file, cached in a folder until the file changes.
 
-    The file is recognized by its path, size, inode, times of modification and of status change, and by samples of its content.
-    A file that changed in the last seconds is not remembered, because another change may leave its time stamps as they are.
+    The state of the file is its path, size, inode, times of modification and status change, and samples of its content.
+    The text is not cached if the file changed in the last seconds, because another change may not alter its time stamps.
 
     Parameters
     ----------
     path : Path
     folder : Path
-        One file for each text, with a checksum.
+        Holds one file with a checksum for each text.
     compute : callable
+        Returns the text. Not called if the cache has it.
     """
     identity = _identity(path)
     memo = folder / hashlib.blake2b(identity, digest_size=16).hexdigest()
@@ -109,13 +110,13 @@ def cached_text(path: Path, folder: Path, compute: Callable[[], str]) -> str:
     status = path.stat()
     is_settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > CLOCK_GRAIN
     if is_settled and _identity(path) == identity:
-        with suppress(OSError):  # a cache that cannot be written is no reason to fail
+        with suppress(OSError):  # the cache is optional
             write_text(memo, f"{_memo_checksum(identity, text)}\n{text}", overwrite=True)
     return text
 
 
 def _read_memo(memo: Path, identity: bytes) -> str | None:
-    """Return a remembered text; None if there is none or it is damaged."""
+    """Return a cached text; None if it does not exist or is damaged."""
     try:
         checksum, _, text = memo.read_text(encoding="utf-8").partition("\n")
     except OSError:
@@ -124,7 +125,7 @@ def _read_memo(memo: Path, identity: bytes) -> str | None:
         checksum, text = "", ""
     if checksum == _memo_checksum(identity, text):
         return text
-    _log.warning("%s: damaged, computed again", memo)
+    _log.warning("%s: damaged cache file; recomputing", memo)
     return None
 
 
@@ -133,7 +134,7 @@ def _memo_checksum(identity: bytes, text: str) -> str:
 
 
 def _identity(path: Path) -> bytes:
-    """Return what tells a file and its state from all others without reading all of it."""
+    """Return a digest that identifies a file and its state without reading all of it."""
     size = path.stat().st_size
     digest = hashlib.sha256(repr((str(path.resolve()), _stamps(path))).encode())
     with path.open("rb") as file:
@@ -154,14 +155,14 @@ def _hash_content(path: Path) -> str:
 
 
 def _load(folder: Path, key: str) -> dict[str, NDArray[Any]] | None:
-    """Return the arrays of an entry; None if there is none. A damaged one is removed."""
+    """Return the arrays of an entry; None if it does not exist. A damaged entry is removed."""
     if not folder.is_dir():
         return None
     try:
         checksums = _read_entry(folder, key)
         return {name: _open_array(folder / f"{name}.npy", checksum) for name, checksum in checksums.items()}
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-        _log.warning("%s: damaged cache entry, built again (%s)", folder, error)
+        _log.warning("%s: damaged cache entry; rebuilding (%s)", folder, error)
         _discard(folder)
         return None
 
@@ -179,7 +180,7 @@ def _entry_checksum(key: str, checksums: Mapping[str, str]) -> str:
 
 
 def _open_array(file: Path, checksum: str) -> NDArray[Any]:
-    """Map an array into memory; its checksum is verified once in each process and whenever the file has changed."""
+    """Return a memory-mapped array; its checksum is verified once per process and again if the file changes."""
     stamps = _stamps(file)
     if _verified.get(file) != stamps:
         if sha256_of(file) != checksum:
@@ -190,7 +191,7 @@ def _open_array(file: Path, checksum: str) -> NDArray[Any]:
 
 
 def _store(arrays: Mapping[str, NDArray[Any]], folder: Path, key: str) -> None:
-    """Write an entry that appears whole or not at all."""
+    """Write an entry atomically."""
     with temporary_folder(folder.parent) as temporary:
         for name, array in arrays.items():
             np.save(temporary / f"{name}.npy", array, allow_pickle=False)
@@ -203,11 +204,11 @@ def _store(arrays: Mapping[str, NDArray[Any]], folder: Path, key: str) -> None:
         except OSError:
             if not folder.is_dir():
                 raise
-            return  # another process was faster
+            return  # another process wrote the same entry first
         sync_folder(folder.parent)
 
 
 def _discard(folder: Path) -> None:
-    """Remove a damaged entry at once; processes that have it open keep what they see."""
+    """Remove a damaged entry atomically; processes that have it open keep their view."""
     with suppress(OSError), temporary_folder(folder.parent) as temporary:
         folder.replace(temporary / folder.name)

@@ -1,4 +1,4 @@
-"""What the formats with one row per frame share: reading fast, and telling "absent" from "not looked at"."""
+"""Tables with one row per frame: reading, writing, and the distinction between absent and unobserved behaviors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.core.ethogram import guess_background
 from ethobench.formats.size_limits import check_table
 from ethobench.formats.tables import format_time
 from ethobench.formats.text import duplicates, guess_delimiter, has_spaced_cells, is_number, read_text, strip_cells
@@ -23,13 +22,14 @@ from ethobench.formats.text import duplicates, guess_delimiter, has_spaced_cells
 if TYPE_CHECKING:
     import pandas as pd
 
-HIDDEN = -1
+HIDDEN = -1  # label of an unobserved frame
 MISSING = ("", "NaN", "nan", "NA")
 FRAME_NAMES = frozenset({"frame", "frames", "frame number", "frame_number", "frame_id", "frameid", "index", "frame index", "frame_index"})
 TIME_NAMES = frozenset({"time", "time_s", "time (s)", "times", "t", "seconds", "sec", "timestamp", "timestamps"})
 LABEL_NAMES = frozenset(
     {"label", "labels", "behavior", "behaviour", "annotation", "annotations", "class", "code", "state", "action", "behavior_code"}
 )
+NUMERIC_LABELS = Note("labels are numbers without names; name them with behaviors=", code="numeric-labels")
 YES, NO = frozenset({"1", "1.0", "true", "t", "yes"}), frozenset({"0", "0.0", "false", "f", "no"})
 
 
@@ -42,12 +42,12 @@ class FrameTable:
     path : Path
     header : list of str
     cells : DataFrame
-        Columns are numbered as in the header; NaN where a cell is blank.
+        Columns are numbered as in the header. Blank cells are NaN.
     first : int
         One-based line of the first row.
     notes : list of Note
     lines : array of int, optional
-        One-based line of each row, where blank lines lie between them.
+        One-based line of each row, if there are blank lines between rows.
     """
 
     path: Path
@@ -58,19 +58,19 @@ class FrameTable:
     lines: NDArray[np.int64] | None = None
 
     def location(self, row: int) -> str:
-        """Say where a row stands in the file."""
+        """Return the location of a row in the file, for messages."""
         return f"row {self.first + row if self.lines is None else self.lines[row]}"
 
     @property
     def index(self) -> int | None:
-        """The column that counts the rows, if the first one does."""
+        """Index of the column with frame numbers or times: 0 if the first column is one, else None."""
         return 0 if is_index(self.header[0]) else None
 
 
 def is_index(name: str) -> bool:
-    """Tell whether a column of this name counts frames or gives their times."""
-    plain = name.strip().lower()
-    return not plain or plain.startswith("unnamed:") or plain in FRAME_NAMES or plain in TIME_NAMES
+    """Return whether a column of this name holds frame numbers or times."""
+    lower = name.strip().lower()
+    return not lower or lower.startswith("unnamed:") or lower in FRAME_NAMES or lower in TIME_NAMES
 
 
 def read_frame_table(path: Path, *, as_text: bool = False) -> FrameTable:
@@ -80,7 +80,7 @@ def read_frame_table(path: Path, *, as_text: bool = False) -> FrameTable:
     ----------
     path : Path
     as_text : bool
-        Keep cells as text, as labels need it.
+        Keep cells as text, for tables of labels.
     """
     import pandas as pd
 
@@ -89,7 +89,7 @@ def read_frame_table(path: Path, *, as_text: bool = False) -> FrameTable:
     notes = []
     spare = text.count("\n", len(body)) - 1
     if spare > 0:
-        notes.append(Note(f"{spare} empty lines at the end are not read as frames"))
+        notes.append(Note(f"ignored {spare} empty lines at the end", code="ignored-lines"))
     delimiter = guess_delimiter(body)
     if has_spaced_cells(body, delimiter):
         body = _stripped(path, body, delimiter)
@@ -118,9 +118,9 @@ def read_frame_table(path: Path, *, as_text: bool = False) -> FrameTable:
     except pd.errors.EmptyDataError:
         cells = pd.DataFrame()
     except pd.errors.ParserError as error:
-        raise FormatError(path, f"the table is damaged ({str(error).strip()})") from None
+        raise FormatError(path, f"not a valid table ({str(error).strip()})") from None
     if not len(cells):
-        raise FormatError(path, "the table has a header, but no rows")
+        raise FormatError(path, "the table has a header but no rows")
     table = FrameTable(path, header, cells.iloc[:, : len(header)], skip + 1, notes)
     if len(header) > 1 and "\n\n" in body:
         _drop_blank_lines(table, body.split("\n")[skip:])
@@ -128,7 +128,7 @@ def read_frame_table(path: Path, *, as_text: bool = False) -> FrameTable:
 
 
 def index_first(header: Sequence[str]) -> list[str]:
-    """Return the names of columns with the one that counts frames or gives their times in front, if exactly one is named so."""
+    """Return column names with the column of frame numbers or times first, if exactly one column is named so."""
     order = _index_first_order(header)
     return [header[i] for i in order]
 
@@ -142,7 +142,7 @@ def _index_first_order(header: Sequence[str]) -> list[int]:
 
 
 def _with_index_first(table: FrameTable) -> FrameTable:
-    """Move the column of frame numbers or times to the front, unless it holds text, or zeros and ones as a behavior's column does."""
+    """Move the column of frame numbers or times to the front, unless it holds text or, like a column of a behavior, only 0 and 1."""
     order = _index_first_order(table.header)
     if not order or order[0] == 0:
         return table
@@ -158,15 +158,15 @@ def _with_index_first(table: FrameTable) -> FrameTable:
 
 
 def _drop_blank_lines(table: FrameTable, lines: Sequence[str]) -> None:
-    """Drop blank lines between rows where an index tells the frame of each row; elsewhere it is unclear whether they are frames."""
+    """Drop blank lines between rows if an index states the frame of each row; otherwise they may be frames, which is an error."""
     blank = np.array([not line for line in lines])
-    if len(blank) != len(table.cells) or not blank.any():  # lengths differ where cells have line ends in them
+    if len(blank) != len(table.cells) or not blank.any():  # lengths differ if cells contain line breaks
         return
     if is_index(table.header[_index_first_order(table.header)[0]]):
         table.cells = table.cells[~blank].reset_index(drop=True)
         table.lines = np.flatnonzero(~blank) + table.first
         return
-    message = "a blank line between the rows of frames: delete it, or fill in the cells of its frame"
+    message = "blank line between rows; delete it, or fill in the cells of its frame"
     raise FormatError(table.path, message, table.location(int(np.flatnonzero(blank)[0])))
 
 
@@ -178,28 +178,28 @@ def _stripped(path: Path, body: str, delimiter: str) -> str:
 
 
 def binary(table: FrameTable, column: int) -> NDArray[np.int8]:
-    """Return a column of zeros and ones, with `HIDDEN` where a cell is blank; anything else is an error."""
+    """Return a column of 0 and 1, with `HIDDEN` for blank cells and -1; raise `FormatError` for anything else."""
     series = table.cells[column]
     if series.dtype.kind in "biuf":
         values = series.to_numpy(dtype=np.float64)
         bad = ~(np.isnan(values) | (values == 0) | (values == 1) | (values == HIDDEN))
-        found = np.where(np.isnan(values), HIDDEN, values)
+        labels = np.where(np.isnan(values), HIDDEN, values)
     else:
         text = [HIDDEN if blank else str(cell).strip().lower() for cell, blank in zip(series.tolist(), series.isna(), strict=True)]
-        known: dict[Any, int] = {HIDDEN: HIDDEN, "-1": HIDDEN, **dict.fromkeys(YES, 1), **dict.fromkeys(NO, 0)}
-        found = np.array([known.get(cell, 2) for cell in text], dtype=np.float64)
-        bad = found == 2
+        label_of: dict[Any, int] = {HIDDEN: HIDDEN, "-1": HIDDEN, **dict.fromkeys(YES, 1), **dict.fromkeys(NO, 0)}
+        labels = np.array([label_of.get(cell, 2) for cell in text], dtype=np.float64)
+        bad = labels == 2
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         value, name = series.iloc[row], table.header[column]
-        between = isinstance(value, float) and 0 < value < 1
-        what = "looks like a probability; only decisions (0 or 1) can be read as bouts" if between else "is neither 0 nor 1"
-        raise FormatError(table.path, f"{value!s} in column {name!r} {what}", table.location(row))
-    return found.astype(np.int8)
+        is_probability = isinstance(value, float) and 0 < value < 1
+        problem = "looks like a probability; only 0 and 1 can be read as bouts" if is_probability else "is neither 0 nor 1"
+        raise FormatError(table.path, f"{value!s} in column {name!r} {problem}", table.location(row))
+    return labels.astype(np.int8)
 
 
 def annotation_of(values: NDArray[np.int8], ethogram: Ethogram, rate: float) -> tuple[Annotation, list[Note]]:
-    """Make an annotation from frames of shape (n_frames, n_behaviors) that hold 0, 1 or `HIDDEN`."""
+    """Return an annotation from an array of 0, 1 and `HIDDEN` of shape (n_frames, n_behaviors), and notes on the background."""
     values = np.asfortranarray(values)
     names = ethogram.names
     spans = [iv.from_mask(values[:, code] == 1) for code in range(len(names))]
@@ -210,58 +210,44 @@ def annotation_of(values: NDArray[np.int8], ethogram: Ethogram, rate: float) -> 
     observed = None
     if (values == HIDDEN).any():
         observed = _observed({name: iv.from_mask(values[:, code] != HIDDEN) for code, name in enumerate(names)})
-    made = Annotation.from_bouts(start[order], stop[order], behavior[order], ethogram, rate, len(values), observed=observed)
-    return made, _background_notes(values, ethogram)
+    annotation = Annotation.from_bouts(start[order], stop[order], behavior[order], ethogram, rate, len(values), observed=observed)
+    return annotation, _contradictions(values, ethogram)
 
 
 def frames_of(annotation: Annotation) -> NDArray[np.int8]:
-    """Return frames of shape (n_frames, n_behaviors) that hold 0, 1 or `HIDDEN`, as `annotation_of` takes them."""
+    """Return an array of 0, 1 and `HIDDEN` of shape (n_frames, n_behaviors), the inverse of `annotation_of`."""
     frames = annotation.to_frames().astype(np.int8)
     if not annotation.observed.is_complete(annotation.n_frames):
         for code, name in enumerate(annotation.ethogram.names):
-            seen = iv.to_mask(annotation.observed.of(name), annotation.n_frames)
-            frames[~seen & (frames[:, code] == 0), code] = HIDDEN
+            is_observed = iv.to_mask(annotation.observed.of(name), annotation.n_frames)
+            frames[~is_observed & (frames[:, code] == 0), code] = HIDDEN
     return frames
 
 
 def index_cells(kind: str, annotation: Annotation) -> list[tuple[str, list[Any]]]:
-    """Return the index column to write: "none", "frame" or "time"."""
+    """Return the index column to write, as its name and cells; empty for "none"."""
     if kind == "none":
         return []
     if kind == "frame":
         return [("frame", list(range(annotation.n_frames)))]
     if kind == "time":
         return [("time", [format_time(i / annotation.rate) for i in range(annotation.n_frames)])]
-    raise EthobenchError(f"index is none, frame or time, not {kind!r}")
+    raise EthobenchError(f"`index` must be none, frame or time, got {kind!r}")
 
 
 def rate_notes(title: str, kind: str, rate: float) -> list[Note]:
-    """Note that a file without times does not tell its rate."""
-    return [] if kind == "time" else [Note(f"{title} does not tell the frame rate: give rate={rate:g} when reading it")]
-
-
-def background_notes(title: str, ethogram: Ethogram) -> list[Note]:
-    """Note where readers will guess the background wrongly from the names."""
-    name, guess = ethogram.background_name, guess_background(ethogram.names)
-    if guess == name:
-        return []
-    effect = f"{name!r} will read as a behavior like the others" if name else f"{guess!r} will read as background"
-    return [Note(f"{title} does not say which behavior is background: {effect}")]
+    """Return a note that a file without times does not store its rate; no note if the index is "time"."""
+    return [] if kind == "time" else [Note(f"{title} does not store the frame rate; read it with rate={rate:g}", code="lost-rate")]
 
 
 def behavior_names(behaviors: Sequence[str] | str) -> list[str]:
-    """Return the names given in a `behaviors=` option, a list or one text with commas."""
-    parts = behaviors.split(",") if isinstance(behaviors, str) else [str(name) for name in behaviors]
-    return [name.strip() for name in parts]
-
-
-def named_ethogram(names: Sequence[str]) -> Ethogram:
-    """Make an ethogram whose background is guessed from the names."""
-    return Ethogram(names, guess_background(names))
+    """Return the names in a `behaviors=` option, which is a list or a comma-separated text."""
+    names = behaviors.split(",") if isinstance(behaviors, str) else [str(name) for name in behaviors]
+    return [name.strip() for name in names]
 
 
 def _header(path: Path, body: str, delimiter: str) -> tuple[int, list[str]]:
-    """Return how many lines come before the first row, and the header's cells."""
+    """Return the number of lines above the first row, and the cells of the header."""
     for number, line in enumerate(body.split("\n", 200)[:200]):
         if not line.strip() or line.startswith("#"):
             continue
@@ -269,17 +255,17 @@ def _header(path: Path, body: str, delimiter: str) -> tuple[int, list[str]]:
         while len(header) > 1 and not header[-1]:
             header.pop()
         check_table(path, body.count("\n") - number, len(header), len(body))
-        twice = sorted(duplicates(header))
-        if twice:
-            raise FormatError(path, f"column {twice[0]!r} stands twice", "header")
+        repeated = sorted(duplicates(header))
+        if repeated:
+            raise FormatError(path, f"duplicate column {repeated[0]!r}", "header")
         if all(is_number(cell) for cell in header):
-            raise FormatError(path, "the first line holds numbers, where names of columns were expected", f"row {number + 1}")
+            raise FormatError(path, "expected a header with column names, got numbers", f"row {number + 1}")
         return number + 1, header
-    raise FormatError(path, "no header was found")
+    raise FormatError(path, "no header row")
 
 
 def _check_widths(path: Path, body: str, delimiter: str, skip: int, width: int) -> tuple[int, list[Note]]:
-    """Return the widest row's number of cells; refuse rows with more cells than the header names, note shorter ones."""
+    """Return the number of cells of the longest row; longer rows than the header are an error, shorter ones a note."""
     short: list[int] = []
     widest = width
     reader = csv.reader(io.StringIO(body), delimiter=delimiter)
@@ -288,7 +274,7 @@ def _check_widths(path: Path, body: str, delimiter: str, skip: int, width: int) 
             if reader.line_num <= skip or len(row) == width or not row:
                 continue
             if any(cell.strip() for cell in row[width:]):
-                raise FormatError(path, f"{len(row)} cells where the header has {width}", f"row {reader.line_num}")
+                raise FormatError(path, f"{len(row)} cells, but the header has {width}", f"row {reader.line_num}")
             widest = max(widest, len(row))
             if len(row) < width and width > 1:
                 short.append(reader.line_num)
@@ -297,9 +283,8 @@ def _check_widths(path: Path, body: str, delimiter: str, skip: int, width: int) 
     if not short:
         return widest, []
     more = f" ({len(short)} such rows)" if len(short) > 1 else ""
-    return widest, [
-        Note(f"fewer than {width} cells: the file may be cut off; what is missing counts as not observed{more}", f"row {short[0]}")
-    ]
+    message = f"fewer than {width} cells (is the file truncated?); missing cells are read as unobserved{more}"
+    return widest, [Note(message, f"row {short[0]}", "short-rows")]
 
 
 def _has_decimal_comma(body: str) -> bool:
@@ -307,17 +292,17 @@ def _has_decimal_comma(body: str) -> bool:
     return any(is_number(cell.replace(",", ".", 1)) for cell in cells if "," in cell)
 
 
-def _observed(seen: dict[str, iv.Intervals]) -> Observed:
-    """Take what most behaviors share as the rule, the others as exceptions."""
-    keys = {name: (where.start.tobytes(), where.stop.tobytes()) for name, where in seen.items()}
+def _observed(observed_of: dict[str, iv.Intervals]) -> Observed:
+    """Return `Observed` with the frames that most behaviors share, and the other behaviors as exceptions."""
+    keys = {name: (frames.start.tobytes(), frames.stop.tobytes()) for name, frames in observed_of.items()}
     counts = list(keys.values())
     common = max(counts, key=counts.count)
-    rule = next(name for name, key in keys.items() if key == common)
-    return Observed(seen[rule], {Track(name): where for name, where in seen.items() if keys[name] != common})
+    typical = next(name for name, key in keys.items() if key == common)
+    return Observed(observed_of[typical], {Track(name): frames for name, frames in observed_of.items() if keys[name] != common})
 
 
-def _background_notes(values: NDArray[np.int8], ethogram: Ethogram) -> list[Note]:
-    """Note frames that contradict the background column."""
+def _contradictions(values: NDArray[np.int8], ethogram: Ethogram) -> list[Note]:
+    """Return notes on frames that contradict the background column."""
     if ethogram.background is None or not len(values):
         return []
     name, column = ethogram.background_name, values[:, ethogram.background]
@@ -326,7 +311,7 @@ def _background_notes(values: NDArray[np.int8], ethogram: Ethogram) -> list[Note
     empty = int(((active == 0) & (values != HIDDEN).all(axis=1)).sum())
     notes = []
     if both:
-        notes.append(Note(f"{both} frames are {name!r} and something else at once; both are kept"))
+        notes.append(Note(f"{both} frames have {name!r} and another behavior; both are kept", code="ambiguous-background"))
     if empty:
-        notes.append(Note(f"{empty} frames name no behavior, not even {name!r}; they count as {name!r}"))
+        notes.append(Note(f"{empty} frames have no behavior, not even {name!r}; read as {name!r}", code="ambiguous-background"))
     return notes

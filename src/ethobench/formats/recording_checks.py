@@ -1,4 +1,4 @@
-"""The texts of recordings at the edge of the package: repaired when a file is read, checked before one is written."""
+"""Checks of recordings at the boundary of the package: texts and measurements after reading, texts before and after writing."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ethobench.core.names import check_name, check_text, repair_name, repair_tex
 from ethobench.core.recording import Data
 from ethobench.formats.base import Format
 
+IMPOSSIBLE = "impossible-values"
 UNNAMED = "unnamed"
 MAX_COORDINATE = 1e7  # a video is at most some 10,000 pixels wide, and an arena of 10 m is 1e7 micrometres
 MAX_CONFIDENCE = 100.0  # heat maps of SLEAP and JABS peak at 1 to 6, and some trackers write percent
@@ -26,7 +27,7 @@ PLACEHOLDERS = frozenset({"na", "nan", "n.a.", "null", "none", "no focal subject
 
 
 def check_recordings(recordings: Iterable[Recording]) -> None:
-    """Raise an error if a name, comment or modifier of recordings has characters that files cannot hold.
+    """Check that names, comments, modifiers and metadata contain only characters that files can store.
 
     Raises
     ------
@@ -59,13 +60,13 @@ def _check_annotation(annotation: Annotation) -> None:
 
 
 def repair_recordings(recordings: Sequence[Recording]) -> None:
-    """Replace what files cannot hold in the texts of recordings that were read, and note it.
+    """Replace characters that files cannot store in the texts of recordings that were read, and add a note.
 
-    So a comment with a carriage return, as other programs write it, can be read, shown and written again.
+    A comment with a carriage return, as other programs write it, can then be read, displayed and written again.
     """
     for recording in recordings:
         changed: dict[str, str] = {}
-        name, text = _recorder(repair_name, changed), _recorder(repair_text, changed)
+        name, text = _recording_changes(repair_name, changed), _recording_changes(repair_text, changed)
         recording.id = name(recording.id) or UNNAMED
         recording.individual = name(recording.individual) or recording.id
         recording.subjects = tuple(dict.fromkeys(name(subject) for subject in recording.subjects))
@@ -77,12 +78,12 @@ def repair_recordings(recordings: Sequence[Recording]) -> None:
         if changed:
             old, new = next(iter(changed.items()))
             more = f" ({len(changed)} such texts)" if len(changed) > 1 else ""
-            message = f"{old[:60]!r} is read as {new[:60]!r}: it has characters that files cannot hold{more}"
-            recording.notes = (*recording.notes, Note(message))
+            message = f"{old[:60]!r} is read as {new[:60]!r} because files cannot store all of its characters{more}"
+            recording.notes = (*recording.notes, Note(message, code="repaired-text"))
 
 
-def _recorder(repair: Callable[[str], str], changed: dict[str, str]) -> Callable[[str], str]:
-    """Return a function that repairs texts and records those it changes."""
+def _recording_changes(repair: Callable[[str], str], changed: dict[str, str]) -> Callable[[str], str]:
+    """Return a function that repairs texts and adds each change to `changed`."""
 
     def repaired(text: str) -> str:
         result = repair(text)
@@ -94,7 +95,7 @@ def _recorder(repair: Callable[[str], str], changed: dict[str, str]) -> Callable
 
 
 def _repaired(a: Annotation, name: Callable[[str], str], text: Callable[[str], str]) -> Annotation:
-    """Return an annotation with repaired texts; the same one where nothing is to repair."""
+    """Return an annotation with repaired texts; the same object if nothing needs repair."""
     names = {b.name: name(b.name) or UNNAMED for b in a.ethogram}
     subjects = {subject: name(subject) or UNNAMED for subject in a.subjects}
     if any(old != new for old, new in names.items()):
@@ -147,9 +148,9 @@ def _repaired_values(value: Any, text: Callable[[str], str]) -> Any:
 
 
 def check_read_back(format: Format, path: Path, recordings: Sequence[Recording]) -> None:
-    """Raise an error if a name, comment or modifier that is not plain words does not come back from the file just written.
+    """Check that unusual names, comments and modifiers survive in a file that was just written.
 
-    A file in which "nan" or "# x" names a behavior may be read as something else. Files with ordinary texts are not read again.
+    A behavior called "nan" or "# x" may be read as something else. Files with ordinary texts only are not read back.
 
     Raises
     ------
@@ -164,15 +165,15 @@ def check_read_back(format: Format, path: Path, recordings: Sequence[Recording])
         read = _texts_of(format.read(path), format)
     except Exception as error:
         kind, text = next((kind, min(texts)) for kind, texts in unusual.items() if texts)
-        raise EthobenchError(f"{format.title} cannot hold the {kind} {text!r}: the file could not be read again; change it") from error
+        raise EthobenchError(f"{format.title} cannot store the {kind} {text!r}: the file could not be read back; rename it") from error
     for kind, texts in unusual.items():
         lost = sorted(texts - read[kind])
         if lost:
-            raise EthobenchError(f"{format.title} cannot hold the {kind} {lost[0]!r}: it would be read as something else; change it")
+            raise EthobenchError(f"{format.title} cannot store the {kind} {lost[0]!r}: it would be read as something else; rename it")
 
 
 def _texts_of(recordings: Sequence[Recording], format: Format) -> dict[str, set[str]]:
-    """Return the texts of bouts that the format keeps, by kind."""
+    """Return the texts that the format stores for bouts, by kind."""
     texts: dict[str, set[str]] = {"behavior": set(), "subject": set(), "modifier": set(), "comment": set(), "annotator": set()}
     for recording in recordings:
         for annotator, a in recording.annotations.items():
@@ -183,7 +184,7 @@ def _texts_of(recordings: Sequence[Recording], format: Format) -> dict[str, set[
             for kind, detail, column in (("modifier", "modifiers", a.modifiers), ("comment", "comments", a.comment)):
                 if detail in format.keeps and column is not None:
                     texts[kind] |= {str(text).strip() for text in column.tolist()} - {""}
-            if format.annotators:
+            if format.multiple_annotators:
                 texts["annotator"].add(annotator)
     return texts
 
@@ -193,13 +194,13 @@ def _is_ordinary(text: str) -> bool:
 
 
 def check_measurements(recordings: Sequence[Recording]) -> None:
-    """Make values that nothing can have measured missing, and note it; signals that are loaded later are checked then.
+    """Replace impossible measurements by NaN and add notes. Signals that are loaded lazily are checked when they are loaded.
 
-    These are infinite values; coordinates beyond `MAX_COORDINATE`; and confidences that are negative or beyond `MAX_CONFIDENCE`.
+    Impossible are infinite values, coordinates beyond `MAX_COORDINATE`, and confidences that are negative or above `MAX_CONFIDENCE`.
     """
     for recording in recordings:
         if callable(recording._signals):
-            recording._signals = partial(_load_checked, recording, recording._signals)  # can be pickled, as closures cannot
+            recording._signals = partial(_load_checked, recording, recording._signals)  # unlike a closure, it can be pickled
         elif recording._signals is not None:
             recording._signals, notes = without_impossible_values(recording._signals)
             recording.notes = (*recording.notes, *notes)
@@ -214,7 +215,7 @@ def _load_checked(recording: Recording, load: Callable[[], Data]) -> Data:
 
 
 def without_impossible_values(data: Data) -> tuple[Data, list[Note]]:
-    """Return signals or poses whose impossible values are missing, and notes; the same object where there are none."""
+    """Return signals or poses with NaN for impossible values, and notes; the same object if there are none."""
     if isinstance(data, Signals):
         bad = _outside(data.values, -np.finfo(np.float64).max, np.finfo(np.float64).max)
         if bad is None:
@@ -222,24 +223,25 @@ def without_impossible_values(data: Data) -> tuple[Data, list[Note]]:
         frame, channel = (int(i) for i in np.argwhere(bad)[0])
         first = f"the first: frame {frame}, channel {data.channels[channel]!r}"
         values = np.where(bad, np.nan, data.values)
-        return replace(data, values=values), [Note(f"{_count(bad)} values are infinite; taken as missing ({first})")]
+        return replace(data, values=values), [Note(f"{_count(bad)} values are infinite; read as missing ({first})", code=IMPOSSIBLE)]
     notes = []
     bad = _outside(data.positions, -MAX_COORDINATE, MAX_COORDINATE)
     if bad is not None:
         points: NDArray[np.bool_] = np.logical_or.reduce(bad, axis=-1)
         what = f"infinite or beyond {MAX_COORDINATE:g}"
-        notes.append(Note(f"{_count(points)} points have a coordinate that is {what}; taken as missing ({_first(data, points)})"))
+        message = f"{_count(points)} points have a coordinate that is {what}; read as missing ({_first(data, points)})"
+        notes.append(Note(message, code=IMPOSSIBLE))
         data = replace(data, positions=np.where(points[..., None], np.nan, data.positions))
     bad = _outside(data.confidence, 0.0, MAX_CONFIDENCE)
     if bad is not None:
         what = f"negative, infinite or above {MAX_CONFIDENCE:g}"
-        notes.append(Note(f"{_count(bad)} confidences are {what}; taken as not given ({_first(data, bad)})"))
+        notes.append(Note(f"{_count(bad)} confidences are {what}; read as missing ({_first(data, bad)})", code=IMPOSSIBLE))
         data = replace(data, confidence=np.where(bad, np.nan, data.confidence))
     return data, notes
 
 
 def _outside(values: NDArray[np.float64], least: float, most: float) -> NDArray[np.bool_] | None:
-    """Return where values lie outside bounds, or None where none does; missing values lie within."""
+    """Return a mask of the values outside the bounds, or None if all are within; NaN counts as within."""
     if values.size == 0 or values.dtype.kind != "f":
         return None
     lowest, highest = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)

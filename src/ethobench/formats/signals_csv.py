@@ -1,8 +1,8 @@
-"""Signals of a tag as a table: CSV or Parquet with a header, one row per sample, one column per channel.
+"""Signals of a bio-logger as a table: CSV or Parquet with a header, one row per sample, one column per channel.
 
-A column called time (or timestamp) is the clock: in seconds or as dates. A regular one gives the rate; an irregular one
-is resampled to `rate`, and stretches without samples become NaN. Without times, a column called frame, index or sample numbers the
-samples: a number that is left out is a sample that is missing (NaN).
+A column called time (or timestamp) holds seconds or dates. Regular times determine the rate; irregular times are resampled to `rate`,
+and periods without samples become NaN. Without times, a column called frame, index or sample numbers the samples: a missing number is a
+missing sample (NaN).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ethobench.core import Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.formats.arrow_tables import opened, plain_source, read_schema
 from ethobench.formats.base import Format, register_format
-from ethobench.formats.frame_clock import resolution, snapped
+from ethobench.formats.frame_clock import resolution, snap_rate
 from ethobench.formats.size_limits import check_size, check_table
 from ethobench.formats.text import Head, encoding_of, guess_delimiter, is_number, parse_number
 
@@ -29,19 +29,22 @@ if TYPE_CHECKING:
 
 CLOCKS = ("time", "timestamp", "datetime", "t", "seconds", "time_s", "time (s)")
 COUNTERS = ("", "frame", "index", "sample", "unnamed: 0", "__index_level_0__")
-RESTARTING = ("sample",)  # may be counted anew in each burst of a tag
-LOOKED_AT = 20
-REGULAR = 0.01
-GAP = 1.5
-DRIFT = 0.5  # frames by which a stated rate may be off in the end
-RARE = 0.1  # share of steps; where fewer are twice as long as the others, rows are missing
-CHUNK = 1 << 17  # rows that are read at a time
-LARGE = 1 << 26  # bytes of a file whose channels are kept on the disk
+RESTARTING = ("sample",)  # may restart in each burst of a tag
+SNIFFED_ROWS = 20
+MAX_JITTER = 0.01  # of a step
+MIN_GAP = 1.5  # steps
+MAX_DRIFT = 0.5  # frames by which a stated rate may be off at the end
+MAX_GAP_SHARE = 0.1  # of steps; if more steps are long, the times are irregular rather than incomplete
+CHUNK = 1 << 17  # rows
+LARGE = 1 << 26  # bytes of a file whose channels are kept on disk
 
 
 @register_format("signals_csv")
 class SignalsCsv(Format):
-    """Channels of a bio-logger in a plain table."""
+    """Channels of a bio-logger in a plain table.
+
+    Option for reading: ``rate``, the sampling rate, if the table has no regular times.
+    """
 
     title = "table of signals"
     suffixes = (".csv", ".parquet")
@@ -53,14 +56,14 @@ class SignalsCsv(Format):
         names = [name.lower() for name in head.header]
         if len(names) < 2 or any(is_number(name) for name in names):
             return 0.0
-        rows = [row for row in head.body if not row[0].startswith("#")][:LOOKED_AT]
+        rows = [row for row in head.body if not row[0].startswith("#")][:SNIFFED_ROWS]
         channels = [i for i, name in enumerate(names) if name not in (*CLOCKS, *COUNTERS)]
         cells = [row[i] for row in rows for i in channels if len(row) == len(names)]
         filled = [cell.replace(",", ".") for cell in cells if cell.strip() not in ("", "NA", "nan", "NaN")]
         if not filled or not all(is_number(cell) for cell in filled):
             return 0.0
-        measured = any(float(cell) not in (0.0, 1.0) for cell in filled)
-        return 0.3 if measured else 0.0
+        is_binary = all(float(cell) in (0.0, 1.0) for cell in filled)
+        return 0.0 if is_binary else 0.3
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
         channels, values, times, numbers = _read(path)
@@ -70,12 +73,12 @@ class SignalsCsv(Format):
         elif numbers is not None:
             values, notes = _on_samples(path, *numbers, values)
         if rate is None:
-            raise FormatError(path, "the table tells no sampling rate: give rate=, or a column called time")
+            raise FormatError(path, "no sampling rate; set rate=, or add a column called time")
         return [Recording(path.stem, rate=rate, signals=Signals(values, channels, rate), notes=tuple(notes))]
 
 
 def _sniff_parquet(path: Path) -> float:
-    """Return how sure it is that a file holds nothing but numbers, and measured ones among them."""
+    """Return the confidence that a Parquet file holds signals: only numbers, some of them floating point."""
     import pyarrow as pa
 
     schema = read_schema(path)
@@ -87,9 +90,9 @@ def _sniff_parquet(path: Path) -> float:
 def _read(
     path: Path,
 ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64] | None, tuple[str, NDArray[np.float64]] | None]:
-    """Read channels, values, times, and name and content of the column that numbers the samples, some rows at a time.
+    """Return channels, values, times, and name and content of the column that numbers the samples.
 
-    The values of a large file lie on the disk, not in memory.
+    The file is read in chunks. The values of a large file are on disk, not in memory.
     """
     import pandas as pd
 
@@ -131,7 +134,7 @@ def _chunks(path: Path) -> Iterator[pd.DataFrame]:
             with pq.ParquetFile(path, pre_buffer=False) as file:
                 check_size(path, 8 * file.metadata.num_rows * file.metadata.num_columns, path.stat().st_size)
                 for batch in file.iter_batches(CHUNK):
-                    yield batch.to_pandas(ignore_metadata=True)  # the index is a column like others
+                    yield batch.to_pandas(ignore_metadata=True)  # the index is read as a column
             return
         with path.open("rb") as raw:
             head = raw.read(1 << 16)
@@ -142,7 +145,7 @@ def _chunks(path: Path) -> Iterator[pd.DataFrame]:
             header = next((line for line in raw if line.strip() and not line.startswith(b"#")), b"")
             check_table(path, sum(1 for _ in raw), header.count(delimiter.encode()) + 1, path.stat().st_size)
         source = plain_source(path, delimiter, encoding)
-        named = list(range(len(Head(path).header))) or None  # without the empty columns that a spreadsheet adds
+        named = list(range(len(Head(path).header))) or None  # without the empty columns that spreadsheets add
         with pd.read_csv(
             opened(source),
             sep=delimiter,
@@ -157,7 +160,7 @@ def _chunks(path: Path) -> Iterator[pd.DataFrame]:
     except EthobenchError:
         raise
     except (ValueError, OSError) as error:
-        raise FormatError(path, f"the table cannot be read ({error})") from None
+        raise FormatError(path, f"not a valid table ({error})") from None
 
 
 def _decimal(raw: bytes) -> str:
@@ -177,7 +180,7 @@ def _numbers(path: Path, name: str, column: NDArray[Any], before: int) -> NDArra
 
 
 def _seconds(path: Path, name: str, column: NDArray[Any], first: Any) -> tuple[NDArray[np.float64], Any]:
-    """Return a clock in seconds; dates relative to the first of the table, which is returned as well."""
+    """Return times in seconds, dates relative to the first one of the table, and that first date."""
     import pandas as pd
 
     if column.dtype.kind in "iuf":
@@ -185,7 +188,7 @@ def _seconds(path: Path, name: str, column: NDArray[Any], first: Any) -> tuple[N
     try:
         stamps = pd.to_datetime(pd.Series(column), utc=True, format="ISO8601")
     except (ValueError, TypeError):
-        raise FormatError(path, f"column {name!r} holds neither seconds nor dates such as 2024-05-01T12:00:00.25") from None
+        raise FormatError(path, f"column {name!r} must hold seconds or dates such as 2024-05-01T12:00:00.25") from None
     first = stamps.iloc[0] if first is None else first
     return np.asarray((stamps - first).dt.total_seconds(), dtype=np.float64), first
 
@@ -193,68 +196,68 @@ def _seconds(path: Path, name: str, column: NDArray[Any], first: Any) -> tuple[N
 def _regular(
     path: Path, time: NDArray[np.float64], values: NDArray[np.float64], rate: float | None
 ) -> tuple[NDArray[np.float64], float, list[Note]]:
-    """Put samples on a regular clock; an already regular one is left alone."""
+    """Return samples on a regular clock, the rate, and notes; samples that are already regular are not changed."""
     if len(time) < 2 or not np.isfinite(time).all() or (np.diff(time) <= 0).any():
         at = int(np.flatnonzero(np.diff(time) <= 0)[0]) + 3 if len(time) > 1 and (np.diff(time) <= 0).any() else 2
-        raise FormatError(path, "times must rise from row to row", f"row {at}")
+        raise FormatError(path, "times must increase from row to row", f"row {at}")
     step, span, finest = float(np.median(np.diff(time))), float(time[-1] - time[0]), resolution(time)
-    own = snapped((len(time) - 1) / span, finest / span)
-    even = np.abs(np.diff(time) - step).max() <= max(REGULAR * step, 1.5 * finest)
-    gaps = 0 < np.count_nonzero(np.diff(time) > GAP * step) < RARE * len(time)  # rows are missing, though the times are coarse
-    counted = rate is not None and abs(rate * span - (len(time) - 1)) < DRIFT
-    if even and (counted or (not gaps and (rate is None or abs(rate - own) * span < DRIFT))):
-        late = [Note(f"the first sample is at {time[0]:g} s; frames are counted from there")] if time[0] > 1.5 * step else []
-        return values, rate or own, late
+    estimated_rate = snap_rate((len(time) - 1) / span, finest / span)
+    is_regular = np.abs(np.diff(time) - step).max() <= max(MAX_JITTER * step, 1.5 * finest)
+    gaps = (
+        0 < np.count_nonzero(np.diff(time) > MIN_GAP * step) < MAX_GAP_SHARE * len(time)
+    )  # rows are missing, even if the times are coarse
+    counted = rate is not None and abs(rate * span - (len(time) - 1)) < MAX_DRIFT
+    if is_regular and (counted or (not gaps and (rate is None or abs(rate - estimated_rate) * span < MAX_DRIFT))):
+        message = f"the first sample is at {time[0]:g} s; frames are counted from there"
+        return values, rate or estimated_rate, [Note(message, code="late-start")] if time[0] > 1.5 * step else []
     if rate is None:
-        raise FormatError(path, f"samples are not evenly spaced (about {own:.4g} Hz): give rate= to resample them")
+        raise FormatError(path, f"irregular times (about {estimated_rate:.4g} Hz); set rate= to resample")
     position = np.rint((time - time[0]) * rate)
-    if np.abs(position / rate - (time - time[0])).max() <= max(REGULAR / rate, 0.51 * finest) and (np.diff(position) > 0).all():
+    if np.abs(position / rate - (time - time[0])).max() <= max(MAX_JITTER / rate, 0.51 * finest) and (np.diff(position) > 0).all():
         values, gap = _spread(path, position.astype(np.int64), values)
-        return values, rate, [Note(f"{gap} of {len(values)} frames have no sample; their signals are missing")]
+        return values, rate, [Note(f"{gap} of {len(values)} frames have no sample; their signals are missing", code="missing-frames")]
     grid = np.arange(time[0], time[-1] + 0.5 / rate, 1.0 / rate)
     resampled = _empty_like(values, len(grid))
     for channel in range(values.shape[1]):
         resampled[:, channel] = np.interp(grid, time, values[:, channel])
     before = np.searchsorted(time, grid, side="right") - 1
     after = np.minimum(before + 1, len(time) - 1)
-    missing = (time[after] - time[before] > GAP * max(step, 1.0 / rate)) & (grid > time[before]) & (grid < time[after])
+    missing = (time[after] - time[before] > MIN_GAP * max(step, 1.0 / rate)) & (grid > time[before]) & (grid < time[after])
     resampled[missing] = np.nan
-    return (
-        resampled,
-        rate,
-        [Note(f"samples (about {own:.4g} Hz) were resampled to {rate:g} Hz; {int(missing.sum())} frames in gaps")],
-    )
+    message = f"resampled from about {estimated_rate:.4g} Hz to {rate:g} Hz; {int(missing.sum())} frames are in gaps"
+    return resampled, rate, [Note(message, code="resampled")]
 
 
 def _on_samples(path: Path, name: str, numbers: NDArray[np.float64], values: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[Note]]:
-    """Put rows at the samples that their numbers name."""
+    """Return rows at the positions of their sample numbers, and notes."""
     column = f"column {name or 'index'!r}"
     if np.isnan(numbers).all():
-        return values, [Note(f"{column} does not number the samples; rows are counted in order")]
+        return values, [Note(f"{column} does not hold sample numbers; rows are counted in order", code="ignored-index")]
     bad = np.flatnonzero(~np.isfinite(numbers) | (np.diff(numbers, prepend=-np.inf) <= 0))
     if bad.size and name.lower() in RESTARTING and np.isfinite(numbers).all():
-        return values, [Note(f"{column} does not rise from row to row; rows are counted in order", f"row {bad[0] + 2}")]
+        message = f"{column} does not increase from row to row; rows are counted in order"
+        return values, [Note(message, f"row {bad[0] + 2}", "ignored-index")]
     if bad.size:
-        raise FormatError(path, f"{numbers[bad[0]]:g} in {column} does not rise above the row before", f"row {bad[0] + 2}")
+        raise FormatError(path, f"{numbers[bad[0]]:g} in {column} is not larger than in the previous row", f"row {bad[0] + 2}")
     step = float(np.median(np.diff(numbers))) if len(numbers) > 1 else 1.0
     position = np.rint((numbers - numbers[0]) / step).astype(np.int64)
     uneven = np.flatnonzero(position * step != numbers - numbers[0])
     if uneven.size:
-        raise FormatError(path, f"numbers in {column} rise by {step:g}, but not here", f"row {uneven[0] + 2}")
-    notes = [Note(f"{column} rises by {step:g} from row to row; each row is one sample")] if step != 1 else []
+        raise FormatError(path, f"numbers in {column} increase by {step:g}, but not here", f"row {uneven[0] + 2}")
+    message = f"{column} increases by {step:g} from row to row; each row is read as one sample"
+    notes = [Note(message, code="index-step")] if step != 1 else []
     if numbers[0] > 1:
-        notes.append(Note(f"the first row is number {numbers[0]:g} in {column}; frames are counted from there"))
+        notes.append(Note(f"the first row is number {numbers[0]:g} in {column}; frames are counted from there", code="late-start"))
     values, gap = _spread(path, position, values)
     if gap:
         first = int(np.flatnonzero(np.diff(position) > 1)[0]) + 3
-        notes.append(
-            Note(f"{gap} of {len(values)} frames have no row (the first before this one); their signals are missing", f"row {first}")
-        )
+        message = f"{gap} of {len(values)} frames have no row (the first gap is before this row); their signals are missing"
+        notes.append(Note(message, f"row {first}", "missing-frames"))
     return values, notes
 
 
 def _spread(path: Path, position: NDArray[np.int64], values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """Put rows at their positions; return the rows, NaN where there was none, and how many these are."""
+    """Return rows at their positions, with NaN for missing rows, and the number of missing rows."""
     n_frames = int(position[-1]) + 1
     if n_frames == len(values):
         return values, 0
@@ -266,7 +269,7 @@ def _spread(path: Path, position: NDArray[np.int64], values: NDArray[np.float64]
 
 
 def _empty_like(values: NDArray[np.float64], n_frames: int) -> NDArray[np.float64]:
-    """Return room for as many channels over other frames; on the disk where the values are."""
+    """Return an uninitialized array with as many channels and `n_frames` frames; on disk if the values are on disk."""
     shape = (n_frames, values.shape[1])
     if not isinstance(values, np.memmap):
         return np.empty(shape)

@@ -1,8 +1,8 @@
 """SLEAP poses: project files (``.slp``), analysis H5 and analysis CSV.
 
-A track is an individual. Where no instance has a track, each frame's instances are numbered in order; where some have one,
-those without are left out, and counted in a note. Instances that a person labelled stand before predicted ones of the same
-track, and have no confidence. Project files are read by sleap-io, which opens no video here.
+A track is an individual. If no instance has a track, the instances of each frame are numbered in order. If some have one, instances
+without a track are dropped, with a note. Instances labeled by a person replace predicted instances of the same track and have no
+confidence. Project files are read with sleap-io, without opening the videos.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note, describe_exception
 from ethobench.formats import arrow_tables, hdf5, pose_arrays
-from ethobench.formats.base import Format, pick_entry, register_format
+from ethobench.formats.base import Format, ignored_columns, register_format, select_entries
 from ethobench.formats.size_limits import check_size, is_too_large
 from ethobench.formats.text import Head
 
 if TYPE_CHECKING:
     import h5py
 
-OURS = ("frame", "track", "node", "xy")
-MATLAB = ("track", "xy", "node", "frame")
+AXES = ("frame", "track", "node", "xy")
+STORED_AXES = ("track", "xy", "node", "frame")  # the order of MATLAB
 SOFTWARE = {"source_software": "SLEAP"}
 
 
@@ -57,7 +57,7 @@ class Sleap(Format):
         kind = _kind(path)
         if kind == "slp":
             return _read_slp(path, entry, rate)
-        pick_entry(path, entry, [path.stem])
+        select_entries(path, entry, [path.stem])
         return [_read_csv(path, rate) if kind == "csv" else _read_analysis(path, rate)]
 
 
@@ -65,84 +65,85 @@ def _kind(path: Path) -> str:
     head = Head(path)
     if not head.is_hdf5:
         if path.suffix.lower() in (".slp", ".h5"):
-            raise FormatError(path, "this is no HDF5 file, or its beginning is damaged")
+            raise FormatError(path, "not a valid HDF5 file")
         return "csv"
     with hdf5.open_file(path) as file:
         return "slp" if {"frames", "instances"} <= {*file} else "h5"
 
 
 def _poses_of(path: Path, instances: _Instances, nodes: Sequence[str], n_frames: int, rate: float | None) -> tuple[Poses, list[Note]]:
-    """Put instances into an array by frame and individual."""
+    """Return poses, as an array by frame and individual, and notes."""
     tracks, notes = instances.individuals(path)
     stored = max(path.stat().st_size, 1)
     needed = n_frames * max(len(tracks), 1) * len(nodes) * 3 * 8
     if is_too_large(needed, stored):
-        raise FormatError(
-            path, f"refused: {len(tracks)} tracks over {n_frames} frames would take {needed:,} bytes; join the tracks in SLEAP first"
-        )
+        message = f"refused: {len(tracks)} tracks over {n_frames} frames would take {needed:,} bytes; merge the tracks in SLEAP first"
+        raise FormatError(path, message)
     cells = np.full((n_frames, len(tracks), len(nodes), 3), np.nan)
-    chosen = [i for i, who in enumerate(instances.who) if who is not None]
-    if chosen:
+    tracked = [i for i, track in enumerate(instances.track) if track is not None]
+    if tracked:
         track_index = {name: i for i, name in enumerate(tracks)}
-        who = [track_index[str(instances.who[i])] for i in chosen]
-        cells[np.array(instances.frame)[chosen], who] = np.stack([instances.points[i] for i in chosen])
+        indices = [track_index[str(instances.track[i])] for i in tracked]
+        cells[np.array(instances.frame)[tracked], indices] = np.stack([instances.points[i] for i in tracked])
     return Poses(np.ascontiguousarray(cells[..., :2]), np.ascontiguousarray(cells[..., 2]), tuple(tracks), tuple(nodes), rate), notes
 
 
 class _Instances:
-    """Instances as a file lists them: frame, track and points (x, y, score for each node)."""
+    """Columns of instances: frame, track, points (x, y, score for each node), and location in the file."""
 
     def __init__(self) -> None:
         self.frame: list[int] = []
-        self.who: list[str | None] = []
+        self.track: list[str | None] = []
         self.points: list[NDArray[np.float64]] = []
         self.location: list[str] = []
 
     def add(self, frame: int, track: str | None, points: NDArray[np.float64], location: str) -> None:
         self.frame.append(frame)
-        self.who.append(track)
+        self.track.append(track)
         self.points.append(points)
         self.location.append(location)
 
     def individuals(self, path: Path) -> tuple[list[str], list[Note]]:
-        """Name the individuals, numbering instances where no track does."""
-        notes: list[Note] = []
-        tracked = [track for track in self.who if track is not None]
+        """Return the names of the individuals, and notes; numbers the instances of each frame if no instance has a track."""
+        tracked = [track for track in self.track if track is not None]
         if not tracked:
-            seen: dict[int, int] = {}
-            for i, frame in enumerate(self.frame):
-                seen[frame] = seen.get(frame, 0) + 1
-                self.who[i] = f"instance{seen[frame]}"
-            most = max(seen.values(), default=1)
-            if most == 1:
-                self.who = [pose_arrays.ONLY_INDIVIDUAL] * len(self.who)
-                return [pose_arrays.ONLY_INDIVIDUAL], []
-            notes.append(Note(f"no instance has a track; up to {most} in a frame, numbered in order, so a number may change its animal"))
-            return [f"instance{n + 1}" for n in range(most)], notes
-        taken: dict[tuple[int, str], int] = {}
-        for i, track in enumerate(self.who):
-            if track is not None and (first := taken.setdefault((self.frame[i], track), i)) != i:
-                raise FormatError(path, f"track {track!r} stands twice in frame {self.frame[i]}", self.location[i] or self.location[first])
-        left = len(self.who) - len(tracked)
-        if left:
-            notes.append(Note(f"{left} of {len(self.who)} instances have no track; left out"))
-        return list(dict.fromkeys(tracked)), notes
+            return self._number_instances()
+        first_instance: dict[tuple[int, str], int] = {}
+        for i, track in enumerate(self.track):
+            if track is not None and (first := first_instance.setdefault((self.frame[i], track), i)) != i:
+                location = self.location[i] or self.location[first]
+                raise FormatError(path, f"duplicate track {track!r} in frame {self.frame[i]}", location)
+        n_dropped = len(self.track) - len(tracked)
+        message = f"{n_dropped} of {len(self.track)} instances have no track; dropped"
+        return list(dict.fromkeys(tracked)), [Note(message, code="dropped-instances")] if n_dropped else []
+
+    def _number_instances(self) -> tuple[list[str], list[Note]]:
+        counts: dict[int, int] = {}
+        for i, frame in enumerate(self.frame):
+            counts[frame] = counts.get(frame, 0) + 1
+            self.track[i] = f"instance{counts[frame]}"
+        most = max(counts.values(), default=1)
+        if most == 1:
+            self.track = [pose_arrays.ONLY_INDIVIDUAL] * len(self.track)
+            return [pose_arrays.ONLY_INDIVIDUAL], []
+        message = f"no instance has a track; the up to {most} instances of a frame are numbered, so a number may be several animals"
+        return [f"instance{n + 1}" for n in range(most)], [Note(message, code="shared-individuals")]
 
 
 def _load_slp(path: Path) -> Any:
     try:
         import sleap_io
     except ImportError:
-        raise EthobenchError(f"{path}: reading .slp files needs sleap-io (pip install ethobench[pose])") from None
+        raise EthobenchError(f"{path}: reading .slp files requires sleap-io (pip install ethobench[pose])") from None
     with hdf5.open_file(path) as file:
-        hdf5.refuse_outside_links(path, file)
+        hdf5.refuse_external_links(path, file)
         for name in ("frames", "instances", "points", "pred_points"):
             if name in file:
                 check_size(path, file[name].size * file[name].dtype.itemsize, path.stat().st_size)
     try:
         return sleap_io.load_slp(str(path), open_videos=False)
     except Exception as error:
-        raise FormatError(path, f"sleap-io cannot read it: {describe_exception(error)}") from None
+        raise FormatError(path, f"sleap-io cannot read this file: {describe_exception(error)}") from None
 
 
 def _video_names(labels: Any) -> list[str]:
@@ -162,10 +163,10 @@ def _read_slp(path: Path, entry: str | None, rate: float | None) -> list[Recordi
     labels = _load_slp(path)
     names = _video_names(labels)
     several = len(names) > 1
-    wanted = pick_entry(path, entry, names if several else [path.stem])
+    selected = select_entries(path, entry, names if several else [path.stem])
     recordings = []
     for name, video in zip(names, labels.videos, strict=True):
-        if several and name not in wanted:
+        if several and name not in selected:
             continue
         frames = [frame for frame in labels.labeled_frames if frame.video is video]
         skeleton = next((i.skeleton for frame in frames for i in frame.instances), labels.skeletons[0] if labels.skeletons else None)
@@ -180,19 +181,19 @@ def _read_slp(path: Path, entry: str | None, rate: float | None) -> list[Recordi
 
 
 def _instances_of(path: Path, frames: Sequence[Any], skeleton: Any) -> _Instances:
-    """Collect the instances of labelled frames; those a person labelled come first and replace predicted ones."""
+    """Return the instances of labeled frames; instances labeled by a person replace predicted ones."""
     instances = _Instances()
     for frame in frames:
-        labelled = [i for i in frame.instances if not hasattr(i, "score")]
-        tracks = {i.track for i in labelled if i.track is not None}
-        corrected = {id(i.from_predicted) for i in labelled if i.from_predicted is not None}
+        user_labeled = [i for i in frame.instances if not hasattr(i, "score")]
+        tracks = {i.track for i in user_labeled if i.track is not None}
+        corrected = {id(i.from_predicted) for i in user_labeled if i.from_predicted is not None}
         predicted = [i for i in frame.instances if hasattr(i, "score") and i.track not in tracks and id(i) not in corrected]
-        for instance in [*labelled, *predicted]:
+        for instance in [*user_labeled, *predicted]:
             if instance.skeleton is not skeleton:
-                raise FormatError(path, "its instances have different skeletons, which poses cannot hold", f"frame {frame.frame_idx}")
+                raise FormatError(path, "instances with different skeletons are not supported", f"frame {frame.frame_idx}")
             points = np.full((len(instance.points), 3), np.nan)
-            seen = instance.points["visible"]
-            points[seen, :2] = instance.points["xy"][seen]
+            visible = instance.points["visible"]
+            points[visible, :2] = instance.points["xy"][visible]
             if hasattr(instance, "score"):
                 points[:, 2] = instance.points["score"]
             track = None if instance.track is None else str(instance.track.name)
@@ -203,9 +204,9 @@ def _instances_of(path: Path, frames: Sequence[Any], skeleton: Any) -> _Instance
 def _read_analysis(path: Path, rate: float | None) -> Recording:
     with hdf5.open_file(path) as file:
         nodes, tracks = hdf5.texts(path, file, "node_names"), hdf5.texts(path, file, "track_names")
-        positions = _in_order(path, file, "tracks", len(nodes), OURS)
+        positions = _in_order(path, file, "tracks", len(nodes), AXES)
         has_scores = "point_scores" in {*file}
-        confidence = _in_order(path, file, "point_scores", len(nodes), OURS[:3]) if has_scores else np.full(positions.shape[:3], np.nan)
+        confidence = _in_order(path, file, "point_scores", len(nodes), AXES[:3]) if has_scores else np.full(positions.shape[:3], np.nan)
         video = hdf5.texts(path, file, "video_path")
     if confidence.shape != positions.shape[:3]:
         raise FormatError(path, f"scores of shape {confidence.shape} for positions of shape {positions.shape}")
@@ -216,21 +217,21 @@ def _read_analysis(path: Path, rate: float | None) -> Recording:
     return pose_arrays.pose_recording(path, poses, [], {**SOFTWARE, "video": video[0] if video else ""})
 
 
-def _in_order(path: Path, file: h5py.File, name: str, n_nodes: int, wanted: tuple[str, ...]) -> NDArray[np.float64]:
-    """Read an array whose axes stand in SLEAP's order, or in the one that the file states."""
-    values = hdf5.array(path, file, name, len(wanted))
+def _in_order(path: Path, file: h5py.File, name: str, n_nodes: int, order: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return an array with its axes in this order; the file stores them in the order of SLEAP, or in the one it states."""
+    values = hdf5.array(path, file, name, len(order))
     stated = file[name].attrs.get("dims")
-    axes = tuple(axis for axis in MATLAB if axis in wanted)
+    axes = tuple(axis for axis in STORED_AXES if axis in order)
     if stated is not None:
         try:
             axes = tuple(json.loads(hdf5.plain_text(stated)))
         except ValueError:
-            raise FormatError(path, f"the order of its axes is damaged ({stated!r})", name) from None
-    if sorted(axes) != sorted(wanted):
-        raise FormatError(path, f"axes {axes} where {wanted} were expected", name)
-    ordered = values.transpose([axes.index(axis) for axis in wanted]).astype(np.float64)
+            raise FormatError(path, f"invalid order of axes ({stated!r})", name) from None
+    if sorted(axes) != sorted(order):
+        raise FormatError(path, f"expected axes {order}, got {axes}", name)
+    ordered = values.transpose([axes.index(axis) for axis in order]).astype(np.float64)
     if ordered.shape[2] != n_nodes or ordered.shape[3:] not in ((), (2,)):
-        raise FormatError(path, f"an array of shape {values.shape} does not fit {n_nodes} nodes and the axes {', '.join(axes)}", name)
+        raise FormatError(path, f"shape {values.shape} does not fit {n_nodes} nodes and the axes {', '.join(axes)}", name)
     return np.ascontiguousarray(ordered)
 
 
@@ -239,27 +240,24 @@ def _read_csv(path: Path, rate: float | None) -> Recording:
     header = rows[0]
     absent = [name for name in ("track", "frame_idx") if name not in header]
     if absent:
-        raise FormatError(path, f"no column {' and no '.join(absent)}; there are: {', '.join(header)}", "header")
+        raise FormatError(path, f"no column {' and no '.join(absent)}; columns: {', '.join(header)}", "header")
     nodes = [name.removesuffix(".x") for name in header if name.endswith(".x") and f"{name.removesuffix('.x')}.y" in header]
     if not nodes:
-        raise FormatError(path, f"no columns of points (such as nose.x and nose.y); there are: {', '.join(header)}", "header")
-    known = {"frame_idx", "instance.score", *(f"{node}.{part}" for node in nodes for part in ("x", "y", "score"))}
-    text = [i for i, name in enumerate(header) if name not in known]
+        raise FormatError(path, f"no columns of points (such as nose.x and nose.y); columns: {', '.join(header)}", "header")
+    keys = [f"{node}.{field}" for node in nodes for field in ("x", "y", "score")]
+    text = [i for i, name in enumerate(header) if name not in {"frame_idx", "instance.score", *keys}]
     table = arrow_tables.read_wide(path, 1, text)
     if not len(table.values):
         raise FormatError(path, "no instances below the header", "row 1")
     column_of = {name: n for n, name in enumerate(name for i, name in enumerate(header) if i not in text)}
     blank = np.full(len(table.values), np.nan)
-    keys = [f"{node}.{part}" for node in nodes for part in ("x", "y", "score")]
     columns = [table.values[:, column_of[key]] if key in column_of else blank for key in keys]
     points = np.stack(columns, axis=1).reshape(len(blank), len(nodes), 3)
     frames = pose_arrays.frame_numbers(path, [str(v) for v in table.values[:, column_of["frame_idx"]]], table.first_row)
-    tracks = table.index[text.index(header.index("track"))]
+    tracks = table.text_columns[text.index(header.index("track"))]
     instances = _Instances()
     for i, (frame, track) in enumerate(zip([] if frames is None else frames.tolist(), tracks, strict=True)):
         instances.add(frame, track.strip() or None, points[i], f"row {table.first_row + i}")
     poses, notes = _poses_of(path, instances, nodes, max(instances.frame) + 1, rate)
-    strange = [header[i] for i in text if header[i] != "track"]
-    if strange:
-        notes.append(Note(f"columns not understood and left out: {', '.join(strange)}"))
+    notes += ignored_columns([header[i] for i in text if header[i] != "track"])
     return pose_arrays.pose_recording(path, poses, notes, SOFTWARE)

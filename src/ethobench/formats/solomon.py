@@ -1,9 +1,8 @@
 """Coding sheets of Solomon Coder as CSV: a time column on a regular grid, and one column per category.
 
-Within a category one behavior excludes the others; what may happen at once is coded in categories of its own. So each
-category is an entry, an exclusive annotation with the rate of the grid. A blank cell means that no button was pressed: looked
-at, and no behavior. Only where every category stays blank to the end of the sheet had the coder stopped, and those rows count
-as not looked at. So do cells that say NaN, and rows that are missing from the grid.
+Behaviors of a category exclude each other; behaviors that can occur simultaneously are in different categories. Each category is an
+entry: an exclusive annotation at the rate of the grid. A blank cell is an observed frame without a behavior. If all categories are blank
+from some row to the end, the coder had stopped, and those rows are unobserved. So are NaN cells and rows that are missing from the grid.
 """
 
 from __future__ import annotations
@@ -20,28 +19,29 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError, No
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import event_logs
-from ethobench.formats.base import Format, not_understood, pick_entry, register_format
+from ethobench.formats.base import Format, register_format, select_entries
 from ethobench.formats.bouts import frames_rate, origin_of
+from ethobench.formats.frame_clock import at_rate
 from ethobench.formats.size_limits import is_too_large
 from ethobench.formats.tables import Table, format_time, read_table, write_table
-from ethobench.formats.text import Head, parse_number
+from ethobench.formats.text import Head, duplicates, parse_number
 
 TITLE = "Solomon Coder sheet"
 TIME = "Time"
 ONLY_CATEGORY = "Behaviour"
 MISSING = ("nan", "na", "n/a")
-IRREGULAR = 0.25
-BYTES_PER_FRAME = 16  # of memory, while an annotation is made
+MAX_JITTER = 0.25  # frames
+BYTES_PER_FRAME = 16  # memory needed to build an annotation
 
 
 @register_format("solomon")
 class Solomon(Format):
-    """One row per moment, one column per category."""
+    """One row per time step, one column per category."""
 
     title = TITLE
     suffixes = (".csv",)
     keeps = ("observed", "length")
-    several = True
+    multiple_recordings = True
 
     def sniff(self, path: Path, head: Head) -> float:
         if len(head.header) < 2 or TIME not in head.header:
@@ -49,7 +49,7 @@ class Solomon(Format):
         i = head.header.index(TIME)
         rows = [[row[i], *row[:i], *row[i + 1 :]] for row in head.body if len(row) == len(head.header)]
         steps = np.diff([_number(row[0]) for row in rows])
-        if not len(steps) or not (steps > IRREGULAR * np.median(steps)).all():
+        if not len(steps) or not (steps > MAX_JITTER * np.median(steps)).all():
             return 0.0
         cells = {cell.strip() for row in rows for cell in row[1:]} - {""}
         if any(np.isfinite(_number(cell)) for cell in cells):
@@ -69,27 +69,26 @@ class Solomon(Format):
             coded |= np.array([bool(cell.strip()) for cell in cells])
         last = int(np.flatnonzero(coded)[-1]) + 1 if coded.any() else 0
         if last < len(table):
-            notes.append(Note(f"the last {len(table) - last} rows are blank in every column; taken as not looked at", _row(table, last)))
+            message = f"the last {len(table) - last} rows are blank in every column; read as unobserved"
+            notes.append(Note(message, _row(table, last), "unobserved-rows"))
         stem = path.name.split(".")[0]
-        found = []
-        for name in pick_entry(path, entry, categories):
+        recordings = []
+        for name in select_entries(path, entry, categories):
             annotation, more = _annotation(columns[name], frames, clock, n_frames, last)
-            if rate is not None and rate != clock:
-                annotation = annotation.resample(rate)
-                more.append(Note(f"resampled from the file's {clock:g} Hz to {rate:g} Hz"))
+            annotation, resampling = at_rate(annotation, rate)
             id = stem if len(categories) == 1 else f"{stem}/{name}"
             metadata = {"channel": name}
-            found.append(
+            recordings.append(
                 Recording(
                     id,
                     individual=stem,
                     annotations={DEFAULT_ANNOTATOR: annotation},
                     metadata=metadata,
-                    notes=(*notes, *more),
+                    notes=(*notes, *more, *resampling),
                     clock_origin=origin_of(clock if len(table) > 1 else None),
                 )
             )
-        return found
+        return recordings
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         annotations = [r.annotation() for r in recordings]
@@ -100,20 +99,21 @@ class Solomon(Format):
             raise MismatchError(f"the columns of a {TITLE} share one clock, but these recordings differ in rate or length")
         event_logs.check_rate(TITLE, first.rate)
         if first.n_frames < 2:
-            raise EthobenchError(f"a {TITLE} tells its rate by the distance of two rows, so it cannot hold {first.n_frames} frames")
+            raise EthobenchError(f"a {TITLE} needs at least two frames to state its rate, got {first.n_frames}")
         columns = [_cells(a) for a in annotations]
         notes = [note for a in annotations for note in event_logs.ethogram_losses(TITLE, [a])]
         last = max((int(np.flatnonzero(column != "")[-1]) + 1 for column in columns if (column != "").any()), default=0)
         if any(iv.total(iv.clip(a.observed.of_any(), last, a.n_frames)) for a in annotations):
-            notes.append(
-                Note(f"a {TITLE} cannot tell nothing from not looked at after the last bout: these frames will read as the latter")
-            )
+            message = f"a {TITLE} does not store observed frames without a behavior after the last bout; they will be read as unobserved"
+            notes.append(Note(message, code="lost-observed"))
         if any(iv.total(iv.clip(a.observed.of_all(a.ethogram.names), 0, last)) < last for a in annotations):
-            notes.append(Note(f"a {TITLE} cannot say which frames were not looked at: before the last bout they will read as nothing"))
+            message = f"a {TITLE} does not store unobserved frames before the last bout; they will be read as frames without behavior"
+            notes.append(Note(message, code="lost-observed"))
         times = [format_time(i / first.rate) for i in range(first.n_frames)]
         clock = _rate(np.array(times, dtype=float), max(len(time.partition(".")[2]) for time in times))
         if clock != first.rate:
-            notes.append(Note(f"a {TITLE} tells its rate by its times: {first.rate:.9g} Hz will read as {clock:.9g} Hz"))
+            message = f"a {TITLE} states its rate by rounded times; {first.rate:.9g} Hz will be read as {clock:.9g} Hz"
+            notes.append(Note(message, code="rounded-rate"))
         write_table(path, [TIME, *names], zip(times, *columns, strict=True))
         return notes
 
@@ -121,33 +121,34 @@ class Solomon(Format):
 def _table(path: Path) -> Table:
     table = read_table(path)
     if TIME not in table.header:
-        not_understood(path, f"a {TITLE} has a column {TIME!r}; here are: {', '.join(table.header)}", "header")
+        raise FormatError(path, f"no column {TIME!r}; columns: {', '.join(table.header)}", "header")
     i = table.header.index(TIME)
     table.header, *table.rows = [[row[i], *row[:i], *row[i + 1 :]] for row in (table.header, *table.rows)]
-    if len({*table.header}) != len(table.header):
-        not_understood(path, f"two columns have the same name: {', '.join(table.header)}", "header")
+    repeated = duplicates(table.header)
+    if repeated:
+        raise FormatError(path, f"duplicate column {repeated[0]!r}", "header")
     if len(table.header) < 2 or not len(table):
-        not_understood(path, f"a {TITLE} has a time column, at least one category and some rows")
+        raise FormatError(path, f"a {TITLE} needs a time column, at least one category and at least one row")
     return table
 
 
 def _categories(table: Table) -> list[str]:
-    """Return the category columns; one without a name is only passed over if it is blank."""
+    """Return the category columns; a column without a name is skipped if all its cells are blank."""
     for i, name in enumerate(table.header):
         if not name and any(row[i].strip() for row in table.rows):
-            not_understood(table.path, f"column {i + 1} has no name", "header")
+            raise FormatError(table.path, f"column {i + 1} has no name", "header")
     return [name for name in table.header[1:] if name]
 
 
 def _grid(table: Table, rate: float | None) -> tuple[NDArray[np.int64], float, int, list[Note]]:
-    """Return the frame of each row, the rate of the grid, the number of frames, and notes on rows that are missing."""
+    """Return the frame of each row, the rate of the grid, the number of frames, and notes on missing rows."""
     times = table.numbers(TIME)
     bad = np.flatnonzero(~np.isfinite(times) | (np.diff(times, prepend=-np.inf) <= 0))
     if bad.size:
         i = int(bad[0])
-        raise FormatError(table.path, f"times go up row by row, but here stands {table.rows[i][0]!r}", _row(table, i))
+        raise FormatError(table.path, f"time {table.rows[i][0]!r} is not later than in the previous row", _row(table, i))
     if times[0] < 0:
-        raise FormatError(table.path, f"the first time, {times[0]:g}, lies before the recording", _row(table, 0))
+        raise FormatError(table.path, f"negative time {times[0]:g}", _row(table, 0))
     if len(times) == 1:
         clock, notes = frames_rate(rate)
         return np.zeros(1, dtype=np.int64), clock, 1, notes
@@ -155,9 +156,9 @@ def _grid(table: Table, rate: float | None) -> tuple[NDArray[np.int64], float, i
     exact = times * clock
     frames = np.floor(exact + 0.5).astype(np.int64)
     off = np.abs(exact - frames)
-    if (off > IRREGULAR).any() or (np.diff(frames) < 1).any():
+    if (off > MAX_JITTER).any() or (np.diff(frames) < 1).any():
         i = int(np.argmax(off))
-        raise FormatError(table.path, f"the times are not on a regular grid of {clock:g} Hz; first {times[i]:g}", _row(table, i))
+        raise FormatError(table.path, f"time {times[i]:g} is not on a regular grid of {clock:g} Hz", _row(table, i))
     n_frames = int(frames[-1]) + 1
     if is_too_large(n_frames * BYTES_PER_FRAME, table.path.stat().st_size):
         i = int(np.argmax(np.diff(frames))) + 1
@@ -165,12 +166,13 @@ def _grid(table: Table, rate: float | None) -> tuple[NDArray[np.int64], float, i
     notes = []
     if n_frames > len(times):
         jump = int(np.argmax(np.diff(frames, prepend=-1) > 1))
-        notes.append(Note(f"{n_frames - len(times)} rows of the time grid are missing; taken as not looked at", _row(table, jump)))
+        message = f"{n_frames - len(times)} rows of the time grid are missing; read as unobserved"
+        notes.append(Note(message, _row(table, jump), "missing-frames"))
     return frames, clock, n_frames, notes
 
 
 def _rate(times: NDArray[np.float64], digits: int) -> float:
-    """Return the roundest rate that agrees with times written with so many digits."""
+    """Return the rate with the fewest decimals that agrees with times written with this number of decimals."""
     elapsed, jumps = times - times[0], np.diff(times)
     step = jumps[jumps < 1.5 * np.median(jumps)].mean()
     steps = np.concatenate(([0.0], np.cumsum(np.floor(jumps / step + 0.5))))
@@ -191,7 +193,8 @@ def _annotation(cells: Sequence[str], frames: NDArray[np.int64], rate: float, n_
     hidden = np.ones(n_frames, dtype=bool)
     hidden[frames[:last]] = missing[:last]
     ethogram = Ethogram(labels, guess_background(labels))
-    notes = [Note(f"{int(missing.sum())} cells say that the label is missing; taken as not looked at")] if missing.any() else []
+    message = f"{int(missing.sum())} cells are marked as missing; read as unobserved"
+    notes = [Note(message, code="missing-labels")] if missing.any() else []
     return Annotation.from_frames(codes, ethogram, rate, unobserved=hidden if hidden.any() else None), notes
 
 
@@ -200,7 +203,7 @@ def _cells(a: Annotation) -> NDArray[np.object_]:
     cells = np.full(a.n_frames, "", dtype=object)
     unclear = [b.name for b in a.ethogram if not b.name.strip() or b.name.strip().lower() in MISSING]
     if unclear:
-        raise EthobenchError(f"in a {TITLE} {unclear[0]!r} would mean that nothing was looked at; rename that behavior")
+        raise EthobenchError(f"in a {TITLE} {unclear[0]!r} means unobserved; rename that behavior")
     for i in np.flatnonzero(a.stop > a.start):
         cells[a.start[i] : a.stop[i]] = a.ethogram[int(a.behavior[i])].name
     return cells
@@ -208,10 +211,10 @@ def _cells(a: Annotation) -> NDArray[np.object_]:
 
 def _category(recording: Recording, *, alone: bool) -> str:
     channel = str(recording.metadata.get("channel") or recording.id.rpartition("/")[2])
-    known = "channel" in recording.metadata or "/" in recording.id
+    has_channel = "channel" in recording.metadata or "/" in recording.id
     if channel.strip() == TIME:
         raise EthobenchError(f"the column {TIME!r} of a {TITLE} holds the times; rename the channel of recording {recording.id!r}")
-    return channel if channel.strip() and (known or not alone) else ONLY_CATEGORY
+    return channel if channel.strip() and (has_channel or not alone) else ONLY_CATEGORY
 
 
 def _row(table: Table, i: int) -> str:

@@ -1,4 +1,4 @@
-"""Reading text files of unknown encoding, and the first look at a file."""
+"""Text of unknown encoding: the beginning of a file, cells, JSON, numbers and clock times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ethobench.core.errors import FormatError
 
 HEAD_BYTES = 1 << 16
-SHEET_HEAD = 500  # rows of a sheet that are looked at to recognise a format
+SHEET_HEAD = 500  # rows of a sheet that are read to detect a format
 DELIMITERS = ",;\t|"
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?nan", re.IGNORECASE)
 CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d{1,2}(?:[.,]\d*)?)", re.ASCII)
@@ -28,7 +28,7 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codec
 
 
 class Head:
-    """The beginning of a file, looked at once for all formats."""
+    """The beginning of a file, read once for all formats that may recognize it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -36,7 +36,7 @@ class Head:
 
     @cached_property
     def raw(self) -> bytes:
-        """The first bytes; none for a folder."""
+        """The first `HEAD_BYTES` bytes; empty for a folder."""
         if self.is_dir:
             return b""
         with self.path.open("rb") as file:
@@ -44,23 +44,23 @@ class Head:
 
     @cached_property
     def text(self) -> str:
-        """The first bytes as text, empty for binary files; lines end with a newline alone, and blank lines at the top are dropped."""
+        r"""The first bytes as text, with ``\n`` line ends and without blank lines at the top; empty for binary files."""
         encoding = encoding_of(self.raw)
         if encoding == "utf-8" and b"\0" in self.raw:
             return ""
         text = self.raw.decode(encoding, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
         text = text[count_blank_lines(text)[1] :]
-        whole = len(self.raw) < HEAD_BYTES
-        return text if whole or "\n" not in text else text[: text.rfind("\n") + 1]
+        is_complete = len(self.raw) < HEAD_BYTES
+        return text if is_complete or "\n" not in text else text[: text.rfind("\n") + 1]
 
     @cached_property
     def lines(self) -> list[str]:
-        """The first lines (without a last one that was cut)."""
+        """The first complete lines."""
         return self.text.split("\n")
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """The first lines as stripped cells, split at the likeliest delimiter; blank lines at the end are dropped."""
+        """The first lines as stripped cells, split at the most likely delimiter, without blank lines at the end."""
         try:
             rows = [row for _, row in split_rows(self.text, guess_delimiter(self.text))]
         except csv.Error:
@@ -71,13 +71,13 @@ class Head:
 
     @cached_property
     def header(self) -> list[str]:
-        """The cells of the first line that is neither blank nor a ``#`` comment; empty cells at its end are dropped."""
+        """The cells of the first line that is neither blank nor a ``#`` comment, without empty cells at its end."""
         i = self._header_row
         return [] if i is None else without_empty_end(self.rows[i])
 
     @cached_property
     def body(self) -> list[list[str]]:
-        """The rows below the header that are not blank, without the empty cells that a spreadsheet adds at their ends."""
+        """The non-blank rows below the header, without the empty cells that spreadsheets add at their ends."""
         i, width = self._header_row, len(self.header)
         return [] if i is None else [row[:width] + without_empty_end(row[width:]) for row in self.rows[i + 1 :] if any(row)]
 
@@ -87,7 +87,13 @@ class Head:
 
     @cached_property
     def sheet(self) -> list[list[str]]:
-        """The first rows of the first sheet of an XLSX file; none if it is no such file, a `FormatError` if it is damaged."""
+        """The first rows of the first sheet of an XLSX file; empty for other files.
+
+        Raises
+        ------
+        FormatError
+            If the XLSX file is damaged.
+        """
         from ethobench.formats.tables import read_sheet
 
         if not self.is_zip or self.path.suffix.lower() not in (".xlsx", ".xlsm"):
@@ -106,7 +112,7 @@ class Head:
 
 
 def encoding_of(raw: bytes) -> str:
-    """Tell the encoding from the byte order mark; UTF-8, or Windows-1252 where that cannot be."""
+    """Return the encoding of the byte order mark, else UTF-8, or Windows-1252 if the bytes are not valid UTF-8."""
     for mark, name in _BOMS:
         if raw.startswith(mark):
             return name
@@ -118,7 +124,7 @@ def encoding_of(raw: bytes) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Read a whole text file: any byte order mark, any line ends.
+    """Read a text file with any byte order mark and any line ends.
 
     Raises
     ------
@@ -130,30 +136,30 @@ def read_text(path: Path) -> str:
         raise FormatError(path, f"the file is empty ({len(raw)} bytes)")
     encoding = encoding_of(raw)
     if encoding in ("utf-8", "cp1252") and b"\0" in raw:
-        raise FormatError(path, "this is a binary file, where text was expected")
+        raise FormatError(path, "expected text, got a binary file")
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise FormatError(path, f"the text is damaged ({error.reason})", f"byte {error.start}") from None
+        raise FormatError(path, f"invalid {encoding} text ({error.reason})", f"byte {error.start}") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def count_blank_lines(text: str) -> tuple[int, int]:
-    """Return the number of blank lines at the top of a text, and of the characters in them."""
+    """Return the number of blank lines at the top of a text, and the number of characters in them."""
     blank = re.match(r"(?:[ \ufeff]*\n)*\ufeff?", text)
     end = blank.end() if blank else 0
     return text.count("\n", 0, end), end
 
 
 def split_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Split delimited text into stripped cells; each row comes with the number of its last line.
+    """Yield the rows of delimited text as stripped cells, each with the number of its last line.
 
-    This is where quoting and blanks around cells (``"a" , "b"``) lose their meaning for all readers.
+    Quotes and spaces around cells (``"a" , "b"``) are removed here for all readers.
 
     Raises
     ------
     csv.Error
-        For quotes that do not close in a sensible place.
+        If the quoting is invalid.
     """
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
     for row in reader:
@@ -169,13 +175,13 @@ def without_empty_end(row: list[str]) -> list[str]:
 
 
 def has_spaced_cells(text: str, delimiter: str) -> bool:
-    """Tell whether blanks stand at the ends of cells or lines, which fast CSV parsers would take for content."""
+    """Return whether cells or lines begin or end with spaces, which fast CSV parsers treat as content."""
     d = re.escape(delimiter)
     return re.search(rf"(?:^|[{d}\n])[ ]|[ ](?:[{d}\n\"]|$)", text) is not None
 
 
 def strip_cells(text: str, delimiter: str) -> str:
-    """Return delimited text with the same lines and no blanks around its cells."""
+    """Return delimited text with the same lines and without spaces around its cells."""
     stripped = io.StringIO()
     writer = csv.writer(stripped, delimiter=delimiter, lineterminator="\n")
     for _, row in split_rows(text, delimiter):
@@ -184,29 +190,35 @@ def strip_cells(text: str, delimiter: str) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; a damaged one gets an error that names the place."""
+    """Read a JSON file.
+
+    Raises
+    ------
+    FormatError
+        If the file is not valid JSON (with line and column), or an object has a duplicate key.
+    """
     text = read_text(path)
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_object_without_duplicates)
     except json.JSONDecodeError as error:
-        cut = "; it seems cut off" if error.pos >= len(text.rstrip()) - 1 else ""
-        raise FormatError(path, f"this is not valid JSON ({error.msg}{cut})", f"line {error.lineno}, column {error.colno}") from None
+        truncated = "; the file may be truncated" if error.pos >= len(text.rstrip()) - 1 else ""
+        raise FormatError(path, f"not valid JSON ({error.msg}{truncated})", f"line {error.lineno}, column {error.colno}") from None
     except _DuplicateKeyError as error:
-        raise FormatError(path, f"the name {str(error)!r} stands twice in one place, so one of the two would be lost") from None
+        raise FormatError(path, f"duplicate key {str(error)!r} in a JSON object") from None
     except RecursionError:
-        raise FormatError(path, "the JSON is nested too deeply to be an annotation file") from None
+        raise FormatError(path, "the JSON is nested too deeply for an annotation file") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of its pairs; a key that stands twice would hide data, so it is an error."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object as a dict; a duplicate key would hide data, so it is an error."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise _DuplicateKeyError(duplicates(key for key, _ in pairs)[0])
-    return made
+    return members
 
 
 class _DuplicateKeyError(ValueError):
-    """A JSON object names a key twice."""
+    """A duplicate key in a JSON object."""
 
 
 def duplicates(names: Iterable[str]) -> list[str]:
@@ -229,14 +241,14 @@ def guess_delimiter(text: str) -> str:
 
 
 def parse_number(text: str) -> float:
-    """Return the number that a cell holds.
+    """Return the number in a cell.
 
-    Python's own ``float`` also takes underscores, digits of other scripts and infinity, which no program writes as a number.
+    Stricter than ``float``, which also accepts underscores, digits of other scripts and infinity.
 
     Raises
     ------
     ValueError
-        For any other text.
+        If the text is not a number.
 
     Examples
     --------
@@ -253,7 +265,7 @@ def parse_number(text: str) -> float:
 
 
 def parse_numbers(cells: Sequence[str]) -> NDArray[np.float64]:
-    """Return the numbers that many cells hold, as `parse_number` does, only quicker; infinity is let through."""
+    """Return the numbers in many cells, as `parse_number` does but faster; accepts infinity."""
     text = "".join(cells)
     if "_" in text or not text.isascii():
         return np.array([parse_number(cell) for cell in cells])
@@ -261,19 +273,19 @@ def parse_numbers(cells: Sequence[str]) -> NDArray[np.float64]:
 
 
 def parse_integer(text: str) -> int:
-    """Return the whole number that a cell holds, written with the digits 0 to 9 alone; a `ValueError` for any other text."""
+    """Return the integer in a cell, written with the digits 0 to 9; raise `ValueError` for any other text."""
     if re.fullmatch(r"[+-]?[0-9]+", text.strip()) is None:
-        raise ValueError(f"{text!r} is not a whole number")
+        raise ValueError(f"{text!r} is not an integer")
     return int(text)
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a cell holds a number."""
+    """Return whether a cell is a number."""
     return NUMBER.fullmatch(text.strip()) is not None
 
 
 def parse_clock(text: str) -> float | None:
-    """Return the seconds that a clock time or a number stands for, or None.
+    """Return the seconds of a clock time ("MM:SS", "HH:MM:SS.fff") or of a number; None for any other text.
 
     >>> parse_clock("61:05"), parse_clock("1:02:03.5"), parse_clock("7.25"), parse_clock("soon")
     (3665.0, 3723.5, 7.25, None)
@@ -290,7 +302,7 @@ def parse_clock(text: str) -> float | None:
 
 
 def format_clock(seconds: float, *, hours: bool = False) -> str:
-    """Write seconds, to the nearest whole one, as "MM:SS" or "HH:MM:SS".
+    """Return seconds, rounded to the nearest integer, as "MM:SS" or "HH:MM:SS".
 
     >>> format_clock(3665.4), format_clock(3665.4, hours=True)
     ('61:05', '01:01:05')

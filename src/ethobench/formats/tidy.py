@@ -1,11 +1,8 @@
-"""Tidy bouts as CSV, our own format: one row per bout, read by any spreadsheet.
+"""The formats of Ethobench, with one row per bout: CSV (``tidy``), which any spreadsheet reads, and Parquet (``tidy_parquet``).
 
-Lines that begin with ``#`` stand above the table and say the rest: the unit (frames or seconds), the rate, each
-recording's length and what was observed, the behaviors. All of them but ``# ethobench bouts 1`` may be left out.
-
-MERGED: What the tidy CSV and Parquet formats share: one row per bout, and a description of everything else.
-
-MERGED: Tidy bouts as Parquet: the same table as `tidy`, for millions of bouts.
+A description states the unit (frames or seconds), the rate, the length and observed frames of each recording, and the behaviors. In CSV
+files it consists of lines that begin with ``#`` above the table; all of them except ``# ethobench bouts 1`` are optional. In Parquet
+files, meant for millions of bouts, it is JSON in the metadata of the table.
 """
 
 from __future__ import annotations
@@ -22,17 +19,111 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ethobench.core import Annotation, Behavior, Ethogram, Observed, Recording, Track
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.errors import FormatError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.arrow_tables import plain_columns, read_parquet, read_schema
-from ethobench.formats.base import DETAILS, Format, pick_entry, register_format
+from ethobench.formats.base import DETAILS, Format, ignored_columns, register_format, select_entries
 from ethobench.formats.bouts import SECONDS_RATE, BoutRows, frames_rate, origin_of
+from ethobench.formats.frame_clock import at_rate
 from ethobench.formats.tables import read_table, write_table
 from ethobench.formats.text import Head, read_text
 
 COLUMNS = ("recording", "behavior", "start", "stop", "subject", "target")
 OPTIONAL = ("annotator", "confidence", "modifiers", "comment")
+MAGIC = "# ethobench bouts"
+LISTS = {"recording": "recordings", "behavior": "behaviors"}
+KEY = b"ethobench"
+NUMBERS = ("start", "stop", "confidence")
+
+
+@register_format("tidy")
+class TidyCsv(Format):
+    """One row per bout: ``recording, behavior, start, stop, subject, target``."""
+
+    title = "tidy bouts CSV"
+    suffixes = (".csv",)
+    keeps = DETAILS
+    multiple_recordings = True
+    multiple_annotators = True
+
+    def sniff(self, path: Path, head: Head) -> float:
+        return 1.0 if head.text.lstrip(' "').startswith(MAGIC) else 0.0
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        description = _read_description(path)
+        table = read_table(path, delimiter=_delimiter(path))
+        unknown = [name for name in table.header if name and name not in (*COLUMNS, *OPTIONAL)]
+        missing = [name for name in COLUMNS[:4] if name not in table]
+        if missing:
+            raise FormatError(path, f"no column {', '.join(missing)}; columns: {', '.join(table.header)}", "header")
+        columns: dict[str, list[Any]] = {name: table.column(name) for name in table.header if name and name not in unknown}
+        for name in {"start", "stop", "confidence"} & {*columns}:
+            columns[name] = table.numbers(name).tolist()
+        recordings = _assemble(path, description, columns, [f"row {p}" for p in table.row_numbers], rate)
+        for recording in recordings:
+            recording.notes = (*recording.notes, *ignored_columns(unknown))
+        selected = select_entries(path, entry, [r.id for r in recordings])
+        return [r for r in recordings if r.id in selected]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        description = _describe(recordings)
+        preamble = [f"{MAGIC} {description.version}", f"# unit: {description.unit}"]
+        if description.rate:
+            preamble.append(f"# rate: {description.rate!r}")
+        preamble += [f"# recording: {_line(info)}" for info in description.recordings]
+        preamble += [f"# behavior: {_line(info)}" for info in description.behaviors]
+        header, rows = _table_of(recordings)
+        write_table(path, header, rows, preamble=preamble)
+        return []
+
+
+@register_format("tidy_parquet")
+class TidyParquet(Format):
+    """One row per bout, with the description in the metadata of the file."""
+
+    title = "tidy bouts Parquet"
+    suffixes = (".parquet",)
+    keeps = DETAILS
+    multiple_recordings = True
+    multiple_annotators = True
+
+    def sniff(self, path: Path, head: Head) -> float:
+        if not head.raw.startswith(b"PAR1"):
+            return 0.0
+        return 1.0 if KEY in (read_schema(path).metadata or {}) else 0.0
+
+    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
+        table = read_parquet(path)
+        try:
+            fields = json.loads(table.schema.metadata[KEY])
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(path, f"not a valid {self.title} file ({error})") from None
+        description = _check_description(path, fields)
+        columns = plain_columns(path, table)
+        if missing := [name for name in COLUMNS[:4] if name not in columns]:
+            raise FormatError(path, f"no column {' and no '.join(missing)}; columns: {', '.join(columns) or 'none'}")
+        for name, column in columns.items():
+            blank: Any = float("nan") if name in NUMBERS else ""
+            columns[name] = [blank if value is None else value for value in column]
+        recordings = _assemble(path, description, columns, [f"row {i + 1}" for i in range(table.num_rows)], rate)
+        selected = select_entries(path, entry, [r.id for r in recordings])
+        return [r for r in recordings if r.id in selected]
+
+    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        header, rows = _table_of(recordings)
+        types = {"start": pa.int64(), "stop": pa.int64(), "confidence": pa.float64()}
+        columns = {}
+        for i, name in enumerate(header):
+            cells = [None if row[i] == "" and name == "confidence" else row[i] for row in rows]
+            columns[name] = pa.array(cells, type=types.get(name, pa.string()))
+        description = _describe(recordings).model_dump_json(exclude_defaults=True)
+        table = pa.table(columns).replace_schema_metadata({KEY: description.encode()})
+        pq.write_table(table, path, compression="zstd")
+        return []
 
 
 class _Strict(BaseModel):
@@ -40,7 +131,7 @@ class _Strict(BaseModel):
 
 
 class ObservedTrack(_Strict):
-    """An exception to what was observed."""
+    """Observed frames of one track that differ from those of the recording."""
 
     behavior: str | None = None
     subject: str | None = None
@@ -49,7 +140,7 @@ class ObservedTrack(_Strict):
 
 
 class RecordingInfo(_Strict):
-    """What the rows cannot tell of a recording."""
+    """Properties of one annotation of a recording that its rows do not state."""
 
     id: str
     individual: str = ""
@@ -73,7 +164,7 @@ class BehaviorInfo(_Strict):
 
 
 class Description(_Strict):
-    """Everything that stands above the rows."""
+    """The description above the rows."""
 
     version: int = 1
     unit: str = "seconds"
@@ -82,28 +173,28 @@ class Description(_Strict):
     behaviors: list[BehaviorInfo] = []
 
 
-def check_description(path: Path, fields: dict[str, Any]) -> Description:
-    """Validate what a file says of itself."""
+def _check_description(path: Path, fields: dict[str, Any]) -> Description:
+    """Validate the description of a file."""
     try:
         description = Description(**fields)
     except ValidationError as error:
         first = error.errors()[0]
         raise FormatError(path, f"{first['msg']}", f"header, {'.'.join(map(str, first['loc']))}") from None
     if description.unit not in ("frames", "seconds"):
-        raise FormatError(path, f"the unit is frames or seconds, not {description.unit!r}", "header")
+        raise FormatError(path, f"the unit must be frames or seconds, got {description.unit!r}", "header")
     if description.version != 1:
         raise FormatError(path, f"written by a newer version (layout {description.version}); update ethobench", "header")
     return description
 
 
-def describe(recordings: Sequence[Recording]) -> Description:
-    """Describe recordings that are about to be written; times will be frames."""
+def _describe(recordings: Sequence[Recording]) -> Description:
+    """Return the description of recordings, for a table with times in frames."""
     ethogram = Ethogram([])
     infos = []
     for recording in recordings:
         for annotator, a in recording.annotations.items():
             ethogram = ethogram.join(a.ethogram)
-            whole = a.observed.is_complete(a.n_frames) and not a.observed.tracks
+            all_observed = a.observed.is_complete(a.n_frames) and not a.observed.tracks
             infos.append(
                 RecordingInfo(
                     id=recording.id,
@@ -112,8 +203,8 @@ def describe(recordings: Sequence[Recording]) -> Description:
                     rate=a.rate,
                     n_frames=a.n_frames,
                     subjects=list(a.subjects),
-                    observed=None if whole else _pairs(a.observed.frames),
-                    tracks=[ObservedTrack(**track._asdict(), observed=_pairs(where)) for track, where in a.observed.tracks.items()],
+                    observed=None if all_observed else _pairs(a.observed.frames),
+                    tracks=[ObservedTrack(**track._asdict(), observed=_pairs(frames)) for track, frames in a.observed.tracks.items()],
                 )
             )
     rates = {info.rate for info in infos}
@@ -125,7 +216,7 @@ def describe(recordings: Sequence[Recording]) -> Description:
     return Description(unit="frames", rate=shared, recordings=infos, behaviors=behaviors)
 
 
-def rows_of(recordings: Sequence[Recording]) -> tuple[list[str], list[list[Any]]]:
+def _table_of(recordings: Sequence[Recording]) -> tuple[list[str], list[list[Any]]]:
     """Return the header and one row per bout."""
     annotations = [(r.id, name, a) for r in recordings for name, a in r.annotations.items()]
     several = any(name != DEFAULT_ANNOTATOR for _, name, _ in annotations)
@@ -140,7 +231,7 @@ def rows_of(recordings: Sequence[Recording]) -> tuple[list[str], list[list[Any]]
 
 
 def _rows(recording: str, annotator: str, a: Annotation, extra: Sequence[str]) -> list[list[Any]]:
-    """List the bouts in the order of their source, so that it survives."""
+    """Return one row per bout, in the order of `Annotation.order`."""
     subject, target = a.names(a.subject), a.names(a.target)
     rows = []
     for i in np.argsort(a.order, kind="stable"):
@@ -159,10 +250,10 @@ def _rows(recording: str, annotator: str, a: Annotation, extra: Sequence[str]) -
     return rows
 
 
-def assemble(
+def _assemble(
     path: Path, description: Description, columns: dict[str, list[Any]], locations: Sequence[str], rate: float | None
 ) -> list[Recording]:
-    """Make recordings from the columns of a tidy table."""
+    """Return recordings from the columns of a tidy table."""
     ethogram = _ethogram(description, columns["behavior"])
     infos = {(info.id, info.annotator): info for info in description.recordings}
     annotators = columns.get("annotator") or [DEFAULT_ANNOTATOR] * len(locations)
@@ -180,7 +271,7 @@ def assemble(
     for (recording, annotator), rows in tables.items():
         info = infos.get((recording, annotator), RecordingInfo(id=recording, annotator=annotator))
         annotation, notes = _annotation(rows, info, description, ethogram, rate)
-        made = recordings.setdefault(
+        result = recordings.setdefault(
             recording,
             Recording(
                 recording,
@@ -190,9 +281,9 @@ def assemble(
                 clock_origin=origin_of(info.rate or description.rate),
             ),
         )
-        made.annotations = {**made.annotations, annotator: annotation}
-        made.n_frames = max(made.n_frames or 0, annotation.n_frames)
-        made.notes = (*made.notes, *notes)
+        result.annotations = {**result.annotations, annotator: annotation}
+        result.n_frames = max(result.n_frames or 0, annotation.n_frames)
+        result.notes = (*result.notes, *notes)
     return list(recordings.values())
 
 
@@ -211,16 +302,14 @@ def _annotation(
     annotation, more = rows.to_annotation(
         ethogram, clock, seconds=description.unit == "seconds", n_frames=info.n_frames, observed=observed, subjects=info.subjects
     )
-    if rate is not None and rate != annotation.rate:
-        annotation = annotation.resample(rate)
-        more = [*more, Note(f"resampled from the file's {clock:g} Hz to {rate:g} Hz")]
-    return annotation, notes + more
+    annotation, resampling = at_rate(annotation, rate)
+    return annotation, [*notes, *more, *resampling]
 
 
 def _ethogram(description: Description, used: Sequence[str]) -> Ethogram:
     listed = [Behavior(b.name, b.definition, b.point, b.key, b.channel) for b in description.behaviors]
-    known = {b.name for b in listed}
-    names = [*listed, *(Behavior(name) for name in dict.fromkeys(used) if name not in known)]
+    listed_names = {b.name for b in listed}
+    names = [*listed, *(Behavior(name) for name in dict.fromkeys(used) if name not in listed_names)]
     background = next((b.name for b in description.behaviors if b.background), None)
     if not description.behaviors:
         background = guess_background(b.name for b in names)
@@ -239,62 +328,16 @@ def _missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and np.isnan(value))
 
 
-MAGIC = "# ethobench bouts"
-LISTS = {"recording": "recordings", "behavior": "behaviors"}
-
-
-@register_format("tidy")
-class TidyCsv(Format):
-    """One row per bout: ``recording, behavior, start, stop, subject, target``."""
-
-    title = "tidy bouts CSV"
-    suffixes = (".csv",)
-    keeps = DETAILS
-    several = True
-    annotators = True
-
-    def sniff(self, path: Path, head: Head) -> float:
-        return 1.0 if head.text.lstrip(' "').startswith(MAGIC) else 0.0
-
-    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
-        description = _read_description(path)
-        table = read_table(path, delimiter=_delimiter(path))
-        unknown = [name for name in table.header if name and name not in (*COLUMNS, *OPTIONAL)]
-        missing = [name for name in COLUMNS[:4] if name not in table]
-        if missing:
-            raise FormatError(path, f"no column {', '.join(missing)}; there are: {', '.join(table.header)}", "header")
-        columns: dict[str, list[Any]] = {name: table.column(name) for name in table.header if name and name not in unknown}
-        for name in {"start", "stop", "confidence"} & {*columns}:
-            columns[name] = table.numbers(name).tolist()
-        recordings = assemble(path, description, columns, [f"row {p}" for p in table.row_numbers], rate)
-        if unknown:
-            for recording in recordings:
-                recording.notes = (*recording.notes, Note(f"columns not understood and left out: {', '.join(unknown)}"))
-        wanted = pick_entry(path, entry, [r.id for r in recordings])
-        return [r for r in recordings if r.id in wanted]
-
-    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
-        description = describe(recordings)
-        preamble = [f"{MAGIC} {description.version}", f"# unit: {description.unit}"]
-        if description.rate:
-            preamble.append(f"# rate: {description.rate!r}")
-        preamble += [f"# recording: {_line(info)}" for info in description.recordings]
-        preamble += [f"# behavior: {_line(info)}" for info in description.behaviors]
-        header, rows = rows_of(recordings)
-        write_table(path, header, rows, preamble=preamble)
-        return []
-
-
 def _line(info: Any) -> str:
     return json.dumps(info.model_dump(exclude_defaults=True), ensure_ascii=False)
 
 
 def _as_written(line: str) -> str:
-    """Undo what a spreadsheet does to a line of the description: it takes commas for cells, and puts quotes around them."""
+    """Undo the changes of spreadsheets to a line of the description, which they split at commas and quote."""
     if not line.startswith('"#'):
         return line
-    ways = [",".join(next(csv.reader([line], delimiter=delimiter))).rstrip(", ") for delimiter in ",;\t"]
-    return next((way for way in ways if _is_json(way.partition(":")[2])), ways[0])
+    candidates = [",".join(next(csv.reader([line], delimiter=delimiter))).rstrip(", ") for delimiter in ",;\t"]
+    return next((candidate for candidate in candidates if _is_json(candidate.partition(":")[2])), candidates[0])
 
 
 def _is_json(text: str) -> bool:
@@ -306,7 +349,7 @@ def _is_json(text: str) -> bool:
 
 
 def _delimiter(path: Path) -> str:
-    """Return what stands between cells: a comma, unless a spreadsheet has put something else there."""
+    """Return the delimiter: a comma, unless a spreadsheet has changed it."""
     header = next((line for line in read_text(path).split("\n") if line.strip() and not line.lstrip(' "').startswith("#")), "")
     return next((mark for mark in ",;\t" if mark in header), ",")
 
@@ -328,63 +371,7 @@ def _read_description(path: Path) -> Description:
             try:
                 fields[LISTS[key]].append(json.loads(value))
             except json.JSONDecodeError as error:
-                raise FormatError(path, f"the description of the {key} is damaged ({error.msg})", f"line {number}") from None
+                raise FormatError(path, f"the description of the {key} is not valid JSON ({error.msg})", f"line {number}") from None
         elif key in ("unit", "rate"):
             fields[key] = value.rstrip(",;\t")
-    return check_description(path, fields)
-
-
-KEY = b"ethobench"
-NUMBERS = ("start", "stop", "confidence")
-
-
-@register_format("tidy_parquet")
-class TidyParquet(Format):
-    """One row per bout, with the description in the file's metadata."""
-
-    title = "tidy bouts Parquet"
-    suffixes = (".parquet",)
-    keeps = DETAILS
-    several = True
-    annotators = True
-
-    def sniff(self, path: Path, head: Head) -> float:
-        if not head.raw.startswith(b"PAR1"):
-            return 0.0
-        return 1.0 if KEY in (read_schema(path).metadata or {}) else 0.0
-
-    def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
-        import pyarrow as pa
-
-        try:
-            table = read_parquet(path)
-            fields = json.loads(table.schema.metadata[KEY])
-        except EthobenchError:
-            raise
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            raise FormatError(path, f"this is not a sound tidy Parquet file ({error})") from None
-        description = check_description(path, fields)
-        columns = plain_columns(path, table)
-        if missing := [name for name in COLUMNS[:4] if name not in columns]:
-            raise FormatError(path, f"no column {' and no '.join(missing)}; there are: {', '.join(columns) or 'none'}")
-        for name, column in columns.items():
-            blank: Any = float("nan") if name in NUMBERS else ""
-            columns[name] = [blank if value is None else value for value in column]
-        recordings = assemble(path, description, columns, [f"row {i + 1}" for i in range(table.num_rows)], rate)
-        wanted = pick_entry(path, entry, [r.id for r in recordings])
-        return [r for r in recordings if r.id in wanted]
-
-    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        header, rows = rows_of(recordings)
-        types = {"start": pa.int64(), "stop": pa.int64(), "confidence": pa.float64()}
-        columns = {}
-        for i, name in enumerate(header):
-            cells = [None if row[i] == "" and name == "confidence" else row[i] for row in rows]
-            columns[name] = pa.array(cells, type=types.get(name, pa.string()))
-        description = describe(recordings).model_dump_json(exclude_defaults=True)
-        table = pa.table(columns).replace_schema_metadata({KEY: description.encode()})
-        pq.write_table(table, path, compression="zstd")
-        return []
+    return _check_description(path, fields)

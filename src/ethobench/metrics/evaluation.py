@@ -210,6 +210,12 @@ class Evaluation:
             self._statistics[function] = np.stack([function(pair) for pair in self.pairs])
         return self._statistics[function]
 
+    def pooled_statistics(self, metric_name: str) -> Array | None:
+        """Return the statistics of a metric summed over recordings; None if they were not stored with these scores."""
+        measure = Measure(metric_name, metric_name)
+        available = bool(self.pairs) or any(m.metric.statistics is measure.metric.statistics for m in self.suite.measures)
+        return self.statistics(measure).sum(axis=0) if available else None
+
     def evaluate(self, measure: Measure) -> tuple[float, Array]:
         """Return the overall value of a measure and its values by behavior, shape (n_behaviors,)."""
         metric = measure.metric

@@ -1,4 +1,8 @@
-"""The model to take where there is no time to choose: boosted trees and a network, blended, calibrated and decoded."""
+"""Model `auto`, the default: boosted trees and a network, blended, calibrated and decoded without tuning.
+
+The numbers in the notes are measured: ``benchmarks/results/rats.md`` (46 recordings of two rats, five folds), ``bebe_har.md`` and
+``bebe_seals.md``.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,19 @@ import json
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.deadline import Deadline
-from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.errors import EthobenchError, FormatError, ParameterError
+from ethobench.core.files import read_json
 from ethobench.core.folds import default_grouping
 from ethobench.core.progress import progress_range
 from ethobench.decoding.abstention import abstain, coverage_curve
@@ -23,22 +30,55 @@ from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import calibration_error
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import Trial, check_metric, fit_decoder
+from ethobench.features.multiscale import Baseline
 from ethobench.metrics import score
 from ethobench.models.base import Model, register_model
 from ethobench.models.boost import Boost
-from ethobench.models.candidates import JUDGED, REFIT, Candidate, learnable, run_candidates
+from ethobench.models.candidates import COMPARED_PROGRESS, NO_NETWORK, REFIT_COST, Candidate, Comparison, compare_candidates
 from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.input_checks import TrainingRange
-from ethobench.models.inputs import SignalModel, plain_keypoints, stated_keypoints
+from ethobench.models.inputs import SignalModel, keypoints_from_json, keypoints_to_json
 from ethobench.models.saving import load_model
 
-FACTS = "auto.json"
-DECODED = 300_000  # frames on which decoders are compared
-FEWEST_FRAMES = 4  # that are left of a short bout
-SEARCH_COST = 100.0  # times that scoring takes: what a search for a decoder costs that tries the most important ways
-DECODING = 0.1  # of the progress that choosing a decoder makes up
-REFIT_GRACE = 0.05  # of a limited time that each training on all recordings has in any case, since that is what comes out
-SCORING = 0.04  # of a limited time that is kept for scoring the candidates
+DEFAULT, FALLBACK = "auto", "rf"
+STATE = "auto.json"
+MAX_DECODER_FRAMES = 300_000  # on which decoders are compared; more frames are subsampled
+MIN_BOUT_FRAMES = 4  # of a short bout after subsampling
+SEARCH_COST = 100.0  # duration of a search through the most important decoders, relative to scoring once
+DECODING_PROGRESS = 0.1  # of the total progress
+MIN_REFIT_SHARE = 0.05  # of a time budget that each fit to all recordings gets in any case
+SCORING_SHARE = 0.04  # of a time budget, reserved for scoring the candidates
+NO_LIGHTGBM = (
+    "lightgbm is not installed, so the model is rf, a random forest, instead of auto. rf finds fewer bouts: bout F1 .64 instead of .67 and "
+    "BANOS F1 .60 instead of .69 on the rats, with decoding, which is on here (without it, bout F1 .17); and it classifies fewer frames "
+    "correctly: F1 .92 instead of .99 on HAR, .59 instead of .65 on the seals (rf without decoding there). "
+    'To install auto: pip install "ethobench[boost,nn]"'
+)
+
+
+@dataclass(frozen=True)
+class DefaultModel:
+    """The model that is trained if none is named.
+
+    Attributes
+    ----------
+    name : str
+    decode : str
+        The metric for which it is decoded; empty for a model that chooses a decoder by itself.
+    note : str
+        What is lost because a package is not installed, and how to install it; empty if nothing is.
+    """
+
+    name: str
+    decode: str = ""
+    note: str = ""
+
+
+def default_model() -> DefaultModel:
+    """Return the best model without tuning for which the packages are installed."""
+    if find_spec("lightgbm") is None:
+        return DefaultModel(FALLBACK, "balanced", NO_LIGHTGBM)
+    return DefaultModel(DEFAULT, note="" if find_spec("torch") is not None else NO_NETWORK)
 
 
 @hyperparameters
@@ -48,35 +88,30 @@ class Params:
     Attributes
     ----------
     metric : str
-        What bouts are decoded for: ``"balanced"`` (mean of frame and bout F1), ``"f1"``, ``"bout_f1"``, or another figure of suite
-        ``ethobench``.
+        The metric for which bouts are decoded: ``"balanced"`` (mean of frame and bout F1), ``"f1"``, ``"bout_f1"``, or another metric
+        of suite ``ethobench``.
     budget : float, optional
-        Seconds that one `fit` may take, about: if they are too few, there are fewer folds, trees and decoders, the network trains for
-        a shorter time, or there are boosted trees only. Then what comes out depends on the speed of the machine; without a budget it
-        does not.
-    unknown : float
-        Frames whose most probable behavior has a lower probability are left unobserved; 0 for none. Where behaviors overlap, frames
-        that are less sure than this of any of them, of its presence or its absence.
+        Approximate maximum duration of `fit` in seconds. If it is short, there are fewer folds, trees and decoders, and the network
+        trains for a shorter time or is left out. The fitted model then depends on the speed of the machine.
+    min_confidence : float
+        Abstain: frames whose most probable behavior has a lower probability are unobserved; 0 for none. Where behaviors overlap, frames
+        in which the presence or absence of any behavior is less certain than this.
     folds : int
-        Parts of the training data on which candidates are judged, at most.
+        Maximum number of inner folds on which candidates are compared.
     """
 
     metric: str = "balanced"
-    budget: float | None = None
-    unknown: float = 0.0
-    folds: int = 3
+    budget: Annotated[float, Field(gt=0)] | None = None
+    min_confidence: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    folds: Annotated[int, Field(ge=2)] = 3
 
     def __post_init__(self) -> None:
         check_metric(self.metric)
-        if not 0 <= self.unknown < 1:
-            raise EthobenchError(f"unknown is a probability, 0 or more and below 1, not {self.unknown}")
-        if self.folds < 2 or (self.budget is not None and not self.budget > 0):
-            raise EthobenchError("auto needs at least two folds, and a budget of some seconds")
 
 
 @register_model("auto")
 class Auto(SignalModel):
-    """Candidates are judged on individuals that they did not see, then learn from all."""
+    """A blend of candidates that are compared by cross-validation and then fitted to all recordings."""
 
     title = "the best of boosted trees and a network, chosen by cross-validation; tags and poses"
     packages = Boost.packages
@@ -85,116 +120,120 @@ class Auto(SignalModel):
     revision = 4
     supports_deadline = True
 
-    parts: dict[str, Model]
+    members: dict[str, Model]
     blend: Blend
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
         if decode and params.get("metric", decode) != decode:
-            raise EthobenchError(f"auto decodes for one metric: {decode!r} (decode) or {params['metric']!r} (metric)?")
+            raise ParameterError(f"auto decodes for one metric, got {decode!r} (decode) and {params['metric']!r} (metric)")
         super().__init__(seed=seed, **{**params, **({"metric": decode} if decode else {})})
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        started = time.perf_counter()
         self.keypoints = dict(data.keypoints)
-        merged = learnable(data, {name: truth.without_subjects() for name, truth in truths.items()}, self.params.folds)
-        started, notes = time.perf_counter(), list[str]()
-        now = self.deadline.clock()
-        deadline = self.deadline.until(math.inf if self.params.budget is None else now + self.params.budget)
-        tried = run_candidates(data, truths, merged, self, deadline, notes, self.params.folds)
-        candidates = [candidate for candidate in tried if not candidate.dropped]
-        if tried[0].recordings and len(tried[0].recordings) < len(data):  # there was no time for all of them
-            data = data.select(recordings=tried[0].recordings)
-            merged = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, self.params.folds)
-        groups = data.groups(default_grouping(data))
-        seen = {name: truth for name, truth in merged.items() if iv.total(truth.observed.of_any())}
-        judged = {name: truth for name, truth in seen.items() if all(name in c.predictions for c in candidates)}
-        said = {c.name: {name: c.predictions[name] for name in judged} for c in candidates}
+        budget_end = math.inf if self.params.budget is None else self.deadline.clock() + self.params.budget
+        deadline = self.deadline.until(budget_end)
+        comparison = compare_candidates(data, truths, self, deadline, self.params.folds)
+        candidates = [candidate for candidate in comparison.candidates if not candidate.dropped]
+        evaluated = {
+            name: truth
+            for name, truth in comparison.truths.items()
+            if iv.total(truth.observed.of_any()) and all(name in candidate.predictions for candidate in candidates)
+        }
         self.blend, self.decoder = Blend({candidates[0].name: 1.0}, {}), Decoder()
-        trials: list[Trial] = []
-        if judged:
-            self.blend, joined = fit_blend(said, judged, groups)
-            priors = self.blend.priors(data.ethogram)
-            refit = REFIT * sum(c.typical_seconds for c in candidates if self.blend.weights.get(c.name, 0) > 0)
-            limit = _without_scoring(deadline).before(refit)
-            with progress_range(JUDGED, JUDGED + DECODING):
-                self.decoder, trials = fit_decoder_on_subsample(joined, judged, self.params.metric, groups, priors, limit)
+        report: dict[str, Any] = {}
+        if evaluated:
+            report = self._fit_blend_and_decoder(candidates, evaluated, comparison, deadline)
         elif candidates[0].predictions:
-            notes.append("no behavior was shown by two that could be compared: boosted trees, decoded frame by frame")
-        self.training_range = TrainingRange.fit([self.signal_baseline(recording) for recording in data])
-        self.parts = self._learn_all([c for c in candidates if self.blend.weights.get(c.name, 0) > 0], deadline)
-        rows = [{**c.row(judged), "weight": self.blend.weights.get(c.name, 0.0)} for c in tried]
-        notes += [note for part in self.parts.values() for note in part.fit_report.get("notes", [])]
+            comparison.notes.append("no behavior occurs in two folds, so nothing could be compared: boosted trees, decoded frame by frame")
+        self.training_range = TrainingRange.fit([self.signal_baseline(recording) for recording in comparison.data])
+        self.members = self._fit_members([c for c in candidates if self.blend.weights.get(c.name, 0) > 0], deadline)
+        rows = [{**c.summary(evaluated), "weight": self.blend.weights.get(c.name, 0.0)} for c in comparison.candidates]
+        notes = [*comparison.notes, *(note for member in self.members.values() for note in member.fit_report.get("notes", []))]
         seconds = round(time.perf_counter() - started, 1)
-        self.fit_report = {"candidates": rows, "budget": self.params.budget, "seconds": seconds, "notes": notes}
-        if judged:
-            plain = {name: weighted_mean({c: own[name] for c, own in said.items()}, self.blend.weights) for name in judged}
-            self.fit_report |= _figures(plain, joined, judged, trials)
+        self.fit_report = {"candidates": rows, "budget": self.params.budget, "seconds": seconds, "notes": notes, **report}
+
+    def _fit_blend_and_decoder(
+        self, candidates: list[Candidate], truths: Mapping[str, Annotation], comparison: Comparison, deadline: Deadline
+    ) -> dict[str, Any]:
+        """Fit weights, calibration and decoder to the out-of-fold predictions; return their scores for the report."""
+        groups = comparison.data.groups(default_grouping(comparison.data))
+        predictions = {c.name: {name: c.predictions[name] for name in truths} for c in candidates}
+        self.blend, calibrated = fit_blend(predictions, truths, groups)
+        priors = self.blend.priors(comparison.data.ethogram)
+        refit_seconds = REFIT_COST * sum(c.fold_seconds for c in candidates if self.blend.weights.get(c.name, 0) > 0)
+        limit = _without_scoring(deadline).before(refit_seconds)
+        with progress_range(COMPARED_PROGRESS, COMPARED_PROGRESS + DECODING_PROGRESS):
+            self.decoder, trials = fit_decoder_on_subsample(calibrated, truths, self.params.metric, groups, priors, limit)
+        uncalibrated = {
+            name: weighted_mean({c: by_recording[name] for c, by_recording in predictions.items()}, self.blend.weights) for name in truths
+        }
+        return _blend_report(uncalibrated, calibrated, truths, trials)
+
+    def _fit_members(self, candidates: list[Candidate], deadline: Deadline) -> dict[str, Model]:
+        """Fit candidates to all recordings, each with its share of the remaining time."""
+        members = {}
+        limit = _without_scoring(deadline)
+        costs = [max(candidate.fold_seconds, 1e-9) for candidate in candidates]
+        first = COMPARED_PROGRESS + DECODING_PROGRESS
+        for number, candidate in enumerate(candidates):
+            candidate.deadline = limit.share(costs[number] / sum(costs[number:]))
+            if deadline.is_limited and candidate.deadline.remaining < MIN_REFIT_SHARE * (deadline.end - deadline.start):
+                candidate.deadline = Deadline(MIN_REFIT_SHARE * (deadline.end - deadline.start), clock=deadline.clock)
+            start, stop = (first + (1 - first) * sum(costs[:k]) / sum(costs) for k in (number, number + 1))
+            with progress_range(start, stop, "all recordings"):
+                members[candidate.name] = candidate.fit_all()
+        return members
 
     def preparation_seconds(self, data: Dataset) -> float:
-        """Estimate the seconds that computing the features of all recordings takes, by those of one of them."""
+        """Estimate the seconds that the features of all recordings take."""
         return Boost(seed=self.seed).preparation_seconds(data)
 
     def prepare(self, data: Dataset, deadline: Deadline) -> None:
-        """Compute the features of recordings ahead of all trainings that share them, until a deadline."""
+        """Compute and cache the features of recordings, until a deadline."""
         Boost(seed=self.seed).prepare(data, deadline)
 
-    def _learn_all(self, candidates: list[Candidate], deadline: Deadline) -> dict[str, Model]:
-        """Let candidates learn from all recordings, each for its share of the time left."""
-        parts = {}
-        limit = _without_scoring(deadline)
-        costs = [max(c.typical_seconds, 1e-9) for c in candidates]
-        for place, candidate in enumerate(candidates):
-            candidate.deadline = limit.share(costs[place] / sum(costs[place:]))
-            if deadline.is_limited and candidate.deadline.remaining < REFIT_GRACE * (deadline.end - deadline.start):
-                candidate.deadline = Deadline(REFIT_GRACE * (deadline.end - deadline.start), clock=deadline.clock)
-            start = JUDGED + DECODING + (1 - JUDGED - DECODING) * sum(costs[:place]) / sum(costs)
-            stop = JUDGED + DECODING + (1 - JUDGED - DECODING) * sum(costs[: place + 1]) / sum(costs)
-            with progress_range(start, stop, "all recordings"):
-                parts[candidate.name] = candidate.learn_all()
-        return parts
+    def context(self, rate: float) -> int | None:
+        """Return how many frames before and after a frame influence its prediction."""
+        return max(member.context(rate) or 0 for member in self.members.values())
 
-    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
-        return self.blend.apply({name: part.predict_probabilities(recording, baseline) for name, part in self.parts.items()})
+    def _predict(self, recording: Recording, baseline: Baseline) -> Prediction:
+        return self.blend.apply({name: member.predict_probabilities(recording, baseline) for name, member in self.members.items()})
 
     def _decode(self, prediction: Prediction) -> Prediction:
-        """Turn probabilities into bouts; what is not sure enough is left unobserved."""
-        if not self.params.unknown:
+        """Decode probabilities into bouts; abstain where the confidence is below `min_confidence`."""
+        if not self.params.min_confidence:
             return super()._decode(prediction)
-        annotation = super()._decode(abstain(prediction, self.params.unknown)).annotation
+        annotation = super()._decode(abstain(prediction, self.params.min_confidence)).annotation
         return Prediction(
             prediction.probabilities, prediction.ethogram, prediction.rate, annotation=annotation, exclusive=prediction.exclusive
         )
 
-    def context(self, rate: float) -> int | None:
-        """Return how many frames beside a stretch decide what is predicted in it."""
-        return max(part.context(rate) or 0 for part in self.parts.values())
-
     def _stride(self) -> int:
-        return math.lcm(*(part._stride() for part in self.parts.values()))
+        return math.lcm(*(member._stride() for member in self.members.values()))
 
     def _save(self, folder: Path) -> None:
-        facts = {
+        state = {
             "blend": self.blend.to_dict(),
-            "parts": list(self.parts),
-            "keypoints": plain_keypoints(self.keypoints),
+            "members": list(self.members),
+            "keypoints": keypoints_to_json(self.keypoints),
             "training_range": None if self.training_range is None else asdict(self.training_range),
         }
-        (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
-        for name, part in self.parts.items():
-            part.save(folder / name)
+        (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
+        for name, member in self.members.items():
+            member.save(folder / name)
 
     def _load(self, folder: Path) -> None:
-        from ethobench.core.files import read_json
-
-        facts = read_json(folder / FACTS)
+        state = read_json(folder / STATE)
         try:
-            self.blend, self.keypoints = Blend.from_dict(facts["blend"]), stated_keypoints(facts["keypoints"])
-            self.training_range = TrainingRange.from_dict(facts["training_range"]) if facts["training_range"] else None
-            names = [name for name in ("boost", "tcn") if name in facts["parts"]]
+            self.blend, self.keypoints = Blend.from_dict(state["blend"]), keypoints_from_json(state["keypoints"])
+            self.training_range = TrainingRange.from_dict(state["training_range"]) if state["training_range"] else None
+            names = [name for name in ("boost", "tcn") if name in state["members"]]
         except (KeyError, TypeError, ValueError, EthobenchError) as error:
-            raise FormatError(folder / FACTS, f"the model's facts are damaged ({error})") from None
-        self.parts = {name: load_model(folder / name) for name in names}
-        if other := [name for name, part in self.parts.items() if part.name != name]:
-            raise FormatError(folder / other[0], f"this is a model {self.parts[other[0]].name!r}, where {other[0]!r} is expected")
+            raise FormatError(folder / STATE, f"the state of the model is damaged ({error})") from None
+        self.members = {name: load_model(folder / name) for name in names}
+        if other := [name for name, member in self.members.items() if member.name != name]:
+            raise FormatError(folder / other[0], f"expected a model {other[0]!r}, got {self.members[other[0]].name!r}")
 
 
 def fit_decoder_on_subsample(
@@ -205,60 +244,64 @@ def fit_decoder_on_subsample(
     priors: Mapping[str, float],
     deadline: Deadline | None = None,
 ) -> tuple[Decoder, list[Trial]]:
-    """Choose how probabilities become bouts; where there are very many frames, on every n-th of them."""
-    every = max(1, round(sum(p.n_frames for p in predictions.values()) / DECODED))
+    """Choose a decoder; on every n-th frame only, where there are very many frames or little time."""
+    every = max(1, round(sum(p.n_frames for p in predictions.values()) / MAX_DECODER_FRAMES))
     lengths = np.concatenate([truth.stop - truth.start for truth in truths.values()])
-    lengths = lengths[lengths > 0]  # but for point events
-    shortest = every
-    if len(lengths):  # short bouts must still be seen
-        shortest = max(1, int(np.quantile(lengths, 0.1)) // FEWEST_FRAMES)
-        every = min(every, shortest)
-    said, true = _thinned_all(predictions, truths, every)
+    lengths = lengths[lengths > 0]  # without point events
+    max_every = every
+    if len(lengths):  # short bouts must keep a few frames
+        max_every = max(1, int(np.quantile(lengths, 0.1)) // MIN_BOUT_FRAMES)
+        every = min(every, max_every)
+    sampled, references = _subsample_all(predictions, truths, every)
     if deadline is not None and deadline.is_limited:
         start = deadline.clock()
-        score({name: prediction.annotation for name, prediction in said.items()}, true, resamples=0, behaviors="all")
+        score({name: prediction.annotation for name, prediction in sampled.items()}, references, resamples=0, behaviors="all")
         needed = SEARCH_COST * (deadline.clock() - start)
-        if needed > deadline.remaining and every < shortest:
-            every = max(every, min(shortest, math.ceil(every * needed / max(deadline.remaining, 1e-6))))
-            said, true = _thinned_all(predictions, truths, every)
-    decoder, trials = fit_decoder(said, true, metric=metric, groups=groups, priors=priors, deadline=deadline)
+        if needed > deadline.remaining and every < max_every:
+            every = max(every, min(max_every, math.ceil(every * needed / max(deadline.remaining, 1e-6))))
+            sampled, references = _subsample_all(predictions, truths, every)
+    decoder, trials = fit_decoder(sampled, references, metric=metric, groups=groups, priors=priors, deadline=deadline)
     # a second has more frames at the full rate, and should carry the same evidence
     return replace(decoder, emission_weight=decoder.emission_weight / every), trials
 
 
-def _figures(
-    plain: Mapping[str, Prediction], joined: Mapping[str, Prediction], truths: Mapping[str, Annotation], trials: list[Trial]
+def subsample_frames(prediction: Prediction, truth: Annotation, every: int) -> tuple[Prediction, Annotation]:
+    """Return every n-th frame of a prediction and of its reference annotation."""
+    if every == 1:
+        return prediction, truth
+    rate = prediction.rate / every
+    reference = truth.resample(rate)
+    n_frames = min(reference.n_frames, -(-prediction.n_frames // every))
+    sampled = Prediction(prediction.probabilities[::every][:n_frames], prediction.ethogram, rate, exclusive=prediction.exclusive)
+    return sampled, reference.crop(0, n_frames)
+
+
+def _subsample_all(
+    predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], every: int
+) -> tuple[dict[str, Prediction], dict[str, Annotation]]:
+    pairs = {name: subsample_frames(prediction, truths[name], every) for name, prediction in predictions.items()}
+    return {name: pair[0] for name, pair in pairs.items()}, {name: pair[1] for name, pair in pairs.items()}
+
+
+def _blend_report(
+    uncalibrated: Mapping[str, Prediction],
+    calibrated: Mapping[str, Prediction],
+    truths: Mapping[str, Annotation],
+    trials: list[Trial],
 ) -> dict[str, Any]:
-    """Return what out-of-fold predictions tell of the blend: before calibration, after it, decoded, and with frames left out."""
-    before, after = (round(calibration_error(side, truths), 4) for side in (plain, joined))
-    told: dict[str, Any] = {"calibration_error": {"before": before, "after": after}}
-    curve = [point._asdict() for point in coverage_curve(joined, truths) if point.coverage > 0]
-    told["coverage"] = [{key: round(value, 4) if np.isfinite(value) else None for key, value in point.items()} for point in curve]
+    """Return scores of the out-of-fold predictions of the blend: calibration error, accuracy by coverage, and decoded scores."""
+    before, after = (round(calibration_error(predictions, truths), 4) for predictions in (uncalibrated, calibrated))
+    curve = [point._asdict() for point in coverage_curve(calibrated, truths) if point.coverage > 0]
+    report: dict[str, Any] = {
+        "calibration_error": {"before": before, "after": after},
+        "coverage": [{key: round(value, 4) if np.isfinite(value) else None for key, value in point.items()} for point in curve],
+    }
     for trial in trials:
         if trial.chosen:
-            told["decoded"] = {"f1": round(trial.f1, 4), "bout_f1": round(trial.bout_f1, 4), "tried": len(trials)}
-    return told
+            report["decoded"] = {"f1": round(trial.f1, 4), "bout_f1": round(trial.bout_f1, 4), "tried": len(trials)}
+    return report
 
 
 def _without_scoring(deadline: Deadline) -> Deadline:
     """Return a deadline that leaves time for scoring the candidates."""
-    return deadline.before(SCORING * (deadline.end - deadline.start)) if deadline.is_limited else deadline
-
-
-def _thinned_all(
-    predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], every: int
-) -> tuple[dict[str, Prediction], dict[str, Annotation]]:
-    """Take every n-th frame of predictions and of their truths."""
-    pairs = {name: _thinned(prediction, truths[name], every) for name, prediction in predictions.items()}
-    return {name: pair[0] for name, pair in pairs.items()}, {name: pair[1] for name, pair in pairs.items()}
-
-
-def _thinned(prediction: Prediction, truth: Annotation, every: int) -> tuple[Prediction, Annotation]:
-    """Take every n-th frame of a prediction and of its truth."""
-    if every == 1:
-        return prediction, truth
-    rate = prediction.rate / every
-    slower = truth.resample(rate)
-    n = min(slower.n_frames, -(-prediction.n_frames // every))
-    thin = Prediction(prediction.probabilities[::every][:n], prediction.ethogram, rate, exclusive=prediction.exclusive)
-    return thin, slower.crop(0, n)
+    return deadline.before(SCORING_SHARE * (deadline.end - deadline.start)) if deadline.is_limited else deadline

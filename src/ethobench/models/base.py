@@ -32,9 +32,9 @@ from ethobench.models.directed import DirectedExamples
 from ethobench.models.held_out import Predicted
 from ethobench.models.hyperparameters import hyperparameters, make_params, parameter_names
 from ethobench.models.input_checks import RequiredInput, input_present
-from ethobench.models.live import Live
 from ethobench.models.network_use import NetworkUse
 from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
+from ethobench.models.streaming import PredictionStream
 
 MAX_PIECE_FRAMES = 1_000_000  # longer recordings are annotated piece by piece
 CONSENSUS, ALL = "consensus", "all"
@@ -323,7 +323,7 @@ class Model:
         """Return what predicting sends over the network, and where to; None for a model that sends nothing."""
         return None
 
-    def stream(self) -> Live:
+    def stream(self) -> PredictionStream:
         """Predict frame by frame as frames arrive; only for causal models."""
         raise EthobenchError(f"model {self.name!r} does not support streaming: it is not causal")
 
@@ -433,9 +433,9 @@ class Model:
 
     def _input_present(self, recording: Recording) -> NDArray[np.bool_]:
         """Return which frames have input, by animal, from the channels or keypoints that the model uses."""
-        from ethobench.models.inputs import known_signals
+        from ethobench.models.inputs import select_inputs
 
-        data = known_signals(recording, self.inputs or input_names(recording))
+        data = select_inputs(recording, self.inputs or input_names(recording))
         return input_present(data, self.rate_of(recording))
 
     def _fit_required_input(self, data: Dataset, truths: Mapping[str, Annotation]) -> dict[str, Annotation]:
@@ -496,28 +496,28 @@ class Model:
 
 
 MODULES = {
-    "attention": "ethobench.models.attention",
+    "attention": "ethobench.models.calms21_networks",
     "auto": "ethobench.models.auto",
     "boost": "ethobench.models.boost",
     "chance": "ethobench.models.chance",
-    "cnn": "ethobench.models.cnn",
-    "conv1d": "ethobench.models.conv1d",
-    "crnn": "ethobench.models.crnn",
-    "dense": "ethobench.models.dense",
+    "cnn": "ethobench.models.bebe_networks",
+    "conv1d": "ethobench.models.calms21_networks",
+    "crnn": "ethobench.models.bebe_networks",
+    "dense": "ethobench.models.calms21_networks",
     "dt": "ethobench.models.frame_classifiers",
     "gmm": "ethobench.models.unsupervised",
-    "harnet": "ethobench.models.harnet",
+    "harnet": "ethobench.models.bebe_networks",
     "hmm": "ethobench.models.unsupervised",
     "kmeans": "ethobench.models.unsupervised",
-    "lstm": "ethobench.models.lstm",
+    "lstm": "ethobench.models.calms21_networks",
     "mllm": "ethobench.mllm.model",
     "rf": "ethobench.models.frame_classifiers",
-    "rnn": "ethobench.models.rnn",
+    "rnn": "ethobench.models.bebe_networks",
     "svm": "ethobench.models.frame_classifiers",
     "tcn": "ethobench.models.tcn",
     "wavelet_dt": "ethobench.models.frame_classifiers",
     "wavelet_rf": "ethobench.models.frame_classifiers",
-    "wavelet_rnn": "ethobench.models.wavelet_rnn",
+    "wavelet_rnn": "ethobench.models.bebe_networks",
     "wavelet_svm": "ethobench.models.frame_classifiers",
 }
 

@@ -1,4 +1,4 @@
-"""Boosted trees on features at several scales: the best choice for few animals and little time."""
+"""Model `boost`: gradient-boosted trees (LightGBM) on multiscale features; a good choice for few animals and little time."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core.annotation import UNOBSERVED
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.files import read_json
 from ethobench.core.progress import progress_range, report_progress
 from ethobench.core.recording import Data
 from ethobench.core.targets import exclusive_targets, overlapping_targets
@@ -23,22 +26,20 @@ from ethobench.features.cache import cache_folder, cached, precompute
 from ethobench.features.multiscale import Baseline, multiscale_context, multiscale_features
 from ethobench.models.base import input_names, register_model, thread_count
 from ethobench.models.estimator_files import check_lightgbm_text
-from ethobench.models.hyperparameters import hyperparameters
+from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
-from ethobench.models.inputs import SignalModel, between, plain_keypoints, stated_keypoints
-from ethobench.models.thinned import choose_rows, row_weights
-from ethobench.training.clips import UNKNOWN
+from ethobench.models.inputs import SignalModel, interpolate_steps, keypoints_from_json, keypoints_to_json
+from ethobench.models.row_sampling import Examples, Features, Indices, Rows, choose_rows, row_weights
 
-FACTS, TREES = "boost.json", "trees-{}.txt"
-Features = NDArray[np.float32]
-FEWEST_ROWS = 20  # of a leaf; fewer where there are few rows altogether
-PIECE = 100_000  # rows whose features are in memory at a time
-COLLECTING = 0.3  # of a limited time that computing features may take; recordings that are left then are not learnt from
-FEWEST_RECORDINGS = 4  # that are learnt from even if time is short
-PILOT_ROWS, PILOT_ROUNDS = 3_000, 4  # of a first training that tells how fast boosting is, where time is limited
-FEWEST_ROUNDS, GOOD_ROUNDS = 20, 80  # that are grown even if time has run out; that should be grown, rather from fewer rows
-ROUND_COST = 0.05  # of computing a row's features: so long it takes to learn from the row in one round, about
-FASTEST = 3.0  # by which the learning rate is raised at most, where there is time for fewer rounds
+STATE, TREES = "boost.json", "trees-{}.txt"
+MIN_LEAF_ROWS = 20  # fewer where there are few rows altogether
+MAX_BLOCK_ROWS = 100_000  # rows whose features are in memory at a time
+FEATURE_SHARE = 0.3  # of a time budget, for computing features; recordings without features are not used then
+MIN_RECORDINGS = 4  # used even if the time budget is too short
+PILOT_ROWS, PILOT_ROUNDS = 3_000, 4  # of a pilot fit that measures the speed, where time is limited
+MIN_ROUNDS, GOOD_ROUNDS = 20, 80  # done even after the deadline; preferred over more rows
+ROUND_COST = 0.05  # seconds of one boosting round per row, relative to computing the features of the row
+MAX_LEARNING_RATE_FACTOR = 3.0  # by which the learning rate is raised where there is time for fewer rounds
 
 
 @hyperparameters
@@ -48,183 +49,203 @@ class Params:
     Attributes
     ----------
     rounds : int
-        Trees for each behavior.
+        Boosting rounds: trees per behavior.
     leaves : int
-        Of a tree, at most.
+        Maximum number of leaves of a tree.
     learning_rate : float
     rows : int
-        Frames to learn from, at most: of common behaviors some are left out, evenly.
+        Maximum number of frames used for training. Frames of common behaviors are left out first.
     row_rate : float
-        Frames per second that are learnt and predicted, where recordings are faster; those between lie on straight lines.
-    temper : float
-        How far behaviors are balanced: 0 as frequent as they are, 1 all the same.
+        Frames per second used for training and prediction, where recordings have more. Probabilities are interpolated linearly.
+    class_weight_exponent : float
+        Classes are weighted by their frequency to the power of minus this: 0 for no weights, 1 for balanced classes.
     """
 
-    rounds: int = 150
-    leaves: int = 15
-    learning_rate: float = 0.1
-    rows: int = 60_000
-    row_rate: float = 10.0
-    temper: float = 0.5
-
-    def __post_init__(self) -> None:
-        if min(self.rounds, self.rows) < 1 or self.leaves < 2 or not (self.learning_rate > 0 and self.row_rate > 0):
-            raise EthobenchError("boost needs at least one round and row, two leaves, and rates above 0")
-        if not 0 <= self.temper <= 1:
-            raise EthobenchError(f"temper lies between 0 (as frequent as they are) and 1 (balanced), not {self.temper}")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What is learnt of a recording.
-
-    Attributes
-    ----------
-    features : array (n_rows, n_features)
-    targets : array (n_rows,) or (n_rows, n_behaviors)
-        Codes, or 0 and 1 for each behavior; -1 where nothing is known.
-    counts : array (n_codes,) or (n_behaviors, 2)
-        How many frames there were of each code, or without and with each behavior, before some were left out.
-    """
-
-    features: Features
-    targets: NDArray[np.int16]
-    counts: NDArray[np.int64]
+    rounds: Count = 150
+    leaves: Annotated[int, Field(ge=2)] = 15
+    learning_rate: Annotated[float, Field(gt=0)] = 0.1
+    rows: Count = 60_000
+    row_rate: Annotated[float, Field(gt=0)] = 10.0
+    class_weight_exponent: Annotated[float, Field(ge=0, le=1)] = 0.5
 
 
 @register_model("boost")
 class Boost(SignalModel):
-    """LightGBM: one set of trees where behaviors exclude each other, one for each where they overlap."""
+    """Boosted trees: one classifier where behaviors exclude each other, one per behavior where they overlap."""
 
     title = "boosted trees on features at several scales (LightGBM); tags and poses"
     packages = {"lightgbm": "boost"}  # noqa: RUF012
     Params = Params
-    grid = {"rounds": (75, 150, 300), "leaves": (7, 15, 31), "temper": (0.25, 0.5, 1.0)}  # noqa: RUF012
+    grid = {"rounds": (75, 150, 300), "leaves": (7, 15, 31), "class_weight_exponent": (0.25, 0.5, 1.0)}  # noqa: RUF012
     revision = 3
     supports_deadline = True
 
     classes: list[list[int]]
     boosters: list[Any]
-    prepared: tuple[str, ...] = ()  # recordings whose features there was time for
-    seconds_per_row: float | None = None  # of a training, where time is limited and it was measured
+    recordings_used: tuple[str, ...] = ()  # those for which there was time to compute features
+    seconds_per_row: float | None = None  # of a fit, measured where time is limited
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
-        rows = self.collect(data, truths)
+        rows = self.collect_rows(data, truths)
         self.training_range = TrainingRange.fit([self.signal_baseline(recording) for recording in data if recording.id in rows])
-        self.learn(rows)
+        self.fit_rows(rows)
 
-    def collect(self, data: Dataset, truths: Mapping[str, Annotation], share: float = 1.0) -> dict[str, Rows]:
-        """Compute what is to be learnt of each recording.
+    def collect_rows(self, data: Dataset, truths: Mapping[str, Annotation], share: float = 1.0) -> dict[str, Rows]:
+        """Compute the training rows of each recording.
 
         Parameters
         ----------
         data : Dataset
-        truths : mapping of recording to Annotation
+        truths : mapping of recording id to Annotation
         share : float
-            Of the time that is left afterwards, which one training may take; where time is limited, there are fewer rows for that.
+            Share of the remaining time that one fit may take. Where time is limited, fewer rows are used.
         """
         start = self.deadline.clock()
-        data = self._prepared(data)
-        self.prepared = tuple(recording.id for recording in data)
+        data = self._with_features(data)
+        self.recordings_used = tuple(recording.id for recording in data)
         seconds = self.deadline.clock() - start
         targets_of = exclusive_targets if self.exclusive else overlapping_targets
         targets = {r.id: targets_of(truths[r.id])[:: self._every(self.rate_of(r))] for r in data}
         chosen = choose_rows(targets, self._affordable_rows(targets, seconds, share))
         rows = {}
         for recording in data:
-            target, places = targets[recording.id], chosen[recording.id]
-            places = places[places < -(-len(self._data(recording)) // self._every(self.rate_of(recording)))]
-            if len(places):
-                rows[recording.id] = Rows(self._features(recording, places), target[places], self._count(target))
+            target, frames = targets[recording.id], chosen[recording.id]
+            frames = frames[frames < self._n_rows(recording)]
+            if len(frames):
+                features = self._features(recording, frames, self.signal_baseline(recording))
+                rows[recording.id] = Rows(features, target[frames], self._count(target))
         if not rows:
-            raise EthobenchError("there is nothing to learn from: no frame was observed")
+            raise EthobenchError("cannot fit a model: no frame is observed")
         return rows
 
-    def _affordable_rows(self, targets: Mapping[str, NDArray[np.int16]], seconds: float, share: float) -> int:
-        """Return how many rows to learn from at most: fewer where computing the features shows that there is no time for more."""
+    def fit_rows(self, rows: Mapping[str, Rows]) -> None:
+        """Fit the trees to rows from `collect_rows`."""
+        y = np.concatenate([each.targets for each in rows.values()]).astype(np.int64)
+        counts = np.sum([each.counts for each in rows.values()], axis=0)
+        self.boosters, self.classes = [], []
+        problems = [(y, counts)] if self.exclusive else list(zip(y.T, counts, strict=True))
+        for number, (target, count) in enumerate(problems):
+            observed = np.flatnonzero(target != UNOBSERVED)
+            classes = np.unique(target[observed])
+            self.classes.append(classes.tolist())
+            examples = Examples(rows, observed, np.searchsorted(classes, target[observed]), count[classes])
+            with progress_range(number / len(problems), (number + 1) / len(problems)):
+                deadline = self.deadline.share(1 / (len(problems) - number))
+                self.boosters.append(self._fit_booster(examples, deadline) if len(classes) > 1 else None)
+
+    def prepare(self, data: Dataset, deadline: Deadline) -> None:
+        """Compute and cache the features of recordings, until a deadline."""
+        if any(annotation.subjects for recording in data for annotation in recording.annotations.values()):
+            return  # directed behavior is fitted to other views of the recordings
+        self._unfitted(data)._precompute_features(data, deadline)
+
+    def preparation_seconds(self, data: Dataset) -> float:
+        """Estimate the seconds that the features of all recordings take, from those of one recording."""
+        recording = sorted(data, key=lambda each: each.n_frames or 0)[len(data) // 2]
+        probe = self._unfitted(data)
+        start = time.perf_counter()
+        probe._features(recording, np.arange(probe._n_rows(recording)), probe.signal_baseline(recording))
+        return (time.perf_counter() - start) * data.n_frames / max(recording.n_frames or 1, 1)
+
+    def context(self, rate: float) -> int:
+        """Return how many frames before and after a frame influence its prediction."""
+        return multiscale_context(rate) + self._every(rate)
+
+    def predict_rows(self, features: Features) -> Features:
+        """Return the probabilities of rows of features (n_rows, n_outputs)."""
+        probabilities = np.zeros((len(features), self.n_outputs), dtype=np.float32)
+        for column, (booster, classes) in enumerate(zip(self.boosters, self.classes, strict=True)):
+            if booster is None:
+                by_class = np.ones((len(features), 1))
+            else:
+                if booster.num_feature() != features.shape[1]:
+                    raise MismatchError(f"the model needs {booster.num_feature()} features, but these signals have {features.shape[1]}")
+                by_class = booster.predict(features, num_threads=thread_count())
+                by_class = np.stack([1 - by_class, by_class], axis=1) if by_class.ndim == 1 else by_class
+            if self.exclusive:
+                probabilities[:, classes] = by_class
+            elif 1 in classes:
+                probabilities[:, column] = by_class[:, classes.index(1)]
+        return probabilities
+
+    def _predict(self, recording: Recording, baseline: Baseline) -> Prediction:
+        ethogram, rate, n_frames = self.check_is_fitted(), self.rate_of(recording), len(self._data(recording))
+        rows = np.arange(self._n_rows(recording))
+        blocks = [rows[start : start + MAX_BLOCK_ROWS] for start in range(0, len(rows), MAX_BLOCK_ROWS)]
+        predicted = [self.predict_rows(self._features(recording, block, baseline)) for block in blocks]
+        probabilities = np.concatenate([np.zeros((0, self.n_outputs), dtype=np.float32), *predicted])
+        return Prediction(interpolate_steps(probabilities, self._every(rate), n_frames), ethogram, rate, exclusive=self.exclusive)
+
+    # Time budget
+
+    def _affordable_rows(self, targets: Mapping[str, NDArray[np.int16]], feature_seconds: float, share: float) -> int:
+        """Return the maximum number of training rows; fewer where the speed of the features shows that time is short."""
         if not self.deadline.is_limited:
             return int(self.params.rows)
-        each = ROUND_COST * seconds / max(sum(len(target) for target in targets.values()), 1)
-        most = int(np.clip(share * max(self.deadline.remaining, 0.0) / max(GOOD_ROUNDS * each, 1e-9), PILOT_ROWS, self.params.rows))
-        if most < min(self.params.rows, sum(len(target) for target in targets.values())):
-            self.note(f"boosted trees learn from {most} rows at most, to keep the time budget")
-        return most
+        n_frames = sum(len(target) for target in targets.values())
+        seconds_per_round = ROUND_COST * feature_seconds / max(n_frames, 1)
+        affordable = share * max(self.deadline.remaining, 0.0) / max(GOOD_ROUNDS * seconds_per_round, 1e-9)
+        max_rows = int(np.clip(affordable, PILOT_ROWS, self.params.rows))
+        if max_rows < min(self.params.rows, n_frames):
+            self.note(f"boosted trees are trained on at most {max_rows} rows, to keep the time budget")
+        return max_rows
 
-    def _prepared(self, data: Dataset) -> Dataset:
-        """Compute features of recordings for all trainings that share them, and return those that there was time for."""
-        ready = self._keep_features(data, self.deadline.share(COLLECTING), FEWEST_RECORDINGS)
+    def _with_features(self, data: Dataset) -> Dataset:
+        """Compute features for all fits that share them; return the recordings for which there was time."""
+        ready = self._precompute_features(data, self.deadline.share(FEATURE_SHARE), MIN_RECORDINGS)
         if len(ready) < len(data):
-            self.note(f"learnt from {len(ready)} of {len(data)} recordings, to keep the time budget")
+            self.note(f"trained on {len(ready)} of {len(data)} recordings, to keep the time budget")
         return data.select(recordings=ready)
 
-    def _keep_features(self, data: Dataset, limit: Deadline, fewest: int = 0) -> list[str]:
-        """Compute and keep features until a deadline; return the recordings that are ready.
+    def _precompute_features(self, data: Dataset, deadline: Deadline, min_recordings: int = 0) -> list[str]:
+        """Compute and cache features until a deadline; return the recordings whose features are ready.
 
-        The order is random, so that processes that do so at once share the work.
+        The order is random, so that concurrent processes share the work.
         """
         if cache_folder() is None:
             return [recording.id for recording in data]
         ready: list[str] = []
         for index in np.random.default_rng(os.getpid()).permutation(len(data)):
-            if limit.has_passed and len(ready) >= fewest:
+            if deadline.has_passed and len(ready) >= min_recordings:
                 break
             recording = data.recordings[index]
-            if self._is_kept(recording):
-                precompute(*self._kept_features(recording))
+            if self._is_cached(recording):
+                precompute(*self._cache_entry(recording, self.signal_baseline(recording)))
             ready.append(recording.id)
-            report_progress("features", max(limit.fraction_elapsed, len(ready) / len(data)))
+            report_progress("features", max(deadline.fraction_elapsed, len(ready) / len(data)))
         return ready
 
-    def prepare(self, data: Dataset, deadline: Deadline) -> None:
-        """Compute the features of recordings ahead of all trainings that share them, until a deadline."""
-        if any(annotation.subjects for recording in data for annotation in recording.annotations.values()):
-            return  # who does what to whom is learnt from other views of the recordings
-        probe = self._unfitted(data)
-        probe._keep_features(data, deadline)
-
     def _unfitted(self, data: Dataset) -> Boost:
-        """Return a model that knows what it reads, and nothing else."""
+        """Return a model that has the rate and the inputs of a dataset, and is not fitted."""
         model = Boost(seed=self.seed, row_rate=self.params.row_rate)
         first = data.recordings[0]
         model.rate, model.inputs, model.keypoints = first.rate, input_names(first), dict(data.keypoints)
         return model
 
-    def preparation_seconds(self, data: Dataset) -> float:
-        """Estimate the seconds that computing the features of all recordings takes, by those of one of them."""
-        recording = sorted(data, key=lambda each: each.n_frames or 0)[len(data) // 2]
-        probe = self._unfitted(data)
-        start = time.perf_counter()
-        probe._features(recording, np.arange(-(-len(probe._data(recording)) // probe._every(probe.rate_of(recording)))))
-        return (time.perf_counter() - start) * data.n_frames / max(recording.n_frames or 1, 1)
-
-    def learn(self, rows: Mapping[str, Rows]) -> None:
-        """Grow the trees from what was collected of some recordings."""
-        y = np.concatenate([own.targets for own in rows.values()]).astype(np.int64)
-        counts = np.sum([own.counts for own in rows.values()], axis=0)
-        self.boosters, self.classes = [], []
-        tracks = [(y, counts)] if self.exclusive else list(zip(y.T, counts, strict=True))
-        for place, (target, count) in enumerate(tracks):
-            known = np.flatnonzero(target != UNKNOWN)
-            classes = np.unique(target[known])
-            self.classes.append(classes.tolist())
-            examples = _Examples(rows, known, np.searchsorted(classes, target[known]), count[classes])
-            with progress_range(place / len(tracks), (place + 1) / len(tracks)):
-                limit = self.deadline.share(1 / (len(tracks) - place))
-                self.boosters.append(self._grow(examples, limit) if len(classes) > 1 else None)
-
-    def _count(self, target: NDArray[np.int16]) -> NDArray[np.int64]:
-        if self.exclusive:
-            return np.bincount(target[target != UNKNOWN], minlength=self.n_outputs)
-        return np.stack([(target == code).sum(axis=0) for code in (0, 1)], axis=1)
-
-    def _grow(self, examples: _Examples, limit: Deadline) -> Any:
-        """Grow trees; where time is limited, from as many rows as there is time for, and faster if that is still too slow."""
+    def _fit_booster(self, examples: Examples, deadline: Deadline) -> Any:
+        """Fit trees. Where time is limited, use fewer rows first, then fewer rounds with a higher learning rate."""
         import lightgbm
 
-        count = int(examples.y.max()) + 1
+        n_rows, rounds = len(examples.y), int(self.params.rounds)
+        if deadline.is_limited and n_rows > PILOT_ROWS:
+            if self.seconds_per_row is None:
+                pilot = _Pace(Deadline(clock=deadline.clock), PILOT_ROUNDS, 0.0)
+                self._train(examples.subsample(PILOT_ROWS), PILOT_ROUNDS, pilot)
+                self.seconds_per_row = (pilot.first_seconds + GOOD_ROUNDS * pilot.round_seconds) / PILOT_ROWS
+            examples = examples.subsample(max(deadline.remaining / max(self.seconds_per_row, 1e-9), PILOT_ROWS))
+        pace = _Pace(deadline, rounds, float(self.params.learning_rate))
+        booster = self._train(examples, rounds, pace)
+        if pace.done < rounds or len(examples.y) < n_rows:
+            self.note(f"boosted trees: {pace.done} of {rounds} rounds on {len(examples.y)} of {n_rows} rows, to keep the time budget")
+        return lightgbm.Booster(model_str=booster.model_to_string())  # so that predictions are those of the saved model
+
+    def _train(self, examples: Examples, rounds: int, pace: _Pace) -> Any:
+        import lightgbm
+
+        n_classes = int(examples.y.max()) + 1
         settings = {
-            "objective": "multiclass" if count > 2 else "binary",
+            "objective": "multiclass" if n_classes > 2 else "binary",
             "num_leaves": self.params.leaves,
             "learning_rate": self.params.learning_rate,
             "feature_fraction": 0.1,
@@ -235,70 +256,31 @@ class Boost(SignalModel):
             "max_bin": 63,
             "seed": self.seed,
             "deterministic": True,
-            "force_col_wise": True,  # with so few features a tree, twice as fast as by row
+            "force_col_wise": True,  # twice as fast as by row, with so few features per tree
             "num_threads": thread_count(),
             "verbose": -1,
-        } | ({"num_class": count} if count > 2 else {})
-        n_rows, rounds = len(examples.y), int(self.params.rounds)
+            "min_data_in_leaf": int(np.clip(len(examples.y) // 50, 1, MIN_LEAF_ROWS)),
+        } | ({"num_class": n_classes} if n_classes > 2 else {})
+        weights = row_weights(examples.y, examples.counts, self.params.class_weight_exponent)
+        return lightgbm.train(settings, lightgbm.Dataset(examples.features(), examples.y, weight=weights), rounds, callbacks=[pace])
 
-        def train(part: _Examples, rounds: int, pace: _Pace) -> Any:
-            weights = row_weights(part.y, part.counts, self.params.temper)
-            smallest = {"min_data_in_leaf": int(np.clip(len(part.y) // 50, 1, FEWEST_ROWS))}
-            data = lightgbm.Dataset(part.features(), part.y, weight=weights)
-            return lightgbm.train({**settings, **smallest}, data, rounds, callbacks=[pace])
+    # Features
 
-        if limit.is_limited and n_rows > PILOT_ROWS:
-            if self.seconds_per_row is None:
-                pilot = _Pace(Deadline(clock=limit.clock), PILOT_ROUNDS, 0.0)
-                train(examples.thinned(PILOT_ROWS), PILOT_ROUNDS, pilot)
-                self.seconds_per_row = (pilot.first + GOOD_ROUNDS * pilot.each) / PILOT_ROWS
-            examples = examples.thinned(max(limit.remaining / max(self.seconds_per_row, 1e-9), PILOT_ROWS))
-        pace = _Pace(limit, rounds, float(self.params.learning_rate))
-        grown = train(examples, rounds, pace)
-        if pace.done < rounds or len(examples.y) < n_rows:
-            self.note(f"boosted trees: {pace.done} of {rounds} rounds on {len(examples.y)} of {n_rows} rows, to keep the time budget")
-        return lightgbm.Booster(model_str=grown.model_to_string())  # so that what is used is what is saved
-
-    def _predict(self, recording: Recording, baseline: Any) -> Prediction:
-        ethogram, rate = self.check_is_fitted(), self.rate_of(recording)
-        n = len(self._data(recording))
-        places = np.arange(-(-n // self._every(rate)))
-        pieces = [places[start : start + PIECE] for start in range(0, len(places), PIECE)]
-        parts = [self.probabilities(self._features(recording, piece, baseline)) for piece in pieces]
-        found = np.concatenate([np.zeros((0, self.n_outputs), dtype=np.float32), *parts])
-        return Prediction(between(found, self._every(rate), n), ethogram, rate, exclusive=self.exclusive)
-
-    def probabilities(self, features: Features) -> Features:
-        """Return the probabilities of rows of features."""
-        result = np.zeros((len(features), self.n_outputs), dtype=np.float32)
-        for column, (booster, classes) in enumerate(zip(self.boosters, self.classes, strict=True)):
-            if booster is None:
-                found = np.ones((len(features), 1))
-            else:
-                if booster.num_feature() != features.shape[1]:
-                    raise MismatchError(f"the model takes {booster.num_feature()} features, and these signals give {features.shape[1]}")
-                found = booster.predict(features, num_threads=thread_count())
-                found = np.stack([1 - found, found], axis=1) if found.ndim == 1 else found
-            if self.exclusive:
-                result[:, classes] = found
-            elif 1 in classes:
-                result[:, column] = found[:, classes.index(1)]
-        return result
-
-    def _features(self, recording: Recording, rows: NDArray[np.int64], baseline: Baseline | None = None) -> Features:
+    def _features(self, recording: Recording, rows: Indices, baseline: Baseline) -> Features:
+        """Return the features of rows (n_rows, n_features), from the cache where they are cached."""
+        if self._is_cached(recording):
+            return cached(*self._cache_entry(recording, baseline))[rows]
         rate = self.rate_of(recording)
-        if not self._is_kept(recording):
-            data, baseline = self._data(recording), baseline or self.signal_baseline(recording)
-            return multiscale_features(data, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints, rows=rows)[0]
-        return cached(*self._kept_features(recording, baseline))[rows]
+        options: dict[str, Any] = {"every": self._every(rate), "baseline": baseline, "keypoints": self.keypoints}
+        return multiscale_features(self._data(recording), rate, **options, rows=rows)[0]
 
-    def _is_kept(self, recording: Recording) -> bool:
-        """Return whether the features of a recording are kept for other trainings."""
-        return cache_folder() is not None and len(self._data(recording)) // self._every(self.rate_of(recording)) <= PIECE
+    def _is_cached(self, recording: Recording) -> bool:
+        """Return whether the features of a recording are cached for other fits."""
+        return cache_folder() is not None and len(self._data(recording)) // self._every(self.rate_of(recording)) <= MAX_BLOCK_ROWS
 
-    def _kept_features(self, recording: Recording, baseline: Baseline | None = None) -> tuple[str, Data, Any, Callable[[], Features]]:
-        """Return what `cached` and `precompute` take."""
-        rate, data, baseline = self.rate_of(recording), self._data(recording), baseline or self.signal_baseline(recording)
+    def _cache_entry(self, recording: Recording, baseline: Baseline) -> tuple[str, Data, Any, Callable[[], Features]]:
+        """Return the arguments of `cached` and `precompute`."""
+        rate, data = self.rate_of(recording), self._data(recording)
         every = self._every(rate)
 
         def compute() -> Features:
@@ -306,24 +288,32 @@ class Boost(SignalModel):
 
         return "multiscale", data, (rate, every, self.keypoints, baseline), compute
 
+    def _n_rows(self, recording: Recording) -> int:
+        """Return the number of rows of a recording: every n-th frame."""
+        return -(-len(self._data(recording)) // self._every(self.rate_of(recording)))
+
     def _every(self, rate: float) -> int:
         return max(1, round(rate / float(self.params.row_rate)))
 
     def _stride(self) -> int:
         return self._every(float(self.rate or 1.0))
 
-    def context(self, rate: float) -> int:
-        """Return how many frames beside a stretch decide what is predicted in it."""
-        return multiscale_context(rate) + self._every(rate)
+    def _count(self, target: NDArray[np.int16]) -> NDArray[np.int64]:
+        """Return the frames of each code, or without and with each behavior."""
+        if self.exclusive:
+            return np.bincount(target[target != UNOBSERVED], minlength=self.n_outputs)
+        return np.stack([(target == code).sum(axis=0) for code in (0, 1)], axis=1)
+
+    # Saving
 
     def _save(self, folder: Path) -> None:
-        facts = {
+        state = {
             "exclusive": self.exclusive,
             "classes": self.classes,
-            "keypoints": plain_keypoints(self.keypoints),
+            "keypoints": keypoints_to_json(self.keypoints),
             "training_range": None if self.training_range is None else asdict(self.training_range),
         }
-        (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+        (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
         for number, booster in enumerate(self.boosters):
             if booster is not None:
                 (folder / TREES.format(number)).write_text(booster.model_to_string(), encoding="utf-8")
@@ -331,122 +321,74 @@ class Boost(SignalModel):
     def _load(self, folder: Path) -> None:
         import lightgbm
 
-        from ethobench.core.files import read_json
-
-        facts = read_json(folder / FACTS)
+        state = read_json(folder / STATE)
         try:
-            self.exclusive, self.keypoints = bool(facts["exclusive"]), stated_keypoints(facts["keypoints"])
-            self.training_range = TrainingRange.from_dict(facts["training_range"]) if facts["training_range"] else None
-            self.classes = [[int(code) for code in codes] for codes in facts["classes"]]
+            self.exclusive, self.keypoints = bool(state["exclusive"]), keypoints_from_json(state["keypoints"])
+            self.training_range = TrainingRange.from_dict(state["training_range"]) if state["training_range"] else None
+            self.classes = [[int(code) for code in codes] for codes in state["classes"]]
             self._check_classes()
-        except EthobenchError:
-            raise
         except (KeyError, TypeError, ValueError) as error:
-            raise FormatError(folder / FACTS, f"the model's facts are damaged ({error})") from None
+            raise FormatError(folder / STATE, f"the state of the model is damaged ({error})") from None
         self.boosters = []
         for number, classes in enumerate(self.classes):
             path = folder / TREES.format(number)
             try:
                 text = check_lightgbm_text(path.read_text(encoding="utf-8"), len(classes)) if len(classes) > 1 else ""
                 self.boosters.append(lightgbm.Booster(model_str=text) if text else None)
-            except EthobenchError:
-                raise
             except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
-                raise FormatError(path, f"these are not the trees of a saved model ({error})") from None
+                raise FormatError(path, f"not the trees of a saved model ({error})") from None
 
     def _check_classes(self) -> None:
-        """Refuse codes that the ethogram does not have: one set of them where behaviors exclude each other, else one for each."""
+        """Refuse classes that the ethogram does not have: one set for exclusive behaviors, one per behavior otherwise."""
         n_sets, n_codes = (1, self.n_outputs) if self.exclusive else (self.n_outputs, 2)
         codes = [code for each in self.classes for code in each]
         if len(self.classes) != n_sets or any(len({*each}) != len(each) or not each for each in self.classes):
-            raise ValueError(f"{len(self.classes)} sets of classes where {n_sets} are expected, or some twice")
+            raise ValueError(f"expected {n_sets} sets of distinct classes, got {len(self.classes)}")
         if min(codes) < 0 or max(codes) >= n_codes:
             raise ValueError("a class is not among the behaviors")
 
 
 class _Pace:
-    """A callback of LightGBM that reports progress and stops by a deadline; without one it changes nothing.
+    """A callback of LightGBM that reports progress and stops at a deadline.
 
     Parameters
     ----------
-    limit : Deadline
+    deadline : Deadline
     rounds : int
-        Planned.
+        Planned boosting rounds.
     learning_rate : float
-        To begin with; it is raised where there is time for fewer rounds than planned.
+        Raised where there is time for fewer rounds than planned.
 
     Attributes
     ----------
     done : int
-        Rounds.
-    first, each : float
-        Seconds until the first round had ended, which includes preparing the data, and for each round after it.
+        Finished rounds.
+    first_seconds, round_seconds : float
+        Duration of the first round, including the preparation of the data, and of each later round.
     """
 
-    def __init__(self, limit: Deadline, rounds: int, learning_rate: float) -> None:
-        self.limit, self.rounds, self.learning_rate = limit, rounds, learning_rate
-        self.done, self.first, self.each = 0, 0.0, 0.0
-        self._start = limit.clock()
+    def __init__(self, deadline: Deadline, rounds: int, learning_rate: float) -> None:
+        self.deadline, self.rounds, self.learning_rate = deadline, rounds, learning_rate
+        self.done, self.first_seconds, self.round_seconds = 0, 0.0, 0.0
+        self._start = deadline.clock()
 
     def __call__(self, env: Any) -> None:
-        """Look at the clock after a round."""
+        """Measure the time after each round."""
         import lightgbm
 
         self.done = env.iteration + 1
-        report_progress("boosted trees", max(self.limit.fraction_elapsed, self.done / self.rounds))
-        passed = self.limit.clock() - self._start
+        report_progress("boosted trees", max(self.deadline.fraction_elapsed, self.done / self.rounds))
+        elapsed = self.deadline.clock() - self._start
         if self.done == 1:
-            self.first = passed
+            self.first_seconds = elapsed
             return
-        self.each = (passed - self.first) / (self.done - 1)
-        if not self.limit.is_limited:
+        self.round_seconds = (elapsed - self.first_seconds) / (self.done - 1)
+        if not self.deadline.is_limited:
             return
         if self.done == PILOT_ROUNDS:
-            possible = self.done + max(self.limit.remaining, 0.0) / max(self.each, 1e-9)
+            possible = self.done + max(self.deadline.remaining, 0.0) / max(self.round_seconds, 1e-9)
             if possible < self.rounds:
-                env.model.reset_parameter({"learning_rate": self.learning_rate * min(FASTEST, self.rounds / possible)})
-        if self.limit.has_passed and self.done >= FEWEST_ROUNDS:
+                factor = min(MAX_LEARNING_RATE_FACTOR, self.rounds / possible)
+                env.model.reset_parameter({"learning_rate": self.learning_rate * factor})
+        if self.deadline.has_passed and self.done >= MIN_ROUNDS:
             raise lightgbm.callback.EarlyStopException(env.iteration, [])
-
-
-@dataclass(frozen=True)
-class _Examples:
-    """Rows of several recordings with the classes of one set of trees; features are put together only when they are needed.
-
-    Attributes
-    ----------
-    rows : mapping of recording to Rows
-    index : array of int
-        Which of all rows, in order.
-    y : array of int
-        Their classes.
-    counts : array of int
-        How many frames there were of each class.
-    """
-
-    rows: Mapping[str, Rows]
-    index: NDArray[np.int64]
-    y: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-    def features(self) -> Features:
-        """Return the features of the rows."""
-        ends = np.cumsum([len(own.targets) for own in self.rows.values()])
-        parts, first = [], 0
-        for own, end in zip(self.rows.values(), ends, strict=True):
-            chosen = self.index[slice(*np.searchsorted(self.index, [first, end]))] - first
-            parts.append(own.features if len(chosen) == len(own.features) else own.features[chosen])
-            first = int(end)
-        return np.concatenate(parts)
-
-    def thinned(self, most: float) -> _Examples:
-        """Return at most about so many rows, evenly from each class, at least one of each."""
-        if most >= len(self.y):
-            return self
-        kept = []
-        for code in np.unique(self.y):
-            places = np.flatnonzero(self.y == code)
-            count = max(1, round(len(places) * most / len(self.y)))
-            kept.append(places[(np.arange(count) * (len(places) / count)).astype(np.int64)])
-        chosen = np.sort(np.concatenate(kept))
-        return replace(self, index=self.index[chosen], y=self.y[chosen])

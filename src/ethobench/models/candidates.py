@@ -1,9 +1,9 @@
-"""Candidates of the automatic model, judged on individuals that they did not see, within a budget of time."""
+"""Candidates of model `auto`: boosted trees and a network, compared by inner cross-validation within a time budget."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -22,28 +22,32 @@ from ethobench.metrics import score
 from ethobench.models.base import Model
 from ethobench.models.boost import Boost
 from ethobench.models.cross_validation import copy_fitted_metadata, inner_folds
-from ethobench.models.default import NO_NETWORK
 from ethobench.models.tcn import Tcn
 from ethobench.training.loop import Progress
 
-REFIT = 1.5  # how much longer learning from all takes than from all but one fold
-TIMING_NETWORK = 30.0  # seconds of an idle machine that must be left before the network is timed, which takes some itself
-FEWEST_UPDATES = 75  # of a network, below which it is not worth its time
+REFIT_COST = 1.5  # duration of a fit to all recordings, relative to a fit to all but one fold
+MIN_TIMING_SECONDS = 30.0  # remaining time on an idle machine below which the speed of the network is not even measured
+MIN_UPDATES = 75  # optimizer steps below which a network is not worth its time
 TIMED_UPDATES = 10  # after which the speed of a training is known
-FEWEST_SECONDS = 300.0  # of annotated recordings, below which no network is tried
-NETWORK_OVERHEAD = 1.5  # by which an update takes longer than the network alone: drawing and changing the examples
-TREES_FIRST, JUDGED = 0.2, 0.65  # of the progress: after judging the trees where there is a network too, and after judging all
-FITTING = 0.75  # of the time for a candidate's fold, the rest of which is for predicting
+MIN_ANNOTATED_SECONDS = 300.0  # below which no network is tried
+NETWORK_OVERHEAD = 1.5  # duration of an update relative to the network alone: sampling and augmenting the examples
+BOOST_PROGRESS, COMPARED_PROGRESS = 0.2, 0.65  # progress after evaluating the trees, where a network follows, and after all candidates
+FIT_SHARE = 0.75  # of the time for a fold, the rest of which is for predicting
+NO_NETWORK = (
+    "torch is not installed, so auto uses boosted trees without a network. On the rats that makes no measurable difference (bout "
+    "F1 -.003, 95 % interval -.026 to .021, over 28 recordings); on other data the network may help. "
+    'To install it: pip install "ethobench[nn]"'
+)
 
 
 @dataclass(frozen=True)
-class Shares:
-    """How the time that is left after computing features is spent, where it is limited; the rest is kept for scoring.
+class TimeShares:
+    """Shares of the time that remains after computing features; the rest is for scoring.
 
     Attributes
     ----------
     boost, network : float
-        For all trainings of boosted trees and of the network, those on all recordings included.
+        For all fits of boosted trees and of the network, including those to all recordings.
     decoding : float
         For choosing the decoder.
     """
@@ -53,30 +57,31 @@ class Shares:
     decoding: float
 
 
-WITH_NETWORK = Shares(0.3, 0.47, 0.13)
-WITHOUT_NETWORK = Shares(0.68, 0.0, 0.2)
+WITH_NETWORK = TimeShares(0.3, 0.47, 0.13)
+WITHOUT_NETWORK = TimeShares(0.68, 0.0, 0.2)
 
 
 @dataclass
 class Candidate:
-    """A model that was judged.
+    """A model that is evaluated by cross-validation.
 
     Attributes
     ----------
     name : str
-    predictions : dict of recording to Prediction
-        Made by models that did not see the recording.
+    predictions : dict of recording id to Prediction
+        Out-of-fold predictions.
     folds : int
-        How many models that took.
+        Number of folds that were evaluated.
     seconds : float
+        Total duration of all fits and predictions.
     dropped : bool
-        Whether it was left after the first fold.
+        Whether it was given up after the first fold.
     recordings : tuple of str
-        What it learns from, where that may not be all.
+        The recordings it is fitted to, if not all.
     deadline : Deadline
-        Of the next training.
-    typical_seconds : float
-        How long training without a fold and predicting the fold took, on average.
+        Of the next fit.
+    fold_seconds : float
+        Mean duration of fitting and predicting a fold.
     """
 
     name: str
@@ -86,245 +91,256 @@ class Candidate:
     dropped: bool = False
     recordings: tuple[str, ...] = ()
     deadline: Deadline = field(default_factory=Deadline)
-    typical_seconds: float = 0.0
+    fold_seconds: float = 0.0
 
-    def learn_without(self, held_out: list[str]) -> Model:
-        """Learn from the recordings that are not held out."""
+    def fit_without(self, held_out: Sequence[str]) -> Model:
+        """Fit a model to the recordings that are not held out."""
         raise NotImplementedError
 
-    def learn_all(self) -> Model:
-        """Learn from all recordings."""
+    def fit_all(self) -> Model:
+        """Fit a model to all recordings."""
         started = time.perf_counter()
-        model = self.learn_without([])
+        model = self.fit_without([])
         self.seconds += time.perf_counter() - started
         return model
 
-    def judge(self, data: Dataset, held_out: list[str]) -> float:
-        """Learn from the others, predict those held out, and return the seconds that took."""
+    def evaluate_fold(self, data: Dataset, held_out: Sequence[str]) -> float:
+        """Fit to the other recordings, predict those held out, and return the seconds that took."""
         started = time.perf_counter()
-        model = self.learn_without(held_out)
+        model = self.fit_without(held_out)
         self.predictions |= {name: model.predict_probabilities(data[name]) for name in held_out}
-        taken = time.perf_counter() - started
-        self.typical_seconds = (self.typical_seconds * self.folds + taken) / (self.folds + 1)
+        seconds = time.perf_counter() - started
+        self.fold_seconds = (self.fold_seconds * self.folds + seconds) / (self.folds + 1)
         self.folds += 1
-        self.seconds += taken
-        return taken
+        self.seconds += seconds
+        return seconds
 
-    def row(self, truths: Mapping[str, Annotation]) -> dict[str, Any]:
-        """Return what to tell of it, from the recordings that it was judged on."""
-        told: dict[str, Any] = {"candidate": self.name, "folds": self.folds, "seconds": round(self.seconds, 1)}
-        known = {name: truth for name, truth in truths.items() if name in self.predictions}
-        if known:
-            found = score({n: self.predictions[n].annotation for n in known}, known, resamples=0, behaviors="all").overall
-            told |= {name: round(float(found[name]), 4) for name in ("f1", "bout_f1") if found.get(name) is not None}
-            told["log_loss"] = round(log_loss({n: self.predictions[n] for n in known}, known), 4)
-        return told
+    def summary(self, truths: Mapping[str, Annotation]) -> dict[str, Any]:
+        """Return folds, seconds and out-of-fold scores as plain values."""
+        summary: dict[str, Any] = {"candidate": self.name, "folds": self.folds, "seconds": round(self.seconds, 1)}
+        evaluated = {name: truth for name, truth in truths.items() if name in self.predictions}
+        if evaluated:
+            annotations = {name: self.predictions[name].annotation for name in evaluated}
+            scores = score(annotations, evaluated, resamples=0, behaviors="all").overall
+            summary |= {name: round(float(scores[name]), 4) for name in ("f1", "bout_f1") if scores.get(name) is not None}
+            summary["log_loss"] = round(log_loss({name: self.predictions[name] for name in evaluated}, evaluated), 4)
+        return summary
 
 
 class BoostCandidate(Candidate):
-    """Boosted trees: features are computed once for all folds."""
+    """Boosted trees. Features are computed once for all folds."""
 
-    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model, deadline: Deadline) -> None:
+    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], template: Model, deadline: Deadline) -> None:
         super().__init__("boost")
         started, computed = time.perf_counter(), time.process_time()
-        self.first = copy_fitted_metadata(like, Boost(seed=like.seed))
+        self.first = copy_fitted_metadata(template, Boost(seed=template.seed))
         self.first.keypoints = dict(data.keypoints)
         self.first.deadline = deadline
-        self.rows = self.first.collect(data, truths, WITHOUT_NETWORK.boost / (2 + REFIT))
-        self.recordings = tuple(r.id for r in data if r.id in self.rows) if len(self.first.prepared) < len(data) else ()
+        self.rows = self.first.collect_rows(data, truths, WITHOUT_NETWORK.boost / (2 + REFIT_COST))
+        if len(self.first.recordings_used) < len(data):
+            self.recordings = tuple(recording.id for recording in data if recording.id in self.rows)
         self.seconds = time.perf_counter() - started
-        self.busyness = max(1.0, self.seconds / max(time.process_time() - computed, 1e-3))
+        self.seconds_per_cpu_second = max(1.0, self.seconds / max(time.process_time() - computed, 1e-3))
 
-    def learn_without(self, held_out: list[str]) -> Model:
-        """Grow trees from the rows of the other recordings."""
+    def fit_without(self, held_out: Sequence[str]) -> Model:
+        """Fit trees to the rows of the other recordings."""
         model = copy_fitted_metadata(self.first, Boost(seed=self.first.seed))
         model.keypoints = self.first.keypoints
-        model.deadline = self.deadline.share(FITTING if held_out else 1.0)
+        model.deadline = self.deadline.share(FIT_SHARE if held_out else 1.0)
         model.seconds_per_row = self.first.seconds_per_row
-        model.learn({name: rows for name, rows in self.rows.items() if name not in held_out})
+        model.fit_rows({name: rows for name, rows in self.rows.items() if name not in held_out})
         self.first.seconds_per_row = model.seconds_per_row
         return model
 
 
-class TcnCandidate(Candidate):
-    """The network, trained for as long as there is time for."""
+class NetworkCandidate(Candidate):
+    """A temporal convolutional network."""
 
-    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], like: Model) -> None:
+    def __init__(self, data: Dataset, truths: Mapping[str, Annotation], template: Model) -> None:
         super().__init__("tcn")
-        self.data, self.truths, self.like = data, truths, like
+        self.data, self.truths, self.template = data, truths, template
 
-    def learn_without(self, held_out: list[str]) -> Model:
-        """Train on the other recordings."""
-        model = copy_fitted_metadata(self.like, Tcn(seed=self.like.seed))
-        model.deadline = self.deadline.share(FITTING if held_out else 1.0)
+    def fit_without(self, held_out: Sequence[str]) -> Model:
+        """Train a network on the other recordings."""
+        model = copy_fitted_metadata(self.template, Tcn(seed=self.template.seed))
+        model.deadline = self.deadline.share(FIT_SHARE if held_out else 1.0)
         if model.deadline.is_limited and held_out:
-            model.progress = partial(_refuse_slow_training, model.deadline, self.deadline.clock())
-        kept = self.data.select(recordings=[r.id for r in self.data if r.id not in held_out])
-        model._fit(kept, {r.id: self.truths[r.id] for r in kept})
+            model.progress = partial(stop_slow_training, model.deadline, self.deadline.clock())
+        training = self.data.select(recordings=[r.id for r in self.data if r.id not in held_out])
+        model._fit(training, {r.id: self.truths[r.id] for r in training})
         return model
 
 
-def _refuse_slow_training(deadline: Deadline, start: float, progress: Progress) -> None:
-    """Stop a training at its beginning if there will be too few updates to learn anything."""
+def stop_slow_training(deadline: Deadline, start: float, progress: Progress) -> None:
+    """Stop a training after its first updates if there is not enough time for it to be useful.
+
+    Raises
+    ------
+    OutOfTimeError
+        If fewer than `MIN_UPDATES` updates are possible.
+    """
     done = progress.epoch * progress.steps + progress.step
     if done == TIMED_UPDATES:
         planned = progress.epochs * progress.steps
         possible = done + deadline.remaining * done / max(deadline.clock() - start, 1e-6)
-        if possible < min(FEWEST_UPDATES, planned):
-            raise OutOfTimeError(f"there is time for {possible:.0f} updates of the network only")
+        if possible < min(MIN_UPDATES, planned):
+            raise OutOfTimeError(f"there is only time for {possible:.0f} updates of the network")
 
 
-def run_candidates(
-    data: Dataset,
-    truths: Mapping[str, Annotation],
-    known: Mapping[str, Annotation],
-    like: Model,
-    deadline: Deadline,
-    notes: list[str],
-    n_folds: int,
-) -> list[Candidate]:
-    """Judge the candidates that there is time for, and drop the network after one fold if it adds nothing to the trees there.
+@dataclass
+class Comparison:
+    """The result of comparing candidates.
+
+    Attributes
+    ----------
+    candidates : list of Candidate
+        Boosted trees first.
+    data : Dataset
+        The recordings that were used.
+    truths : dict of recording id to Annotation
+        What candidates are scored against (`evaluable_truths`).
+    notes : list of str
+        Decisions because of too little time or data.
+    """
+
+    candidates: list[Candidate]
+    data: Dataset
+    truths: dict[str, Annotation]
+    notes: list[str]
+
+
+def compare_candidates(data: Dataset, truths: Mapping[str, Annotation], template: Model, deadline: Deadline, n_folds: int) -> Comparison:
+    """Evaluate the candidates for which there is time. The network is dropped after one fold if it does not improve the blend.
 
     Parameters
     ----------
     data : Dataset
-    truths, known : mapping of recording to Annotation
-        What is to be learnt, and what of it can be judged (`learnable`).
-    like : Model
-        Whose seed, inputs and rate the candidates share.
+    truths : mapping of recording id to Annotation
+    template : Model
+        The model whose seed, inputs and rate the candidates share.
     deadline : Deadline
-        Of everything, decoding and the trainings on all recordings included.
-    notes : list of str
-        Receives what was decided for want of time or data.
+        Of everything, including decoding and the fits to all recordings.
     n_folds : int
-        At most.
-
-    Returns
-    -------
-    list of Candidate
-        Boosted trees first.
+        Maximum number of inner folds.
     """
     with progress_range(0.0, 0.05):
-        boost = BoostCandidate(data, truths, like, deadline)
-    notes += boost.first.fit_report.get("notes", [])
-    if boost.recordings:  # there was no time for all
+        boost = BoostCandidate(data, truths, template, deadline)
+    notes = list(boost.first.fit_report.get("notes", []))
+    if boost.recordings:  # there was not enough time for all
         data = data.select(recordings=boost.recordings)
-        known = learnable(data, {r.id: truths[r.id].without_subjects() for r in data}, n_folds)
     folds = inner_folds(data, truths, n_folds)
+    comparison = Comparison([boost], data, evaluable_truths({r.id: truths[r.id].without_subjects() for r in data}, folds), notes)
     if not folds:
-        notes.append("there is one annotated recording only, so nothing could be compared: boosted trees, decoded frame by frame")
+        notes.append("only one annotated recording, so nothing could be compared: boosted trees, decoded frame by frame")
         boost.deadline = deadline
-        return [boost]
-    tcn = _tcn(data, truths, like, deadline, notes, boost.busyness)
-    shares = WITHOUT_NETWORK if tcn is None else WITH_NETWORK
+        return comparison
+    network = make_network_candidate(data, truths, template, deadline, notes, boost.seconds_per_cpu_second)
+    shares = WITHOUT_NETWORK if network is None else WITH_NETWORK
     available = deadline.remaining
-    with progress_range(0.05, JUDGED if tcn is None else TREES_FIRST):
-        used = _judge_boost(boost, data, folds, shares.boost * available, deadline)
-    if len(used) < len(folds):
-        notes.append(f"{len(used)} of {len(folds)} inner folds were used, to keep the time budget")
-    if tcn is None:
-        return [boost]
-    reserved = REFIT * boost.typical_seconds + (1 - shares.boost - shares.network) * available if deadline.is_limited else 0.0
-    with progress_range(TREES_FIRST, JUDGED):
-        _judge_network(tcn, boost, data, used, known, deadline.before(reserved), notes)
-    return [boost, tcn] if tcn.folds else [boost]
+    with progress_range(0.05, COMPARED_PROGRESS if network is None else BOOST_PROGRESS):
+        evaluated = _evaluate_boost(boost, data, folds, shares.boost * available, deadline)
+    if len(evaluated) < len(folds):
+        notes.append(f"{len(evaluated)} of {len(folds)} inner folds were used, to keep the time budget")
+    if network is None:
+        return comparison
+    reserved = REFIT_COST * boost.fold_seconds + (1 - shares.boost - shares.network) * available if deadline.is_limited else 0.0
+    with progress_range(BOOST_PROGRESS, COMPARED_PROGRESS):
+        _evaluate_network(network, comparison, evaluated, deadline.before(reserved))
+    if network.folds:
+        comparison.candidates.append(network)
+    return comparison
 
 
-def _judge_boost(boost: Candidate, data: Dataset, folds: list[list[str]], seconds: float, deadline: Deadline) -> list[list[str]]:
-    """Judge boosted trees on the folds that there is time for, two at least; return these folds."""
-    used = folds
-    for place, held_out in enumerate(folds):
-        if place >= len(used):
-            break
-        if deadline.is_limited:
-            units = (2 if place == 0 else len(used)) + REFIT
-            boost.deadline = deadline.until(deadline.clock() + seconds / units)
-        with progress_range(place / len(used), (place + 1) / len(used), f"inner fold {place + 1} of {len(used)}"):
-            taken = boost.judge(data, held_out)
-        if place == 0 and deadline.is_limited:
-            used = folds[: max(2, min(len(folds), int(seconds / max(taken, 1e-9) - REFIT)))]
-    return used
+def evaluable_truths(truths: Mapping[str, Annotation], folds: Sequence[Sequence[str]]) -> dict[str, Annotation]:
+    """Mark behaviors as unobserved that occur in one fold only, since the model evaluated on that fold was not trained on them."""
+    annotated = {name: {*np.unique(truth.behavior).tolist()} for name, truth in truths.items()}
+    evaluable = dict(truths)
+    for held_out in folds:
+        trained = set().union(*(codes for name, codes in annotated.items() if name not in held_out))
+        for name in held_out:
+            if untrained := annotated[name] - trained:
+                spans = iv.union_all([iv.union(truths[name].spans(code)) for code in sorted(untrained)])
+                evaluable[name] = truths[name].with_observed(truths[name].observed.apply(partial(iv.difference, b=spans)))
+    return evaluable
 
 
-def _judge_network(
-    tcn: Candidate,
-    boost: Candidate,
+def make_network_candidate(
     data: Dataset,
-    folds: list[list[str]],
-    known: Mapping[str, Annotation],
+    truths: Mapping[str, Annotation],
+    template: Model,
     deadline: Deadline,
     notes: list[str],
-) -> None:
-    """Judge the network on the same folds as boosted trees; drop it after the first if it adds nothing to them."""
-    for place, held_out in enumerate(folds):
-        tcn.deadline = deadline.share(1 / (len(folds) - place + REFIT))
-        try:
-            with progress_range(place / len(folds), (place + 1) / len(folds), f"inner fold {place + 1} of {len(folds)}"):
-                tcn.judge(data, held_out)
-        except OutOfTimeError as error:
-            notes.append(f"no network, to keep the time budget: {error}")
-            tcn.dropped = True
-            return
-        if place == 0 and len(folds) > 1 and not _helps(tcn, boost, known, data.groups(default_grouping(data))):
-            tcn.dropped = True
-            notes.append("on the first fold the network added nothing to the trees, so it was left at that")
-            return
-
-
-def _helps(candidate: Candidate, first: Candidate, known: Mapping[str, Annotation], groups: Mapping[str, str]) -> bool:
-    """Tell whether the blend of both gives the candidate a weight, by the recordings that it was judged on so far."""
-    names = [name for name in candidate.predictions if name in known and iv.total(known[name].observed.of_any())]
-    if not names:
-        return True
-    said = {each.name: {name: each.predictions[name] for name in names} for each in (first, candidate)}
-    blend, _ = fit_blend(said, {name: known[name] for name in names}, groups)
-    return blend.weights[candidate.name] > 0
-
-
-def _tcn(
-    data: Dataset, truths: Mapping[str, Annotation], like: Model, deadline: Deadline, notes: list[str], busyness: float = 1.0
-) -> TcnCandidate | None:
-    """Return the network; None if there is too little data, or not enough time for it to learn anything.
-
-    `busyness` tells how many seconds pass for each second that this process computes.
-    """
+    seconds_per_cpu_second: float = 1.0,
+) -> NetworkCandidate | None:
+    """Return the network; None, with a note, if there is too little data or not enough time."""
     if find_spec("torch") is None:
         notes.append(NO_NETWORK)
         return None
-    length = sum(iv.total(truth.observed.of_any()) / truth.rate for truth in truths.values())
-    if length < FEWEST_SECONDS:
-        notes.append(f"{length:.0f} s of annotated recordings are too few to train a network on")
+    seconds = sum(iv.total(truth.observed.of_any()) / truth.rate for truth in truths.values())
+    if seconds < MIN_ANNOTATED_SECONDS:
+        notes.append(f"no network: {seconds:.0f} s of annotated recordings are not enough to train one")
         return None
     if deadline.is_limited:
-        if deadline.remaining < TIMING_NETWORK * busyness:
+        if deadline.remaining < MIN_TIMING_SECONDS * seconds_per_cpu_second:
             notes.append("no network, to keep the time budget")
             return None
-        possible = network_updates(data, like, WITH_NETWORK.network * deadline.remaining)
-        if possible < FEWEST_UPDATES:
-            notes.append(f"no network, to keep the time budget: there is time for about {possible:.0f} updates in each training only")
+        possible = _possible_updates(data, template, WITH_NETWORK.network * deadline.remaining)
+        if possible < MIN_UPDATES:
+            notes.append(f"no network, to keep the time budget: there is only time for about {possible:.0f} updates in each training")
             return None
-    return TcnCandidate(data, truths, like)
+    return NetworkCandidate(data, truths, template)
 
 
-def network_updates(data: Dataset, like: Model, seconds: float) -> float:
-    """Return how many updates each training of the network has, if two inner folds and the training on everything take so long."""
+def _possible_updates(data: Dataset, template: Model, seconds: float) -> float:
+    """Return the updates of each training of the network, if two inner folds and the fit to all recordings take `seconds`."""
     if seconds <= 0:
         return 0.0
-    model = copy_fitted_metadata(like, Tcn(seed=like.seed))
+    model = copy_fitted_metadata(template, Tcn(seed=template.seed))
     model.keypoints = dict(data.keypoints)
-    each = NETWORK_OVERHEAD * model.time_update(data)
-    return FITTING * seconds / (2 + REFIT) / max(each, 1e-9)
+    update_seconds = NETWORK_OVERHEAD * model.time_update(data)
+    return FIT_SHARE * seconds / (2 + REFIT_COST) / max(update_seconds, 1e-9)
 
 
-def learnable(data: Dataset, truths: Mapping[str, Annotation], n_folds: int) -> dict[str, Annotation]:
-    """Leave out, as not looked at, what a model could not know that was judged on it: behaviors of its own fold alone."""
-    folds = inner_folds(data, truths, n_folds)
-    shown = {name: {*np.unique(truth.behavior).tolist()} for name, truth in truths.items()}
-    result = dict(truths)
-    for held_out in folds:
-        known = set().union(*(own for name, own in shown.items() if name not in held_out))
-        for name in held_out:
-            if strange := shown[name] - known:
-                hidden = iv.union_all([iv.union(truths[name].spans(code)) for code in sorted(strange)])
-                result[name] = truths[name].with_observed(truths[name].observed.apply(partial(iv.difference, b=hidden)))
-    return result
+def _evaluate_boost(boost: Candidate, data: Dataset, folds: list[list[str]], seconds: float, deadline: Deadline) -> list[list[str]]:
+    """Evaluate boosted trees on the folds for which there is time, at least two; return these folds."""
+    used = folds
+    for number, held_out in enumerate(folds):
+        if number >= len(used):
+            break
+        if deadline.is_limited:
+            n_fits = (2 if number == 0 else len(used)) + REFIT_COST
+            boost.deadline = deadline.until(deadline.clock() + seconds / n_fits)
+        with progress_range(number / len(used), (number + 1) / len(used), f"inner fold {number + 1} of {len(used)}"):
+            fold_seconds = boost.evaluate_fold(data, held_out)
+        if number == 0 and deadline.is_limited:
+            used = folds[: max(2, min(len(folds), int(seconds / max(fold_seconds, 1e-9) - REFIT_COST)))]
+    return used
+
+
+def _evaluate_network(network: Candidate, comparison: Comparison, folds: list[list[str]], deadline: Deadline) -> None:
+    """Evaluate the network on the same folds as boosted trees; drop it after the first if it does not improve them."""
+    data, notes = comparison.data, comparison.notes
+    for number, held_out in enumerate(folds):
+        network.deadline = deadline.share(1 / (len(folds) - number + REFIT_COST))
+        try:
+            with progress_range(number / len(folds), (number + 1) / len(folds), f"inner fold {number + 1} of {len(folds)}"):
+                network.evaluate_fold(data, held_out)
+        except OutOfTimeError as error:
+            notes.append(f"no network, to keep the time budget: {error}")
+            network.dropped = True
+            return
+        if number == 0 and len(folds) > 1 and not _improves_blend(network, comparison):
+            network.dropped = True
+            notes.append("the network did not improve on the trees in the first fold, so it is not used")
+            return
+
+
+def _improves_blend(candidate: Candidate, comparison: Comparison) -> bool:
+    """Return whether the blend with boosted trees gives the candidate a weight, on the recordings evaluated so far."""
+    truths, groups = comparison.truths, comparison.data.groups(default_grouping(comparison.data))
+    names = [name for name in candidate.predictions if name in truths and iv.total(truths[name].observed.of_any())]
+    if not names:
+        return True
+    predictions = {each.name: {name: each.predictions[name] for name in names} for each in (comparison.candidates[0], candidate)}
+    blend, _ = fit_blend(predictions, {name: truths[name] for name in names}, groups)
+    return blend.weights[candidate.name] > 0

@@ -26,7 +26,7 @@ from ethobench.features.wavelets import wavelet_features
 from ethobench.models.base import Model, register_model, thread_count
 from ethobench.models.estimator_files import read_estimator, restore_estimator
 from ethobench.models.hyperparameters import Count, hyperparameters
-from ethobench.models.inputs import known_signals, plain_keypoints, stated_keypoints
+from ethobench.models.inputs import keypoints_from_json, keypoints_to_json, select_inputs
 from ethobench.models.linear_svm import fit_linear_svm, fit_linear_svm_with_liblinear, one_against_rest, overlapping_classes
 
 Features = NDArray[np.float32]
@@ -67,7 +67,7 @@ class FrameClassifier(Model):
         for recording in data:
             target = targets_of(truths[recording.id])
             observed = target != UNOBSERVED if self.exclusive else (target != UNOBSERVED).all(axis=1)
-            signals, rate = known_signals(recording, self.inputs), self.rate_of(recording)
+            signals, rate = select_inputs(recording, self.inputs), self.rate_of(recording)
             features = self.compute_features(signals, rate, self._baseline_of(recording))
             frames = np.flatnonzero(observed[: len(features)])[:: self.training_stride(signals, rate)]
             rows.append(features[frames])
@@ -84,7 +84,7 @@ class FrameClassifier(Model):
         self.estimator = self.make_estimator().fit(x, y)
 
     def _predict(self, recording: Recording, baseline: Any) -> Prediction:
-        data, rate = known_signals(recording, self.inputs), self.rate_of(recording)
+        data, rate = select_inputs(recording, self.inputs), self.rate_of(recording)
         probabilities = np.zeros((len(data), self.n_outputs), dtype=np.float32)
         for start, stop, features in self._feature_blocks(data, rate, baseline):
             probabilities[start:stop] = self._probabilities(features)
@@ -126,13 +126,13 @@ class FrameClassifier(Model):
         import skops.io
 
         self.estimator.exclusive_ = self.exclusive
-        self.estimator.keypoints_ = plain_keypoints(self.keypoints)
+        self.estimator.keypoints_ = keypoints_to_json(self.keypoints)
         skops.io.dump(self.estimator, folder / ESTIMATOR)
 
     def _load(self, folder: Path) -> None:
         loaded = read_estimator(folder / ESTIMATOR)
         try:
-            self.exclusive, self.keypoints = bool(loaded.exclusive_), stated_keypoints(loaded.keypoints_)
+            self.exclusive, self.keypoints = bool(loaded.exclusive_), keypoints_from_json(loaded.keypoints_)
             self.estimator = restore_estimator(self.make_estimator(), loaded, self.n_outputs, exclusive=self.exclusive)
         except (ValueError, TypeError, AttributeError) as error:
             raise FormatError(folder / ESTIMATOR, f"refused: {error}") from None
@@ -183,7 +183,7 @@ class NathanModel(FrameClassifier):
 
     def _baseline_of(self, recording: Recording) -> Any:
         """Return the scene of poses: the length of the animals and the bounds of the arena."""
-        data = known_signals(recording, self.inputs)
+        data = select_inputs(recording, self.inputs)
         return estimate_scene(data, keypoints=self.keypoints) if isinstance(data, Poses) else None
 
     def context(self, rate: float) -> int:

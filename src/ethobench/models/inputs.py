@@ -1,4 +1,4 @@
-"""What models on the signals of a recording share: the inputs they learnt, and what is usual in the whole recording."""
+"""Inputs of a model: channels or keypoints in its order, signals relative to the recording, and steps converted to frames."""
 
 from __future__ import annotations
 
@@ -19,76 +19,106 @@ from ethobench.models.input_checks import TrainingRange
 
 
 class SignalModel(Model):
-    """Learns from signals told relative to what is usual in the recording."""
+    """A model on signals that are also expressed relative to their baseline, statistics of the entire recording.
+
+    Attributes
+    ----------
+    keypoints : mapping of str to Keypoint
+        Roles and mirror partners of the keypoints of the training data, where stated.
+    training_range : TrainingRange, optional
+        Ranges of the signals in the training data, for warnings about recordings that are unlike it.
+    """
 
     keypoints: Mapping[str, Keypoint]
     training_range: TrainingRange | None = None
-
-    def _warn_if_unlike_training(self, recording: Recording, baseline: Baseline | None) -> None:
-        warning = "" if self.training_range is None or baseline is None else self.training_range.warning(baseline)
-        if warning:
-            warnings.warn(f"recording {recording.id!r} {warning}", stacklevel=3)
-
-    def _baseline_of(self, recording: Recording) -> Baseline | None:
-        return self.signal_baseline(recording)
 
     def signal_baseline(self, recording: Recording) -> Baseline:
         """Return the statistics of the signals of an entire recording, which features are relative to."""
         data, rate = self._data(recording), self.rate_of(recording)
         return cached("baseline", data, (rate, self.keypoints), lambda: compute_baseline(data, rate, keypoints=self.keypoints))
 
+    def _baseline_of(self, recording: Recording) -> Baseline | None:
+        return self.signal_baseline(recording)
+
+    def _warn_if_unlike_training(self, recording: Recording, baseline: Baseline | None) -> None:
+        warning = "" if self.training_range is None or baseline is None else self.training_range.warning(baseline)
+        if warning:
+            warnings.warn(f"recording {recording.id!r} {warning}", stacklevel=3)
+
     def _data(self, recording: Recording) -> Data:
-        return known_signals(recording, self.inputs)
+        return select_inputs(recording, self.inputs)
 
 
-def known_signals(recording: Recording, inputs: Sequence[str]) -> Data:
-    """Return the channels, or animals and keypoints, that a model learnt, in its order; a recording without signals is refused."""
+def select_inputs(recording: Recording, inputs: Sequence[str]) -> Data:
+    """Return the signals or poses of a recording with the inputs of a model, in their order.
+
+    Parameters
+    ----------
+    recording : Recording
+    inputs : sequence of str
+        Channels, or keypoints as ``animal/keypoint``.
+
+    Raises
+    ------
+    MismatchError
+        If the recording has no signals.
+    """
     if recording.signals is None:
         raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
-    return in_order(recording.signals, inputs)
+    return order_inputs(recording.signals, inputs)
 
 
-def in_order(data: Data, inputs: Sequence[str]) -> Data:
-    """Return the channels, or animals and keypoints, that a model learnt, in its order; others are left out."""
+def order_inputs(data: Data, inputs: Sequence[str]) -> Data:
+    """Return signals or poses with only the channels, or animals and keypoints, of a model, in their order."""
     if input_names(Recording("", signals=data)) == tuple(inputs):
         return data
     if isinstance(data, Signals):
         return Signals(data.values[:, [data.channels.index(name) for name in inputs]], tuple(inputs), data.rate)
-    wanted = {*inputs}
-    who = [a for a, animal in enumerate(data.individuals) if any(f"{animal}/{point}" in wanted for point in data.keypoints)]
-    points = [k for k, point in enumerate(data.keypoints) if any(f"{animal}/{point}" in wanted for animal in data.individuals)]
-    who.sort(key=lambda a: min(inputs.index(f"{data.individuals[a]}/{data.keypoints[k]}") for k in points))
-    points.sort(key=lambda k: min(inputs.index(f"{data.individuals[a]}/{data.keypoints[k]}") for a in who))
+    names = {*inputs}
+    animals = [a for a, animal in enumerate(data.individuals) if any(f"{animal}/{point}" in names for point in data.keypoints)]
+    points = [k for k, point in enumerate(data.keypoints) if any(f"{animal}/{point}" in names for animal in data.individuals)]
+    animals.sort(key=lambda a: min(inputs.index(f"{data.individuals[a]}/{data.keypoints[k]}") for k in points))
+    points.sort(key=lambda k: min(inputs.index(f"{data.individuals[a]}/{data.keypoints[k]}") for a in animals))
     return Poses(
-        data.positions[:, who][:, :, points],
-        data.confidence[:, who][:, :, points],
-        tuple(data.individuals[a] for a in who),
+        data.positions[:, animals][:, :, points],
+        data.confidence[:, animals][:, :, points],
+        tuple(data.individuals[a] for a in animals),
         tuple(data.keypoints[k] for k in points),
         data.rate,
     )
 
 
-def stated_keypoints(plain: Mapping[str, Any]) -> dict[str, Keypoint]:
-    """Read the keypoints of a saved model."""
-    return {str(name): Keypoint(str(name), str(role), str(mirror)) for name, (role, mirror) in plain.items()}
+def keypoints_from_json(values: Mapping[str, Any]) -> dict[str, Keypoint]:
+    """Return keypoints from the result of `keypoints_to_json`."""
+    return {str(name): Keypoint(str(name), str(role), str(mirror)) for name, (role, mirror) in values.items()}
 
 
-def plain_keypoints(keypoints: Mapping[str, Keypoint]) -> dict[str, list[str]]:
-    """Return keypoints as JSON can hold them."""
+def keypoints_to_json(keypoints: Mapping[str, Keypoint]) -> dict[str, list[str]]:
+    """Return keypoints as values for JSON: role and mirror partner by name."""
     return {name: [point.role, point.mirror] for name, point in keypoints.items()}
 
 
-def between(values: np.ndarray, every: int, n_frames: int) -> np.ndarray:
-    """Return values of every n-th frame for all frames, on straight lines between."""
-    if every == 1:
+def interpolate_steps(values: np.ndarray, stride: int, n_frames: int) -> np.ndarray:
+    """Return values of every frame from those of every `stride`-th frame, by linear interpolation.
+
+    Parameters
+    ----------
+    values : array (n_steps, n_outputs)
+    stride, n_frames : int
+
+    Returns
+    -------
+    array (n_frames, n_outputs)
+    """
+    if stride == 1:
         return values[:n_frames]
-    place = np.arange(n_frames) / every
-    before = np.minimum(place.astype(np.int64), len(values) - 1)
+    position = np.arange(n_frames) / stride
+    before = np.minimum(position.astype(np.int64), len(values) - 1)
     after = np.minimum(before + 1, len(values) - 1)
-    share = (place - before).astype(np.float32)[:, None]
+    share = (position - before).astype(np.float32)[:, None]
     return np.asarray(values[before] * (1 - share) + values[after] * share)
 
 
-def held(values: np.ndarray, every: int, n_frames: int) -> np.ndarray:
-    """Return values of every n-th frame for all frames, each until the next is known."""
-    return np.repeat(values, every, axis=0)[:n_frames]
+def repeat_steps(values: np.ndarray, stride: int, n_frames: int) -> np.ndarray:
+    """Return values of every frame from those of every `stride`-th frame: each is kept until the next one."""
+    return np.repeat(values, stride, axis=0)[:n_frames]

@@ -52,7 +52,7 @@ def load_model(path: str | Path, *, allow_network: bool = False, **external: str
     allow_network : bool
         Whether the model may contact the provider that it names (model ``mllm``); see `Model.network_use`.
     **external : str
-        Settings that are never read from the folder: for model ``mllm`` ``base_url``, ``key_variable``, ``answers`` and ``address``.
+        Settings that are never read from the folder: for model ``mllm`` ``base_url``, ``key_variable``, ``answers`` and ``video_url``.
 
     Raises
     ------
@@ -267,10 +267,10 @@ def _describe_evaluation(evaluation: Mapping[str, Any], untrained: Sequence[str]
     ]
     never = evaluation.get("never_annotated", [])
     intervals = {"all": evaluation.get("intervals", {}), **evaluation.get("behavior_intervals", {})}
-    names = [name for name in ("f1", "bout_f1", "precision", "recall") if name in evaluation["figures"]]
+    names = [name for name in ("f1", "bout_f1", "precision", "recall") if name in evaluation["scores"]]
     behaviors = {b: scores for b, scores in evaluation.get("behaviors", {}).items() if b not in never or any(n in scores for n in names)}
     table = [f"| behavior | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    for behavior, scores in {"all": evaluation["figures"], **behaviors}.items():
+    for behavior, scores in {"all": evaluation["scores"], **behaviors}.items():
         cells = [_cell(scores.get(name), intervals.get(behavior, {}).get(name)) for name in names]
         table.append(f"| {_escape(behavior)} | {' | '.join(cells)} |")
     remarks = {

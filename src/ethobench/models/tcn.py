@@ -1,168 +1,244 @@
-"""A temporal convolutional network over whole recordings: dilated, residual, and quick."""
+"""A temporal convolutional network on complete recordings: `tcn`, fast to train on a CPU."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.core.targets import exclusive_targets, overlapping_targets
+from ethobench.core.errors import EthobenchError
+from ethobench.core.recording import Data
+from ethobench.core.signals import Keypoint
 from ethobench.features.cache import cached
-from ethobench.features.multiscale import Baseline, signal_context
+from ethobench.features.multiscale import Baseline, base_signals, signal_context
 from ethobench.models.base import register_model
-from ethobench.models.hyperparameters import hyperparameters
+from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
-from ethobench.models.inputs import SignalModel, between, held, plain_keypoints, stated_keypoints
-from ethobench.models.live import Live, LiveFrames, LiveNetwork, corners_of
-from ethobench.models.scaled import Inputs, Scaling, read_inputs
+from ethobench.models.inputs import SignalModel, interpolate_steps, keypoints_from_json, keypoints_to_json, repeat_steps
+from ethobench.models.network_base import LearningRate, NetworkModel
+from ethobench.models.streaming import FrameScorer, StepScorer
 from ethobench.training.augmentation import Layout
-from ethobench.training.clips import make_clips
-from ethobench.training.device import PACKAGES, choose_device, own_random_state
-from ethobench.training.loop import History, Progress, Training, train
-from ethobench.training.steps import UPDATES, Steps, predict_steps, smooth_exclusive_loss, smooth_overlapping_loss, tempered_weights
-from ethobench.training.streams import Stream
-from ethobench.training.tensors import load_weights, read_tensors, write_tensors
-from ethobench.training.trajectory_inputs import Preparation, learn_preparation
+from ethobench.training.channel_inputs import ChannelReader
+from ethobench.training.device import choose_device, isolated_seed
+from ethobench.training.inference import predict_steps
+from ethobench.training.loop import TrainingSettings
+from ethobench.training.losses import Loss, class_weights, overlapping_loss, smoothed_exclusive_loss
+from ethobench.training.trajectory_inputs import InputTransform, fit_input_transform
+from ethobench.training.windows import RandomBatches, Targets, sample_sequences
 
 if TYPE_CHECKING:
-    import torch
+    from ethobench.models.tcn_modules import TemporalNetwork
 
-WEIGHTS, CHECKPOINT, ENTRY = "weights.safetensors", "training.safetensors", "tcn"
-NOISE = 0.05
-CAUSAL_POSES = "coordinates"
+UPDATES_PER_EPOCH = 25
+NOISE = 0.05  # standard deviation of the noise added to standardized inputs in training
+CAUSAL_INPUTS = "coordinates"
+MIN_STEPS = 500  # of a training sequence, where recordings are slower than the steps of the network
+RELATIVE_SUFFIX, FINITE_SHARE = "|relative", "|finite"  # in the names of inputs
+MAX_DEVIATION = 5.0  # standardized inputs are clipped to this range
 
 
 @hyperparameters
-class Params:
-    """Hyper-parameters.
+class TcnParams:
+    """Hyper-parameters of `tcn`.
 
     Attributes
     ----------
     step_rate : float
-        Steps per second of the network, where recordings are faster; probabilities between steps lie on straight lines.
+        Steps of the network per second, for recordings with a higher rate; probabilities between steps are interpolated linearly.
     levels : int
-        Residual layers: with 7, the network sees 127 steps to each side.
+        Residual layers; with 7, a step depends on 127 steps to each side.
     width : int
-        Channels inside.
+        Channels of the hidden layers.
     seconds : float
-        Length of the stretches that are learnt from; 500 steps where recordings are slow.
+        Length of the sequences in training; 500 steps for slow recordings.
     passes : int
-        How often every frame is seen, about.
+        Approximate number of times that each frame is trained on.
     updates : int
-        At most; large datasets are seen less often.
+        Maximum number of updates; frames of large datasets are trained on less often.
     batch : int
-        Stretches of an update.
+        Sequences of a batch.
     learning_rate : float
-        At the beginning; it falls along a cosine.
-    temper : float
-        How far behaviors are balanced: 0 as frequent as they are, 1 all the same.
-    smoothing, steadiness : float
-        Of the labels; of the probabilities in time.
+        Initial learning rate; it falls along a half cosine.
+    class_weight_exponent : float
+        Balance of the behaviors in the loss: 0 as frequent as they are, 1 all equal.
+    label_smoothing : float
+        Share of a label that is spread over all behaviors.
+    temporal_smoothing : float
+        Weight of the temporal smoothing loss, on changes of the probabilities from step to step.
     causal : bool
-        Look at the past only, so that the model can follow along (`stream`): at channels or coordinates as they come, relative to
-        the training alone. Frames between two steps have the probabilities of the last one.
+        Use no later frames, so that the model supports streaming (`stream`). Inputs are then channels or coordinates, not relative to the
+        complete recording, and frames between two steps have the probabilities of the last one.
     """
 
-    step_rate: float = 12.5
-    levels: int = 7
-    width: int = 64
-    seconds: float = 40.0
-    passes: int = 120
-    updates: int = 300
-    batch: int = 16
-    learning_rate: float = 0.003
-    temper: float = 0.5
-    smoothing: float = 0.05
-    steadiness: float = 0.15
+    step_rate: Annotated[float, Field(gt=0)] = 12.5
+    levels: Count = 7
+    width: Count = 64
+    seconds: Annotated[float, Field(gt=0)] = 40.0
+    passes: Count = 120
+    updates: Count = 300
+    batch: Count = 16
+    learning_rate: LearningRate = 0.003
+    class_weight_exponent: Annotated[float, Field(ge=0, le=1)] = 0.5
+    label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    temporal_smoothing: Annotated[float, Field(ge=0)] = 0.15
     causal: bool = False
 
-    def __post_init__(self) -> None:
-        if min(self.levels, self.width, self.passes, self.updates, self.batch) < 1 or min(self.step_rate, self.seconds) <= 0:
-            raise EthobenchError("a tcn needs layers, channels, passes, updates and stretches: at least one of each, of some length")
-        if not (0 <= self.temper <= 1 and 0 <= self.smoothing < 1 and self.steadiness >= 0):
-            raise EthobenchError("temper and smoothing lie between 0 and 1, steadiness is 0 or more")
+
+class SignalValues(NamedTuple):
+    """Signals of a recording, as measured and relative to its baseline (n_frames, n_signals)."""
+
+    measured: NDArray[np.float32]
+    relative: NDArray[np.float32]
+    names: tuple[str, ...]
+
+
+def read_signals(data: Data, rate: float, baseline: Baseline, keypoints: Mapping[str, Keypoint]) -> SignalValues:
+    """Compute the signals of frames of a recording with this baseline."""
+    rows, names = base_signals(data, rate, baseline, keypoints)
+    relative = (rows - np.array(baseline.median)[:, None]) / np.array(baseline.half_range)[:, None]
+    return SignalValues(rows.T.astype(np.float32), relative.T.astype(np.float32), names)
+
+
+@dataclass(frozen=True)
+class SignalScaling:
+    """Means and standard deviations of the signals in the training data.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The signals.
+    mean, scale : tuple of float
+        Of the signals as measured; relative signals are not standardized again.
+    """
+
+    names: tuple[str, ...]
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, signals: Sequence[SignalValues]) -> Self:
+        """Compute the statistics of the training recordings."""
+        count = np.zeros(len(signals[0].names))
+        total, squares = np.zeros_like(count), np.zeros_like(count)
+        shift = np.nan_to_num(signals[0].measured[0].astype(np.float64))
+        for recording in signals:
+            finite = np.isfinite(recording.measured)
+            shifted = np.where(finite, recording.measured - shift, 0.0)
+            count += finite.sum(axis=0)
+            total += shifted.sum(axis=0)
+            squares += np.square(shifted).sum(axis=0)
+        mean = total / np.maximum(count, 1)
+        scale = np.sqrt(np.maximum(squares / np.maximum(count, 1) - mean**2, 0))
+        scale = np.where(scale > 1e-9, scale, 1.0)
+        return cls(signals[0].names, tuple(map(float, mean + shift)), tuple(map(float, scale)))
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names of all inputs: measured, relative, and the share of signals that are not missing."""
+        return (*self.names, *(f"{name}{RELATIVE_SUFFIX}" for name in self.names), FINITE_SHARE)
+
+    def layout(self) -> Layout:
+        """Describe the inputs for augmentations."""
+        others = len(self.names) + 1
+        return Layout(self.channels, mean=(*self.mean, *[0.0] * others), scale=(*self.scale, *[1.0] * others))
+
+    def apply(self, signals: SignalValues) -> NDArray[np.float32]:
+        """Return the inputs (n_frames, n_inputs): clipped, with 0 for missing values."""
+        scaled = (signals.measured - np.array(self.mean, dtype=np.float32)) / np.array(self.scale, dtype=np.float32)
+        finite_share = np.isfinite(signals.measured).mean(axis=1, dtype=np.float32, keepdims=True)
+        joined = np.concatenate([scaled, signals.relative, finite_share], axis=1)
+        return np.asarray(np.nan_to_num(np.clip(joined, -MAX_DEVIATION, MAX_DEVIATION), copy=False))
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """Make one from the result of `dataclasses.asdict`, after it was written and read as JSON."""
+        mean, scale = (tuple(map(float, fields[key])) for key in ("mean", "scale"))
+        return cls(tuple(map(str, fields["names"])), mean, scale)
 
 
 @register_model("tcn")
-class Tcn(SignalModel):
-    """Reads a tag's or poses' signals, relative to training and to the recording itself."""
+class Tcn(NetworkModel, SignalModel):
+    """A network on the signals of a tag or of poses, standardized by the training data and relative to the recording."""
 
     title = "temporal convolutional network, dilated and residual; tags and poses"
-    packages = PACKAGES
-    Params = Params
-    grid = {"learning_rate": (0.01, 0.003, 0.001), "temper": (0.0, 0.5, 1.0)}  # noqa: RUF012
-    supports_deadline = True
+    Params = TcnParams
+    grid = {"learning_rate": (0.01, 0.003, 0.001), "class_weight_exponent": (0.0, 0.5, 1.0)}  # noqa: RUF012
 
-    module: torch.nn.Module
-    scaling: Scaling | Preparation
-    history: History
-    progress: Callable[[Progress], None] | None = None
+    module: TemporalNetwork
+    scaling: SignalScaling | InputTransform
 
-    def build(self, n_inputs: int) -> torch.nn.Module:
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs per frame."""
+        return len(self.scaling.channels)
+
+    def build(self, n_inputs: int, n_outputs: int) -> TemporalNetwork:
         """Build the network."""
-        from ethobench.training.temporal import TemporalNetwork
+        from ethobench.models.tcn_modules import TemporalNetwork
 
-        chosen = self.params
-        return TemporalNetwork(
-            n_inputs, self.n_outputs, stride=self._stride(), levels=chosen.levels, width=chosen.width, causal=chosen.causal
-        )
+        params = self.params
+        return TemporalNetwork(n_inputs, n_outputs, stride=self._stride(), levels=params.levels, width=params.width, causal=params.causal)
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
-        layout, inputs = self._learn_inputs(data)
-        streams = [Stream(own, range(own.shape[1]), layout.channels, self.rate_of(data[key])) for key, own in inputs.items()]
-        targets_of = exclusive_targets if self.exclusive else overlapping_targets
-        window = self._window([len(stream) for stream in streams])
-        clips = make_clips(streams, [targets_of(truths[r.id]) for r in data], window, self.params.batch)
-        steps = Steps(clips, self._stride(), layout, _augmentations(layout), NOISE)
-        with own_random_state(self.seed):
-            self.module = self.build(len(layout.channels))
-        updates = min(self.params.updates, self.params.passes * len(clips.values) / (window * self.params.batch))
-        identity = {"model": self.name, "revision": self.revision, "data": clips.checksum, "window": window}
-        epochs = max(1, round(updates / UPDATES))
-        self.history = train(
-            self.module,
-            steps,
-            self._loss(clips.targets),
-            Training(epochs, self.params.learning_rate, weight_decay=1e-4, amsgrad=False, seed=self.seed),
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint) / CHECKPOINT,
-            identity={**dataclasses.asdict(self.params), **identity},
-            progress=self.progress,
-            deadline=self.deadline,
+        layout, inputs = self._fit_inputs(data)
+        readers = [
+            ChannelReader(values, range(values.shape[1]), layout.channels, self.rate_of(data[key])) for key, values in inputs.items()
+        ]
+        window = self._window([len(reader) for reader in readers])
+        sampler = sample_sequences(
+            readers,
+            [self._targets(truths[recording.id]) for recording in data],
+            window,
+            self.params.batch,
+            epoch=RandomBatches(UPDATES_PER_EPOCH),
+            target_stride=self._stride(),
+            augmentations=_augmentations(layout),
+            layout=layout,
+            noise=NOISE,
+        )
+        self.module = self._build_seeded()  # type: ignore[assignment]
+        n_frames = len(sampler.recordings.values)
+        updates = min(self.params.updates, self.params.passes * n_frames / (window * self.params.batch))
+        epochs = max(1, round(updates / UPDATES_PER_EPOCH))
+        self.histories = []
+        self._train(
+            sampler,
+            self._loss(sampler.recordings.targets),
+            TrainingSettings(epochs, self.params.learning_rate, weight_decay=1e-4, amsgrad=False, seed=self.seed),
+            identity={"data": sampler.recordings.checksum, "window": window},
         )
         self.note_epochs(len(self.history.losses), epochs)
 
-    def _learn_inputs(self, data: Dataset) -> tuple[Layout, dict[str, NDArray[np.float32]]]:
-        """Learn how inputs are scaled; return what they stand for, and those of each recording."""
+    def _fit_inputs(self, data: Dataset) -> tuple[Layout, dict[str, NDArray[np.float32]]]:
+        """Fit the scaling of the inputs; return their layout, and the inputs of each recording."""
         if self.params.causal:
-            how = self.scaling = learn_preparation(
-                data.recordings, CAUSAL_POSES, float(self.rate or 1.0), causal=True, keypoints=data.keypoints
-            )
-            opened = {recording.id: how.open(recording) for recording in data}
-            return how.layout(), {name: own.read(0, len(own)) for name, own in opened.items()}
-        usual = {recording.id: self.signal_baseline(recording) for recording in data}
-        self.training_range = TrainingRange.fit(list(usual.values()))
-        read = {r.id: self._read_inputs(r, usual[r.id]) for r in data}
-        scaling = self.scaling = Scaling.of(list(read.values()))
-        return scaling.layout(), {name: scaling.apply(own) for name, own in read.items()}
+            rate = float(self.rate or 1.0)
+            transform = self.scaling = fit_input_transform(data.recordings, CAUSAL_INPUTS, rate, causal=True, keypoints=data.keypoints)
+            opened = {recording.id: transform.open(recording) for recording in data}
+            return transform.layout(), {name: reader.read(0, len(reader)) for name, reader in opened.items()}
+        baselines = {recording.id: self.signal_baseline(recording) for recording in data}
+        self.training_range = TrainingRange.fit(list(baselines.values()))
+        signals = {recording.id: self._read_signals(recording, baselines[recording.id]) for recording in data}
+        scaling = self.scaling = SignalScaling.fit(list(signals.values()))
+        return scaling.layout(), {name: scaling.apply(values) for name, values in signals.items()}
 
     def time_update(self, data: Dataset) -> float:
-        """Measure the seconds that an update of the network takes on this machine now, without computing any inputs."""
+        """Measure the seconds that an update of the network takes on this machine, without computing its inputs."""
         import torch
 
         n_inputs = 2 * len(self.signal_baseline(data.recordings[0]).names) + 1
         window = self._window([recording.n_frames or 0 for recording in data])
         seconds = []
-        with own_random_state(self.seed):
-            module = self.build(n_inputs).to(choose_device())
+        with isolated_seed(self.seed):
+            module = self.build(n_inputs, self.n_outputs).to(choose_device())
             values = torch.zeros(self.params.batch, window, n_inputs, device=next(module.parameters()).device)
             for _ in range(3):
                 start = time.perf_counter()
@@ -170,103 +246,77 @@ class Tcn(SignalModel):
                 seconds.append(time.perf_counter() - start)
         return float(np.median(seconds))
 
-    def _read_inputs(self, recording: Recording, baseline: Baseline) -> Inputs:
+    def _read_signals(self, recording: Recording, baseline: Baseline) -> SignalValues:
         data, rate = self._data(recording), self.rate_of(recording)
-        return cached("inputs", data, (rate, self.keypoints, baseline), lambda: read_inputs(data, rate, baseline, self.keypoints))
+        return cached("inputs", data, (rate, self.keypoints, baseline), lambda: read_signals(data, rate, baseline, self.keypoints))
 
     def _baseline_of(self, recording: Recording) -> Baseline | None:
         return None if self.params.causal else super()._baseline_of(recording)
 
-    def _loss(self, targets: NDArray[np.int16]) -> Any:
+    def _loss(self, targets: Targets) -> Loss:
+        params = self.params
         if not self.exclusive:
-            return smooth_overlapping_loss(steadiness=self.params.steadiness)
-        weights = tempered_weights(targets, self.n_outputs, self.params.temper)
-        return smooth_exclusive_loss(weights, smoothing=self.params.smoothing, steadiness=self.params.steadiness)
+            return overlapping_loss(temporal_smoothing=params.temporal_smoothing)
+        weights = class_weights(targets, self.n_outputs, "power", exponent=params.class_weight_exponent)
+        return smoothed_exclusive_loss(weights, label_smoothing=params.label_smoothing, temporal_smoothing=params.temporal_smoothing)
 
     def _window(self, lengths: list[int]) -> int:
-        """Return the frames of a stretch: whole steps, and no more than the usual recording has."""
-        wanted = max(self.params.seconds * float(self.rate or 1.0), 500 * self._stride() if self._stride() == 1 else 0)
-        return max(int(min(wanted, np.median(lengths) / 2)) // self._stride(), 1) * self._stride()
+        """Return the frames of a training sequence: a multiple of the stride, and at most half the median recording."""
+        stride = self._stride()
+        frames = max(self.params.seconds * float(self.rate or 1.0), MIN_STEPS if stride == 1 else 0)
+        return max(int(min(frames, np.median(lengths) / 2)) // stride, 1) * stride
 
     def _predict(self, recording: Recording, baseline: Any) -> Prediction:
-        ethogram = self.check_is_fitted()
-        data, rate = self._data(recording), self.rate_of(recording)
+        ethogram, stride = self.check_is_fitted(), self._stride()
+        n_frames = len(self._data(recording))
         read = self._reader(recording, baseline)
-        found = predict_steps(self.module, read, len(data), self._stride(), self._reach, exclusive=self.exclusive)
-        spread = held if self.params.causal else between
-        return Prediction(spread(found, self._stride(), len(data)), ethogram, rate, exclusive=self.exclusive)
+        steps = predict_steps(self.module, read, n_frames, stride, self.module.context, exclusive=self.exclusive)
+        probabilities = (repeat_steps if self.params.causal else interpolate_steps)(steps, stride, n_frames)
+        return Prediction(probabilities, ethogram, self.rate_of(recording), exclusive=self.exclusive)
 
     def _reader(self, recording: Recording, baseline: Baseline) -> Callable[[int, int], NDArray[np.float32]]:
-        """Return what reads the inputs of some frames."""
+        """Return a function that reads the inputs of the frames ``[start, stop)``."""
         scaling = self.scaling
-        if isinstance(scaling, Preparation):
+        if isinstance(scaling, InputTransform):
             return scaling.open(recording).read
         data, rate = self._data(recording), self.rate_of(recording)
         margin = signal_context(rate)
 
         def read(start: int, stop: int) -> NDArray[np.float32]:
             first = max(start - margin, 0)
-            inputs = read_inputs(data[first : stop + margin], rate, baseline, self.keypoints)
-            return scaling.apply(inputs)[start - first : stop - first]
+            signals = read_signals(data[first : stop + margin], rate, baseline, self.keypoints)
+            return scaling.apply(signals)[start - first : stop - first]
 
         return read
 
-    def stream(self, arena: Sequence[float] | None = None) -> Live:
-        """Follow along frame by frame; only for causal models.
-
-        Parameters
-        ----------
-        arena : (width, height), optional
-            In the tracker's units; that of the training unless given.
-        """
-        from ethobench.training.temporal import TemporalNetwork
-        from ethobench.training.temporal_live import LiveSteps
-
-        self.check_is_fitted()
-        if not isinstance(self.scaling, Preparation) or not isinstance(self.module, TemporalNetwork):
-            raise EthobenchError(f"model {self.name!r} looks at frames to come, and cannot follow along; train it with causal=True")
-        frames = LiveFrames(self.scaling, self.scaling.known_scene(corners_of(arena)))
-        return LiveNetwork(LiveSteps(self.module), frames, exclusive=self.exclusive, required_input=self.required_input)
-
-    @property
-    def _reach(self) -> int:
-        from ethobench.training.temporal import TemporalNetwork
-
-        return self.module.reach if isinstance(self.module, TemporalNetwork) else 0
+    def _open_stream(self) -> tuple[InputTransform, FrameScorer]:
+        if not isinstance(self.scaling, InputTransform):
+            raise EthobenchError(f"model {self.name!r} does not support streaming: it is not causal; train it with causal=True")
+        return self.scaling, StepScorer(self.module)
 
     def context(self, rate: float) -> int:
-        """Return how many frames beside a stretch decide what is predicted in it."""
-        return self._reach + signal_context(rate) + 2 * self._stride()
+        """Return how many frames before and after a frame influence its prediction."""
+        return self.module.context + signal_context(rate) + 2 * self._stride()
 
     def _stride(self) -> int:
         return max(1, round(float(self.rate or 1.0) / float(self.params.step_rate)))
 
-    def _save(self, folder: Path) -> None:
-        facts = {
-            "exclusive": self.exclusive,
+    def _describe(self) -> dict[str, Any]:
+        return {
             "scaling": dataclasses.asdict(self.scaling),
-            "keypoints": plain_keypoints(self.keypoints),
+            "keypoints": keypoints_to_json(self.keypoints),
             "training_range": None if self.training_range is None else dataclasses.asdict(self.training_range),
         }
-        write_tensors(folder / WEIGHTS, self.module.state_dict(), {ENTRY: json.dumps(facts)})
 
-    def _load(self, folder: Path) -> None:
-        weights, notes = read_tensors(folder / WEIGHTS)
-        try:
-            facts = json.loads(notes[ENTRY])
-            self.exclusive, self.keypoints = bool(facts["exclusive"]), stated_keypoints(facts["keypoints"])
-            self.training_range = TrainingRange.from_dict(facts["training_range"]) if facts["training_range"] else None
-            self.scaling = (Preparation if self.params.causal else Scaling).from_dict(facts["scaling"])
-        except EthobenchError:
-            raise
-        except (KeyError, TypeError, ValueError):
-            raise FormatError(folder / WEIGHTS, "these are not the weights of a saved model") from None
-        self.module = load_weights(lambda: self.build(len(self.scaling.channels)), weights, folder / WEIGHTS)
-        self.module.to(choose_device()).eval()
+    def _restore(self, description: Mapping[str, Any]) -> None:
+        self.keypoints = keypoints_from_json(description["keypoints"])
+        training_range = description["training_range"]
+        self.training_range = TrainingRange.from_dict(training_range) if training_range else None
+        self.scaling = (InputTransform if self.params.causal else SignalScaling).from_dict(description["scaling"])
 
 
 def _augmentations(layout: Layout) -> tuple[str, ...]:
-    """Choose how stretches may be changed: tags that sit askew, arenas seen from elsewhere."""
+    """Return the augmentations for these inputs."""
     if layout.n_coordinates:
         return ("rotation", "translation", "reflection", "dropout")
     return ("rotate_axes", "scale") if layout.triples else ()

@@ -20,7 +20,7 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.models.base import Model, register_model
 from ethobench.models.hidden_markov import Array, fit_hmm, log_densities, most_likely_states
 from ethobench.models.hyperparameters import Count, hyperparameters
-from ethobench.models.inputs import known_signals
+from ethobench.models.inputs import select_inputs
 
 CLUSTERS = "clusters.npz"
 MIN_CLUSTERS = 20
@@ -100,7 +100,7 @@ class ClusterModel(Model):
 
     def _channels(self, recording: Recording) -> Array:
         """Return the channels of the model (n_frames, n_channels)."""
-        data = known_signals(recording, self.inputs)
+        data = select_inputs(recording, self.inputs)
         return np.asarray((data.to_signals() if isinstance(data, Poses) else data).values, dtype=np.float64)
 
     def _standardize(self, values: Array) -> Array:

@@ -1,13 +1,15 @@
-"""From a report to one HTML file that carries everything it needs.
+"""Rendering of a report as one self-contained HTML file.
 
-Nothing that came from a file can run in the page: the template escapes all text, the data are JSON in which no tag can begin
-or end, the script makes text nodes only, and the page's policy allows our own script and style by their hashes and nothing else.
+Nothing that came from a user's file can be executed in the page: the template escapes all text, the data are JSON in which no tag can start
+or end, the script creates text nodes only, and the content security policy allows our script and style by their hashes and nothing else.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
+from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -15,24 +17,25 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.core.files import atomic_path, check_new_path
-from ethobench.reports.scripts import join_modules
-from ethobench.reports.shape import Figure, Report
+from ethobench.reports.report_data import Figure, Report
 from ethobench.reports.tables import pivot
 
 HERE = files("ethobench.reports")
+IMPORT = re.compile(r'^import \{ (\w+(?:, \w+)*) \} from "\./(\w+)\.js";$', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:class|const|function) (\w+))", re.MULTILINE)
 ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
 def write_report(path: str | Path, report: Report, *, overwrite: bool = False) -> None:
-    """Write a report as an HTML file, which appears whole or not at all.
+    """Write a report as an HTML file, atomically.
 
     Parameters
     ----------
     path : str or Path
     report : dict
-        As `summarize_scores` and `summarize_store` make it.
+        As `summarize_scores` and `summarize_store` return it.
     overwrite : bool
-        Replace a file that is there. Otherwise that is an error.
+        Replace an existing file. By default, that is an error.
 
     Examples
     --------
@@ -67,7 +70,7 @@ def render_report(report: Report) -> str:
 
 
 def embed(value: Any) -> str:
-    r"""Return a value as JSON that can stand in a script element: no tag, comment or line can begin or end in it.
+    r"""Return a value as JSON that is safe in a script element: no tag, comment or line can start or end in it.
 
     >>> print(embed({"</script>": 1}))
     {"\u003c/script\u003e":1}
@@ -76,7 +79,7 @@ def embed(value: Any) -> str:
 
 
 def _packed(report: Report) -> dict[str, Any]:
-    """Keep what the script needs, columns in place of rows; columns of text become levels and places in them."""
+    """Return the data for the script, by column instead of by row; text columns become levels and indices."""
     groups = []
     for group in report["groups"]:
         figures = [{**figure, "columns": _columns(figure), "rows": None} for figure in group["figures"]]
@@ -86,14 +89,46 @@ def _packed(report: Report) -> dict[str, Any]:
 
 def _columns(figure: Figure) -> list[dict[str, Any]]:
     columns = []
-    for place, name in enumerate(figure["columns"]):
-        values = [row[place] for row in figure["rows"]]
+    for index, name in enumerate(figure["columns"]):
+        values = [row[index] for row in figure["rows"]]
         packed: dict[str, Any] = {"name": name, "values": values}
         if values and all(isinstance(value, str) for value in values):
             levels = {value: k for k, value in enumerate(dict.fromkeys(values))}
             packed = {"name": name, "levels": list(levels), "values": [levels[value] for value in values]}
         columns.append(packed)
     return columns
+
+
+def join_modules(entry: str, read: Callable[[str], str]) -> str:
+    """Bundle an ES module and all that it imports into one script, in which each has its own scope.
+
+    Only named imports and exports on separate lines are supported, which is all that our modules use. A page without
+    a server cannot import other files, and its policy allows no other sources.
+
+    Parameters
+    ----------
+    entry : str
+        The module to run.
+    read : callable
+        Returns the text of a module by its name.
+    """
+    bundled: dict[str, str] = {}
+
+    def add(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            raise ValueError(f"circular import of modules: {' > '.join((*path, name))}")
+        if name in bundled:
+            return
+        text = read(name)
+        for _, needed in IMPORT.findall(text):
+            add(needed, (*path, name))
+        body = EXPORT.sub("", IMPORT.sub(r"const { \1 } = \2_module;", text)).strip()
+        if re.search(r"^(import|export)\b", body, re.MULTILINE):
+            raise ValueError(f"{name}.js has an import or export that join_modules does not support")
+        bundled[name] = f"const {name}_module = (() => {{\n{body}\nreturn {{ {', '.join(EXPORT.findall(text))} }};\n}})();\n"
+
+    add(entry, ())
+    return "\n".join(bundled.values())
 
 
 @cache

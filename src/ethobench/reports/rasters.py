@@ -1,4 +1,4 @@
-"""Ethograms as run lengths: who saw what when, and where a prediction is wrong."""
+"""Ethogram rasters: annotations and predictions of each recording as run lengths, and where predictions are wrong."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from ethobench.core import Annotation, Ethogram
 from ethobench.core import intervals as iv
 from ethobench.core.intervals import IntArray, Intervals
 from ethobench.metrics.pairs import AlignedPair
-from ethobench.reports.errors import KINDS, subject_errors, track_errors
-from ethobench.reports.shape import Figure, make_figure
+from ethobench.reports.error_kinds import KINDS, subject_errors, track_errors
+from ethobench.reports.report_data import Figure, make_figure
 
 DEFINITION = (
-    "What each annotator or model says happened, on one time axis for all recordings; grey is background, hatching was not "
-    "looked at, and the thin line below a prediction marks its errors by kind."
+    "Behaviors over time by each annotator and model, on one time axis for all recordings. Gray is background, hatched frames are "
+    "unobserved, and the thin line below a prediction marks its errors by kind."
 )
 
 
 def raster(pairs: Mapping[str, Sequence[AlignedPair]], truth: str, others: Mapping[str, Mapping[str, Annotation]], limit: int) -> Figure:
-    """Draw the truth, the other annotators and every prediction of the first `limit` recordings, one below the other.
+    """Return the truth, the other annotators and every prediction of the first `limit` recordings, one below the other.
 
     Parameters
     ----------
     pairs : mapping
-        Names of predictions to the recordings as they were compared; a prediction may lack some.
+        Predictions to the recordings as they were compared; a prediction may lack some.
     truth : str
-        What to call the truth.
+        Display name of the truth.
     others : mapping
-        Cases' names to further annotators and their annotations, in the ethogram that is scored.
+        Ids of pairs to further annotators and their annotations, in the ethogram that is scored.
     limit : int
+        Maximum number of recordings.
     """
     by_id: dict[str, dict[str, AlignedPair]] = {}
     for name, several in pairs.items():
         for pair in several:
             by_id.setdefault(pair.id, {})[name] = pair
     recordings, overlaps = [], False
-    for id, found in list(by_id.items())[:limit]:
-        first = next(iter(found.values()))
+    for id, predictions in list(by_id.items())[:limit]:
+        first = next(iter(predictions.values()))
         lanes = _lanes(truth, "truth", first.truth, first)
         for name, annotation in others.get(id, {}).items():
             lanes += _lanes(name, "annotator", annotation, first)
-        for name, pair in found.items():
+        for name, pair in predictions.items():
             lanes += _lanes(name, "prediction", pair.pred, pair, wrong=True)
             overlaps |= not pair.exclusive
         recordings.append({"id": id, "individual": first.individual, "rate": first.rate, "n_frames": first.truth.n_frames, "lanes": lanes})
@@ -53,7 +54,7 @@ def raster(pairs: Mapping[str, Sequence[AlignedPair]], truth: str, others: Mappi
 
 
 def encode(spans: Intervals) -> list[int]:
-    """Write sorted spans that do not overlap as gap, length, gap, length, ...
+    """Return sorted, disjoint spans as gap, length, gap, length, ...
 
     >>> encode(iv.intervals([5, 20], [10, 21]))
     [5, 5, 10, 1]
@@ -63,19 +64,19 @@ def encode(spans: Intervals) -> list[int]:
 
 
 def _lanes(name: str, role: str, annotation: Annotation, pair: AlignedPair, *, wrong: bool = False) -> list[dict[str, Any]]:
-    """Make a lane for each subject that is scored apart."""
+    """Return one lane for each subject that is scored separately."""
     errors = subject_errors(track_errors(pair)) if wrong else {}
     lanes = []
     for subject in pair.subjects:
         chosen = annotation if subject is None else annotation.take(_bouts_of(annotation, subject))
-        unseen = iv.complement(annotation.observed.of_all(annotation.ethogram.names, subject or None), annotation.n_frames)
+        unobserved = iv.complement(annotation.observed.of_all(annotation.ethogram.names, subject or None), annotation.n_frames)
         lanes.append(
             {
                 "name": name,
                 "role": role,
                 "subject": subject or "",
                 "tracks": _tracks(chosen),
-                "unobserved": encode(unseen),
+                "unobserved": encode(unobserved),
                 "errors": [encode(errors[subject or None][kind]) for kind in KINDS] if (subject or None) in errors else [],
             }
         )
@@ -93,17 +94,17 @@ def _tracks(annotation: Annotation) -> list[dict[str, Any]]:
         if code == annotation.ethogram.background:
             continue
         for target in np.unique(annotation.target[annotation.behavior == code]):
-            mine = (annotation.behavior == code) & (annotation.target == target)
+            chosen = (annotation.behavior == code) & (annotation.target == target)
             if annotation.ethogram[int(code)].point:
-                at = np.unique(annotation.start[mine])
+                at = np.unique(annotation.start[chosen])
                 spans = Intervals(at, at)
             else:
-                spans = iv.union(Intervals(annotation.start[mine], annotation.stop[mine]))
-            whom = "" if target < 0 else annotation.subjects[int(target)]
-            tracks.append({"behavior": int(code), "target": whom, "runs": encode(spans)})
+                spans = iv.union(Intervals(annotation.start[chosen], annotation.stop[chosen]))
+            target_name = "" if target < 0 else annotation.subjects[int(target)]
+            tracks.append({"behavior": int(code), "target": target_name, "runs": encode(spans)})
     return tracks
 
 
 def in_ethogram(annotation: Annotation, ethogram: Ethogram) -> Annotation:
-    """Keep only the behaviors of an ethogram, in its order."""
+    """Return an annotation with only the behaviors of an ethogram, in its order."""
     return annotation.restrict([b for b in annotation.ethogram.names if b in ethogram]).with_ethogram(ethogram)

@@ -1,52 +1,52 @@
-"""From tidy rows to the tables that people read."""
+"""Pivot tables: tidy rows of a figure spread over rows and columns, as the template prints them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ethobench.reports.measures import ALL
-from ethobench.reports.shape import Cell, Figure, Group
+from ethobench.reports.report_data import Cell, Figure, Group
+from ethobench.reports.score_tables import ALL
 
 MINUS = "\u2212"
 DASH = "–"
-USUAL = "full"
+DEFAULT_SETTING = "full"
 
 
 def pivot(figure: Figure, group: Group) -> list[dict[str, Any]]:
-    """Spread the rows of a figure over tables: one for each group, with rows, columns and cells as `encode` says."""
-    part = _Parts(figure)
+    """Return the tables of a figure: one for each group, with rows, columns and cells as `encode` maps them."""
+    channels = _Channels(figure)
     tables: dict[tuple[Cell, ...], dict[tuple[Cell, ...], dict[Cell, Mapping[str, Cell]]]] = {}
     for cells in figure["rows"]:
         row = dict(zip(figure["columns"], cells, strict=True))
-        here = tables.setdefault(part.key(row, "group"), {}).setdefault(part.key(row, "row"), {})
-        here[row[part.column]] = row
+        by_column = tables.setdefault(channels.key(row, "group"), {}).setdefault(channels.key(row, "row"), {})
+        by_column[row[channels.column]] = row
     colors = {b["name"]: b["color"] for b in group["behaviors"]}
     background = {b["name"] for b in group["behaviors"] if b["background"]}
-    shown = []
+    result = []
     for name, rows in tables.items():
-        columns = list(dict.fromkeys(column for found in rows.values() for column in found))
-        shown.append(
+        columns = list(dict.fromkeys(column for cells in rows.values() for column in cells))
+        result.append(
             {
-                "gauged": part.column == "measure",
+                "gauged": channels.column == "measure",
                 "caption": " · ".join(map(str, name)) if len(tables) > 1 or len(name) > 1 else "",
-                "columns": [part.label(part.column, column) for column in columns],
+                "columns": [channels.label(channels.column, column) for column in columns],
                 "rows": [
                     {
-                        **_row_label(part, key),
-                        "color": colors.get(str(key[0])) if part.names("row")[0] == "behavior" else None,
-                        "style": "whole" if key[0] == ALL else "quiet" if key[0] in background else "",
-                        "cells": [_cell(part, found.get(column)) for column in columns],
+                        **_row_label(channels, key),
+                        "color": colors.get(str(key[0])) if channels.names("row")[0] == "behavior" else None,
+                        "style": "total" if key[0] == ALL else "quiet" if key[0] in background else "",
+                        "cells": [_cell(channels, cells.get(column)) for column in columns],
                     }
-                    for key, found in rows.items()
+                    for key, cells in rows.items()
                 ],
             }
         )
-    return shown
+    return result
 
 
-class _Parts:
-    """Which column plays which part in a table."""
+class _Channels:
+    """The mapping of rows, columns and values of a table to columns of a figure."""
 
     def __init__(self, figure: Figure) -> None:
         self.encode = figure["encode"]
@@ -54,53 +54,53 @@ class _Parts:
         self.reference = figure["options"].get("reference", "")
         self.measures = {m["name"]: m for m in figure["options"].get("measures", [])}
 
-    def names(self, part: str) -> Sequence[str]:
-        named = self.encode[part]
-        return [named] if isinstance(named, str) else named
+    def names(self, channel: str) -> Sequence[str]:
+        columns = self.encode[channel]
+        return [columns] if isinstance(columns, str) else columns
 
-    def key(self, row: Mapping[str, Cell], part: str) -> tuple[Cell, ...]:
-        return tuple(row[name] for name in self.names(part))
+    def key(self, row: Mapping[str, Cell], channel: str) -> tuple[Cell, ...]:
+        return tuple(row[name] for name in self.names(channel))
 
     def label(self, name: str, value: Cell) -> str:
         if name == "measure":
             return str(self.measures[value]["label"]) if value in self.measures else str(value)
         return "all behaviors" if name == "behavior" and value == ALL else str(value)
 
-    def value(self, row: Mapping[str, Cell], part: str) -> float | None:
-        value = row[self.encode[part]] if part in self.encode else None
+    def value(self, row: Mapping[str, Cell], channel: str) -> float | None:
+        value = row[self.encode[channel]] if channel in self.encode else None
         return None if value is None else float(value)
 
 
-def _row_label(part: _Parts, key: tuple[Cell, ...]) -> dict[str, str]:
-    first, *rest = (part.label(name, value) for name, value in zip(part.names("row"), key, strict=True))
-    return {"label": first, "detail": ", ".join(text for text in rest if text != USUAL)}
+def _row_label(channels: _Channels, key: tuple[Cell, ...]) -> dict[str, str]:
+    first, *rest = (channels.label(name, value) for name, value in zip(channels.names("row"), key, strict=True))
+    return {"label": first, "detail": ", ".join(text for text in rest if text != DEFAULT_SETTING)}
 
 
-def _cell(part: _Parts, row: Mapping[str, Cell] | None) -> dict[str, Any]:
-    value = None if row is None else part.value(row, "value")
+def _cell(channels: _Channels, row: Mapping[str, Cell] | None) -> dict[str, Any]:
+    value = None if row is None else channels.value(row, "value")
     if row is None or value is None:
         return {"value": DASH, "gauge": None, "details": []}
-    low, high, spread, reference, difference = (part.value(row, name) for name in ("low", "high", "spread", "reference", "difference"))
+    low, high, spread, reference, difference = (channels.value(row, name) for name in ("low", "high", "spread", "reference", "difference"))
     details = []
     if low is not None and high is not None:
         details.append(f"[{number(low, 2)}, {number(high, 2)}]")
     if spread is not None:
         details.append(f"± {number(spread)}")
     if reference is not None:
-        beside = "" if difference is None else f" ({'+' if difference > 0 else ''}{number(difference)})"
-        details.append(f"{part.reference} {number(reference)}{beside}")
-    bounded = part.measures.get(row.get("measure"), {}).get("range")
+        comparison = "" if difference is None else f" ({'+' if difference > 0 else ''}{number(difference)})"
+        details.append(f"{channels.reference} {number(reference)}{comparison}")
+    bounded = channels.measures.get(row.get("measure"), {}).get("range")
     return {"value": number(value), "gauge": _gauge(value, low, high, reference) if bounded else None, "details": details}
 
 
 def _gauge(value: float, low: float | None, high: float | None, reference: float | None) -> dict[str, Any]:
-    """Place a value between 0 and 1, its interval and what it is compared with on a line of 100 units."""
+    """Return the positions of a value between 0 and 1, its interval and its reference on an axis of 100 units."""
     span = None if low is None or high is None else (round(100 * low, 1), round(100 * (high - low), 1))
     return {"at": round(100 * value, 1), "span": span, "reference": None if reference is None else round(100 * reference, 1)}
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Write a number as the page's script does.
+    """Return a number as text, formatted as by the script of the page.
 
     >>> number(-0.12345), number(1234.5)
     ('−0.123', '1,234')

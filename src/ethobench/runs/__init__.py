@@ -1,25 +1,26 @@
-"""Runs: what a job is, what is done, where it is done."""
+"""Runs: jobs, the store that keeps their results, and the engine that runs them on one machine or a cluster."""
 
-from ethobench.runs.claims import StoreError
-from ethobench.runs.execute import Engine, Outcome, RunControl, StopRun
-from ethobench.runs.perform import How
-from ethobench.runs.plan import Job, Plan, Result, digest_of
+from ethobench.runs.engine import Engine, RunControl, RunSummary, StopRun
+from ethobench.runs.leases import StoreError
+from ethobench.runs.plan import Job, JobPlan, Result, Setting, hash_files
 from ethobench.runs.search import GridSearch, OptunaSearch, Search
 from ethobench.runs.store import Store
+from ethobench.runs.worker import WorkerOptions
 
 __all__ = [
     "Engine",
     "GridSearch",
-    "How",
     "Job",
+    "JobPlan",
     "OptunaSearch",
-    "Outcome",
-    "Plan",
     "Result",
     "RunControl",
+    "RunSummary",
     "Search",
+    "Setting",
     "StopRun",
     "Store",
     "StoreError",
-    "digest_of",
+    "WorkerOptions",
+    "hash_files",
 ]

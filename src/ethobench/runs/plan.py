@@ -1,4 +1,4 @@
-"""What a job is, and how a benchmark yields them."""
+"""Jobs, their settings and results, and plans: the jobs of a benchmark in stages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,98 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ethobench.runs.claims import StoreError
+FINAL, SEARCH, PRETRAINING = "final", "search", "pretraining"
+"""Stages of a job. Only final jobs are reported; the others choose hyper-parameters, or train a model that final jobs start from."""
 
-LATER = ("behaviors", "teacher", "begin_with", "digest", "keep", "budget")
-"""Part of a job's key only where they are set, so that jobs from before there were such fields keep theirs."""
+
+@dataclass(frozen=True)
+class Setting:
+    """The condition under which a model is trained and tested, such as full or reduced training data.
+
+    Results are reported for each benchmark, dataset, model and setting. Tables select by its fields; `str` renders it for display.
+
+    Attributes
+    ----------
+    name : str
+        Data, or variant of the model: ``"full"``, ``"reduced"``, ``"baseline"``, ``"short"``, ... May be empty.
+    gyroscope : bool
+        False where gyroscope channels are excluded.
+    annotator : str
+        The annotator whose annotations are learned, where a benchmark compares annotators.
+    behavior : str
+        The only behavior that is learned, where a benchmark learns each behavior separately.
+    train_share : float
+        Share of the training data that is used, from 0 to 1.
+    n_recordings : int
+        Number of training recordings, where a benchmark varies it; otherwise 0.
+    transfer : str
+        How a pre-trained model is used: ``"zero-shot"``, ``"fine-tuned"``, ``"conditioned"``, ...
+    recipe : str
+        Variant of the training recipe, where it is not that of the published code.
+    system : str
+        The system that annotates, where it is not a model of this package: a provider's model, or a kind of chance.
+    shots : int
+        Number of worked examples in each prompt.
+    reading : str
+        How answers are parsed, where it is not the default.
+    variation : tuple of (str, str)
+        Hyper-parameters, seed or data that distinguish this try from others of the same store.
+    undecoded : bool
+        True for scores of the most probable behavior of each frame, where a decoder is used otherwise.
+
+    Examples
+    --------
+    >>> str(Setting("full", gyroscope=False)), str(Setting("", annotator="anna", transfer="zero-shot"))
+    ('full, no gyroscope', 'anna, zero-shot')
+    """
+
+    name: str = "full"
+    gyroscope: bool = True
+    annotator: str = ""
+    behavior: str = ""
+    train_share: float = 1.0
+    n_recordings: int = 0
+    transfer: str = ""
+    recipe: str = ""
+    system: str = ""
+    shots: int = 0
+    reading: str = ""
+    variation: tuple[tuple[str, str], ...] = ()
+    undecoded: bool = False
+
+    def __str__(self) -> str:
+        decimals = 0 if self.name else 1  # CalMS21 names a share in whole percent, learning curves need more
+        texts = (
+            self.name,
+            "" if self.gyroscope else "no gyroscope",
+            self.annotator,
+            self.behavior,
+            f"{self.train_share:.{decimals}%} of the training data" if self.train_share < 1 else "",
+            f"{self.n_recordings} recordings" if self.n_recordings else "",
+            self.transfer,
+            self.recipe,
+            self.system,
+            f"{self.shots} shots" if self.shots else "",
+            self.reading,
+            *(f"{name} {value}" for name, value in self.variation),
+            "undecoded" if self.undecoded else "",
+        )
+        return ", ".join(filter(None, texts))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields that differ from their defaults, and the name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name == "name" or getattr(self, f.name) != f.default}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Setting:
+        """Create a setting from the output of `to_dict`, or from JSON of it."""
+        variation = tuple((str(name), str(value)) for name, value in values.get("variation", ()))
+        return cls(**{**values, "variation": variation})
 
 
 @dataclass(frozen=True)
 class Job:
-    """Train one model on some recordings and test it on others.
+    """Training of one model on some recordings, and its test on others.
 
     Everything that can change the result is part of its `key`: the content of the data, the recordings, the model with its
     hyper-parameters, seed and revision, and the suites.
@@ -26,40 +109,40 @@ class Job:
     Attributes
     ----------
     benchmark, dataset : str
-    options : mapping
-        What the dataset takes.
     version : str
-        Of the dataset.
+        Version of the dataset.
     train, test : tuple of str
-        Recordings' ids.
+        Ids of the recordings.
     model : str
+    revision : int
+        Revision of the model.
     params : mapping
         Hyper-parameters that differ from the defaults.
-    revision : int
-        Of the model.
+    options : mapping
+        Options of `load_dataset`.
     seed : int
     suites : tuple of str
     annotator : str, optional
-    setting : str
-        What is compared with what: ``"full"`` data, ``"reduced"``, ...
-    stage : str
-        ``"search"`` or ``"final"``; only the latter is reported.
+        Whose annotations the predictions are compared with.
+    setting : Setting
+    stage : {"final", "search", "pretraining"}
+        Only final jobs are reported.
     fold : int
     behaviors : tuple of str
-        Learn and test only these; the others are nothing. All unless told.
-    teacher : str
-        Whom to learn from, where it is somebody else than `annotator`, with whom the test compares; ``"all"`` for everybody.
-    begin_with : str
-        Key of the job whose model this one begins with; it must have kept it.
-    digest : str
-        Hash of files that hyper-parameters name, so that other files make another job (`digest_of`).
+        Learn and test only these behaviors; all if empty.
+    train_annotator : str
+        Whose annotations are learned, where it is not `annotator`; ``"all"`` for all annotators.
+    initial_job : str
+        Key of the job whose model this one is initialized from; that job must keep its model.
+    files_digest : str
+        Hash of the files that hyper-parameters name (`hash_files`).
     keep : tuple of {"model"}
-        What later jobs need of this one.
-    budget : float
-        Seconds that the command may take for which the job is done, where the model keeps deadlines; 0 for no limit. What the job
-        learns then depends on the speed of the machine.
+        What later jobs need from this one.
+    time_budget : float
+        Time limit in seconds of the command that runs the job, for models that observe deadlines; 0 for no limit. The result of such a
+        job depends on the speed of the machine.
     source : str
-        What `load_dataset` takes where that is not the dataset's name: the path of your own. No part of the key.
+        Argument of `load_dataset` where it is not the name of the dataset, such as the path of a study. Not part of the key.
     """
 
     benchmark: str
@@ -74,36 +157,35 @@ class Job:
     seed: int = 0
     suites: tuple[str, ...] = ("ethobench",)
     annotator: str | None = None
-    setting: str = "full"
-    stage: str = "final"
+    setting: Setting = Setting()
+    stage: str = FINAL
     fold: int = 0
     behaviors: tuple[str, ...] = ()
-    teacher: str = ""
-    begin_with: str = ""
-    digest: str = ""
+    train_annotator: str = ""
+    initial_job: str = ""
+    files_digest: str = ""
     keep: tuple[str, ...] = ()
-    budget: float = 0.0
+    time_budget: float = 0.0
     source: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
-        plain: dict[str, Any] = json.loads(json.dumps({f.name: getattr(self, f.name) for f in fields(self)}))
+        """Return plain values that JSON can represent."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain: dict[str, Any] = json.loads(json.dumps({**values, "setting": self.setting.to_dict()}))
         return plain
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Job:
-        """Make a job from what `to_dict` gave."""
-        later = [name for name in plain if name not in {f.name for f in fields(cls)}]
-        if later and {"benchmark", "model", "dataset"} <= {*plain}:
-            raise StoreError(f"a later version of ethobench made this job: it tells of {', '.join(later)}")
-        lists = {name: tuple(plain[name]) for name in ("train", "test", "suites", "behaviors", "keep") if name in plain}
-        return cls(**{**plain, **lists})
+    def from_dict(cls, values: Mapping[str, Any]) -> Job:
+        """Create a job from the output of `to_dict`, or from JSON of it."""
+        tuples = {name: tuple(values[name]) for name in ("train", "test", "suites", "behaviors", "keep") if name in values}
+        setting = {"setting": Setting.from_dict(values["setting"])} if "setting" in values else {}
+        return cls(**{**values, **tuples, **setting})
 
     @cached_property
     def key(self) -> str:
         """Hash of everything that can change the result."""
-        told = {name: value for name, value in self.to_dict().items() if name != "source" and (value or name not in LATER)}
-        text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+        values = {name: value for name, value in self.to_dict().items() if name != "source"}
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
     def __hash__(self) -> int:
@@ -113,8 +195,8 @@ class Job:
         return f"{self.benchmark} {self.dataset} {self.model} {self.setting} {self.stage} fold {self.fold}"
 
 
-def digest_of(*paths: Path) -> str:
-    """Hash files, and the files in folders, by name and content; nothing for none."""
+def hash_files(*paths: Path) -> str:
+    """Return a hash of files, and of the files in folders, by name and content; empty if there are none."""
     digest = hashlib.blake2b(digest_size=8)
     files = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]) if file.is_file()]
     for file in files:
@@ -124,33 +206,38 @@ def digest_of(*paths: Path) -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a job.
+    """The result of a job.
 
     Attributes
     ----------
     job : Job
     overall : dict of str to dict
-        Figures by suite.
+        Metric values by suite and metric.
     error : str
-        Empty, or why the job failed.
+        Why the job failed; empty if it succeeded.
     """
 
     job: Job
     overall: dict[str, dict[str, float | None]] = field(default_factory=dict)
     error: str = ""
 
-    def figure(self, suite: str, measure: str) -> float | None:
-        """Return one figure; None where the job failed or the figure is undefined."""
-        return self.overall.get(suite, {}).get(measure)
+    def value(self, suite: str, metric: str) -> float | None:
+        """Return the value of a metric; None where the job failed or the metric is undefined."""
+        return self.overall.get(suite, {}).get(metric)
 
     @property
     def headline(self) -> float | None:
-        """The first figure that the job's first suite shows."""
+        """Value of the first headline metric of the job's first suite."""
         from ethobench.metrics.suites import suites
 
         name = self.job.suites[0]
-        return self.figure(name, suites[name].headline[0])
+        return self.value(name, suites[name].headline[0])
 
 
-Plan: TypeAlias = Generator[list[Job], list[Result], None]
-"""A benchmark's jobs in stages: yields the jobs that can be done now, is sent their results, and yields the next ones."""
+JobPlan: TypeAlias = Generator[list[Job], list[Result], None]
+"""The jobs of a benchmark in stages: yields the jobs that can run now, is sent their results, and yields the next ones."""
+
+
+def plan_at_once(jobs: list[Job]) -> JobPlan:
+    """Plan jobs that do not depend on each other, in one stage."""
+    yield jobs

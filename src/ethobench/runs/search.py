@@ -1,7 +1,7 @@
-"""How hyper-parameters are chosen: the whole grid, or a guided search that gives up early on what does badly.
+"""Hyper-parameter search: the complete grid, or Optuna, which stops poor candidates early.
 
-A search is a part of a plan: it yields jobs, is sent their results, and returns the best hyper-parameters. It never sees the
-folds that are reported.
+A search is part of a plan: it yields jobs, is sent their results, and returns the best hyper-parameters. It never uses the folds that
+are reported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Cell = dict[str, Any]
 Grid = Mapping[str, Sequence[Any]]
 MakeJob = Callable[[Cell, float], Job]
-"""Makes the job that tries a cell, trained on a share (0 to 1) of the training folds."""
+"""Creates the job that evaluates a cell of the grid, trained on a share (0 to 1) of the training folds."""
 Choice = Generator[list[Job], list[Result], Cell]
 
 
@@ -31,20 +31,20 @@ class Search(Protocol):
     """Chooses hyper-parameters from a grid."""
 
     def choose(self, grid: Grid, make_job: MakeJob, by: tuple[str, str]) -> Choice:
-        """Yield jobs, be sent their results, return the best cell; `by` names suite and measure."""
+        """Yield jobs, receive their results, and return the best cell; `by` is a suite and a metric."""
         ...
 
 
 @dataclass(frozen=True)
 class GridSearch:
-    """Try every cell; of equals the first wins."""
+    """Evaluates every cell of a grid; ties go to the first."""
 
     def choose(self, grid: Grid, make_job: MakeJob, by: tuple[str, str]) -> Choice:
         """Yield a job for every cell."""
         cells = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         jobs = [make_job(cell, 1.0) for cell in cells]
         results = yield jobs
-        scored = [(value, -k) for k, result in enumerate(results) if (value := result.figure(*by)) is not None]
+        scored = [(value, -k) for k, result in enumerate(results) if (value := result.value(*by)) is not None]
         if not scored:
             raise EthobenchError(f"no cell of the grid of {jobs[0].model} on {jobs[0].dataset} could be scored: {results[0].error}")
         return cells[-max(scored)[1]]
@@ -52,26 +52,26 @@ class GridSearch:
 
 @dataclass(frozen=True)
 class OptunaSearch:
-    """Let Optuna propose cells; each is tried on more and more training folds, and given up where it falls behind.
+    """Evaluates cells that Optuna proposes, each on increasing shares of the training folds, and prunes those that fall behind.
 
-    What it has learnt is kept in the store, so a search that was stopped goes on where it was.
+    The state of the search is kept in the store, so that an interrupted search can be resumed.
 
     Attributes
     ----------
     folder : Path
-        Where it is kept.
+        Folder for the state.
     trials : int
-        How many cells are tried.
-    at_once : int
-        How many are tried side by side.
+        Number of cells.
+    n_parallel : int
+        Number of cells evaluated in parallel.
     shares : tuple of float
-        Shares of the training folds on which a cell is tried, one after the other.
+        Shares of the training folds on which a cell is evaluated, in this order.
     seed : int
     """
 
     folder: Path
     trials: int = 50
-    at_once: int = 4
+    n_parallel: int = 4
     shares: tuple[float, ...] = (0.25, 0.5, 1.0)
     seed: int = 0
 
@@ -79,36 +79,36 @@ class OptunaSearch:
         """Yield the jobs of a few trials at a time."""
         first = make_job({name: values[0] for name, values in grid.items()}, 1.0)
         study = self._study(first, grid, by)
-        yield from self._try(study, _under_way(study), make_job, by)
-        while (left := self.trials - len(study.trials)) > 0:
-            asked = [self._ask(study, grid) for _ in range(min(left, self.at_once))]
-            yield from self._try(study, asked, make_job, by)
+        yield from self._evaluate(study, _running_trials(study), make_job, by)
+        while (n_remaining := self.trials - len(study.trials)) > 0:
+            trials = [self._propose(study, grid) for _ in range(min(n_remaining, self.n_parallel))]
+            yield from self._evaluate(study, trials, make_job, by)
         try:
             best = study.best_trial
         except ValueError:
             raise EthobenchError(f"no trial of {first.model} on {first.dataset} could be scored") from None
         return {name: best.params[name] for name in grid}
 
-    def _ask(self, study: optuna.Study, grid: Grid) -> optuna.Trial:
-        """Propose a cell; the same one for the same trials before it, also after the search was stopped."""
+    def _propose(self, study: optuna.Study, grid: Grid) -> optuna.Trial:
+        """Propose a cell, which depends only on the trials before it, so that a resumed search proposes the same cells."""
         import optuna
 
         study.sampler = optuna.samplers.TPESampler(seed=self.seed + len(study.trials), constant_liar=True)
         return study.ask(_distributions(grid))
 
-    def _try(
+    def _evaluate(
         self, study: optuna.Study, trials: list[optuna.Trial], make_job: MakeJob, by: tuple[str, str]
     ) -> Generator[list[Job], list[Result], None]:
-        """Take a few trials up the shares; those that fail or fall behind leave."""
+        """Evaluate trials on increasing shares of the training folds; trials that fail or fall behind are dropped."""
         import optuna
 
         for step, share in enumerate(self.shares):
             if not trials:
                 return
             results = yield [make_job(dict(trial.params), share) for trial in trials]
-            going = []
+            remaining = []
             for trial, result in zip(trials, results, strict=True):
-                value = result.figure(*by)
+                value = result.value(*by)
                 if value is None:
                     study.tell(trial, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
                     continue
@@ -119,23 +119,23 @@ class OptunaSearch:
                 elif trial.should_prune():
                     study.tell(trial, state=optuna.trial.TrialState.PRUNED, skip_if_finished=True)
                 else:
-                    going.append(trial)
-            trials = going
+                    remaining.append(trial)
+            trials = remaining
 
     def _study(self, job: Job, grid: Grid, by: tuple[str, str]) -> optuna.Study:
-        """Open what is known of this search, or begin it."""
+        """Load the state of this search, or create it."""
         try:
             import optuna
         except ImportError:
-            raise EthobenchError('this search needs one more package: pip install "ethobench[search]"') from None
+            raise EthobenchError('the search with Optuna needs another package: pip install "ethobench[search]"') from None
         from optuna.storages import JournalStorage
         from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        plain = {name: value for name, value in job.to_dict().items() if name not in ("params", "train", "source")}
+        job_values = {name: value for name, value in job.to_dict().items() if name not in ("params", "train", "source")}
         fixed = {name: value for name, value in job.to_dict()["params"].items() if name not in grid}
-        told = [plain, fixed, list(by), {name: list(values) for name, values in grid.items()}, self.shares, self.seed]
-        name = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
+        identity = [job_values, fixed, list(by), {name: list(values) for name, values in grid.items()}, self.shares, self.seed]
+        name = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=8).hexdigest()
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{job.model}-{name}.journal"
         return optuna.create_study(
@@ -147,8 +147,8 @@ class OptunaSearch:
         )
 
 
-def _under_way(study: optuna.Study) -> list[optuna.Trial]:
-    """Return the trials that were under way when the search was stopped."""
+def _running_trials(study: optuna.Study) -> list[optuna.Trial]:
+    """Return the trials that were running when the search was interrupted."""
     import optuna
 
     running = study.get_trials(states=(optuna.trial.TrialState.RUNNING,))
@@ -156,16 +156,16 @@ def _under_way(study: optuna.Study) -> list[optuna.Trial]:
 
 
 def _distributions(grid: Grid) -> dict[str, Any]:
-    """Make a range of each list of positive numbers, and a choice of everything else."""
+    """Convert each list of positive numbers to a range, and any other list to a categorical choice."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    found: dict[str, Any] = {}
+    distributions: dict[str, Any] = {}
     for name, values in grid.items():
         numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) and v > 0 for v in values) and len(values) > 1
         if numbers and all(isinstance(v, int) for v in values):
-            found[name] = IntDistribution(min(values), max(values), log=max(values) >= 10 * min(values))
+            distributions[name] = IntDistribution(min(values), max(values), log=max(values) >= 10 * min(values))
         elif numbers:
-            found[name] = FloatDistribution(min(values), max(values), log=max(values) >= 10 * min(values))
+            distributions[name] = FloatDistribution(min(values), max(values), log=max(values) >= 10 * min(values))
         else:
-            found[name] = CategoricalDistribution(list(values))
-    return found
+            distributions[name] = CategoricalDistribution(list(values))
+    return distributions

@@ -1,9 +1,11 @@
-"""What is done: a folder in which a finished job appears whole or not at all.
+"""Stores: folders of finished jobs, each of which appears complete or not at all.
 
 ``jobs/ab/abcdef.../`` holds ``job.json``, ``scores.json``, ``predictions.parquet``, ``timing.json`` and ``log.txt`` of a finished job, and
-``manifest.json`` with the size and SHA-256 of each of them, which are verified when a file is used;
-``failed/`` the tracebacks of those that failed; ``claims/`` who is working on what; ``quarantine/`` what was found damaged;
-``logs/`` what each run did, line by line; ``search/`` what searches of hyper-parameters have learnt; ``checkpoints/`` trainings under way.
+``manifest.json`` with the size and SHA-256 of each of them, which are verified whenever a file is read. ``failed/`` holds the tracebacks of
+failed jobs, ``leases/`` the jobs in progress, ``quarantine/`` damaged jobs, ``logs/`` the log of each run, ``search/`` the state of
+hyper-parameter searches, and ``checkpoints/`` trainings in progress.
+
+Reading never changes a store. Damage is recorded in `Store.damage`; `Store.repair` moves damaged jobs to quarantine.
 """
 
 from __future__ import annotations
@@ -11,14 +13,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import from_json
 
+from ethobench.core.errors import NotFoundError
 from ethobench.core.files import (
     remove_stale_temporaries,
     sha256_of,
@@ -28,55 +30,94 @@ from ethobench.core.files import (
     temporary_name,
     write_text,
 )
-from ethobench.runs.claims import Claims, StoreError
+from ethobench.runs.executors import CERTIFICATE_SECONDS, CERTIFICATES
+from ethobench.runs.leases import Leases, StoreError
 from ethobench.runs.plan import Job, Result
-from ethobench.runs.workers import CERTIFICATE_SECONDS, CERTIFICATES
+from ethobench.runs.quarantine import JOB_KEY, Damage, Quarantine
 
-LAYOUT = 2
+FORMAT_VERSION = 3
+"""Version of the files of a store: ``store.json``, and ``manifest.json`` of each job."""
+FOLDERS = ("jobs", "failed", "leases", "quarantine", "tmp", "logs", "search", "checkpoints")
 MANIFEST = "manifest.json"
 INFORMATIVE = ("timing.json", "log.txt")
-"""Files that no score depends on: damage to them is reported, but the job is not done again for it."""
+"""Files that no score depends on: damage to them is reported, but the job is not repeated."""
+INVALID = (ValueError, KeyError, TypeError, AttributeError)
+"""Errors raised by reading a file whose content is not what it should be."""
 
-_KEY = re.compile(r"[0-9a-f]{24}")
+
+@dataclass(frozen=True)
+class Failure:
+    """The record of a failed job.
+
+    Attributes
+    ----------
+    job : Job
+    error : str
+    traceback : str
+    """
+
+    job: Job
+    error: str
+    traceback: str = ""
 
 
 class Store:
-    """The folder of a run; many processes may use it at once.
+    """The folder of a run; many processes may use it at the same time.
 
     Parameters
     ----------
     root : Path
-        Made if it is not there.
+        Created if it does not exist; `Store.open` opens an existing store.
 
     Attributes
     ----------
-    damaged : list of str
-        What was found damaged while reading, and what became of it.
-    unverified : set of str
-        Keys of jobs that were read and have no manifest, because an earlier version stored them: their files cannot be verified.
+    leases : Leases
+    quarantine : Quarantine
+    damage : list of Damage
+        Damage detected while reading.
     """
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
         try:
-            for name in ("jobs", "failed", "claims", "quarantine", "tmp", "logs", "search", "checkpoints"):
+            for name in FOLDERS:
                 (self.root / name).mkdir(parents=True, exist_ok=True)
-            mark = self.root / "store.json"
-            if not mark.exists():
-                write_text(mark, json.dumps({"layout": LAYOUT}), overwrite=True)
-            layout = json.loads(mark.read_text(encoding="utf-8"))["layout"]
+            if not (self.root / "store.json").exists():
+                write_text(self.root / "store.json", json.dumps({"format_version": FORMAT_VERSION}), overwrite=True)
         except OSError as error:
             raise StoreError(f"{self.root}: the store cannot be written ({error.strerror})") from None
-        except (ValueError, KeyError, TypeError):
-            raise StoreError(f"{self.root} is no store: its store.json is damaged") from None
-        if layout != LAYOUT:
-            raise StoreError(f"{self.root} has layout {layout}, this version knows {LAYOUT}; use the version of ethobench that made it")
-        self.claims = Claims(self.root / "claims")
-        self.damaged: list[str] = []
-        self.unverified: set[str] = set()
+        self._open()
+
+    @classmethod
+    def open(cls, root: str | Path) -> Store:
+        """Open an existing store, without changing anything.
+
+        Raises
+        ------
+        NotFoundError
+            If the folder is not a store.
+        """
+        if not (Path(root) / "store.json").is_file():
+            raise NotFoundError(f"{root} is not the store of a run: it has no store.json")
+        store = cls.__new__(cls)
+        store.root = Path(root)
+        store._open()
+        return store
+
+    def _open(self) -> None:
+        try:
+            version = json.loads((self.root / "store.json").read_text(encoding="utf-8")).get("format_version")
+        except OSError as error:
+            raise StoreError(f"{self.root}: the store cannot be read ({error.strerror})") from None
+        except INVALID:
+            raise StoreError(f"{self.root} is not a store: its store.json is damaged") from None
+        _check_version(version, self.root)
+        self.leases = Leases(self.root / "leases")
+        self.quarantine = Quarantine(self.root / "quarantine")
+        self.damage: list[Damage] = []
 
     def check_writable(self) -> None:
-        """Refuse a store that can only be read."""
+        """Raise `StoreError` if the store is read-only."""
         try:
             probe = self.root / "tmp" / temporary_name()
             probe.touch(exist_ok=False)
@@ -85,43 +126,46 @@ class Store:
             raise StoreError(f"{self.root}: the store cannot be written ({error.strerror})") from None
 
     def folder(self, key: str) -> Path:
-        """Return where a finished job lies or would lie."""
+        """Return the folder of a job, finished or not."""
         return self.root / "jobs" / key[:2] / key
 
     def progress_file(self, key: str) -> Path:
-        """Return where a worker keeps how far it is with a job."""
+        """Return the file in which a worker reports its progress on a job."""
         return self.root / "tmp" / f"{key}.progress"
 
     def progress(self, key: str) -> tuple[str, float] | None:
-        """Return the stage of a job under way, and the part of it that is done, from 0 to 1; None if nothing was reported yet."""
+        """Return the stage of a job in progress and the finished fraction, from 0 to 1; None if nothing has been reported."""
         try:
-            found = from_json(self.progress_file(key).read_bytes())
-            return str(found["stage"]), float(found["fraction"])
+            report = from_json(self.progress_file(key).read_bytes())
+            return str(report["stage"]), float(report["fraction"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def has(self, key: str) -> bool:
-        """Whether a job is finished."""
-        return os.path.isdir(os.path.join(self.root, "jobs", key[:2], key))  # noqa: PTH112, PTH118 - asked for every job
+        """Return whether a job is finished."""
+        return os.path.isdir(os.path.join(self.root, "jobs", key[:2], key))  # noqa: PTH112, PTH118 - called for every job
 
     def finished(self) -> Iterator[str]:
         """Yield the keys of finished jobs, sorted; other files and folders, such as ``.DS_Store``, are ignored."""
         for shard in sorted(_folders(self.root / "jobs")):
             for key in sorted(_folders(self.root / "jobs" / shard)):
-                if _KEY.fullmatch(key) and key.startswith(shard):
+                if JOB_KEY.fullmatch(key) and key.startswith(shard):
                     yield key
 
-    def quarantined(self) -> list[str]:
-        """List what was put aside because it was damaged."""
-        return sorted(path.name for path in (self.root / "quarantine").iterdir() if _KEY.match(path.name))
-
     def finish(self, job: Job, fill: Callable[[Path], None]) -> bool:
-        """Let `fill` write a job's files into a folder, which then appears at once; False if somebody else was faster."""
+        """Store a finished job: `fill` writes its files to a temporary folder, which is then renamed.
+
+        Returns
+        -------
+        bool
+            False if another process has finished the job before.
+        """
         try:
             with temporary_folder(self.root / "tmp") as temporary:
                 (temporary / "job.json").write_text(json.dumps(job.to_dict(), indent=1, sort_keys=True), encoding="utf-8")
                 fill(temporary)
-                (temporary / MANIFEST).write_text(json.dumps({"files": _describe_files(temporary)}, indent=1), encoding="utf-8")
+                manifest = {"format_version": FORMAT_VERSION, "files": _describe_files(temporary)}
+                (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
                 sync_tree(temporary)
                 target = self.folder(job.key)
                 target.parent.mkdir(exist_ok=True)
@@ -137,76 +181,87 @@ class Store:
         return True
 
     def remove_leftovers(self) -> None:
-        """Remove what killed processes left: temporary files, certificates of clusters, and traces of jobs that nobody works on."""
-        for name in ("", "tmp", "claims", "failed", "checkpoints"):
+        """Remove what killed processes have left: temporary files, certificates of clusters, and leases and progress of ended jobs."""
+        for name in ("", "tmp", "leases", "failed", "checkpoints"):
             remove_stale_temporaries(self.root / name)
         remove_stale_temporaries(self.root / CERTIFICATES, CERTIFICATE_SECONDS)
-        for path in (self.root / "claims").iterdir():
-            if _KEY.fullmatch(path.name) and self.has(path.name) and self.claims.take(path.name) is not None:
-                self.claims.release(path.name)
+        for path in (self.root / "leases").iterdir():
+            if JOB_KEY.fullmatch(path.name) and self.has(path.name) and self.leases.acquire(path.name) is not None:
+                self.leases.release(path.name)
         progress_files = [*(self.root / "tmp").glob("*.progress")]
-        living = {*self.claims.living()}
+        active = {*self.leases.active()}
         for path in progress_files:
-            if _KEY.fullmatch(path.stem) and path.stem not in living:
+            if JOB_KEY.fullmatch(path.stem) and path.stem not in active:
                 path.unlink(missing_ok=True)
 
-    def fail(self, job: Job, error: str, log: str = "") -> None:
-        """Keep why a job failed."""
-        told = json.dumps({"job": job.to_dict(), "error": error, "traceback": log}, indent=1)
+    def fail(self, job: Job, error: str, traceback: str = "") -> None:
+        """Record the failure of a job."""
+        record = {"format_version": FORMAT_VERSION, "job": job.to_dict(), "error": error, "traceback": traceback}
         try:
-            write_text(self.root / "failed" / f"{job.key}.json", told, overwrite=True)
+            write_text(self.root / "failed" / f"{job.key}.json", json.dumps(record, indent=1), overwrite=True)
         except OSError as problem:
-            raise StoreError(f"{self.root}: the store cannot be written ({problem.strerror}), so this is lost: {job}: {error}") from None
+            raise StoreError(
+                f"{self.root}: the store cannot be written ({problem.strerror}), so this failure is not recorded: {job}: {error}"
+            ) from None
 
-    def failures(self) -> dict[str, dict[str, Any]]:
-        """Return the records of failed jobs, by key; a damaged record is put into quarantine and named in `damaged`."""
+    def failures(self) -> dict[str, Failure]:
+        """Return the records of failed jobs, by key; damaged records are skipped and added to `damage`."""
         records = {}
         for path in sorted((self.root / "failed").glob("*.json")):
-            if not _KEY.fullmatch(path.stem):
+            if not JOB_KEY.fullmatch(path.stem):
                 continue
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
                 if not (isinstance(record["error"], str) and isinstance(record["traceback"], str)):
-                    raise ValueError("it is not a record of a failure")
-                if Job.from_dict(record["job"]).key != path.stem:
+                    raise ValueError("not the record of a failed job")
+                _check_version(record["format_version"], path)
+                failure = Failure(Job.from_dict(record["job"]), record["error"], record["traceback"])
+                if failure.job.key != path.stem:
                     raise ValueError("the job does not match the file name")
-                records[path.stem] = record
-            except FileNotFoundError:  # done in the meantime
+                records[path.stem] = failure
+            except FileNotFoundError:  # finished in the meantime
                 continue
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                self._quarantine(path, str(error))
+            except INVALID as error:
+                self._add_damage(path, str(error))
         return records
 
-    def job(self, key: str) -> dict[str, Any] | None:
-        """Return the job of a finished one; None for a damaged one, put into quarantine and named in `damaged`."""
-        return self._read(key, "job.json", lambda found: Job.from_dict(found).key == key)
+    def job(self, key: str) -> Job | None:
+        """Return a finished job; None if it is damaged, which is added to `damage`."""
+
+        def parse(content: Any) -> Job:
+            job = Job.from_dict(content)
+            if job.key != key:
+                raise ValueError("the job does not match the name of its folder")
+            return job
+
+        return self._read(key, "job.json", parse)
 
     def scores(self, key: str) -> dict[str, Any] | None:
-        """Return the scores of a finished job; None for a damaged one, put into quarantine and named in `damaged`."""
-        return self._read(key, "scores.json", lambda found: isinstance(found["suites"], dict))
+        """Return the scores of a finished job; None if they are damaged, which is added to `damage`."""
 
-    def read(self, key: str) -> dict[str, Any] | None:
-        """Return a finished job's ``job`` and ``scores``; None if either is damaged."""
-        job = self.job(key)
-        scores = self.scores(key) if job is not None else None
-        return None if scores is None else {"job": job, "scores": scores}
+        def parse(content: Any) -> dict[str, Any]:
+            if not isinstance(content["suites"], dict):
+                raise ValueError("not the scores of a job")
+            return dict(content)
+
+        return self._read(key, "scores.json", parse)
 
     def result(self, job: Job) -> Result | None:
-        """Return the figures of a finished job; None if it is not finished, or was damaged."""
-        found = self.scores(job.key) if self.has(job.key) else None
-        return None if found is None else Result(job, {name: suite["overall"] for name, suite in found["suites"].items()})
+        """Return the metric values of a finished job; None if it is not finished, or damaged."""
+        scores = self.scores(job.key) if self.has(job.key) else None
+        return None if scores is None else Result(job, {name: suite["overall"] for name, suite in scores["suites"].items()})
 
     def timing(self, key: str) -> dict[str, Any]:
-        """Return how long the steps of a finished job took, in seconds; empty, and named in `damaged`, if the file is damaged."""
+        """Return the duration of each step of a finished job in seconds; empty if the file is damaged, which is added to `damage`."""
         path = self.folder(key) / "timing.json"
         try:
             content = path.read_bytes()
-            timing = from_json(content)
             self._check_content(key, "timing.json", content)
+            timing = from_json(content)
             if not isinstance(timing["host"], str) or not all(isinstance(timing[step], int | float) for step in ("fit", "predict")):
-                raise ValueError("not the times of a job")
+                raise ValueError("not the durations of a job")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            self._report_damage(f"{path} is damaged ({error}); the times of this job are left out")
+            self._add_damage(path, str(error), is_excluded=False)
             return {}
         return dict(timing)
 
@@ -222,23 +277,20 @@ class Store:
         Returns
         -------
         Path or None
-            None if the job has no such file, or if it is damaged: then the job is put into quarantine and named in `damaged`.
+            None if the job has no such file, or if it is damaged, which is added to `damage`.
         """
-        path = self.folder(key) / name
         try:
             manifest = self._manifest(key)
-            if manifest is not None:
-                parts = [part for part in manifest if part == name or part.startswith(f"{name}/")]
-                for part in parts:
-                    self._check_file(key, part, manifest[part])
-                return path if parts else None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self._quarantine(self.folder(key), str(error))
+            files = [file for file in manifest if file == name or file.startswith(f"{name}/")]
+            for file in files:
+                self._check_file(key, file, manifest[file])
+        except INVALID as error:
+            self._add_damage(self.folder(key), str(error))
             return None
-        return path if path.exists() else None
+        return self.folder(key) / name if files else None
 
     def verify(self, key: str, *, thorough: bool = True) -> bool:
-        """Return whether a finished job is undamaged; otherwise it is put into quarantine and named in `damaged`.
+        """Return whether a finished job is undamaged; damage is added to `damage`.
 
         Parameters
         ----------
@@ -249,49 +301,68 @@ class Store:
         if self.job(key) is None or self.scores(key) is None:
             return False
         try:
-            manifest = self._manifest(key) or {}
-            for name, expected in manifest.items():
+            for name, expected in self._manifest(key).items():
                 if name not in INFORMATIVE:
                     self._check_file(key, name, expected, thorough=thorough)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self._quarantine(self.folder(key), str(error))
+        except INVALID as error:
+            self._add_damage(self.folder(key), str(error))
             return False
         return True
 
-    def _read(self, key: str, name: str, fits: Callable[[Any], bool]) -> dict[str, Any] | None:
-        path = os.path.join(self.root, "jobs", key[:2], key, name)  # noqa: PTH118 - paths as objects would cost more than reading
+    def repair(self) -> list[str]:
+        """Move all jobs in `damage` to quarantine, so that the next run repeats them; return one message for each."""
+        messages = [
+            f"{damage.path} is damaged ({damage.reason}); moved to {target}"
+            for damage in self.damage
+            if damage.is_excluded and (target := self.quarantine.move(damage)) is not None
+        ]
+        self.damage = [damage for damage in self.damage if not damage.is_excluded]
+        return messages
+
+    def describe_damage(self) -> list[str]:
+        """Return one message for each damaged file or job detected while reading."""
+        messages = []
+        for damage in self.damage:
+            advice = (
+                f"the job is excluded until a run repeats it (`ethobench status {self.root} --repair` moves it to quarantine)"
+                if damage.is_excluded
+                else "the durations of this job are excluded"
+            )
+            messages.append(f"{damage.path} is damaged ({damage.reason}); {advice}")
+        return messages
+
+    def _read(self, key: str, name: str, parse: Callable[[Any], Any]) -> Any:
+        """Read a JSON file of a finished job: first its checksum is verified, then it is parsed."""
+        path = os.path.join(self.root, "jobs", key[:2], key, name)  # noqa: PTH118 - building Path objects takes longer than reading
         try:
             with open(path, "rb") as file:  # noqa: PTH123
                 content = file.read()
-            found = from_json(content)
-            if not fits(found):
-                raise ValueError(f"{name} does not fit its name")
             self._check_content(key, name, content)
-        except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError, AttributeError) as error:
-            self._quarantine(self.folder(key), str(error) if name in str(error) else f"{name}: {error}")
+            return parse(from_json(content))
+        except (FileNotFoundError, NotADirectoryError, *INVALID) as error:
+            self._add_damage(self.folder(key), str(error) if ".json" in str(error) else f"{name}: {error}")
             return None
-        except OSError as error:  # it may be sound, and not ours to read
+        except OSError as error:  # not damaged: this user may not read it
             raise StoreError(f"{path} cannot be read ({error.strerror})") from None
-        return found if isinstance(found, dict) else None
 
-    def _manifest(self, key: str) -> dict[str, dict[str, Any]] | None:
-        """Return the expected size and SHA-256 of each file of a job; None for a job that was stored without."""
+    def _manifest(self, key: str) -> dict[str, dict[str, Any]]:
+        """Return the expected size and SHA-256 of each file of a job."""
         path = os.path.join(self.root, "jobs", key[:2], key, MANIFEST)  # noqa: PTH118 - read for every job
         try:
             with open(path, "rb") as file:  # noqa: PTH123
-                files: dict[str, dict[str, Any]] = from_json(file.read())["files"]
+                content = from_json(file.read())
+            version, files = content["format_version"], content["files"]
         except FileNotFoundError:
-            self.unverified.add(key)
-            return None
-        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{MANIFEST} is missing") from None
+        except INVALID as error:
             raise ValueError(f"{MANIFEST}: {error}") from None
         except OSError as error:
             raise StoreError(f"{path} cannot be read ({error.strerror})") from None
-        return files
+        _check_version(version, path)
+        return dict(files)
 
     def _check_content(self, key: str, name: str, content: bytes) -> None:
-        manifest = self._manifest(key)
-        if manifest is not None and hashlib.sha256(content).hexdigest() != manifest[name]["sha256"]:
+        if hashlib.sha256(content).hexdigest() != self._manifest(key)[name]["sha256"]:
             raise ValueError(f"{name} does not match its checksum")
 
     def _check_file(self, key: str, name: str, expected: Mapping[str, Any], *, thorough: bool = True) -> None:
@@ -304,32 +375,24 @@ class Store:
         except OSError as error:
             raise StoreError(f"{path} cannot be read ({error.strerror})") from None
 
-    def _quarantine(self, path: Path, error: str) -> None:
-        """Put a damaged job, or a damaged record of a failure, aside; the next run does the job again."""
-        if not path.exists():
-            return
-        target = self.root / "quarantine" / f"{path.name}-{time.time_ns()}"
-        try:
-            path.replace(target)
-            where = f"put aside into {target}"
-        except OSError as problem:
-            where = f"it cannot be put aside ({problem.strerror})"
-        self._report_damage(f"{path} is damaged ({error}); {where}, and not counted until it is done again")
+    def _add_damage(self, path: Path, reason: str, *, is_excluded: bool = True) -> None:
+        damage = Damage(path, reason, is_excluded)
+        if damage not in self.damage and (path.exists() or not is_excluded):  # a job may have been moved by another process
+            self.damage.append(damage)
 
-    def describe_damage(self) -> list[str]:
-        """Say what was found damaged while reading, and how many jobs cannot be verified."""
-        messages = list(self.damaged)
-        if self.unverified:
-            jobs = "1 job was" if len(self.unverified) == 1 else f"{len(self.unverified)} jobs were"
-            messages.append(f"{self.root}: {jobs} stored without checksums by an earlier version, so damage to them may go unnoticed")
-        return messages
 
-    def _report_damage(self, message: str) -> None:
-        if message not in self.damaged:
-            self.damaged.append(message)
+def _check_version(version: Any, path: str | Path) -> None:
+    """Refuse files of an unknown version; they are not damaged, and stay where they are."""
+    if version != FORMAT_VERSION:
+        raise StoreError(
+            f"{path} has format_version {version}, but this version of ethobench reads {FORMAT_VERSION}; "
+            "use the version of ethobench that wrote it, or another store"
+        )
 
 
 def _folders(path: Path) -> list[str]:
+    if not path.is_dir():
+        return []
     with os.scandir(path) as entries:
         return [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
 

@@ -1,4 +1,4 @@
-"""Windows changed at random in ways that leave their behavior what it is: poses moved about the arena, tags that sit askew."""
+"""Random augmentations of windows that do not change the behavior: moved and mirrored poses, rotated tags."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 Augmentation: TypeAlias = "Callable[[Tensor, Layout, Generator], Tensor]"
 
-SHIFT = 0.25  # share of the arena's sides, as published
-LOST = 0.1  # chance that a keypoint is lost for some of a window
-TILT = math.radians(15)
-GROWTH = 1.2
+MAX_SHIFT = 0.25  # as a fraction of the arena, as published
+DROPOUT_PROBABILITY = 0.1  # of a keypoint, in a run of frames of a window
+MAX_TILT = math.radians(15)  # of a tag
+MAX_SCALE = 1.2
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the channels of a window stand for.
+    """The meaning of the channels of a window.
 
     Attributes
     ----------
     channels : tuple of str
-        All of them, in order.
+        Names of all channels, in order.
     animals, keypoints : tuple of str
-        The first channels are these animals' keypoints, x and y of each; none for tags and features.
+        The first channels are x and y of the keypoints of these animals; empty for tags and features.
     center : (x, y)
-        The middle of the arena, in the units of the channels.
+        Center of the arena, in the units of the channels.
     aspect : float
-        How much longer one unit of x is than one of y, where coordinates are shares of an arena that is no square.
+        Length of one unit of x relative to one of y, where coordinates are fractions of an arena that is not square.
     mean, scale : tuple of float
-        What was taken from each channel, and what it was divided by then; 0 and 1 unless told.
+        Subtracted from each channel, and divided by, before; 0 and 1 by default.
     mirrors : mapping of str to str
-        Left and right partners among the keypoints; guessed from their names unless told.
+        Left and right partners among the keypoints; guessed from their names by default.
     """
 
     channels: tuple[str, ...]
@@ -54,37 +54,41 @@ class Layout:
 
     @property
     def n_coordinates(self) -> int:
-        """How many channels are coordinates of keypoints."""
+        """Number of channels that are coordinates of keypoints."""
         return 2 * len(self.animals) * len(self.keypoints)
 
     @cached_property
     def triples(self) -> tuple[tuple[int, ...], ...]:
-        """The channels that are x, y and z of one vector, of all that are no keypoint's."""
+        """The channels that are x, y and z of one sensor; coordinates of keypoints are not considered."""
         first = self.n_coordinates
-        return tuple(tuple(first + place for place in places) for places in axis_triples(self.channels[first:]).values())
+        return tuple(tuple(first + column for column in columns) for columns in axis_triples(self.channels[first:]).values())
 
     @cached_property
     def mirrored(self) -> tuple[int, ...]:
-        """The place of each keypoint's partner; its own on the midline."""
+        """Index of each keypoint's mirror partner; its own index on the midline."""
         partners = guess_mirrors(self.keypoints) if self.mirrors is None else self.mirrors
         return tuple(self.keypoints.index(partners.get(name, name)) for name in self.keypoints)
 
 
 def augment(values: Tensor, names: Sequence[str], layout: Layout, random: Generator) -> Tensor:
-    """Change windows at random, each on its own, by one augmentation after another.
+    """Apply augmentations one after the other, each window with its own random numbers.
 
-    A keypoint at exactly (0, 0) stands for one that is missing, a frame of zeros for one beyond the recording's ends: they stay so
-    (but for ``published``, which knows no difference).
+    A keypoint at exactly (0, 0) is missing, and a frame of zeros is beyond the ends of the recording: they stay zero (except with
+    ``published``, which makes no difference).
 
     Parameters
     ----------
     values : Tensor (n_windows, n_frames, n_channels)
-        Left as it is.
+        Not changed.
     names : sequence of str
-        See `AUGMENTATIONS`.
+        Names in `AUGMENTATIONS`.
     layout : Layout
     random : torch.Generator
         On the device of the values.
+
+    Returns
+    -------
+    Tensor (n_windows, n_frames, n_channels)
     """
     for name in names:
         values = AUGMENTATIONS[name](values, layout, random)
@@ -92,60 +96,60 @@ def augment(values: Tensor, names: Sequence[str], layout: Layout, random: Genera
 
 
 def check_augmentations(names: Sequence[str]) -> None:
-    """Refuse names that are unknown."""
+    """Refuse unknown names."""
     unknown = [name for name in names if name not in AUGMENTATIONS]
     if unknown:
-        raise EthobenchError(f"no augmentation {', '.join(map(repr, unknown))}; there are: {', '.join(AUGMENTATIONS)}")
+        raise EthobenchError(f"unknown augmentation {', '.join(map(repr, unknown))}; available: {', '.join(AUGMENTATIONS)}")
 
 
 def check_layout(names: Sequence[str], layout: Layout) -> None:
-    """Refuse augmentations that these channels do not allow."""
+    """Refuse augmentations that do not apply to these channels."""
     for name in names:
         if name == "rotate_axes" and not layout.triples:
-            raise EthobenchError(f"augmentation {name!r} turns x, y and z of a tag, and no three channels belong together so")
+            raise EthobenchError(f"augmentation {name!r} needs x, y and z of a sensor, and no three channels are")
         if name == "scale" and not (layout.n_coordinates or layout.triples):
-            raise EthobenchError(f"augmentation {name!r} needs keypoints, or three axes of a tag; these inputs have neither")
+            raise EthobenchError(f"augmentation {name!r} needs keypoints, or x, y and z of a sensor; these inputs have neither")
         if name not in ("rotate_axes", "scale") and not layout.n_coordinates:
-            raise EthobenchError(f"augmentation {name!r} moves keypoints, and these inputs have no coordinates of any")
+            raise EthobenchError(f"augmentation {name!r} needs coordinates of keypoints, and these inputs have no coordinates")
 
 
 def published(values: Tensor, layout: Layout, random: Generator) -> Tensor:
-    """Turn and shift as the MABe 2021 baselines did.
+    """Rotate and shift as in the MABe 2021 baselines.
 
-    One angle about the origin, which is a corner of the image, in coordinates that were divided by its width and height, so that
-    bodies are sheared; then one shift of each axis. All frames, also those of zeros beyond the ends, and all animals alike.
+    The rotation is about the origin, which is a corner of the image, in coordinates that were divided by its width and height, so that
+    bodies are sheared. All animals and all frames, including the zeros beyond the ends, are moved alike.
     """
-    angle, shift = _uniform(len(values), math.pi, random), _uniform(len(values), SHIFT, random, 2)
+    angle, shift = _uniform(len(values), math.pi, random), _uniform(len(values), MAX_SHIFT, random, 2)
     points, rest = _split(values, layout)
-    return _join(_turned(points, angle) + _each(shift, points), rest)
+    return _join(_rotate(points, angle) + _broadcast(shift, points), rest)
 
 
 def rotation(values: Tensor, layout: Layout, random: Generator) -> Tensor:
-    """Turn about the middle of the arena by any angle; shapes stay what they are, though the arena be no square."""
+    """Rotate about the center of the arena by any angle; bodies keep their shape even if the arena is not square."""
     angle = _uniform(len(values), math.pi, random)
-    return _moved(values, layout, lambda offsets: _turned(offsets, angle))
+    return _transform_points(values, layout, lambda offsets: _rotate(offsets, angle))
 
 
 def translation(values: Tensor, layout: Layout, random: Generator) -> Tensor:
     """Shift by up to a quarter of the arena along each axis."""
-    shift = _uniform(len(values), SHIFT, random, 2) * values.new_tensor([layout.aspect, 1.0])
-    return _moved(values, layout, lambda offsets: offsets + _each(shift, offsets))
+    shift = _uniform(len(values), MAX_SHIFT, random, 2) * values.new_tensor([layout.aspect, 1.0])
+    return _transform_points(values, layout, lambda offsets: offsets + _broadcast(shift, offsets))
 
 
 def reflection(values: Tensor, layout: Layout, random: Generator) -> Tensor:
-    """See half of the windows in a mirror, where left keypoints are right ones."""
+    """Mirror half of the windows, and exchange left and right keypoints."""
     import torch
 
     points, rest = _split(values, layout)
     flipped = torch.rand((len(values),), generator=random, device=values.device) < 0.5
     partners = points[..., list(layout.mirrored), :]
-    there = (partners != 0).any(dim=-1, keepdim=True)
-    seen = torch.stack([partners[..., 0], 2 * layout.center[1] - partners[..., 1]], dim=-1).where(there, partners)
-    return _join(seen.where(_each(flipped, points), points), rest)
+    present = (partners != 0).any(dim=-1, keepdim=True)
+    mirrored = torch.stack([partners[..., 0], 2 * layout.center[1] - partners[..., 1]], dim=-1).where(present, partners)
+    return _join(mirrored.where(_broadcast(flipped, points), points), rest)
 
 
 def swap(values: Tensor, layout: Layout, random: Generator) -> Tensor:
-    """Deal the identities anew, for behaviors in which it does not matter who is who."""
+    """Permute the animals, for behaviors in which their identity does not matter."""
     import torch
 
     points, rest = _split(values, layout)
@@ -154,42 +158,44 @@ def swap(values: Tensor, layout: Layout, random: Generator) -> Tensor:
 
 
 def dropout(values: Tensor, layout: Layout, random: Generator) -> Tensor:
-    """Lose single keypoints for a stretch of the window."""
+    """Remove single keypoints in a run of frames."""
     import torch
 
     points, rest = _split(values, layout)
     n, frames, animals, keypoints, _ = points.shape
-    first, length, chance = torch.rand((3, n, 1, animals, keypoints, 1), generator=random, device=values.device)
-    place = torch.linspace(0, 1, frames, device=values.device)[:, None, None, None]
-    lost = (chance < LOST) & (place >= first) & (place <= first + length)
-    return _join(points.masked_fill(lost, 0.0), rest)
+    first, length, draw = torch.rand((3, n, 1, animals, keypoints, 1), generator=random, device=values.device)
+    time = torch.linspace(0, 1, frames, device=values.device)[:, None, None, None]
+    removed = (draw < DROPOUT_PROBABILITY) & (time >= first) & (time <= first + length)
+    return _join(points.masked_fill(removed, 0.0), rest)
 
 
 def rotate_axes(values: Tensor, layout: Layout, random: Generator) -> Tensor:
-    """Turn the x, y and z of a tag by a small angle, as if it sat askew; all vectors of a window alike."""
+    """Rotate x, y and z of a tag by a small angle, as if it were attached differently; all sensors of a window alike."""
     import torch
 
     axis = torch.nn.functional.normalize(torch.randn((len(values), 3), generator=random, device=values.device), dim=1)
-    angle = _uniform(len(values), TILT, random)
-    turn = torch.linalg.matrix_exp(torch.linalg.cross(torch.eye(3, device=values.device)[None], (axis * angle[:, None])[:, None, :]))
-    return _changed(values, layout, lambda vectors: torch.einsum("nftc,ndc->nftd", vectors, turn))
+    angle = _uniform(len(values), MAX_TILT, random)
+    rotation_matrix = torch.linalg.matrix_exp(
+        torch.linalg.cross(torch.eye(3, device=values.device)[None], (axis * angle[:, None])[:, None, :])
+    )
+    return _transform_vectors(values, layout, lambda vectors: torch.einsum("nftc,ndc->nftd", vectors, rotation_matrix))
 
 
 def scale(values: Tensor, layout: Layout, random: Generator) -> Tensor:
-    """Make the vectors of a tag longer or shorter by up to a fifth; the same for bodies and distances of poses."""
-    factor = GROWTH ** _uniform(len(values), 1.0, random)
+    """Scale the vectors of a tag, or the poses, by a factor between 1 / 1.2 and 1.2."""
+    factor = MAX_SCALE ** _uniform(len(values), 1.0, random)
     if layout.n_coordinates:
-        values = _moved(values, layout, lambda offsets: offsets * _each(factor, offsets))
-    return _changed(values, layout, lambda vectors: vectors * _each(factor, vectors)) if layout.triples else values
+        values = _transform_points(values, layout, lambda offsets: offsets * _broadcast(factor, offsets))
+    return _transform_vectors(values, layout, lambda vectors: vectors * _broadcast(factor, vectors)) if layout.triples else values
 
 
 AUGMENTATIONS: dict[str, Augmentation] = {
-    each.__name__: each for each in (published, rotation, translation, reflection, swap, dropout, rotate_axes, scale)
+    function.__name__: function for function in (published, rotation, translation, reflection, swap, dropout, rotate_axes, scale)
 }
 
 
 def _split(values: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-    """Take keypoints (window, frame, animal, keypoint, axis) from the other channels."""
+    """Separate keypoints (window, frame, animal, keypoint, axis) from the other channels."""
     n = layout.n_coordinates
     return values[..., :n].reshape(*values.shape[:-1], len(layout.animals), len(layout.keypoints), 2), values[..., n:]
 
@@ -201,7 +207,7 @@ def _join(points: Tensor, rest: Tensor) -> Tensor:
 
 
 def _to_offsets(points: Tensor, layout: Layout) -> Tensor:
-    """Measure from the middle of the arena, in units that are as long along x as along y."""
+    """Return positions relative to the center of the arena, in units that are equally long along x and y."""
     return (points - points.new_tensor(layout.center)) * points.new_tensor([layout.aspect, 1.0])
 
 
@@ -209,43 +215,40 @@ def _from_offsets(offsets: Tensor, layout: Layout) -> Tensor:
     return offsets / offsets.new_tensor([layout.aspect, 1.0]) + offsets.new_tensor(layout.center)
 
 
-def _moved(values: Tensor, layout: Layout, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """Change where the keypoints are that are there."""
+def _transform_points(values: Tensor, layout: Layout, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """Transform the positions of keypoints that are not missing."""
     points, rest = _split(values, layout)
-    there = (points != 0).any(dim=-1, keepdim=True)
-    return _join(_from_offsets(change(_to_offsets(points, layout)), layout).where(there, points), rest)
+    present = (points != 0).any(dim=-1, keepdim=True)
+    return _join(_from_offsets(change(_to_offsets(points, layout)), layout).where(present, points), rest)
 
 
-def _changed(values: Tensor, layout: Layout, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """Change the vectors (window, frame, vector, axis) of a tag, in the units in which they were measured."""
-    places = list(layout.triples)
-    flat = [place for triple in places for place in triple]
-    size, middle = (
-        values.new_tensor([told[place] for place in flat]) if told else values.new_full((len(flat),), usual)
-        for told, usual in ((layout.scale, 1.0), (layout.mean, 0.0))
-    )
-    vectors = (values[..., flat] * size + middle).reshape(*values.shape[:-1], len(places), 3)
+def _transform_vectors(values: Tensor, layout: Layout, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """Transform the vectors (window, frame, vector, axis) of a tag, in their original units."""
+    columns = [column for triple in layout.triples for column in triple]
+    scale = values.new_tensor([layout.scale[column] for column in columns] if layout.scale else [1.0] * len(columns))
+    mean = values.new_tensor([layout.mean[column] for column in columns] if layout.mean else [0.0] * len(columns))
+    vectors = (values[..., columns] * scale + mean).reshape(*values.shape[:-1], len(layout.triples), 3)
     result = values.clone()
-    result[..., flat] = (change(vectors).flatten(-2) - middle) / size
+    result[..., columns] = (change(vectors).flatten(-2) - mean) / scale
     return result.where((values != 0).any(dim=-1, keepdim=True), values)
 
 
-def _turned(points: Tensor, angle: Tensor) -> Tensor:
+def _rotate(points: Tensor, angle: Tensor) -> Tensor:
     import torch
 
     x, y = points.unbind(dim=-1)
-    cos, sin = _each(angle.cos(), x), _each(angle.sin(), x)
+    cos, sin = _broadcast(angle.cos(), x), _broadcast(angle.sin(), x)
     return torch.stack([cos * x - sin * y, sin * x + cos * y], dim=-1)
 
 
-def _each(per_window: Tensor, like: Tensor) -> Tensor:
-    """Let a number (or a pair, for x and y) of each window stand for all of its values."""
+def _broadcast(per_window: Tensor, like: Tensor) -> Tensor:
+    """Reshape a number (or a pair, for x and y) per window so that it broadcasts over all values of the window."""
     tail = per_window.shape[1:]
     return per_window.reshape(len(per_window), *[1] * (like.ndim - 1 - len(tail)), *tail)
 
 
-def _uniform(n: int, most: float, random: Generator, *tail: int) -> Tensor:
-    """Draw from -most to most."""
+def _uniform(n: int, limit: float, random: Generator, *tail: int) -> Tensor:
+    """Draw from -limit to limit."""
     import torch
 
-    return (2 * torch.rand((n, *tail), generator=random, device=random.device) - 1) * most
+    return (2 * torch.rand((n, *tail), generator=random, device=random.device) - 1) * limit

@@ -1,4 +1,4 @@
-"""Where tensors live, and random numbers that disturb nobody else."""
+"""The torch device, and random numbers that leave the global generator unchanged."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 
 VARIABLE = "ETHOBENCH_DEVICE"
 PACKAGES = {"torch": "nn", "safetensors": "nn"}
-"""What networks need, and the extra that brings it."""
+"""Packages that networks need, and the extra of ethobench that installs them."""
 
 
-def require_torch(what: str) -> None:
-    """Refuse in words where torch or safetensors is not installed."""
+def require_torch(purpose: str) -> None:
+    """Raise an error with the install command if torch or safetensors is not installed."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
-        raise EthobenchError(f"{what} needs {' and '.join(missing)} (pip install ethobench[nn])")
+        raise EthobenchError(f"{purpose} needs {' and '.join(missing)} (pip install ethobench[nn])")
 
 
 def choose_device() -> torch.device:
-    """Return the device that ``$ETHOBENCH_DEVICE`` names; else a GPU if there is one, else the CPU."""
+    """Return the device named by ``$ETHOBENCH_DEVICE``; by default a GPU if available, else the CPU."""
     import torch
 
-    named = os.environ.get(VARIABLE, "").strip()
-    if not named:
+    name = os.environ.get(VARIABLE, "").strip()
+    if not name:
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
     try:
-        device = torch.device(named)
+        device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise EthobenchError(f"${VARIABLE} is {named!r}, which cannot be used here ({str(error).splitlines()[0]})") from None
+        raise EthobenchError(f"${VARIABLE} is {name!r}, which cannot be used here ({str(error).splitlines()[0]})") from None
     return device
 
 
 @contextmanager
-def own_random_state(*entropy: int) -> Iterator[None]:
-    """Seed torch for the block, and give everybody else their random numbers back afterwards."""
+def isolated_seed(*entropy: int) -> Iterator[None]:
+    """Seed torch for the duration of the block, and restore its global random state afterwards."""
     import torch
 
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
@@ -54,7 +54,7 @@ def own_random_state(*entropy: int) -> Iterator[None]:
 
 
 def seed_torch(*entropy: int) -> None:
-    """Seed torch from several whole numbers, e.g. a seed and a step."""
+    """Seed torch from several integers, e.g. a seed, an epoch and a step."""
     import torch
 
     torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]))

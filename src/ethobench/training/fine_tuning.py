@@ -1,4 +1,4 @@
-"""Going on from a network that has learnt already: to another annotator's style, or to behaviors it has not seen."""
+"""Fine-tuning of a network that was trained before: for another annotator, or for other behaviors."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ from typing import TYPE_CHECKING
 from ethobench.core.errors import EthobenchError, MismatchError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ethobench.training.trajectory_networks import TrajectoryNetwork
+    from torch import Tensor, nn
 
 RECIPES = ("paper", "code")
-HEADS = ("head.", "styles.")
+HEAD_PREFIXES = ("head.", "annotator_heads.")  # of the weights of the output layers
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of a training.
+    """A phase of a training.
 
     Attributes
     ----------
     epochs : int
     learning_rate : float
     head_only : bool
-        Only the read-out learns; the rest stays as it is, its normalisation too.
+        Only the output layer is trained; all other layers, including batch normalization, are frozen.
     """
 
     epochs: int
@@ -35,61 +33,71 @@ class Phase:
 
 
 def plan_phases(
-    recipe: str, *, epochs: int, learning_rate: float, head_epochs: int, head_learning_rate: float | None, kept: float | None = None
+    recipe: str,
+    *,
+    epochs: int,
+    learning_rate: float,
+    head_epochs: int,
+    head_learning_rate: float | None,
+    initial_learning_rate: float | None = None,
 ) -> list[Phase]:
-    """Plan how to go on from a network: the read-out first, then all of it.
+    """Plan fine-tuning: first the output layer, then the complete network.
 
-    ``paper``, as the CalMS21 paper tells it: in the first phase only the read-out learns, and each phase has its own learning rate.
-    ``code``, as the published code did it in effect: its freezing came too late to do anything, so everything learns in both phases;
-    and where the whole network was taken over, it kept the learning rate it had been trained with, whatever the settings said.
+    ``paper``, as described in the CalMS21 paper: in the first phase only the output layer is trained, and each phase has its own learning
+    rate. ``code``, as the published code behaves: its freezing has no effect, so all layers are trained in both phases; and where the
+    output layer is reused too, the learning rate of the initial network is kept, whatever the settings say.
 
     Parameters
     ----------
     recipe : {"paper", "code"}
     epochs : int
-        Of the second phase.
+        Epochs of the second phase.
     learning_rate : float
-        Of the second phase, and of the first unless that has its own.
+        Learning rate of the second phase, and of the first unless `head_learning_rate` is set.
     head_epochs : int
-        Of the first phase; 0 leaves it out.
+        Epochs of the first phase; 0 skips it.
     head_learning_rate : float, optional
-        Of the first phase.
-    kept : float, optional
-        The learning rate of the network that was taken over, read-out included; None where the read-out is new.
+        Learning rate of the first phase.
+    initial_learning_rate : float, optional
+        Learning rate of the initial network if its output layer is reused; None if the output layer is new.
 
     Examples
     --------
-    >>> plan_phases("paper", epochs=10, learning_rate=1e-4, head_epochs=5, head_learning_rate=None, kept=1e-3)
+    >>> settings = {"epochs": 10, "learning_rate": 1e-4, "head_epochs": 5, "head_learning_rate": None, "initial_learning_rate": 1e-3}
+    >>> plan_phases("paper", **settings)
     [Phase(epochs=5, learning_rate=0.0001, head_only=True), Phase(epochs=10, learning_rate=0.0001, head_only=False)]
-    >>> plan_phases("code", epochs=10, learning_rate=1e-4, head_epochs=5, head_learning_rate=None, kept=1e-3)
+    >>> plan_phases("code", **settings)
     [Phase(epochs=5, learning_rate=0.001, head_only=False), Phase(epochs=10, learning_rate=0.001, head_only=False)]
     """
     if recipe not in RECIPES:
-        raise EthobenchError(f"a recipe for fine-tuning is {' or '.join(RECIPES)}, not {recipe!r}")
-    as_coded = recipe == "code"
-    rates = [kept, kept] if as_coded and kept is not None else [head_learning_rate or learning_rate, learning_rate]
-    phases = [Phase(head_epochs, rates[0], not as_coded), Phase(epochs, rates[1])]
+        raise EthobenchError(f"`recipe` must be {' or '.join(RECIPES)}, got {recipe!r}")
+    follows_code = recipe == "code"
+    if follows_code and initial_learning_rate is not None:
+        learning_rates = [initial_learning_rate, initial_learning_rate]
+    else:
+        learning_rates = [head_learning_rate or learning_rate, learning_rate]
+    phases = [Phase(head_epochs, learning_rates[0], not follows_code), Phase(epochs, learning_rates[1])]
     return [phase for phase in phases if phase.epochs]
 
 
-def take_over(network: TrajectoryNetwork, weights: Mapping[str, Tensor], *, read_out: bool, whose: str) -> None:
-    """Copy what another network has learnt, in place.
+def copy_weights(network: nn.Module, weights: Mapping[str, Tensor], *, head: bool, source: str) -> None:
+    """Initialize a network from the weights of another one, in place.
 
     Parameters
     ----------
-    network : TrajectoryNetwork
-        What has no counterpart among the weights keeps its own.
+    network : Module
+        Weights without a counterpart keep their values.
     weights : mapping of str to Tensor
-        By name, as in the other one's ``state_dict``.
-    read_out : bool
-        Whether the read-out is copied too, or begins anew.
-    whose : str
-        Where the weights come from, for the error message.
+        By name, as in the ``state_dict`` of the other network.
+    head : bool
+        Whether the output layer is copied too.
+    source : str
+        Origin of the weights, for the error message.
     """
-    own = network.state_dict()
-    taken = {name: tensor for name, tensor in weights.items() if name in own and (read_out or not name.startswith(HEADS))}
-    body = [name for name in own if not name.startswith(HEADS)]
-    other = [name for name in body if name not in taken] + [name for name, tensor in taken.items() if tensor.shape != own[name].shape]
-    if other:
-        raise MismatchError(f"{whose} has other layers than this network ({other[0]} differs), which cannot begin from it")
-    network.load_state_dict({**own, **taken})
+    current = network.state_dict()
+    copied = {name: tensor for name, tensor in weights.items() if name in current and (head or not name.startswith(HEAD_PREFIXES))}
+    missing = [name for name in current if not name.startswith(HEAD_PREFIXES) and name not in copied]
+    different = missing + [name for name, tensor in copied.items() if tensor.shape != current[name].shape]
+    if different:
+        raise MismatchError(f"{source} has other layers than this network ({different[0]} differs), so it cannot be initialized from it")
+    network.load_state_dict({**current, **copied})

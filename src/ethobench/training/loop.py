@@ -1,12 +1,13 @@
-"""The loop that trains any network: handed a module, batches and a loss, it knows none of them."""
+"""The training loop: optimizer, learning-rate schedule, early stopping and checkpoints, for any module, batches and loss."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,38 +15,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.deadline import Deadline
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.progress import report_progress
-from ethobench.training.checkpoint import Checkpoint, State
-from ethobench.training.device import choose_device, own_random_state, seed_torch
+from ethobench.training.device import choose_device, isolated_seed, seed_torch
 from ethobench.training.losses import Loss
+from ethobench.training.weight_files import read_weights, write_weights
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
 SCHEDULES = ("cosine", "none")
-WEIGHTS, MEMORY, BEST = "weights/", "optimizer/", "best/"
+MODULE_PREFIX, OPTIMIZER_PREFIX, BEST_PREFIX = "weights/", "optimizer/", "best/"  # of tensors in a checkpoint
 
 
 @dataclass(frozen=True)
-class Training:
-    """How to train.
+class TrainingSettings:
+    """Settings of the Adam optimizer and of the loop.
 
     Attributes
     ----------
     epochs : int
-        At most.
+        Maximum number of epochs.
     learning_rate, weight_decay : float
-        Of Adam.
     amsgrad : bool
-    epsilon : float
-        What Adam adds to the root of the mean square.
     schedule : {"cosine", "none"}
-        ``cosine``: the learning rate falls from epoch to epoch, towards 0 after the last.
+        ``cosine``: the learning rate falls from epoch to epoch along a half cosine, towards 0 after the last.
     patience : int, optional
-        Stop after so many epochs without a lower loss on the validation part, and keep the weights of the best one.
+        Stop after this many epochs without a lower validation loss, and restore the weights of the best epoch.
     seed : int
+    epsilon : float
+        Term that Adam adds to the denominator.
     """
 
     epochs: int = 100
@@ -59,29 +59,34 @@ class Training:
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
-            raise EthobenchError(f"a schedule is {' or '.join(SCHEDULES)}, not {self.schedule!r}")
-        if self.epochs < 1 or self.learning_rate <= 0 or (self.patience is not None and self.patience < 1):
-            raise EthobenchError("training needs at least one epoch, a learning rate above zero, and a patience of one epoch or more")
+            raise EthobenchError(f"`schedule` must be {' or '.join(SCHEDULES)}, got {self.schedule!r}")
+        if self.epochs < 1:
+            raise EthobenchError(f"`epochs` must be >= 1, got {self.epochs}")
+        if self.learning_rate <= 0:
+            raise EthobenchError(f"`learning_rate` must be > 0, got {self.learning_rate}")
+        if self.patience is not None and self.patience < 1:
+            raise EthobenchError(f"`patience` must be >= 1, got {self.patience}")
 
-    def rate_at(self, epoch: float) -> float:
-        """Return the learning rate of an epoch, or of a point between two."""
-        falls = self.schedule == "cosine"
-        return self.learning_rate * (0.5 * (1 + math.cos(math.pi * epoch / self.epochs)) if falls else 1.0)
+    def learning_rate_at(self, epoch: float) -> float:
+        """Return the learning rate of an epoch, or of a point between two epochs."""
+        if self.schedule == "none":
+            return self.learning_rate
+        return self.learning_rate * (0.5 * (1 + math.cos(math.pi * epoch / self.epochs)))
 
 
 class Batches(Protocol):
-    """What the loop learns from."""
+    """Training or validation data."""
 
     def draw(self, generator: np.random.Generator) -> Sequence[Any]:
-        """Plan an epoch: one entry for each batch."""
+        """Draw an epoch: one plan for each batch."""
 
     def gather(self, plan: Any, /) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the inputs and targets of a batch, the same for the same plan."""
+        """Return the inputs and targets of a batch; the same plan gives the same batch."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a training stands, told after every step."""
+    """Progress of a training, after each step."""
 
     epoch: int
     epochs: int
@@ -93,16 +98,16 @@ class Progress:
 
 @dataclass(frozen=True)
 class History:
-    """What came of a training.
+    """Losses of a finished training.
 
     Attributes
     ----------
     losses : tuple of float
-        Mean loss of each epoch.
+        Mean training loss of each epoch.
     validation : tuple of float
-        Loss on the held-out part after each epoch.
+        Validation loss after each epoch.
     best_epoch : int
-        Whose weights were kept.
+        The epoch whose weights were kept.
     """
 
     losses: tuple[float, ...]
@@ -110,11 +115,83 @@ class History:
     best_epoch: int
 
 
+@dataclass
+class TrainingState:
+    """State of a training that is under way.
+
+    Attributes
+    ----------
+    epoch, step : int
+        The next step.
+    losses : list of float
+        Mean loss of each finished epoch.
+    partial : list of float
+        Losses of the finished steps of the current epoch.
+    validation : list of float
+        Validation loss after each epoch.
+    tensors : mapping of str to Tensor
+        Weights and optimizer state by name.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    losses: list[float] = field(default_factory=list)
+    partial: list[float] = field(default_factory=list)
+    validation: list[float] = field(default_factory=list)
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+class Checkpoint:
+    """A file with the state of a training, from which it is resumed.
+
+    Parameters
+    ----------
+    path : path
+        A safetensors file.
+    identity : mapping
+        Settings and data of the training; a file with another identity is refused.
+    every : float
+        Seconds between writes within an epoch.
+    """
+
+    def __init__(self, path: str | Path, identity: Mapping[str, Any], every: float = 60.0) -> None:
+        self.path, self.every = Path(path), every
+        self.identity = json.loads(json.dumps(dict(identity)))
+        self._written = time.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the last write was more than `every` seconds ago."""
+        return time.monotonic() - self._written >= self.every
+
+    def load(self) -> TrainingState | None:
+        """Return the state in the file; None if it does not exist."""
+        if not self.path.exists():
+            return None
+        tensors, description = read_weights(self.path)
+        try:
+            identity, state = description["identity"], TrainingState(**description["state"], tensors=tensors)
+        except (KeyError, TypeError, ValueError):
+            raise FormatError(self.path, "not a training checkpoint; remove it to start again") from None
+        different = sorted(key for key in {*identity, *self.identity} if identity.get(key) != self.identity.get(key))
+        if different:
+            raise MismatchError(
+                f"{self.path} is the checkpoint of another training ({', '.join(different)} differ); remove it to start again"
+            )
+        return state
+
+    def save(self, state: TrainingState) -> None:
+        """Write the state, atomically."""
+        counters = {name: getattr(state, name) for name in ("epoch", "step", "losses", "partial", "validation")}
+        write_weights(self.path, state.tensors, {"identity": self.identity, "state": counters})
+        self._written = time.monotonic()
+
+
 def train(
     module: torch.nn.Module,
     batches: Batches,
     loss: Loss,
-    settings: Training,
+    settings: TrainingSettings,
     *,
     validation: Batches | None = None,
     checkpoint: str | Path | None = None,
@@ -125,33 +202,33 @@ def train(
 ) -> History:
     """Train a module in place.
 
-    On a CPU, the same seed and number of threads give the same weights, whether or not the training was killed and begun again.
+    On a CPU, the same seed and number of threads give the same weights, whether or not the training was interrupted and resumed.
 
     Parameters
     ----------
     module : Module
-        Parameters that need no gradient stay as they are.
+        Parameters that require no gradient are not changed.
     batches : Batches
     loss : callable
         Takes the module's output and the targets.
-    settings : Training
+    settings : TrainingSettings
     validation : Batches, optional
         For early stopping; must share no individual with `batches`.
     checkpoint : path, optional
-        Where to keep the state. If the file is there, the training goes on from it.
+        File for the state. If it exists, the training is resumed from it.
     every : float
         Seconds between writes of the checkpoint; it is also written after every epoch.
     identity : mapping, optional
-        What else the training is, beside its settings and shapes; a checkpoint of another one is refused.
+        Identifies the training, in addition to its settings and shapes; the checkpoint of another one is refused.
     progress : callable, optional
-        Told after every step.
+        Called after every step.
     deadline : Deadline, optional
-        When to stop even if epochs are left. The learning rate then falls with the time that has passed, where that runs faster than
-        the epochs, so that it still ends low. At least one step is made.
+        Stop at this time, after at least one step. The learning rate then follows the elapsed time where that advances faster than the
+        epochs, so that it still ends low.
     """
-    limit = deadline or Deadline()
+    deadline = deadline or Deadline()
     if settings.patience is not None and validation is None:
-        raise EthobenchError("early stopping needs a validation part")
+        raise EthobenchError("early stopping (`patience`) needs validation data")
     run = _Run(module.to(choose_device()), settings)
     file = None
     if checkpoint is not None:
@@ -160,20 +237,20 @@ def train(
         state = file.load()
         if state is not None:
             run.restore(state)
-    with own_random_state(settings.seed):
-        while not run.is_done and not (limit.has_passed and run.at.losses):
-            _train_epoch(run, batches, loss, file, progress, limit)
+    with isolated_seed(settings.seed):
+        while not run.is_done and not (deadline.has_passed and run.state.losses):
+            _train_epoch(run, batches, loss, file, progress, deadline)
             if validation is not None:
-                run.judge(_mean_loss(run, validation, loss))
+                run.add_validation(_mean_loss(run, validation, loss))
             if file is not None:
-                file.save(run.state())
+                file.save(run.complete_state())
     return run.finish()
 
 
 class _Run:
-    """A module under training: its optimizer, and where it stands."""
+    """A module under training, its optimizer and its state."""
 
-    def __init__(self, module: torch.nn.Module, settings: Training) -> None:
+    def __init__(self, module: torch.nn.Module, settings: TrainingSettings) -> None:
         import torch
 
         self.module, self.settings = module, settings
@@ -186,25 +263,25 @@ class _Run:
             weight_decay=settings.weight_decay,
             amsgrad=settings.amsgrad,
         )
-        self.at = State()
+        self.state = TrainingState()
         self.best: dict[str, Tensor] = {}
 
     @property
     def best_epoch(self) -> int:
-        found = self.at.validation
-        return int(np.argmin(found)) if found else len(self.at.losses) - 1
+        validation = self.state.validation
+        return int(np.argmin(validation)) if validation else len(self.state.losses) - 1
 
     @property
     def is_done(self) -> bool:
-        patience, waited = self.settings.patience, self.at.epoch - 1 - self.best_epoch
-        return self.at.epoch >= self.settings.epochs or (patience is not None and waited >= patience)
+        patience, waited = self.settings.patience, self.state.epoch - 1 - self.best_epoch
+        return self.state.epoch >= self.settings.epochs or (patience is not None and waited >= patience)
 
     def set_learning_rate(self, value: float) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = value
 
     def step(self, inputs: NDArray[Any], targets: NDArray[Any], loss: Loss) -> float:
-        seed_torch(self.settings.seed, self.at.epoch, self.at.step)  # dropout is the same after a new beginning
+        seed_torch(self.settings.seed, self.state.epoch, self.state.step)  # so that dropout is the same after a resume
         self.optimizer.zero_grad(set_to_none=True)
         value = self.evaluate(inputs, targets, loss)
         value.backward()  # type: ignore[no-untyped-call]
@@ -216,35 +293,35 @@ class _Run:
 
         return loss(self.module(torch.from_numpy(inputs).to(self.device)), torch.from_numpy(targets).to(self.device))
 
-    def judge(self, loss: float) -> None:
-        self.at.validation.append(loss)
-        if self.settings.patience is not None and self.best_epoch == len(self.at.validation) - 1:
+    def add_validation(self, loss: float) -> None:
+        self.state.validation.append(loss)
+        if self.settings.patience is not None and self.best_epoch == len(self.state.validation) - 1:
             self.best = {name: tensor.detach().clone() for name, tensor in self.module.state_dict().items()}
 
-    def state(self) -> State:
-        """Return where the training stands, with all that it needs to go on."""
-        tensors = {WEIGHTS + name: tensor for name, tensor in self.module.state_dict().items()}
-        tensors |= {BEST + name: tensor for name, tensor in self.best.items()}
+    def complete_state(self) -> TrainingState:
+        """Return the state with all tensors that a resume needs."""
+        tensors = {MODULE_PREFIX + name: tensor for name, tensor in self.module.state_dict().items()}
+        tensors |= {BEST_PREFIX + name: tensor for name, tensor in self.best.items()}
         for name, parameter in self.trained.items():
-            tensors |= {f"{MEMORY}{name}/{key}": value for key, value in self.optimizer.state[parameter].items()}
-        return dataclasses.replace(self.at, tensors=tensors)
+            tensors |= {f"{OPTIMIZER_PREFIX}{name}/{key}": value for key, value in self.optimizer.state[parameter].items()}
+        return dataclasses.replace(self.state, tensors=tensors)
 
-    def restore(self, state: State) -> None:
-        self.module.load_state_dict(_below(state.tensors, WEIGHTS))
-        self.best = _below(state.tensors, BEST)
-        memory = {}
-        for place, name in enumerate(self.trained):
-            own = _below(state.tensors, f"{MEMORY}{name}/")
-            if own:
-                memory[place] = own
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": memory})
-        self.at = dataclasses.replace(state, tensors={})
+    def restore(self, state: TrainingState) -> None:
+        self.module.load_state_dict(_below(state.tensors, MODULE_PREFIX))
+        self.best = _below(state.tensors, BEST_PREFIX)
+        optimizer_state = {}
+        for index, name in enumerate(self.trained):
+            tensors = _below(state.tensors, f"{OPTIMIZER_PREFIX}{name}/")
+            if tensors:
+                optimizer_state[index] = tensors
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": optimizer_state})
+        self.state = dataclasses.replace(state, tensors={})
 
     def finish(self) -> History:
         if self.best:
             self.module.load_state_dict(self.best)
         self.module.eval()
-        return History(tuple(self.at.losses), tuple(self.at.validation), self.best_epoch)
+        return History(tuple(self.state.losses), tuple(self.state.validation), self.best_epoch)
 
 
 def _train_epoch(
@@ -253,38 +330,38 @@ def _train_epoch(
     loss: Loss,
     file: Checkpoint | None,
     progress: Callable[[Progress], None] | None,
-    limit: Deadline,
+    deadline: Deadline,
 ) -> None:
-    """Take the steps of an epoch that are not taken yet; fewer if time runs out."""
-    at, settings = run.at, run.settings
-    plans = batches.draw(np.random.default_rng([settings.seed, at.epoch]))
-    run.set_learning_rate(settings.rate_at(at.epoch))
+    """Take the remaining steps of an epoch; fewer if the deadline passes."""
+    state, settings = run.state, run.settings
+    plans = batches.draw(np.random.default_rng([settings.seed, state.epoch]))
+    run.set_learning_rate(settings.learning_rate_at(state.epoch))
     run.module.train()
-    mark = time.perf_counter()
-    for plan in plans[at.step :]:
-        if limit.is_limited:
-            if limit.has_passed and at.partial:
+    last_step = time.perf_counter()
+    for plan in plans[state.step :]:
+        if deadline.is_limited:
+            if deadline.has_passed and state.partial:
                 break
-            run.set_learning_rate(settings.rate_at(max(at.epoch, min(limit.fraction_elapsed, 0.99) * settings.epochs)))
+            run.set_learning_rate(settings.learning_rate_at(max(state.epoch, min(deadline.fraction_elapsed, 0.99) * settings.epochs)))
         inputs, targets = batches.gather(plan)
-        at.partial.append(run.step(inputs, targets, loss))
-        at.step += 1
+        state.partial.append(run.step(inputs, targets, loss))
+        state.step += 1
         now = time.perf_counter()
-        report_progress("network", max(limit.fraction_elapsed, (at.epoch + at.step / len(plans)) / settings.epochs))
+        report_progress("network", max(deadline.fraction_elapsed, (state.epoch + state.step / len(plans)) / settings.epochs))
         if progress is not None:
-            speed = math.prod(inputs.shape[:-1]) / max(now - mark, 1e-9)
-            progress(Progress(at.epoch, settings.epochs, at.step, len(plans), at.partial[-1], speed))
-        mark = now
+            frames_per_second = math.prod(inputs.shape[:-1]) / max(now - last_step, 1e-9)
+            progress(Progress(state.epoch, settings.epochs, state.step, len(plans), state.partial[-1], frames_per_second))
+        last_step = now
         if file is not None and file.is_due:
-            file.save(run.state())
-    if not np.isfinite(at.partial).all():
-        raise EthobenchError(f"the loss of epoch {at.epoch} is not a number: try a learning rate below {settings.learning_rate:g}")
-    at.losses.append(float(np.mean(at.partial)))
-    at.epoch, at.step, at.partial = at.epoch + 1, 0, []
+            file.save(run.complete_state())
+    if not np.isfinite(state.partial).all():
+        raise EthobenchError(f"the loss of epoch {state.epoch} is not finite: use a learning rate below {settings.learning_rate:g}")
+    state.losses.append(float(np.mean(state.partial)))
+    state.epoch, state.step, state.partial = state.epoch + 1, 0, []
 
 
 def _mean_loss(run: _Run, batches: Batches, loss: Loss) -> float:
-    """Return the mean loss over batches that are the same in every epoch."""
+    """Return the mean loss over the same batches in every epoch."""
     import torch
 
     run.module.eval()
@@ -294,4 +371,5 @@ def _mean_loss(run: _Run, batches: Batches, loss: Loss) -> float:
 
 
 def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the tensors whose names start with a prefix, without it."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""What networks on trajectories see of a recording: coordinates, features or channels as float32, read a piece at a time."""
+"""Network inputs from poses (coordinates or features) or channels, standardized by the training data and read in chunks."""
 
 from __future__ import annotations
 
@@ -21,44 +21,46 @@ from ethobench.features.missing_data import MAX_GAP_SECONDS, interpolate_gaps, m
 from ethobench.features.pose import pose_context, pose_features
 from ethobench.formats.calms21 import KEYPOINTS as CALMS21_KEYPOINTS
 from ethobench.training.augmentation import Layout
+from ethobench.training.windows import Chunk
 
 Array = NDArray[np.float64]
-GIVEN = "coordinates+given"
-KINDS = ("coordinates", "egocentric", "features", GIVEN)
+Arena = tuple[float, float, float, float]
+WITH_FEATURES = "coordinates+given"
+POSE_INPUTS = ("coordinates", "egocentric", "features", WITH_FEATURES)
 CHANNELS = "channels"
 CALMS21_ARENA = (0.0, 0.0, 1024.0, 570.0)
 UNIT_ARENA = (0.0, 0.0, 1.0, 1.0)
-PIECE = 1 << 14
+CHUNK_FRAMES = 1 << 14
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """How recordings become inputs, with all that has to be learnt for it; saved with the model, so nothing but plain values.
+class InputTransform:
+    """Transforms recordings into network inputs; fitted to the training data, and saved with the model as JSON.
 
     Attributes
     ----------
     kind : str
-        One of `KINDS` for poses, ``channels`` for tags.
+        One of `POSE_INPUTS` for poses, ``channels`` for tags.
     rate : float
         Frames per second.
     causal : bool
-        Nothing is taken from frames to come: a lost keypoint stays where it was, instead of moving straight to where it is next.
+        Use no later frames: a lost keypoint keeps its last position, instead of being interpolated.
     individuals, keypoints : tuple of str
-        Of the poses, in the order in which they are laid out.
+        Of the poses, in the order of the inputs.
     channels : tuple of str
-        Names of the inputs, or before `learn` has seen them, of a tag's channels.
+        Names of the inputs.
     min_confidence : float
-        Keypoints below it count as missing.
+        Keypoints with a lower confidence count as missing.
     arena : (left, top, right, bottom)
-        Where the animals of the training were; for recordings that do not tell theirs, where it cannot be estimated.
+        Median arena of the training recordings; used where a recording states none and it cannot be estimated.
     unit : float
-        The median body length of the training.
+        Median body length of the training recordings.
     zeros_missing : bool
-        Whether keypoints at exactly (0, 0) were not found in the training.
+        Whether keypoints at exactly (0, 0) count as missing.
     mean, scale : tuple of float
-        What is taken from each input, and what it is divided by then.
+        Subtracted from each input, and divided by; empty for inputs that are not standardized.
     roles, mirrors : tuple of str
-        Of the keypoints, where they are stated; empty where their names tell.
+        Of the keypoints, where stated; empty where they follow from the names.
     """
 
     kind: str
@@ -68,7 +70,7 @@ class Preparation:
     keypoints: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
     min_confidence: float = 0.0
-    arena: tuple[float, float, float, float] = UNIT_ARENA
+    arena: Arena = UNIT_ARENA
     unit: float = 1.0
     zeros_missing: bool = False
     mean: tuple[float, ...] = ()
@@ -77,196 +79,209 @@ class Preparation:
     mirrors: tuple[str, ...] = ()
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Preparation:
-        """Make one from what `dataclasses.asdict` gave, after it was written and read as JSON."""
-        plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
-        return cls(**plain)
+    def from_dict(cls, fields: Mapping[str, Any]) -> InputTransform:
+        """Make one from the result of `dataclasses.asdict`, after it was written and read as JSON."""
+        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+        return cls(**values)
 
     @property
-    def most_frames(self) -> int:
-        """How many frames a lost keypoint is guessed for."""
+    def max_gap_frames(self) -> int:
+        """Longest gap of a keypoint that is filled, in frames."""
         return max_gap_frames(MAX_GAP_SECONDS, self.rate)
 
     @property
     def n_inputs(self) -> int:
-        """How many inputs a frame has."""
+        """Number of inputs per frame."""
         return len(self.channels)
 
     @cached_property
-    def stated(self) -> dict[str, Keypoint]:
-        """What is stated of the keypoints."""
-        told = zip(self.keypoints, self.roles, self.mirrors, strict=False)
-        return {name: Keypoint(name, role, mirror) for name, role, mirror in told if role or mirror}
+    def stated_keypoints(self) -> dict[str, Keypoint]:
+        """Keypoints whose role or mirror partner is stated."""
+        points = zip(self.keypoints, self.roles, self.mirrors, strict=False)
+        return {name: Keypoint(name, role, mirror) for name, role, mirror in points if role or mirror}
 
     @property
     def is_causal(self) -> bool:
-        """Whether inputs are known as soon as their frame is; features of poses look a little ahead."""
+        """Whether the inputs of a frame depend on no later frame; features of poses always do."""
         return self.kind == CHANNELS or (self.causal and self.kind in ("coordinates", "egocentric"))
 
     def layout(self) -> Layout:
-        """Tell augmentations what the inputs are."""
+        """Describe the inputs for augmentations."""
         if self.kind in (CHANNELS, "features"):
             return Layout(self.channels, mean=self.mean, scale=self.scale)
         left, top, right, bottom = self.arena
-        centered = self.kind == "egocentric"
-        middle, aspect = ((0.0, 0.0), 1.0) if centered else ((0.5, 0.5), (right - left) / (bottom - top))
-        mirrors = {name: point.mirror for name, point in self.stated.items() if point.mirror in self.keypoints} or None
-        return Layout(self.channels, self.individuals, self.keypoints, middle, aspect, self.mean, self.scale, mirrors)
+        center, aspect = ((0.0, 0.0), 1.0) if self.kind == "egocentric" else ((0.5, 0.5), (right - left) / (bottom - top))
+        mirrors = {name: point.mirror for name, point in self.stated_keypoints.items() if point.mirror in self.keypoints} or None
+        return Layout(self.channels, self.individuals, self.keypoints, center, aspect, self.mean, self.scale, mirrors)
 
-    def open(self, recording: Recording) -> Prepared:
+    def open(self, recording: Recording) -> TransformedRecording:
         """Open a recording for reading."""
         data = recording.signals
         if data is None:
             raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
         if isinstance(data, Signals) is not (self.kind == CHANNELS):
-            told, wanted = ("channels", "poses") if isinstance(data, Signals) else ("poses", "channels")
-            raise MismatchError(f"recording {recording.id!r} has {told}, and the model learnt from {wanted}")
-        given = recording.features if self.kind == GIVEN else None
-        if self.kind == GIVEN and (given is None or len(given) != len(data)):
-            raise MismatchError(f"recording {recording.id!r} brings no features of its own for every frame; inputs={GIVEN!r} need them")
-        return Prepared(self, data, self._scene(recording, data), given)
+            actual, expected = ("channels", "poses") if isinstance(data, Signals) else ("poses", "channels")
+            raise MismatchError(f"recording {recording.id!r} has {actual}, but the model was trained on {expected}")
+        features = recording.features if self.kind == WITH_FEATURES else None
+        if self.kind == WITH_FEATURES and (features is None or len(features) != len(data)):
+            raise MismatchError(
+                f"recording {recording.id!r} does not come with features for every frame; inputs={WITH_FEATURES!r} needs them"
+            )
+        return TransformedRecording(self, data, self._scene(recording, data), features)
 
-    def frame(self, values: Array, scene: Scene) -> NDArray[np.float32]:
-        """Prepare one frame as it comes: positions (animal, keypoint, axis) with gaps held, or channels."""
-        placed = values[None] if self.kind == CHANNELS else self.place(values[None], scene)
-        return np.asarray(self.standardized(placed)[0])
+    def transform_frame(self, values: Array, scene: Scene) -> NDArray[np.float32]:
+        """Return the inputs of one frame: of positions (animal, keypoint, axis) with gaps filled, or of channels."""
+        measured = values[None] if self.kind == CHANNELS else self.normalize_positions(values[None], scene)
+        return np.asarray(self.standardize(measured)[0])
 
-    def known_scene(self, arena: tuple[float, float, float, float] | None = None) -> Scene:
-        """Return the scene of the training, in an arena of its own where one is told."""
+    def training_scene(self, arena: Arena | None = None) -> Scene:
+        """Return the scene of the training recordings, with another arena if one is stated."""
         left, top, right, bottom = arena or self.arena
         return Scene(self.unit, (left, top), (right, bottom), self.zeros_missing)
 
-    def place(self, positions: Array, scene: Scene) -> Array:
-        """Lay positions out in the arena, or as the first animal sees them."""
+    def normalize_positions(self, positions: Array, scene: Scene) -> Array:
+        """Return positions as fractions of the arena, or in body lengths relative to the first animal (n_frames, n_coordinates)."""
         if self.kind == "egocentric":
-            sure = np.broadcast_to(np.nan, positions.shape[:3])
-            poses = Poses(positions, sure, self.individuals, self.keypoints, self.rate)
-            with np.errstate(invalid="ignore", divide="ignore"):  # an animal that is not there has no direction
-                seen = to_egocentric(poses, self.individuals[0], keypoints=self.stated)
-            return seen.positions.reshape(len(positions), -1) / scene.body_length
+            confidence = np.broadcast_to(np.nan, positions.shape[:3])
+            poses = Poses(positions, confidence, self.individuals, self.keypoints, self.rate)
+            with np.errstate(invalid="ignore", divide="ignore"):  # an animal that is not tracked has no direction
+                centered = to_egocentric(poses, self.individuals[0], keypoints=self.stated_keypoints)
+            return centered.positions.reshape(len(positions), -1) / scene.body_length
         low, high = np.array(scene.low), np.array(scene.high)
         return np.asarray(((positions - low) / (high - low)).reshape(len(positions), -1))
 
-    def standardized(self, values: Array) -> NDArray[np.float32]:
-        """Take off the training's means, divide by its spreads; what is missing becomes 0."""
+    def standardize(self, values: Array) -> NDArray[np.float32]:
+        """Subtract the training mean, divide by the training standard deviation, and replace missing values by 0."""
         if self.mean:
             values = (values - np.array(self.mean)) / np.array(self.scale)
         return np.where(np.isfinite(values), values, 0.0).astype(np.float32)
 
     def _scene(self, recording: Recording, data: Data) -> Scene:
         if isinstance(data, Signals):
-            return self.known_scene()
+            return self.training_scene()
         arena = stated_arena(recording)
         if self.causal or not len(data):
-            return self.known_scene(arena)
-        scene = estimate_scene(data, keypoints=self.stated, arena=arena, min_confidence=self.min_confidence)
+            return self.training_scene(arena)
+        scene = estimate_scene(data, keypoints=self.stated_keypoints, arena=arena, min_confidence=self.min_confidence)
         if np.all(np.array(scene.high) - np.array(scene.low) > 0):
             return scene
         return dataclasses.replace(scene, low=self.arena[:2], high=self.arena[2:])
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """One recording as inputs, of which only the piece asked for is in memory."""
+class TransformedRecording:
+    """The inputs of one recording, of which only the requested frames are in memory."""
 
-    how: Preparation
+    transform: InputTransform
     data: Data
     scene: Scene
-    given: Signals | None
+    features: Signals | None
 
     @cached_property
-    def _places(self) -> tuple[list[int], list[int]]:
-        """Where the channels, or the animals and the keypoints, lie in the data."""
+    def _indices(self) -> tuple[list[int], list[int]]:
+        """Indices of the channels, or of the animals and the keypoints, in the data."""
         if isinstance(self.data, Signals):
-            return _places(self.data.channels, self.how.channels), []
-        return _places(self.data.individuals, self.how.individuals), _places(self.data.keypoints, self.how.keypoints)
+            return _indices_of(self.transform.channels, self.data.channels), []
+        return _indices_of(self.transform.individuals, self.data.individuals), _indices_of(self.transform.keypoints, self.data.keypoints)
 
     def __len__(self) -> int:
         return len(self.data)
 
+    @property
+    def n_channels(self) -> int:
+        """Number of inputs per frame."""
+        return self.transform.n_inputs
+
     def read(self, start: int, stop: int) -> NDArray[np.float32]:
-        """Read the frames ``[start, stop)``; those before the first and after the last are 0, as published."""
+        """Read the frames ``[start, stop)``; frames beyond the ends of the recording are zeros, as in the published code."""
         inside = slice(min(max(start, 0), len(self)), max(min(stop, len(self)), 0))
-        values = np.zeros((stop - start, self.how.n_inputs), dtype=np.float32)
+        values = np.zeros((stop - start, self.n_channels), dtype=np.float32)
         if inside.start < inside.stop:
-            values[inside.start - start : inside.stop - start] = self.how.standardized(self.measure(inside.start, inside.stop)[0])
+            values[inside.start - start : inside.stop - start] = self.transform.standardize(self.measure(inside.start, inside.stop)[0])
         return values
 
-    def pieces(self, size: int = PIECE) -> Iterator[tuple[int, int]]:
-        """Yield the first and last frames of pieces that make up the recording."""
-        return ((start, min(start + size, len(self))) for start in range(0, len(self), size))
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield all frames in order; missing values are zeros, so no frame is incomplete."""
+        for start, stop in self.spans():
+            complete = np.zeros(stop - start, dtype=bool)
+            yield Chunk(start, self.read(start, stop), complete, complete)
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Yield the start and stop of each chunk."""
+        return ((start, min(start + CHUNK_FRAMES, len(self))) for start in range(0, len(self), CHUNK_FRAMES))
 
     def measure(self, start: int, stop: int) -> tuple[Array, tuple[str, ...]]:
-        """Return the inputs of frames inside the recording before they are standardised, and their names."""
+        """Return the inputs of frames within the recording before standardization, and their names."""
+        transform = self.transform
         if isinstance(self.data, Signals):
-            return np.asarray(self.data.values[start:stop], dtype=np.float64)[:, self._places[0]], self.how.channels
-        if self.how.kind == "features":
-            margin = pose_context(self.how.rate)
+            return np.asarray(self.data.values[start:stop], dtype=np.float64)[:, self._indices[0]], transform.channels
+        if transform.kind == "features":
+            margin = pose_context(transform.rate)
             first, last = max(start - margin, 0), min(stop + margin, len(self))
-            cut = self._poses(self.data, first, last)
-            found, names = pose_features(
-                cut, self.how.rate, keypoints=self.how.stated, scene=self.scene, min_confidence=self.how.min_confidence
+            poses = self._select(self.data, first, last)
+            features, names = pose_features(
+                poses, transform.rate, keypoints=transform.stated_keypoints, scene=self.scene, min_confidence=transform.min_confidence
             )
-            return found[start - first : stop - first].astype(np.float64), names
-        values = self.how.place(self._positions(self.data, start, stop), self.scene)
-        names = tuple(f"{who}/{point}/{axis}" for who in self.how.individuals for point in self.how.keypoints for axis in "xy")
-        if self.given is None:
+            return features[start - first : stop - first].astype(np.float64), names
+        values = transform.normalize_positions(self._positions(self.data, start, stop), self.scene)
+        names = tuple(f"{animal}/{point}/{axis}" for animal in transform.individuals for point in transform.keypoints for axis in "xy")
+        if self.features is None:
             return values, names
-        return np.concatenate([values, self.given.values[start:stop]], axis=1), (*names, *self.given.channels)
+        return np.concatenate([values, self.features.values[start:stop]], axis=1), (*names, *self.features.channels)
 
-    def _poses(self, poses: Poses, start: int, stop: int) -> Poses:
-        animals, points = self._places
-        chosen = (slice(start, stop), np.array(animals)[:, None], points)
-        positions = np.asarray(poses.positions[chosen][..., :2], dtype=np.float64)
-        return Poses(positions, np.asarray(poses.confidence[chosen]), self.how.individuals, self.how.keypoints, self.how.rate)
+    def _select(self, poses: Poses, start: int, stop: int) -> Poses:
+        animals, points = self._indices
+        selection = (slice(start, stop), np.array(animals)[:, None], points)
+        positions = np.asarray(poses.positions[selection][..., :2], dtype=np.float64)
+        confidence = np.asarray(poses.confidence[selection])
+        return Poses(positions, confidence, self.transform.individuals, self.transform.keypoints, self.transform.rate)
 
     def _positions(self, poses: Poses, start: int, stop: int) -> Array:
-        """Return positions with short gaps bridged, or held where nothing may be known of what comes."""
-        most = self.how.most_frames
-        first, last = max(start - most - 1, 0), min(stop + (0 if self.how.causal else most + 1), len(self))
-        positions = valid_positions(self._poses(poses, first, last), self.how.min_confidence, self.scene.zeros_missing)
-        (hold_gaps if self.how.causal else interpolate_gaps)(positions, most)
+        """Return positions with short gaps interpolated, or filled with the last position if the model is causal."""
+        max_gap, causal = self.transform.max_gap_frames, self.transform.causal
+        first, last = max(start - max_gap - 1, 0), min(stop + (0 if causal else max_gap + 1), len(self))
+        positions = valid_positions(self._select(poses, first, last), self.transform.min_confidence, self.scene.zeros_missing)
+        (hold_gaps if causal else interpolate_gaps)(positions, max_gap)
         return positions[start - first : stop - first]
 
 
-def learn_preparation(
+def fit_input_transform(
     recordings: Sequence[Recording],
-    inputs: str,
+    kind: str,
     rate: float,
     *,
     causal: bool,
     min_confidence: float = 0.0,
     keypoints: Mapping[str, Keypoint] | None = None,
-) -> Preparation:
-    """Learn from the training's recordings how to prepare any.
+) -> InputTransform:
+    """Fit an input transform to the training recordings.
 
     Parameters
     ----------
     recordings : sequence of Recording
-        All with poses, or all with channels; the first one's animals, keypoints or channels are laid out, in its order.
-    inputs : str
-        One of `KINDS`; tags are taken as they are.
+        All with poses, or all with channels. Animals, keypoints or channels have the order of the first recording.
+    kind : str
+        One of `POSE_INPUTS`; ignored for channels.
     rate : float
     causal : bool
     min_confidence : float
     keypoints : mapping of name to Keypoint, optional
-        Stated roles and mirror partners; guessed from the names unless given.
+        Stated roles and mirror partners; guessed from the names by default.
     """
     first = recordings[0].signals
     if isinstance(first, Signals):
-        plain = Preparation(CHANNELS, rate, causal, channels=first.channels)
-        return _with_statistics(plain, recordings)
+        return _fit_statistics(InputTransform(CHANNELS, rate, causal, channels=first.channels), recordings)
     if not isinstance(first, Poses):
         raise MismatchError(f"recording {recordings[0].id!r} has no signals to learn from")
-    if inputs not in KINDS:
-        raise EthobenchError(f"inputs of poses are one of {', '.join(KINDS)}, not {inputs!r}")
+    if kind not in POSE_INPUTS:
+        raise EthobenchError(f"`inputs` must be one of {', '.join(POSE_INPUTS)}, got {kind!r}")
     stated = [(keypoints or {}).get(name, Keypoint(name)) for name in first.keypoints]
     roles, mirrors = tuple(point.role for point in stated), tuple(point.mirror for point in stated)
-    plain = Preparation(
-        inputs, rate, causal, first.individuals, first.keypoints, min_confidence=min_confidence, roles=roles, mirrors=mirrors
+    transform = InputTransform(
+        kind, rate, causal, first.individuals, first.keypoints, min_confidence=min_confidence, roles=roles, mirrors=mirrors
     )
     scenes = [
-        estimate_scene(r.signals, keypoints=plain.stated, arena=stated_arena(r), min_confidence=min_confidence)
+        estimate_scene(r.signals, keypoints=transform.stated_keypoints, arena=stated_arena(r), min_confidence=min_confidence)
         for r in recordings
         if isinstance(r.signals, Poses)
     ]
@@ -274,12 +289,13 @@ def learn_preparation(
     corners = corners[np.isfinite(corners).all(axis=1) & (corners[:, 2:] > corners[:, :2]).all(axis=1)]
     left, top, right, bottom = np.median(corners, axis=0).tolist() if len(corners) else UNIT_ARENA
     unit = float(np.median([scene.body_length for scene in scenes]))
-    zeros = 2 * sum(scene.zeros_missing for scene in scenes) > len(scenes)
-    return _with_statistics(dataclasses.replace(plain, arena=(left, top, right, bottom), unit=unit, zeros_missing=zeros), recordings)
+    zeros_missing = 2 * sum(scene.zeros_missing for scene in scenes) > len(scenes)
+    transform = dataclasses.replace(transform, arena=(left, top, right, bottom), unit=unit, zeros_missing=zeros_missing)
+    return _fit_statistics(transform, recordings)
 
 
-def stated_arena(recording: Recording) -> tuple[float, float, float, float] | None:
-    """Return the corners that a recording tells, or that all of CalMS21 has; None where nothing is told."""
+def stated_arena(recording: Recording) -> Arena | None:
+    """Return the arena from a recording's metadata (``width`` and ``height``), or that of CalMS21; None if unknown."""
     try:
         width, height = (float(recording.metadata[name]) for name in ("width", "height"))
     except (KeyError, TypeError, ValueError):
@@ -289,46 +305,46 @@ def stated_arena(recording: Recording) -> tuple[float, float, float, float] | No
     return (0.0, 0.0, width, height) if 0 < width < math.inf and 0 < height < math.inf else None
 
 
-def hold_gaps(positions: Array, most: int) -> None:
-    """Let keypoints that are lost stay where they were, in place, for at most `most` frames."""
-    known = ~np.isnan(positions[..., 0])
-    frames = np.arange(len(positions)).reshape(-1, *[1] * (known.ndim - 1))
-    last = np.maximum.accumulate(np.where(known, frames, -1), axis=0)
-    held = ~known & (last >= 0) & (frames - last <= most)
-    _, *places = np.nonzero(held)
-    positions[held] = positions[(last[held], *places)]
+def hold_gaps(positions: Array, max_gap: int) -> None:
+    """Fill missing keypoints with their last position, in place, for at most `max_gap` frames."""
+    finite = ~np.isnan(positions[..., 0])
+    frames = np.arange(len(positions)).reshape(-1, *[1] * (finite.ndim - 1))
+    last = np.maximum.accumulate(np.where(finite, frames, -1), axis=0)
+    filled = ~finite & (last >= 0) & (frames - last <= max_gap)
+    _, *indices = np.nonzero(filled)
+    positions[filled] = positions[(last[filled], *indices)]
 
 
-def _with_statistics(plain: Preparation, recordings: Iterable[Recording]) -> Preparation:
-    """Name the inputs, and learn their means and spreads; coordinates are not standardised, as published."""
+def _fit_statistics(transform: InputTransform, recordings: Iterable[Recording]) -> InputTransform:
+    """Set the names, means and standard deviations of the inputs; coordinates are not standardized, as in the published code."""
     total = squares = count = np.zeros(0)
-    names: tuple[str, ...] = plain.channels
+    names: tuple[str, ...] = transform.channels
     for recording in recordings:
-        opened = plain.open(recording)
-        for start, stop in opened.pieces():
-            values, found = opened.measure(start, stop)
+        opened = transform.open(recording)
+        for start, stop in opened.spans():
+            values, chunk_names = opened.measure(start, stop)
             if not total.size:
-                names, shift = found, np.nan_to_num(values[0], posinf=0, neginf=0)
+                names, shift = chunk_names, np.nan_to_num(values[0], posinf=0, neginf=0)
                 total, squares, count = (np.zeros(len(names)) for _ in range(3))
-            if len(found) != len(names):
-                raise MismatchError(f"recording {recording.id!r} gives {len(found)} inputs, the first recording {len(names)}")
-            there = np.isfinite(values)
-            off = np.where(there, values - shift, 0.0)
-            total, squares, count = total + off.sum(axis=0), squares + np.square(off).sum(axis=0), count + there.sum(axis=0)
-            if plain.kind in ("coordinates", "egocentric"):
-                return dataclasses.replace(plain, channels=names)
+            if len(chunk_names) != len(names):
+                raise MismatchError(f"recording {recording.id!r} has {len(chunk_names)} inputs, the first recording {len(names)}")
+            finite = np.isfinite(values)
+            shifted = np.where(finite, values - shift, 0.0)
+            total, squares, count = total + shifted.sum(axis=0), squares + np.square(shifted).sum(axis=0), count + finite.sum(axis=0)
+            if transform.kind in ("coordinates", "egocentric"):
+                return dataclasses.replace(transform, channels=names)
     if not total.size:
-        raise EthobenchError("there is nothing to learn from: the recordings have no frames")
+        raise EthobenchError("nothing to train on: the recordings have no frames")
     mean = total / np.maximum(count, 1)
-    spread = np.sqrt(np.maximum(squares / np.maximum(count, 1) - mean**2, 0))
-    mean, spread = mean + shift, np.where(spread > 1e-6 * np.maximum(np.abs(mean + shift), 1e-6), spread, 1.0)
-    as_they_are = 2 * len(plain.individuals) * len(plain.keypoints) if plain.kind == GIVEN else 0
-    mean[:as_they_are], spread[:as_they_are] = 0.0, 1.0
-    return dataclasses.replace(plain, channels=names, mean=tuple(mean.tolist()), scale=tuple(spread.tolist()))
+    deviation = np.sqrt(np.maximum(squares / np.maximum(count, 1) - mean**2, 0))
+    mean, scale = mean + shift, np.where(deviation > 1e-6 * np.maximum(np.abs(mean + shift), 1e-6), deviation, 1.0)
+    n_coordinates = 2 * len(transform.individuals) * len(transform.keypoints) if transform.kind == WITH_FEATURES else 0
+    mean[:n_coordinates], scale[:n_coordinates] = 0.0, 1.0
+    return dataclasses.replace(transform, channels=names, mean=tuple(mean.tolist()), scale=tuple(scale.tolist()))
 
 
-def _places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    missing = [name for name in wanted if name not in names]
+def _indices_of(names: Sequence[str], available: Sequence[str]) -> list[int]:
+    missing = [name for name in names if name not in available]
     if missing:
-        raise MismatchError(f"{', '.join(missing)} not found among {', '.join(names)}")
-    return [names.index(name) for name in wanted]
+        raise MismatchError(f"{', '.join(missing)} not found among {', '.join(available)}")
+    return [available.index(name) for name in names]

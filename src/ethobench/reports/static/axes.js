@@ -28,7 +28,7 @@ export function verticalAxis(scale, ticks, format, { left, right, label, middle 
   return axis;
 }
 
-// A name at the left of a row, with its colour before it where it has one.
+// A label at the left of a row, with its color before it if it has one.
 export function rowLabel(text, y, width, color) {
   const room = Math.floor((width - (color ? 20 : 8)) / CHARACTER);
   const label = shape("g", { class: "row-label" }, shape("title", {}, text));

@@ -1,4 +1,4 @@
-// Stacked bars: how a whole divides into parts, row by row.
+// Stacked bars: the composition of a total, row by row.
 
 import { horizontalAxis, labelWidth, rowLabel } from "./axes.js";
 import { behaviorColor, partColor } from "./colors.js";
@@ -14,9 +14,9 @@ const BAR = 20;
 const TOTAL = 74;
 const LEGIBLE = 40;
 
-export function wireBars(figure, group, place) {
+export function wireBars(figure, group, container) {
   const entries = () => figure.options.parts.map((label, k) => ({ label, color: partColor(k, figure.options.palette) }));
-  wirePanels({ figure, group, place, narrowest: 460, draw: drawBars, entries });
+  wirePanels({ figure, group, container, narrowest: 460, draw: drawBars, entries });
 }
 
 function drawBars(rows, { figure, group, shown, width, name }) {
@@ -26,7 +26,7 @@ function drawBars(rows, { figure, group, shown, width, name }) {
   const labels = bars.map(([level]) => (ofBehavior ? behaviorLabel(level) : level));
   const left = labelWidth(labels);
   const height = ROW * bars.length + 32;
-  const totals = [...grouped(shown, encode.facet).values()].flatMap((part) => [...grouped(part, encode.y).values()].map((bar) => sum(bar, encode.x)));
+  const totals = [...grouped(shown, encode.facet).values()].flatMap((facet) => [...grouped(facet, encode.y).values()].map((bar) => sum(bar, encode.x)));
   const most = options.percent ? 1 : Math.max(...totals) || 1;
   const x = linear([0, most], [left + 10, width - TOTAL]);
   const format = options.percent ? percent : (value) => fixed(value, digitsOf(x.step(4)));
@@ -50,16 +50,16 @@ function drawBars(rows, { figure, group, shown, width, name }) {
 
 function drawPart(row, { figure, x, y, from, value, label }) {
   const { encode, options } = figure;
-  const place = options.parts.indexOf(row[encode.part]);
-  const color = partColor(place, options.palette);
+  const index = options.parts.indexOf(row[encode.part]);
+  const color = partColor(index, options.palette);
   const start = x(from);
   const length = Math.max(x(from + value) - start, 0.5);
   const bar = painted(shape("rect", { class: "paint part", x: start, y: y - BAR / 2, width: length, height: BAR }), color);
-  const said = options.percent ? percent(value) : `${number(value, 1)} ${options.unit}`;
+  const text = options.percent ? percent(value) : `${number(value, 1)} ${options.unit}`;
   const more = options.percent ? ` (${number(row[encode.total], 1)} ${options.unit})` : "";
-  explained(bar, [label, [color, `${row[encode.part]} ${said}${more}`]]);
+  explained(bar, [label, [color, `${row[encode.part]} ${text}${more}`]]);
   if (!options.percent || length < LEGIBLE) return [bar];
-  return [bar, painted(shape("text", { class: "inside", x: start + length / 2, y: y + 4, "text-anchor": "middle" }, said), `var(--on-part-${place})`)];
+  return [bar, painted(shape("text", { class: "inside", x: start + length / 2, y: y + 4, "text-anchor": "middle" }, text), `var(--on-part-${index})`)];
 }
 
 function sum(rows, column) {

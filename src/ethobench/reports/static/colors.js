@@ -1,4 +1,4 @@
-// Colours are named in the style sheet; which one a behavior has is decided in Python (Occurrence.color_indices), for the viewer too.
+// Colors are named in the style sheet; which one a behavior has is decided in Python (Occurrence.color_indices), for the viewer too.
 
 import { element } from "./dom.js";
 
@@ -12,15 +12,15 @@ export function behaviorColor(group, name) {
   return index < BEHAVIORS ? base : `color-mix(in oklab, ${base} 55%, var(--lane))`;
 }
 
-export function partColor(place, palette = "part") {
-  return `var(--${palette}-${place})`;
+export function partColor(index, palette = "part") {
+  return `var(--${palette}-${index})`;
 }
 
-export function seriesColor(place) {
-  return `var(--series-${place % SERIES})`;
+export function seriesColor(index) {
+  return `var(--series-${index % SERIES})`;
 }
 
-// Red, green and blue of a colour as the page shows it now, whatever way it is written.
+// Red, green and blue of a CSS color as the page displays it now.
 const probe = element("span", { hidden: "" });
 const pixel = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
 document.body.append(probe);

@@ -1,4 +1,4 @@
-// Figures as CSV files, made in the page.
+// Download of figures as CSV files, generated in the page.
 
 import { element } from "./dom.js";
 import { rowsOf, spansOf } from "./data.js";
@@ -6,7 +6,7 @@ import { rowsOf, spansOf } from "./data.js";
 function cell(value) {
   if (value === null || value === undefined) return "";
   if (typeof value !== "string") return String(value);
-  // spreadsheets run text that begins like a formula
+  // spreadsheets execute text that starts like a formula
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

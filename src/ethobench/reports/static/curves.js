@@ -1,4 +1,4 @@
-// Lines in a plane: precision and recall, reliability, learning curves.
+// Line charts: precision and recall, reliability, learning curves.
 
 import { horizontalAxis, verticalAxis } from "./axes.js";
 import { behaviorColor, seriesColor } from "./colors.js";
@@ -13,8 +13,8 @@ const LEFT = 52;
 const BOTTOM = 40;
 const LARGEST = 420;
 
-export function wireCurves(figure, group, place) {
-  wirePanels({ figure, group, place, narrowest: 340, draw: drawCurves });
+export function wireCurves(figure, group, container) {
+  wirePanels({ figure, group, container, narrowest: 340, draw: drawCurves });
 }
 
 function drawCurves(rows, { figure, group, shown, width, name }) {
@@ -46,16 +46,16 @@ function drawCurves(rows, { figure, group, shown, width, name }) {
 }
 
 function drawLine(picture, points, { encode, x, y, color, line }) {
-  const known = points.filter((row) => row[encode.x] !== null && row[encode.y] !== null);
-  const path = (column) => known.map((row) => `${x(row[encode.x]).toFixed(1)} ${y(row[column]).toFixed(1)}`);
-  if (encode.low && known.every((row) => row[encode.low] !== null)) {
+  const defined = points.filter((row) => row[encode.x] !== null && row[encode.y] !== null);
+  const path = (column) => defined.map((row) => `${x(row[encode.x]).toFixed(1)} ${y(row[column]).toFixed(1)}`);
+  if (encode.low && defined.every((row) => row[encode.low] !== null)) {
     picture.append(painted(shape("path", { class: "band", d: `M${path(encode.high).join("L")}L${path(encode.low).reverse().join("L")}Z` }), color));
   }
   picture.append(painted(shape("path", { class: "curve", d: `M${path(encode.y).join("L")}` }), color));
-  const largest = encode.size ? Math.max(...known.map((row) => row[encode.size])) : 1;
-  for (const row of known) {
+  const largest = encode.size ? Math.max(...defined.map((row) => row[encode.size])) : 1;
+  for (const row of defined) {
     const size = encode.size ? 2 + 5 * Math.sqrt(row[encode.size] / largest) : 3;
-    const dot = painted(shape("circle", { class: known.length > 40 ? "sensor" : "dot", cx: x(row[encode.x]), cy: y(row[encode.y]), r: known.length > 40 ? 6 : size }), color);
+    const dot = painted(shape("circle", { class: defined.length > 40 ? "sensor" : "dot", cx: x(row[encode.x]), cy: y(row[encode.y]), r: defined.length > 40 ? 6 : size }), color);
     const more = encode.size ? `, ${number(row[encode.size])} ${encode.size}` : "";
     explained(dot, [line, [color, `${encode.x} ${number(row[encode.x])}, ${encode.y} ${number(row[encode.y])}${more}`]]);
     picture.append(dot);

@@ -1,10 +1,10 @@
-// The data of the page: read once, and handed out as rows.
+// The data of the page: parsed once, and returned as rows.
 
 export const report = JSON.parse(document.getElementById("report-data").textContent);
 
-// Columns of text come as levels and places in them.
+// Text columns are stored as levels and indices.
 export function rowsOf(figure) {
-  const columns = figure.columns.map(({ name, levels, values }) => [name, levels ? values.map((place) => levels[place]) : values]);
+  const columns = figure.columns.map(({ name, levels, values }) => [name, levels ? values.map((index) => levels[index]) : values]);
   const length = columns.length ? columns[0][1].length : 0;
   return Array.from({ length }, (_, k) => {
     const row = Object.create(null);

@@ -1,4 +1,4 @@
-// Elements are made here and nowhere else: names are ours, and text from the data only ever becomes a text node.
+// All elements are created here: tag names are fixed, and text from the data only ever becomes a text node.
 
 const SVG = "http://www.w3.org/2000/svg";
 

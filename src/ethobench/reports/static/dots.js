@@ -1,4 +1,4 @@
-// Dots on a common scale: figures by row, with intervals, several sources or every individual.
+// Dot plots on a common scale: values by row, with intervals, several sources or every individual.
 
 import { horizontalAxis, labelWidth, rowLabel } from "./axes.js";
 import { behaviorColor, seriesColor } from "./colors.js";
@@ -14,14 +14,14 @@ const NOTE = 150;
 const AIR = 10;
 const MARKS = ["ring", "disc", "square", "diamond"];
 
-export function wireDots(figure, group, place) {
+export function wireDots(figure, group, container) {
   const { series } = figure.encode;
   const entries = (shown) => (series ? levelsOf(shown, series) : []).map((label, k) => ({ label, color: seriesColor(k), mark: MARKS[k % MARKS.length] }));
-  wirePanels({ figure, group, place, narrowest: 430, draw: drawDots, entries });
+  wirePanels({ figure, group, container, narrowest: 430, draw: drawDots, entries });
 }
 
-function markAt(place, x, y, size) {
-  const kind = MARKS[place % MARKS.length];
+function markAt(index, x, y, size) {
+  const kind = MARKS[index % MARKS.length];
   if (kind === "square") return shape("rect", { class: "dot", x: x - size + 1, y: y - size + 1, width: 2 * size - 2, height: 2 * size - 2 });
   const half = size + 1;
   if (kind === "diamond") return shape("path", { class: "dot", d: `M${x} ${y - half}l${half} ${half}l${-half} ${half}l${-half} ${-half}z` });
@@ -75,15 +75,15 @@ function drawRow(picture, rows, { figure, x, y, names, color, right, label }) {
   }
   const several = encode.series && encode.low && large.length > 1;
   [...grouped(large, encode.series ?? "")].forEach(([series, marks]) => {
-    const place = encode.series ? names.indexOf(series) : 1;
-    const paint = color ?? seriesColor(place);
-    const at = several ? y + (place - (names.length - 1) / 2) * 6 : y;
+    const index = encode.series ? names.indexOf(series) : 1;
+    const paint = color ?? seriesColor(index);
+    const at = several ? y + (index - (names.length - 1) / 2) * 6 : y;
     for (const row of marks) {
       const lines = [label, [paint, `${encode.series ? `${series} ` : ""}${format(row[encode.x])}${between(row, encode)}`]];
       if (!encode.note && row[encode.low] !== null && row[encode.low] !== undefined) {
         picture.append(painted(shape("line", { class: "interval", x1: x(row[encode.low]), x2: x(row[encode.high]), y1: at, y2: at }), paint));
       }
-      picture.append(explained(painted(markAt(place, x(row[encode.x]), at, 5), paint), lines));
+      picture.append(explained(painted(markAt(index, x(row[encode.x]), at, 5), paint), lines));
       if (encode.note) picture.append(noteOf(row, encode.note, right, y));
     }
   });

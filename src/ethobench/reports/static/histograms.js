@@ -14,16 +14,16 @@ const TOP = 8;
 const BOTTOM = 40;
 const HEIGHT = 200;
 
-export function wireHistograms(figure, group, place) {
+export function wireHistograms(figure, group, container) {
   const entries = (shown) => {
     const painter = painterOf(figure, group, shown);
     const named = painter.levels.map((label) => ({ label, color: painter.color(label), mark: painter.isArea(label) ? "" : "line" }));
     return named.length > 1 ? named : [];
   };
-  wirePanels({ figure, group, place, narrowest: 280, draw: drawHistogram, entries });
+  wirePanels({ figure, group, container, narrowest: 280, draw: drawHistogram, entries });
 }
 
-// One source is an area; a single other one, or a single one at all, has the colour of the behavior.
+// The first source is an area; if there is only one other, or only one at all, it has the color of the behavior.
 function painterOf({ encode, options }, group, shown) {
   const levels = levelsOf(shown, encode.series);
   const isArea = (series) => series === (options.area ?? levels[0]);

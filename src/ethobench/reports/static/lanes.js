@@ -1,5 +1,5 @@
-// Lanes of an ethogram on a canvas. Each row is one line of pixels, stretched to its height: a pixel that holds several bouts
-// mixes their colours by the time they take, so that nothing flickers while zooming.
+// Lanes of an ethogram on a canvas. Each row is one line of pixels, stretched to its height: a pixel that covers several bouts
+// mixes their colors by duration, so that nothing flickers while zooming.
 
 import { behaviorColor, partColor, resolved } from "./colors.js";
 import { firstAfter, spansOf } from "./data.js";
@@ -10,24 +10,24 @@ const ERRORS = 5;
 const GAP = 4;
 const NARROWEST = 0.7;
 
-// Rows of a recording from top to bottom: where they are, and what they hold.
+// Rows of a recording from top to bottom: position and contents.
 export function layout(recording, figure, group) {
   const rows = [];
   let top = 0;
   for (const lane of recording.lanes) {
-    const unseen = spansOf(lane.unobserved);
+    const unobserved = spansOf(lane.unobserved);
     const tracks = lane.tracks.map((track) => ({ ...track, spans: spansOf(track.runs), color: behaviorColor(group, group.behaviors[track.behavior].name) }));
     const stacked = figure.options.overlaps ? [...new Set(tracks.map((track) => track.behavior))].sort((a, b) => a - b) : [null];
     const from = top;
     for (const behavior of stacked.length ? stacked : [null]) {
       const height = figure.options.overlaps ? ROW : LANE;
-      const held = behavior === null ? tracks : tracks.filter((track) => track.behavior === behavior);
-      rows.push({ lane, top, height, unseen, tracks: held, ground: "var(--lane)" });
+      const behaviorTracks = behavior === null ? tracks : tracks.filter((track) => track.behavior === behavior);
+      rows.push({ lane, top, height, unobserved, tracks: behaviorTracks, ground: "var(--lane)" });
       top += height + (figure.options.overlaps ? 1 : 0);
     }
     if (lane.errors.length) {
       const wrong = lane.errors.map((runs, k) => ({ kind: figure.options.kinds[k], spans: spansOf(runs), color: partColor(k) }));
-      rows.push({ lane, top: top + 1, height: ERRORS, unseen: null, tracks: wrong, ground: "var(--page)" });
+      rows.push({ lane, top: top + 1, height: ERRORS, unobserved: null, tracks: wrong, ground: "var(--page)" });
       top += ERRORS + 1;
     }
     rows.filter((row) => row.lane === lane).forEach((row) => Object.assign(row, { from, to: top }));
@@ -36,7 +36,7 @@ export function layout(recording, figure, group) {
   return { rows, height: Math.max(top - GAP, LANE) };
 }
 
-// Adds what the spans of one colour cover of each pixel.
+// Adds the share of each pixel that the spans of one color cover.
 function cover(mix, spans, first, scale, width, [red, green, blue]) {
   const add = (pixel, share) => {
     mix[4 * pixel] += share * red;
@@ -96,15 +96,15 @@ export function paint(canvas, { rows, height }, recording, view, width, density)
   hatch(context, rows, first, scale, density);
 }
 
-// What nobody looked at is hatched on the page's own ground.
+// Unobserved frames are hatched on the background of the page.
 function hatch(context, rows, first, scale, density) {
-  const hatched = rows.filter((row) => row.unseen?.start.length);
+  const hatched = rows.filter((row) => row.unobserved?.start.length);
   if (!hatched.length) return;
   const [ground, line] = ["var(--page)", "var(--hatch)"].map((color) => `rgb(${resolved(color).slice(0, 3).join(" ")})`);
-  for (const { unseen, top, height } of hatched) {
-    for (let k = 0; k < unseen.start.length; k++) {
-      const from = (unseen.start[k] - first) * scale;
-      const wide = (unseen.stop[k] - unseen.start[k]) * scale;
+  for (const { unobserved, top, height } of hatched) {
+    for (let k = 0; k < unobserved.start.length; k++) {
+      const from = (unobserved.start[k] - first) * scale;
+      const wide = (unobserved.stop[k] - unobserved.start[k]) * scale;
       if (from + wide < 0 || from > context.canvas.width) continue;
       context.save();
       context.beginPath();

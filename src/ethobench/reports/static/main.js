@@ -1,4 +1,4 @@
-// Draws every figure of the page where the template has left room for it.
+// Draws every figure of the page into the element that the template reserves for it.
 
 import { wireBars } from "./bars.js";
 import { wireCurves } from "./curves.js";
@@ -13,10 +13,10 @@ import { wireTheme } from "./theme.js";
 const kinds = { bars: wireBars, curves: wireCurves, dots: wireDots, histograms: wireHistograms, matrix: wireMatrix, raster: wireRaster };
 
 wireTheme(document.getElementById("theme"));
-for (const place of document.querySelectorAll("[data-figure]")) {
-  const group = report.groups[Number(place.dataset.group)];
-  const figure = group.figures[Number(place.dataset.figure)];
-  if (figure.kind in kinds) kinds[figure.kind](figure, group, place.querySelector(".drawing"));
-  wireNumbers(figure, group, place);
+for (const element of document.querySelectorAll("[data-figure]")) {
+  const group = report.groups[Number(element.dataset.group)];
+  const figure = group.figures[Number(element.dataset.figure)];
+  if (figure.kind in kinds) kinds[figure.kind](figure, group, element.querySelector(".drawing"));
+  wireNumbers(figure, group, element);
 }
 document.documentElement.dataset.ready = "";

@@ -13,8 +13,8 @@ const HEIGHT = 40;
 const LOWEST = 22;
 const TOTAL = 76;
 
-export function wireMatrix(figure, group, place) {
-  wirePanels({ figure, group, place, narrowest: 460, draw: drawMatrix });
+export function wireMatrix(figure, group, container) {
+  wirePanels({ figure, group, container, narrowest: 460, draw: drawMatrix });
 }
 
 function drawMatrix(rows, { figure, group, width, name }) {

@@ -1,4 +1,4 @@
-// The numbers of a figure: downloaded, or read as a table.
+// The numbers of a figure: as a download, or as a table.
 
 import { download, tableOf } from "./csv.js";
 import { element } from "./dom.js";
@@ -6,11 +6,11 @@ import { number } from "./format.js";
 
 const MOST_ROWS = 400;
 
-export function wireNumbers(figure, group, place) {
-  const button = place.querySelector("button.csv");
+export function wireNumbers(figure, group, container) {
+  const button = container.querySelector("button.csv");
   button.addEventListener("click", () => download(`${group.title ? `${group.id}-` : ""}${figure.id}`, tableOf(figure, group)));
   button.hidden = false;
-  const details = place.querySelector("details.numbers");
+  const details = container.querySelector("details.numbers");
   if (!details) return;
   details.hidden = false;
   details.addEventListener("toggle", () => {

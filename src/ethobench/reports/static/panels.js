@@ -1,4 +1,4 @@
-// What all drawn figures share: a choice of what is shown, a panel for each facet, and a redraw when the width changes.
+// What all drawn figures share: selection of values, one panel for each facet, and a redraw when the width changes.
 
 import { grouped, levelsOf, rowsOf } from "./data.js";
 import { element, painted } from "./dom.js";
@@ -23,8 +23,8 @@ export function legend(entries) {
   );
 }
 
-// `draw(rows, context)` returns one panel; `context.shown` are the rows of all panels, for scales that they share.
-export function wirePanels({ figure, group, place, narrowest, draw, entries }) {
+// `draw(rows, context)` returns one panel; `context.shown` has the rows of all panels, for shared scales.
+export function wirePanels({ figure, group, container, narrowest, draw, entries }) {
   const rows = rowsOf(figure);
   const { choose = [], facet } = figure.encode;
   const controls = element("div", { class: "controls" });
@@ -36,7 +36,7 @@ export function wirePanels({ figure, group, place, narrowest, draw, entries }) {
     return [column, select];
   });
   const key = element("div");
-  place.replaceChildren(...(selects.length ? [controls] : []), key, panels);
+  container.replaceChildren(...(selects.length ? [controls] : []), key, panels);
   let width = 0;
 
   function chosenRows() {
@@ -62,9 +62,9 @@ export function wirePanels({ figure, group, place, narrowest, draw, entries }) {
     const each = Math.floor((width - GAP * (columns - 1)) / columns);
     const headed = facets.length > 1 || facet === "behavior";
     panels.replaceChildren(
-      ...facets.map(([name, part]) => {
+      ...facets.map(([name, facetRows]) => {
         const title = headed ? element("h4", {}, facet === "behavior" ? behaviorLabel(name) : name) : null;
-        const panel = element("div", { class: "panel" }, title, draw(part, { figure, group, shown, width: each, name }));
+        const panel = element("div", { class: "panel" }, title, draw(facetRows, { figure, group, shown, width: each, name }));
         panel.style.width = `${each}px`;
         return panel;
       }),
@@ -72,10 +72,10 @@ export function wirePanels({ figure, group, place, narrowest, draw, entries }) {
   }
 
   new ResizeObserver(([{ contentRect }]) => {
-    const found = Math.floor(contentRect.width);
-    if (found > 0 && found !== width) {
-      width = found;
+    const available = Math.floor(contentRect.width);
+    if (available > 0 && available !== width) {
+      width = available;
       render();
     }
-  }).observe(place);
+  }).observe(container);
 }

@@ -1,4 +1,4 @@
-// Ethograms that zoom and pan together.
+// Ethogram rasters that zoom and pan together.
 
 import { behaviorColor, partColor } from "./colors.js";
 import { firstAfter } from "./data.js";
@@ -12,7 +12,7 @@ import { hideTooltip, showTooltip } from "./tooltip.js";
 import { View } from "./view.js";
 
 const AXIS = 26;
-const BESIDE = 12; // longer names stand above their lanes
+const BESIDE = 12; // longer names are placed above their lanes
 const KEYS = {
   ArrowLeft: (view) => view.pan(-0.15),
   ArrowRight: (view) => view.pan(0.15),
@@ -26,12 +26,12 @@ const KEYS = {
   0: (view) => view.reset(),
 };
 
-export function wireRaster(figure, group, place) {
+export function wireRaster(figure, group, container) {
   const duration = Math.max(0.001, ...figure.recordings.map((recording) => recording.n_frames / recording.rate));
-  let asked = false;
+  let requested = false;
   const view = new View(duration, () => {
-    if (!asked) requestAnimationFrame(draw);
-    asked = true;
+    if (!requested) requestAnimationFrame(draw);
+    requested = true;
   });
   const shown = element("output", { "aria-live": "polite" });
   const axis = element("div", { class: "time-axis" });
@@ -42,7 +42,7 @@ export function wireRaster(figure, group, place) {
   const names = figure.recordings.flatMap(({ id, individual, lanes }) => [id, individual, ...lanes.map((lane) => laneName(lane))]);
   const stacked = names.some((name) => name.length > BESIDE);
   const raster = element("div", { class: stacked ? "raster stacked" : "raster", tabindex: "0", role: "application", "aria-label": `Ethograms. ${help}` }, stage);
-  place.replaceChildren(
+  container.replaceChildren(
     legend(group.behaviors.filter(({ occurs }) => occurs).map(({ name }) => ({ label: behaviorLabel(name), color: behaviorColor(group, name) }))),
     element("div", { class: "bar" }, ...buttons(view), shown, element("span", { class: "hint" }, help)),
     raster,
@@ -50,7 +50,7 @@ export function wireRaster(figure, group, place) {
   );
 
   function draw() {
-    asked = false;
+    requested = false;
     const { width } = axis.getBoundingClientRect();
     if (!width) return;
     for (const { recording, rows, canvas } of recordings) {
@@ -72,7 +72,7 @@ export function wireRaster(figure, group, place) {
     event.preventDefault();
     KEYS[event.key](view);
   });
-  // A wheel that only wants to scroll the page must not be caught, so zooming takes a click before, or Ctrl.
+  // Scrolling the page must not zoom, so zooming with the wheel needs a click before, or Ctrl.
   raster.addEventListener(
     "wheel",
     (event) => {
@@ -97,7 +97,7 @@ export function wireRaster(figure, group, place) {
     const inside = share >= 0 && share <= 1;
     cursor.hidden = !inside;
     cursor.style.left = `${x}px`;
-    const lines = inside && grip === null ? told(recordings, event, view.start + share * view.span, group) : null;
+    const lines = inside && grip === null ? linesAt(recordings, event, view.start + share * view.span, group) : null;
     if (lines) showTooltip(lines, event.clientX, event.clientY);
     else hideTooltip();
   });
@@ -116,12 +116,12 @@ export function wireRaster(figure, group, place) {
 }
 
 function buttons(view) {
-  const made = [
+  const buttons = [
     ["−", "Zoom out", () => view.zoom(1 / 0.6)],
     ["+", "Zoom in", () => view.zoom(0.6)],
     ["Everything", "Show everything", () => view.reset()],
   ];
-  return made.map(([text, label, act]) => {
+  return buttons.map(([text, label, act]) => {
     const button = element("button", { type: "button", "aria-label": label }, text);
     button.addEventListener("click", act);
     return button;
@@ -175,21 +175,21 @@ function timeAxis(view, width) {
   return picture;
 }
 
-// What every lane of the recording under the pointer says at a time.
-function told(recordings, event, seconds, group) {
-  const found = recordings.find(({ canvas }) => {
+// The behaviors in every lane of the recording under the pointer at a time.
+function linesAt(recordings, event, seconds, group) {
+  const hovered = recordings.find(({ canvas }) => {
     const { top, bottom } = canvas.getBoundingClientRect();
     return event.clientY >= top && event.clientY <= bottom;
   });
-  if (!found) return null;
-  const { recording, rows } = found;
+  if (!hovered) return null;
+  const { recording, rows } = hovered;
   const frame = Math.floor(seconds * recording.rate);
   if (frame >= recording.n_frames) return null;
   const lines = [`${recording.id} · ${clock(seconds, 0.01)} · frame ${frame.toLocaleString("en")}`];
   for (const lane of recording.lanes) {
     const who = laneName(lane);
-    const own = rows.rows.filter((row) => row.lane === lane);
-    const here = own.flatMap((row) => row.tracks).flatMap((track) => {
+    const laneRows = rows.rows.filter((row) => row.lane === lane);
+    const here = laneRows.flatMap((row) => row.tracks).flatMap((track) => {
       const at = isAt(track.spans, frame);
       return at < 0 ? [] : [{ ...track, seconds: (track.spans.stop[at] - track.spans.start[at]) / recording.rate }];
     });
@@ -197,7 +197,7 @@ function told(recordings, event, seconds, group) {
     for (const { color, behavior, target, seconds: length } of shown) {
       lines.push([color, `${who}: ${group.behaviors[behavior].name}${target ? ` → ${target}` : ""}, ${length.toFixed(2)} s`]);
     }
-    if (!shown.length) lines.push(["var(--lane)", `${who}: ${isAt(own[0].unseen, frame) < 0 ? "nothing" : "not looked at"}`]);
+    if (!shown.length) lines.push(["var(--lane)", `${who}: ${isAt(laneRows[0].unobserved, frame) < 0 ? "no behavior" : "unobserved"}`]);
     for (const { color, kind } of here.filter((track) => track.kind)) lines.push([color, `error: ${kind}`]);
   }
   return lines;

@@ -1,4 +1,4 @@
-// Scales map values to pixels and know their ticks.
+// Scales: values to pixels, and ticks.
 
 const CLOCK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
@@ -35,12 +35,12 @@ export function logarithmic([low, high], [from, to]) {
   return mapped;
 }
 
-// A range that holds all values, with some air unless it is given.
-export function extent(values, given) {
-  if (given) return given;
-  const known = values.filter((value) => value !== null);
-  const low = Math.min(...known, Infinity);
-  const high = Math.max(...known, -Infinity);
+// A range that contains all values, with a margin unless it is fixed.
+export function extent(values, fixed) {
+  if (fixed) return fixed;
+  const defined = values.filter((value) => value !== null);
+  const low = Math.min(...defined, Infinity);
+  const high = Math.max(...defined, -Infinity);
   if (low > high) return [0, 1];
   const air = (high - low || Math.abs(high) || 1) * 0.06;
   return [low >= 0 && low - air < 0 ? 0 : low - air, high + air];

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it; on paper always light.
+// Light, dark, or the setting of the system; always light in print.
 
 const root = document.documentElement;
 const order = ["auto", "light", "dark"];

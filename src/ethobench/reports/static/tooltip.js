@@ -1,11 +1,11 @@
-// One tooltip for the whole page.
+// One tooltip for the page.
 
 import { element, painted } from "./dom.js";
 
 const box = element("div", { class: "tooltip", hidden: "" });
 document.body.append(box);
 
-// Lines are texts, or [colour, text].
+// Lines are text, or [color, text].
 export function showTooltip(lines, x, y) {
   box.replaceChildren(
     ...lines.map((line) =>

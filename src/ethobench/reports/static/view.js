@@ -1,4 +1,4 @@
-// The stretch of time that all ethograms show.
+// The interval of time that all ethograms show.
 
 const SHORTEST = 0.5;
 
@@ -25,7 +25,7 @@ export class View {
     this.changed();
   }
 
-  // `at` is the place that stays where it is, as a share of the width.
+  // `at` is the position that stays fixed, as a share of the width.
   zoom(factor, at = 0.5) {
     const span = Math.min(Math.max(this.span * factor, Math.min(SHORTEST, this.duration)), this.duration);
     this.show(this.start + (this.span - span) * at, span);

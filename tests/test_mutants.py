@@ -1,0 +1,40 @@
+"""Mutants: which tokens are changed, and that a mutant differs from its module in one token."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from tests.mutants import ROOT, draw_mutants, find_mutants
+
+SOURCE = '''
+"""Text with 1 < 2 is not mutated."""
+
+
+def mean(*values: int | None, scale=2.5):
+    if len(values) <= 1 and not scale:
+        return -1
+    return scale * sum(values)
+'''
+
+
+def test_tokens_that_are_changed():
+    assert [(m.line, m.old, m.new) for m in find_mutants(Path("m.py"), SOURCE)] == [
+        (5, "2.5", "3.5"),
+        (6, "<=", "<"),
+        (6, "1", "2"),
+        (6, "and", "or"),
+        (7, "1", "2"),
+        (8, "*", "+"),
+    ]
+
+
+def test_mutants_of_the_packages_are_valid_and_reproducible():
+    mutants = draw_mutants(40, seed=1)
+    assert mutants == draw_mutants(40, seed=1) != draw_mutants(40, seed=2)
+    for mutant in mutants:
+        source = (ROOT / mutant.path).read_text(encoding="utf-8")
+        mutated = mutant.apply(source)
+        ast.parse(mutated)
+        different = [(a, b) for a, b in zip(source.splitlines(), mutated.splitlines(), strict=True) if a != b]
+        assert len(different) == 1
