@@ -246,5 +246,5 @@ def test_pipes_and_strange_names_are_refused_and_links_within_are_not(tmp_path):
         load_model(folder)
     (folder / "pipe").unlink()
     (folder / "a\\..\\b").write_text("", encoding="utf-8")
-    with pytest.raises(FormatError, match="has a separator"):
+    with pytest.raises(FormatError, match="has a path separator"):
         load_model(folder)
