@@ -22,7 +22,7 @@ import pandas as pd
 
 import ethobench as eb
 from ethobench.benchmarks.folds import select_annotated, with_folds
-from ethobench.cli._options import parse_params
+from ethobench.cli.options import parse_params
 from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core.folds import assign_folds
 from ethobench.decoding.blending import fit_blend

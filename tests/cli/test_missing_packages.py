@@ -34,7 +34,7 @@ ALL_EXTRAS, NETWORK = 'pip install "ethobench[boost,nn]"', 'pip install "ethoben
 
 
 def ethobench_without(packages: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run a command as if some packages, separated by commas, were not installed."""
+    """Run a command as if packages, separated by commas, were not installed."""
     command = [sys.executable, "-c", WITHOUT, packages, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
 
@@ -58,8 +58,8 @@ def test_without_lightgbm_a_forest_is_trained_and_decoded(study, tmp_path):
     assert done.returncode == 0, done.stderr
     note = done.stderr.splitlines()[0]
     assert note.startswith("note: lightgbm is not installed, so the model is rf")
-    assert "bout F1 .64 against .67" in note
-    assert "BANOS F1 .60 against .69" in note
+    assert "bout F1 .64 instead of .67" in note
+    assert "BANOS F1 .60 instead of .69" in note
     assert note.endswith(ALL_EXTRAS)
     card = json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))
     assert (card["model"], card["decode"]) == ("rf", "balanced")
@@ -103,8 +103,8 @@ def test_the_demo_runs_on_the_core_and_says_what_is_better(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "rf against ann1" in done.stdout
     assert "ethobench train my_study/ --out models/first" in done.stdout
-    told = " ".join(done.stdout.split())
-    assert "bout F1 .64 against .67" in told
-    assert told.endswith(ALL_EXTRAS)
+    text = " ".join(done.stdout.split())
+    assert "bout F1 .64 instead of .67" in text
+    assert text.endswith(ALL_EXTRAS)
     assert len(read_recordings(tmp_path / "demo" / "rf.csv")) == 8
     assert {".csv", ".boris", ".annot", ".html"} == {path.suffix for path in (tmp_path / "demo").iterdir()}

@@ -29,7 +29,7 @@ def ethobench(*arguments: object) -> Result:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory) -> Path:
-    """A study of three tags, a model trained with cross-validation, one without, and a recording that neither has seen."""
+    """A study of three tags, a model trained with cross-validation, one without, and a new recording."""
     root = tmp_path_factory.mktemp("lab")
     (root / "study").mkdir()
     lines = ["recording,individual,rate,signals,annotations,annotator"]
@@ -62,7 +62,7 @@ def test_train_keeps_out_of_fold_predictions(lab):
     model, data = load_model(lab / "model"), load_dataset(lab / "study")
     assert {*model.out_of_fold} == {r.id for r in data}
     assert sorted(r.fold for r in model.training.recordings) == [0, 1, 2]
-    for path in (lab / "model-cv" / "jobs").glob("*/*/job.json"):  # each from a model that had seen neither recording nor individual
+    for path in (lab / "model-cv" / "jobs").glob("*/*/job.json"):  # each by a model trained on neither the recording nor its individual
         job = json.loads(path.read_text(encoding="utf-8"))
         individuals = [{data[name].individual for name in job[side]} for side in ("train", "test")]
         assert not individuals[0] & individuals[1]
@@ -119,9 +119,9 @@ def test_score_marks_what_was_seen_in_training(lab, tmp_path):
     assert "training" not in json.loads(ethobench("score", pred, lab / "labels", "--json").stdout)
     report = tmp_path / "report.html"
     done = ethobench("score", pred, lab / "labels", "--model-card", lab / "model", "--report", report)
-    said = " ".join(done.stderr.split())
-    assert "Seen in training: 3 of 4 recordings were used to train model" in said
-    assert "not seen: animal04" in said
+    messages = " ".join(done.stderr.split())
+    assert "Seen in training: 3 of 4 recordings were used to train model" in messages
+    assert "not seen: animal04" in messages
     printed = " ".join(done.stdout.split())
     assert "3 recordings SEEN IN TRAINING" in printed
     assert "1 recording; not seen in training" in printed
@@ -161,7 +161,7 @@ def test_the_viewer_prefers_out_of_fold_predictions(lab, tmp_path, monkeypatch):
 
 @pytest.mark.data
 def test_rats(data, tmp_path, monkeypatch):
-    """On real poses: what the viewer shows and `predict` writes of training recordings is what cross-validation found."""
+    """On real poses: what the viewer shows and `predict` writes of training recordings is what cross-validation predicted."""
     pytest.importorskip("lightgbm", reason="model boost")
     from ethobench.app.opening import open_project
 

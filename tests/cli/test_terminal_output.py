@@ -16,7 +16,7 @@ import pytest
 
 import ethobench
 from ethobench.cli import main
-from ethobench.cli._output import make_console, make_visible
+from ethobench.cli.output import make_console, make_visible
 
 TITLE, CLEAR, C1, OVERRIDE = "\x1b]0;pwned\x07", "\x1b[2J", "\x9b2J", "\u202e"
 HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

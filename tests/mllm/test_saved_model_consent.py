@@ -68,7 +68,7 @@ def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study
         done = predict(folder, study, "--out", tmp_path / "out")
         assert isinstance(done.exception, ConsentError)
         with pytest.raises(
-            ConsentError, match=r"base_url .*key_variable 'LAB_DATABASE_PASSWORD'.*does not decide.*--param base_url="
+            ConsentError, match=r"base_url .*key_variable 'LAB_DATABASE_PASSWORD'.*may not set.*--param base_url="
         ) as raised:
             load_model(folder)
         with pytest.raises(ConsentError, match="key_variable"):
@@ -175,7 +175,7 @@ def test_answers_and_urls_are_stated_by_the_user(recording, tmp_path):
     linked = downloaded(tmp_path / "linked", provider="gemini", model="m", input_type="link", video_url="gs://elsewhere")
     with pytest.raises(ConsentError, match="names video_url"):
         load_model(linked)
-    with pytest.raises(EthobenchError, match="provider cannot be stated"):
+    with pytest.raises(EthobenchError, match="provider cannot be set"):
         load_model(folder, provider="chance")
 
 

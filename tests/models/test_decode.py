@@ -1,4 +1,4 @@
-"""Decoding inside models: chosen within the training data, kept with the model, seen in the results."""
+"""Decoders of models: chosen by cross-validation, saved with the model, reported in results."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_a_decoded_model_has_better_bouts(data, model):
     before, after = plain.predict(test), model.predict(test)
     np.testing.assert_array_equal(before.probabilities, after.probabilities)
     truth = test.annotation()
-    figures = [score(p.annotation, truth, resamples=0).overall["bout_f1"] for p in (before, after)]
-    assert figures[1] > figures[0] + 0.05
+    scores = [score(p.annotation, truth, resamples=0).overall["bout_f1"] for p in (before, after)]
+    assert scores[1] > scores[0] + 0.05
     assert model.fit_report["decoding"][0]["config"]["smoothing"] == "none"
     assert sum(trial["chosen"] for trial in model.fit_report["decoding"]) == 1
 
@@ -54,41 +54,41 @@ def test_the_decoder_is_saved_with_the_model(data, model, tmp_path):
 
 
 class Spy(Model):
-    """Notes which recordings it learns from and predicts."""
+    """Records which recordings it is fitted to and predicts."""
 
     name = "spy"
-    seen: list[tuple[set[str], str]] = []  # noqa: RUF012
+    calls: list[tuple[set[str], str]] = []  # noqa: RUF012
 
     def _fit(self, data, truths):
-        self.learnt = {r.id for r in data}
+        self.trained = {r.id for r in data}
 
     def _predict(self, recording, baseline):
         from ethobench.core import Prediction
 
-        Spy.seen.append((self.learnt, recording.id))
+        Spy.calls.append((self.trained, recording.id))
         return Prediction(np.full((recording.n_frames, 4), 0.25), self.ethogram, recording.rate)
 
 
-def test_nobody_is_predicted_by_who_learnt_from_them(data):
-    Spy.seen.clear()
+def test_predictions_are_by_models_not_trained_on_the_individual(data):
+    Spy.calls.clear()
     spy = Spy()
     truths = {r.id: r.annotation() for r in data}
     spy.ethogram = data.ethogram
-    found = predict_out_of_fold(spy, data, truths, 3)
-    assert list(found) == [r.id for r in data]
+    predictions = predict_out_of_fold(spy, data, truths, 3)
+    assert list(predictions) == [r.id for r in data]
     groups = data.groups()
-    for learnt, predicted in Spy.seen:
-        assert groups[predicted] not in {groups[name] for name in learnt}
+    for trained, predicted in Spy.calls:
+        assert groups[predicted] not in {groups[name] for name in trained}
 
 
-def test_metrics_that_nothing_can_be_decoded_for():
+def test_metrics_without_a_decoder_are_refused():
     with pytest.raises(NotFoundError, match="no metric 'luck'"):
         create_model("rf", decode="luck")
     with pytest.raises(EthobenchError, match="computed from probabilities"):
         create_model("rf", decode="auroc")
 
 
-def test_one_recording_leaves_nothing_to_choose_by(data):
+def test_one_recording_gives_the_default_decoder(data):
     model = create_model("rf", decode="f1", **SMALL).fit(data.select(recordings=[data.recordings[0].id]))
     assert model.decoder == Decoder()
 
@@ -101,7 +101,7 @@ def test_recordings_of_one_individual_are_compared_with_each_other(data):
 
 
 @pytest.mark.slow
-def test_results_tell_what_decoding_did(tmp_path):
+def test_results_compare_decoded_and_undecoded(tmp_path):
     options = {"individuals": 4, "seconds": 30.0, "folds": 2}
     data = load_dataset("synthetic/tag", **options)
     plan = fold_plan("own", data, "rf", dataset="synthetic/tag", options=options, params={**SMALL, "decode": "balanced"})
@@ -113,15 +113,15 @@ def test_results_tell_what_decoding_did(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_long_recording_is_decoded_piece_by_piece_as_if_it_were_whole(monkeypatch):
+def test_pieces_are_decoded_like_the_entire_recording(monkeypatch):
     data = load_dataset("synthetic/tag", individuals=3, seconds=120.0)
     model = create_model("rf", decode="balanced", **SMALL).fit(data)
     long = load_dataset("synthetic/tag", individuals=1, seconds=1200.0, seed=5).recordings[0]
-    whole = model.annotate(long).to_codes()
+    entire = model.annotate(long).to_codes()
     monkeypatch.setattr("ethobench.models.base.MAX_PIECE_FRAMES", 4000)
     pieces = model.annotate(long).to_codes()
     assert model.decoder.transition_models or model.decoder.smoothing != "none"
-    assert (pieces == whole).mean() > 0.999
+    assert (pieces == entire).mean() > 0.999
 
 
 @pytest.mark.slow
@@ -132,21 +132,21 @@ def test_other_rates_are_decoded_at_the_rate_of_the_training():
     model = create_model("rf", **SMALL).fit(data)
     truths = [r.annotation() for r in data]
     model.decoder = Decoder(transition_models=fit_transition_models(truths, exclusive=True), emission_weight=0.03)
-    usual = len(model.predict(data.recordings[0]).annotation)
+    expected = len(model.predict(data.recordings[0]).annotation)
     fast = load_dataset("synthetic/tag", individuals=3, seconds=120.0, rate=100.0).recordings[0]
     with pytest.warns(UserWarning, match="resampled to 25 Hz"):
-        found = len(model.predict(fast).annotation)
-    assert 0.5 * usual <= found <= 2 * usual
+        n_bouts = len(model.predict(fast).annotation)
+    assert 0.5 * expected <= n_bouts <= 2 * expected
 
 
-def test_events_without_a_duration_are_said_not_to_be_learnt(data):
+def test_point_events_give_a_warning(data):
     from ethobench import Annotation, Behavior, Ethogram
 
     ethogram = Ethogram([*data.ethogram, Behavior("bite", point=True)], data.ethogram.background_name)
     first = data.recordings[0]
-    told = first.annotation()
-    columns = (np.append(told.start, 30), np.append(told.stop, 30), np.append(told.behavior, len(ethogram) - 1))
-    bitten = Annotation.from_bouts(*columns, ethogram, told.rate, told.n_frames)
+    truth = first.annotation()
+    columns = (np.append(truth.start, 30), np.append(truth.stop, 30), np.append(truth.behavior, len(ethogram) - 1))
+    bitten = Annotation.from_bouts(*columns, ethogram, truth.rate, truth.n_frames)
     study = dataclasses.replace(data, recordings=(first.copy(annotations={"truth": bitten}),), ethogram=ethogram)
     with pytest.warns(UserWarning, match="are not predicted: bite"):
         create_model("rf", **SMALL).fit(study)

@@ -1,4 +1,4 @@
-"""Who did it to whom: examples for each subject or pair, and predictions that name them."""
+"""Directed behavior: examples per subject or pair, and predictions that name subjects and targets."""
 
 from __future__ import annotations
 
@@ -51,20 +51,23 @@ def rats() -> Dataset:
 
 def test_every_ordered_pair_is_an_example(rats):
     truths = {r.id: r.annotation() for r in rats}
-    directions = DirectedExamples.of(rats, truths)
-    assert directions == DirectedExamples(("sniff",))
-    expanded, told = directions.expand(rats, truths)
+    examples = DirectedExamples.from_annotations(rats, truths)
+    assert examples == DirectedExamples(("sniff",))
+    expanded, expanded_truths = examples.expand(rats, truths)
     assert len(expanded) == 5 * 6
     view = expanded["r0|bea>cleo"]
     assert view.signals.individuals == ("subject", "target", "other1")
     assert np.array_equal(view.signals.positions, rats["r0"].signals.positions[:, [1, 2, 0]])
     assert view.individual == "cage0"
-    truth, whole = told["r0|bea>cleo"], truths["r0"]
-    assert truth.spans("sniff").start.tolist() == whole.spans("sniff", "bea", "cleo").start.tolist()
-    assert truth.spans("groom").start.tolist() == whole.spans("groom", "bea").start.tolist()
+    truth, entire = expanded_truths["r0|bea>cleo"], truths["r0"]
+    assert truth.spans("sniff").start.tolist() == entire.spans("sniff", "bea", "cleo").start.tolist()
+    assert truth.spans("groom").start.tolist() == entire.spans("groom", "bea").start.tolist()
     assert not truth.subjects
-    shown = [sum(len(t.spans("sniff").start) for t in told.values()), sum(len(t.spans("sniff").start) for t in truths.values())]
-    assert shown[0] == shown[1] > 0
+    n_bouts = [
+        sum(len(t.spans("sniff").start) for t in expanded_truths.values()),
+        sum(len(t.spans("sniff").start) for t in truths.values()),
+    ]
+    assert n_bouts[0] == n_bouts[1] > 0
 
 
 def test_without_targets_every_subject_is_an_example():
@@ -72,51 +75,51 @@ def test_without_targets_every_subject_is_an_example():
     truth = lone.annotation()
     only = truth.take(np.isin(truth.behavior, [ETHOGRAM.code("groom")]))
     data = Dataset((lone.copy(annotations={"me": only}),), ETHOGRAM)
-    directions = DirectedExamples.of(data, {lone.id: only})
-    assert directions == DirectedExamples(())
-    assert [r.id for r in directions.expand(data, {lone.id: only})[0]] == ["r1|ada", "r1|bea", "r1|cleo"]
+    examples = DirectedExamples.from_annotations(data, {lone.id: only})
+    assert examples == DirectedExamples(())
+    assert [r.id for r in examples.expand(data, {lone.id: only})[0]] == ["r1|ada", "r1|bea", "r1|cleo"]
 
 
 def test_bouts_without_names_or_of_strangers_stay_undirected(rats):
     truths = {r.id: r.annotation() for r in rats}
-    assert DirectedExamples.of(rats, {name: t.without_subjects() for name, t in truths.items()}) is None
+    assert DirectedExamples.from_annotations(rats, {name: t.without_subjects() for name, t in truths.items()}) is None
     stranger = Annotation.from_bouts([0], [9], ["groom"], ETHOGRAM, RATE, 600, subject=["dora"])
-    with pytest.warns(UserWarning, match="bouts of 'r0' name dora, whom its poses lack"):
-        assert DirectedExamples.of(rats, {**truths, "r0": stranger}) is None
+    with pytest.warns(UserWarning, match="bouts of 'r0' name dora, which its poses lack"):
+        assert DirectedExamples.from_annotations(rats, {**truths, "r0": stranger}) is None
     aimed = Annotation.from_bouts([0], [9], ["sniff"], ETHOGRAM, RATE, 600, subject=["ada"], target=["dora"])
-    with pytest.warns(UserWarning, match="who did what is not learnt"):
-        assert DirectedExamples.of(rats, {**truths, "r0": aimed}) is None
+    with pytest.warns(UserWarning, match="subjects and targets are ignored"):
+        assert DirectedExamples.from_annotations(rats, {**truths, "r0": aimed}) is None
 
 
 def test_what_was_not_looked_for_in_a_pair_is_not_taught(rats):
     truth = rats["r0"].annotation()
     looked = Observed(iv.full(600), {Track("sniff", "ada", "bea"): iv.Intervals(np.array([0]), np.array([100]))})
     truths = {r.id: r.annotation() for r in rats} | {"r0": truth.with_observed(looked)}
-    _, told = DirectedExamples(("sniff",)).expand(rats, truths)
-    assert iv.total(told["r0|ada>bea"].observed.of("sniff")) == 100
-    assert iv.total(told["r0|ada>cleo"].observed.of("sniff")) == 600
+    _, expanded_truths = DirectedExamples(("sniff",)).expand(rats, truths)
+    assert iv.total(expanded_truths["r0|ada>bea"].observed.of("sniff")) == 100
+    assert iv.total(expanded_truths["r0|ada>cleo"].observed.of("sniff")) == 600
 
 
 @pytest.mark.slow
 def test_a_forest_tells_who_sniffs_whom_among_three(rats, tmp_path):
     train, test = rats.select(recordings=["r0", "r1", "r2", "r3"]), rats["r4"]
     model = eb.create_model("rf", trees=30, max_samples=0.5, seconds=0.5).fit(train)
-    found, truth = model.predict(test), test.annotation()
-    assert set(found.annotation.subjects) == set(RATS)
+    prediction, truth = model.predict(test), test.annotation()
+    assert set(prediction.annotation.subjects) == set(RATS)
     for who in RATS:
         for whom in RATS:
             if who != whom and len(truth.spans("sniff", who, whom).start):
-                said, done = (iv.to_mask(a.spans("sniff", who, whom), 600) for a in (found.annotation, truth))
-                assert 2 * (said & done).sum() / (said.sum() + done.sum()) > 0.6
-    grooms = found.annotation.take(found.annotation.behavior == ETHOGRAM.code("groom"))
+                predicted, annotated = (iv.to_mask(a.spans("sniff", who, whom), 600) for a in (prediction.annotation, truth))
+                assert 2 * (predicted & annotated).sum() / (predicted.sum() + annotated.sum()) > 0.6
+    grooms = prediction.annotation.take(prediction.annotation.behavior == ETHOGRAM.code("groom"))
     assert len(grooms)
     assert set(grooms.names(grooms.target)) == {None}
-    assert set(found.by_actors) == {(a, b) for a in RATS for b in RATS if a != b}
-    sniff = np.max([p.probabilities[:, 0] for p in found.by_actors.values()], axis=0)
-    assert found.probabilities[:, 0] == pytest.approx(sniff)
+    assert set(prediction.by_actors) == {(a, b) for a in RATS for b in RATS if a != b}
+    sniff = np.max([p.probabilities[:, 0] for p in prediction.by_actors.values()], axis=0)
+    assert prediction.probabilities[:, 0] == pytest.approx(sniff)
     model.save(tmp_path / "model")
-    assert eb.load_model(tmp_path / "model").predict(test).annotation == found.annotation
-    scores = eb.score({"r4": found}, rats).to_dict()
+    assert eb.load_model(tmp_path / "model").predict(test).annotation == prediction.annotation
+    scores = eb.score({"r4": prediction}, rats).to_dict()
     assert scores["behaviors"]["sniff"]["f1"] > 0.5
 
 
@@ -127,17 +130,17 @@ def test_predictions_follow_the_animals_when_their_order_changes(rats):
     mixed = dataclasses.replace(
         poses, positions=poses.positions[:, order], confidence=poses.confidence[:, order], individuals=("cleo", "ada", "bea")
     )
-    found, again = model.predict(recording), model.predict(recording.copy(signals=mixed))
-    for actors, prediction in found.by_actors.items():
-        assert again.by_actors[actors].probabilities == pytest.approx(prediction.probabilities, abs=1e-5)
+    prediction, again = model.predict(recording), model.predict(recording.copy(signals=mixed))
+    for actors, by_actor in prediction.by_actors.items():
+        assert again.by_actors[actors].probabilities == pytest.approx(by_actor.probabilities, abs=1e-5)
     assert model.inputs[0] == "subject/nose"
 
 
 def test_names_of_other_animals_do_not_matter(rats):
     model = eb.create_model("conv1d", **TINY).fit(rats)
     renamed = dataclasses.replace(rats["r0"].signals, individuals=("x", "y", "z"))
-    found = model.predict(rats["r0"].copy(signals=renamed, annotations={}))
-    assert ("x", "z") in found.by_actors
+    prediction = model.predict(rats["r0"].copy(signals=renamed, annotations={}))
+    assert ("x", "z") in prediction.by_actors
     alone = dataclasses.replace(renamed, positions=renamed.positions[:, :1], confidence=renamed.confidence[:, :1], individuals=("x",))
     with pytest.raises(MismatchError, match="one animal"):
         model.predict(rats["r0"].copy(signals=alone, annotations={}))
@@ -156,9 +159,9 @@ def test_another_labs_animals_keep_their_names(rats, tmp_path):
     other = rats.recordings[0]
     poses = dataclasses.replace(other.signals, individuals=("x", "y", "z"), keypoints=("snout", "tailbase"))
     strange = Recording("s", signals=poses, rate=RATE)
-    known = model.adapt(strange)
-    assert known.signals.individuals == ("x", "y", "z")
-    assert set(model.annotate(known).subjects) <= {"x", "y", "z"}
+    adapted = model.adapt(strange)
+    assert adapted.signals.individuals == ("x", "y", "z")
+    assert set(model.annotate(adapted).subjects) <= {"x", "y", "z"}
     few = dataclasses.replace(poses, individuals=("x", "y"), positions=poses.positions[:, :2], confidence=poses.confidence[:, :2])
     with pytest.raises(MismatchError, match="2 animals"):
         model.adapt(Recording("t", signals=few, rate=RATE))
@@ -174,10 +177,10 @@ def test_other_rates_keep_who_did_it(rats):
         rate=2 * RATE,
     )
     with pytest.warns(UserWarning, match="resampled to 10 Hz"):
-        found = model.predict(Recording("f", signals=fast, rate=2 * RATE, n_frames=len(fast)))
-    assert found.annotation.n_frames == len(fast) == found.n_frames
-    assert {*found.annotation.names(found.annotation.subject)} <= {*RATS}
-    assert all(part.n_frames == len(fast) for part in found.by_actors.values())
+        prediction = model.predict(Recording("f", signals=fast, rate=2 * RATE, n_frames=len(fast)))
+    assert prediction.annotation.n_frames == len(fast) == prediction.n_frames
+    assert {*prediction.annotation.names(prediction.annotation.subject)} <= {*RATS}
+    assert all(each.n_frames == len(fast) for each in prediction.by_actors.values())
 
 
 def test_who_acts_cannot_be_swapped(rats):

@@ -1,4 +1,4 @@
-"""Out-of-fold predictions: on disk, and in place of a model's own on its training recordings."""
+"""Out-of-fold predictions: written, read, and used instead of in-sample predictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ETHOGRAM = Ethogram(["rest", "run"])
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
-def test_predictions_come_back_from_the_disk(tmp_path, exclusive):
+def test_predictions_survive_writing_and_reading(tmp_path, exclusive):
     rng = np.random.default_rng(0)
     probabilities = rng.dirichlet([1, 1, 1], 200)
     probabilities[50:60] = np.nan
@@ -34,7 +34,7 @@ def test_predictions_come_back_from_the_disk(tmp_path, exclusive):
         assert restored[name].annotation == predictions[name].annotation
 
 
-def test_only_training_recordings_on_their_own_clock_have_one(tmp_path):
+def test_held_out_predictions_of_training_recordings(tmp_path):
     data = eb.load_dataset("synthetic/tag", individuals=3, seconds=20)
     first, second, third = data
     model = eb.create_model("chance", seed=1).fit(data.select(recordings=[first.id, second.id]))
@@ -66,9 +66,9 @@ def test_origins_are_described():
         "e": Origin(TrainingMatch("new")),
     }
     messages = describe_origins("m", origins)
-    assert "1 of 5 recordings was used to train m: b. Out-of-fold predictions are used instead of its own" in messages[0]
+    assert "1 of 5 recordings was used to train m: b. Out-of-fold predictions are used, by cross-validated models" in messages[0]
     assert "(seen in training): a. Agreement of these predictions with the labels says nothing about new animals" in messages[1]
     assert "other recordings of the same individuals were: c" in messages[2]
-    assert "other content; treated as new: d" in messages[3]
+    assert "different content; treated as new: d" in messages[3]
     assert describe_origins("m", {"e": origins["e"]}) == []
-    assert "earlier version" in describe_origins("m", {"a": Origin(TrainingMatch("unknown"))})[0]
+    assert "has no list of training recordings" in describe_origins("m", {"a": Origin(TrainingMatch("unknown"))})[0]

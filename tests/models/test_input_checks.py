@@ -1,4 +1,4 @@
-"""Recordings that look unlike the training data are told, others are not."""
+"""Out-of-distribution check: recordings unlike the training data give a warning, others do not."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def test_users_are_told_once(tmp_path):
         model.annotate(recording)
     odd = dataclasses.replace(recording.signals, values=np.where([True] * 3 + [False] * 3, recording.signals.values, 500.0))
     for look in (model.predict, model.annotate):
-        with pytest.warns(UserWarning, match=r"looks unlike the training data in \d+ of 18 signals \(GyrX, ") as told:
+        with pytest.warns(UserWarning, match=r"is unlike the training data in \d+ of 18 signals \(GyrX, ") as caught:
             look(recording.copy(signals=odd))
-        assert len(told) == 1
+        assert len(caught) == 1

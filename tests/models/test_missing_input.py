@@ -25,7 +25,7 @@ NO_SIGNALS = ("mllm",)  # their input is the video
 
 
 def blanked(recording: Recording, frames: slice, animals: slice = slice(None)) -> Recording:
-    """Return a recording without the input of some frames."""
+    """Return a recording without the input of a few frames."""
     data = recording.signals
     if isinstance(data, Signals):
         values = np.array(data.values, dtype=np.float64)
@@ -142,12 +142,12 @@ def test_directed_predictions_leave_out_only_the_pairs_of_the_missing_animal():
     recording = blanked(data.recordings[0], GAP, animals=slice(2, 3))
     names = recording.signals.individuals
     prediction = model.predict(recording)
-    for actors, part in prediction.by_actors.items():
-        assert part.predictable[GAP].any() == (names[2] not in actors)
+    for actors, by_actor in prediction.by_actors.items():
+        assert by_actor.predictable[GAP].any() == (names[2] not in actors)
     behavior = model.directed.targeted[0]
-    seen = prediction.annotation.observed
-    assert iv.total(seen.of(behavior, names[0], names[1])) == recording.n_frames
-    assert iv.total(seen.of(behavior, names[0], names[2])) == recording.n_frames - 300
+    observed = prediction.annotation.observed
+    assert iv.total(observed.of(behavior, names[0], names[1])) == recording.n_frames
+    assert iv.total(observed.of(behavior, names[0], names[2])) == recording.n_frames - 300
     assert prediction.predictable.all()
 
 
@@ -171,7 +171,7 @@ def test_input_is_missing_where_no_keypoint_is_tracked():
     positions[10:40, 0] = np.nan
     positions[50:80, 0, 1:] = np.nan  # one keypoint is left
     confidence[20:60, 1] = 0.05
-    positions[70:90, 1] = 0.0  # some trackers write (0, 0) for what they do not find
+    positions[70:90, 1] = 0.0  # many trackers write (0, 0) for missing keypoints
     present = input_present(Poses(positions, confidence, ("a", "b"), ("nose", "hip", "tail"), 10), 10)
     assert np.flatnonzero(~present[:, 0]).tolist() == [*range(10, 40)]
     assert np.flatnonzero(~present[:, 1]).tolist() == [*range(20, 60), *range(70, 90)]

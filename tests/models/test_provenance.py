@@ -67,7 +67,7 @@ def test_the_layout_of_an_array_does_not_change_the_hash(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", [f.name for f in formats if f.can_write and {"signals", "poses"} & {*f.contents}])
 def test_no_format_changes_the_hash(name, tmp_path):
-    """Signals that were written and read back are recognised, whatever the file format."""
+    """Signals that were written and read back are recognized, whatever the file format."""
     kind = "pose" if "poses" in formats[name].contents else "tag"
     original = eb.load_dataset(f"synthetic/{kind}", individuals=1, seconds=10).recordings[0]
     data = original.signals
@@ -96,7 +96,7 @@ def test_an_annotation_is_hashed_by_its_bouts():
     assert hash_annotation(annotation().crop(0, 35)) == ""
 
 
-def test_a_renamed_copy_is_recognised_and_a_namesake_is_not(training):
+def test_a_renamed_copy_is_recognized_and_a_namesake_is_not(training):
     assert training.match(recording("copy", "m9")) == TrainingMatch("recording", "r1", "signals")
     extra = Signals(np.column_stack([tag().values, tag(5).values[:, 0]]), ("AccX", "AccY", "Depth"), 10)
     assert training.match(Recording("copy", signals=extra)).matched_by == "signals"
@@ -105,7 +105,7 @@ def test_a_renamed_copy_is_recognised_and_a_namesake_is_not(training):
     assert training.match(Recording("r1", signals=Signals(tag(7).values, ("x", "y"), 10))).level == "same name"
     other_study = Recording("r1", "x7", signals=tag(7))
     assert training.match(other_study) == TrainingMatch("same name", "r1")
-    assert "same name as a training recording, other content" in training.match(other_study).describe("r1")
+    assert "same name as a training recording but different content" in training.match(other_study).describe("r1")
     assert training.match(recording("r1", "r1", seed=7, shift=9)).level == "same name"
     assert training.match(recording("r3", "m3", seed=8, shift=9)) == TrainingMatch("new")
     assert training.match(recording("r3", "m3", seed=8)).level == "new"  # the same protocol in another animal
@@ -163,7 +163,7 @@ def test_annotators_who_were_merged_are_all_known():
             assert model.match_training(labels) == TrainingMatch("recording", data.recordings[1].id, "annotation")
 
 
-def test_a_model_of_an_earlier_version_does_not_know(tmp_path):
+def test_model_without_training_data_matches_nothing(tmp_path):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=20)
     eb.create_model("chance").fit(data).save(tmp_path / "m")
     (tmp_path / "m" / "training.json").unlink()
@@ -177,7 +177,7 @@ def test_a_model_of_an_earlier_version_does_not_know(tmp_path):
 
 @pytest.mark.slow
 def test_the_recordings_of_the_initial_model_count_too(tmp_path):
-    """A network that was initialised from another has seen what that one was trained on."""
+    """The training data of a network include those of the network it was initialized from."""
     from ethobench.benchmarks.study import OutOfFoldPredictions
 
     data = eb.load_dataset("synthetic/pose", individuals=4, seconds=20)
@@ -188,6 +188,6 @@ def test_the_recordings_of_the_initial_model_count_too(tmp_path):
     assert [(r.id, r.model) for r in model.training.recordings] == [(second, ""), (third, ""), (first, "first"), (second, "first")]
     assert model.was_trained_on(data[first])
     predictions = {name: model.predict(data[name]) for name in (second, third)}
-    left_out = OutOfFoldPredictions(predictions, {second: 0, third: 1}, "individual").attach_to(model)
-    assert left_out == [second]
+    skipped = OutOfFoldPredictions(predictions, {second: 0, third: 1}, "individual").attach_to(model)
+    assert skipped == [second]
     assert [*model.out_of_fold] == [third]

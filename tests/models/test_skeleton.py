@@ -38,9 +38,9 @@ def test_other_names_give_the_same_prediction(data, model):
         individuals=("black", "white"),
     )
     adapted = model.adapt(test.copy(signals=other))
-    told = " ".join(str(note) for note in adapted.notes)
-    assert "snout as nose" in told
-    assert "black as" in told
+    notes = " ".join(str(note) for note in adapted.notes)
+    assert "snout as nose" in notes
+    assert "black as" in notes
     np.testing.assert_allclose(model.predict(adapted).probabilities, model.predict(test).probabilities)
     assert model.adapt(test) is test
 
@@ -62,6 +62,6 @@ def test_points_that_were_not_found_are_not_mixed_into_their_neighbours():
     recording = Recording("r", signals=Poses(positions, np.full((60, 1, 1), np.nan), ("a",), ("nose",), 30.0), rate=30.0)
     with pytest.warns(UserWarning, match="resampled"):
         moved = resample_recording(recording, 20.0).signals.positions
-    known = moved[np.isfinite(moved)]
-    assert known.min() > 290
+    tracked = moved[np.isfinite(moved)]
+    assert tracked.min() > 290
     assert np.isnan(moved).any()

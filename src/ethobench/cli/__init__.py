@@ -1,4 +1,4 @@
-"""The `ethobench` command: one file per subcommand, each thin."""
+"""The `ethobench` command: one module per subcommand."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from ethobench.cli import (
     train,
     view,
 )
-from ethobench.cli._output import VisibleGroup, echo, secho
+from ethobench.cli.output import VisibleGroup, echo, secho
 
 app = typer.Typer(
     name="ethobench",
     cls=VisibleGroup,
-    help="Turn recordings of animals into behavior annotations, and tell how good any annotation is.\n\n"
-    "New here? [bold]ethobench demo[/bold] shows the whole way in a minute.",
+    help="Turn recordings of animals into behavior annotations, and score any annotation.\n\n"
+    "To try it on synthetic data: [bold]ethobench demo[/bold]",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -44,19 +44,19 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         echo(f"ethobench {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version.")) -> None:
-    """Options of the command as a whole."""
+    """Options of the command itself."""
 
 
 COMMANDS = {
-    "Look": (demo, inspect, convert, formats, view),
+    "Files": (demo, inspect, convert, formats, view),
     "Score": (score, agreement, budget),
     "Annotate": (models, train, predict, pretrain, annotate),
     "Benchmark": (status, results, report),
@@ -64,12 +64,12 @@ COMMANDS = {
 for purpose, commands in COMMANDS.items():
     for command in commands:
         app.command(command.__name__.rpartition(".")[2], rich_help_panel=purpose)(command.run)
-app.add_typer(datasets.app, name="datasets", rich_help_panel="Look")
+app.add_typer(datasets.app, name="datasets", rich_help_panel="Files")
 app.add_typer(run.app, name="run", rich_help_panel="Benchmark")
 
 
 def main() -> None:
-    """Run the command; a mistake of the user's gets one clear message and exit code 1."""
+    """Run the command. Errors are printed as one message, with exit code 1."""
     from ethobench.core.errors import EthobenchError, ReadWarning
 
     warnings.simplefilter("always", ReadWarning)
@@ -82,7 +82,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except MemoryError:
-        _fail("this needs more memory than there is; crop the recording, or resample it to a lower rate")
+        _fail("not enough memory; crop the recording, or resample it to a lower rate")
     except OSError as error:
         if error.filename is None:
             raise

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli._options import RenameOption
-from ethobench.cli._output import echo_json, make_console, print_never_annotated, print_note, print_notes
+from ethobench.cli.options import RenameOption
+from ethobench.cli.output import echo_json, make_console, print_never_annotated, print_note, print_notes
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation
@@ -29,7 +29,7 @@ def run(
 
     [bold]ethobench agreement anna/ ben/ carla/ --rename i=interact[/bold]
     """
-    from ethobench.cli._options import parse_renames
+    from ethobench.cli.options import parse_renames
     from ethobench.metrics import agreement
 
     result = agreement(_collate(paths, rate, parse_renames(rename)), tolerance=tolerance)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._output import echo, make_console, print_note, secho
+from ethobench.cli.output import echo, make_console, print_note, secho
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation

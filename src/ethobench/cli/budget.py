@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._options import RenameOption
-from ethobench.cli._output import echo_json, make_console
+from ethobench.cli.options import RenameOption
+from ethobench.cli.output import echo_json, make_console
 from ethobench.core.errors import EthobenchError, Note
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def run(
 
     Example: [bold]ethobench budget annotations/ --csv budget.csv[/bold]
     """
-    from ethobench.cli._options import parse_renames
-    from ethobench.cli._output import drop_empty_rows, print_never_annotated, print_note
+    from ethobench.cli.options import parse_renames
+    from ethobench.cli.output import drop_empty_rows, print_never_annotated, print_note
     from ethobench.core.files import check_new_path
     from ethobench.datasets.loose_files import is_dataset
     from ethobench.formats.tables import write_table
@@ -78,7 +78,7 @@ def run(
 
 def _collate(paths: list[Path], rate: float | None, rename: dict[str, str]) -> Sequence[Recording]:
     """Read the recordings of files, folders and studies; print notes of the readers, and labels that may mean the same behavior."""
-    from ethobench.cli._output import print_notes
+    from ethobench.cli.output import print_notes
     from ethobench.datasets.collate import collate_files
     from ethobench.metrics.label_mismatches import find_label_mismatches, similar_label_notes
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli._options import RenameOption
-from ethobench.cli._output import echo, secho
+from ethobench.cli.options import RenameOption
+from ethobench.cli.output import echo, secho
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ def run(
 
     [bold]ethobench convert bouts.csv bouts.tidy.csv --to tidy --option inclusive=true --option 'columns={"behavior": "Code"}'[/bold]
     """
-    from ethobench.cli._options import parse_options, parse_renames
+    from ethobench.cli.options import parse_options, parse_renames
     from ethobench.core.errors import EthobenchError
     from ethobench.core.names import file_stems
     from ethobench.datasets.collate import rename_behaviors

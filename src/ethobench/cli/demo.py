@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli._output import echo
+from ethobench.cli.output import echo
 
 if TYPE_CHECKING:
     from ethobench.core import Dataset, Prediction

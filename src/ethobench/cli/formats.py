@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ethobench.cli._output import echo, echo_json
+from ethobench.cli.output import echo, echo_json
 
 
 def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False) -> None:

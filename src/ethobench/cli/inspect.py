@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._output import echo, echo_json, secho
+from ethobench.cli.output import echo, echo_json, secho
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation, Recording

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ethobench.cli._output import echo
+from ethobench.cli.output import echo
 
 
 def run(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli._options import AllowNetworkOption, ExternalOption, announce_network, parse_external
-from ethobench.cli._output import echo, secho
+from ethobench.cli.options import AllowNetworkOption, ExternalOption, announce_network, parse_external
+from ethobench.cli.output import echo, secho
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation, Recording
@@ -51,7 +51,7 @@ def run(
 
     With another format: [bold]ethobench predict models/first my_study/ --out annotations --to boris --min-confidence 0.6[/bold]
     """
-    from ethobench.cli._output import NoteCollector, print_note
+    from ethobench.cli.output import NoteCollector, print_note
     from ethobench.core import Prediction
     from ethobench.core.errors import EthobenchError
     from ethobench.core.files import check_new_path
@@ -140,7 +140,7 @@ class _Source:
 
 def _find_sources(text: str, rate: float | None) -> list[_Source]:
     """Find the recordings with signals in a file, the files of a folder, or a dataset."""
-    from ethobench.cli._output import print_notes
+    from ethobench.cli.output import print_notes
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
     from ethobench.datasets.loose_files import is_dataset, list_files

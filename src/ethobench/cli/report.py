@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ethobench.cli._output import echo
+from ethobench.cli.output import echo
 
 
 def run(
@@ -23,7 +23,7 @@ def run(
 
     Example: [bold]ethobench report runs/first --out first.html[/bold]
     """
-    from ethobench.cli._options import open_store
+    from ethobench.cli.options import open_store
     from ethobench.core.files import check_new_path
     from ethobench.reports import load_available_datasets, summarize_store, write_report
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._output import echo, echo_json, make_console
+from ethobench.cli.output import echo, echo_json, make_console
 
 if TYPE_CHECKING:
     from ethobench.benchmarks.base import Row, Table
@@ -49,7 +49,7 @@ def run(
     """
     from ethobench.benchmarks.base import TableOptions
     from ethobench.benchmarks.tables import find_table
-    from ethobench.cli._options import open_store
+    from ethobench.cli.options import open_store
     from ethobench.core.errors import NotFoundError
 
     try:
@@ -146,7 +146,7 @@ def _print_other(store: Store, table: Table, columns: Sequence[str], rows: Seque
 def print_behaviors(store: Store, columns: Sequence[str], rows: Sequence[Row], only: Collection[str] | None = None) -> None:
     """Print a table of behaviors; behaviors that never occur in a dataset and have no value are listed in one line below it."""
     from ethobench.benchmarks.tables import count_occurrences
-    from ethobench.cli._output import print_lines
+    from ethobench.cli.output import print_lines
 
     occurrences = count_occurrences(store, only)
     never = {(dataset, name) for dataset, occurrence in occurrences.items() for name in occurrence.never_annotated}
@@ -173,7 +173,7 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _print_damage(store: Store) -> None:
-    from ethobench.cli._output import print_note
+    from ethobench.cli.output import print_note
 
     for message in store.describe_damage():
         print_note(message)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import typer
 from typer.core import TyperGroup
 
-from ethobench.cli._output import echo, print_note, secho
+from ethobench.cli.output import echo, print_note, secho
 from ethobench.core.processes import usable_cores
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def make_command(benchmark: type[Benchmark]) -> Any:
 
 def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
     """Run a benchmark, and print its progress and a summary."""
-    from ethobench.cli._progress import show_run_progress
+    from ethobench.cli.progress import show_run_progress
     from ethobench.runs import Engine, Store, WorkerOptions
     from ethobench.runs.worker import KEEPABLE
 
@@ -218,7 +218,7 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 def _parse_options(benchmark: type[Benchmark], values: Mapping[str, Any]) -> Any:
     """Create the options of a benchmark from the values of the command line."""
-    from ethobench.cli._options import parse_params, parse_variations
+    from ethobench.cli.options import parse_params, parse_variations
     from ethobench.core.errors import EthobenchError
 
     hints = get_type_hints(benchmark.Options)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._options import RenameOption
-from ethobench.cli._output import echo_json, make_console, print_notes, secho
+from ethobench.cli.options import RenameOption
+from ethobench.cli.output import echo_json, make_console, print_notes, secho
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,8 +58,8 @@ def run(
 
     [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
     """
-    from ethobench.cli._options import parse_renames
-    from ethobench.cli._output import print_note
+    from ethobench.cli.options import parse_renames
+    from ethobench.cli.output import print_note
     from ethobench.core.files import check_new_path
     from ethobench.metrics import score
     from ethobench.metrics.scoring import read_score_files
@@ -112,10 +112,10 @@ def _print_all(scores: Scores, audit: TrainingAudit | None, per: str | None, mea
     if audit is None:
         return _print(scores, per, measures)
     for message in audit.messages():
-        secho(f"{'warning' if audit.seen else 'note'}: {message}", err=True, fg=typer.colors.YELLOW)
-    _print(scores, per, measures, f"; {len(audit.seen)} recordings SEEN IN TRAINING" if audit.seen else "")
-    if audit.seen and audit.unseen:
-        _print(scores.select(audit.unseen), per, measures, "; not seen in training")
+        secho(f"{'warning' if audit.in_sample else 'note'}: {message}", err=True, fg=typer.colors.YELLOW)
+    _print(scores, per, measures, f"; {len(audit.in_sample)} recordings SEEN IN TRAINING" if audit.in_sample else "")
+    if audit.in_sample and audit.held_out:
+        _print(scores.select(audit.held_out), per, measures, "; not seen in training")
     return None
 
 
@@ -123,7 +123,7 @@ def _print(scores: Scores, per: str | None, measures: list[str], title_suffix: s
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from ethobench.cli._output import print_lines
+    from ethobench.cli.output import print_lines
 
     of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} individuals"
     n = len(scores.recordings)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ethobench.cli._output import echo, echo_json
+from ethobench.cli.output import echo, echo_json
 
 
 def run(
@@ -22,7 +22,7 @@ def run(
 
     Example: [bold]ethobench status runs/first[/bold]
     """
-    from ethobench.cli._options import open_store
+    from ethobench.cli.options import open_store
 
     opened = open_store(store)
     failures = opened.failures()

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli._options import RenameOption
-from ethobench.cli._output import echo, secho
+from ethobench.cli.options import RenameOption
+from ethobench.cli.output import echo, secho
 from ethobench.core.deadline import Deadline, format_seconds, seconds_since_start
 from ethobench.core.processes import idle_cores, usable_cores
 
 if TYPE_CHECKING:
     from ethobench.benchmarks.study import OutOfFoldPredictions
-    from ethobench.cli._progress import TrainingProgress
+    from ethobench.cli.progress import TrainingProgress
     from ethobench.core import Dataset
     from ethobench.models import Model
 
@@ -67,8 +67,8 @@ def run(
     """
     from ethobench.benchmarks.folds import select_annotated
     from ethobench.benchmarks.time_budget import describe_plan, warn_of_final_training
-    from ethobench.cli._options import parse_renames
-    from ethobench.cli._progress import TrainingProgress
+    from ethobench.cli.options import parse_renames
+    from ethobench.cli.progress import TrainingProgress
     from ethobench.core.files import check_new_path
     from ethobench.datasets import load_dataset
     from ethobench.models.saving import describe_fit
@@ -114,7 +114,7 @@ def run(
 
 def _create(name: str, param: list[str], decode: str, init: Path | None, seed: int) -> tuple[Model, dict[str, Any]]:
     """Create a model, or the default one; return it with the hyper-parameters that differ from the defaults."""
-    from ethobench.cli._options import parse_params
+    from ethobench.cli.options import parse_params
     from ethobench.models import create_model
     from ethobench.models.default import default_model
 
@@ -159,7 +159,7 @@ def _shared_features(out: Path, deadline: Deadline) -> Iterator[None]:
 
 def _keep_out_of_fold(model: Model, cross_validation: OutOfFoldPredictions | None) -> None:
     """Add the out-of-fold predictions to a model; print a note if there are none."""
-    from ethobench.cli._output import print_note
+    from ethobench.cli.output import print_note
 
     if cross_validation is None:
         print_note(
@@ -233,8 +233,8 @@ def _cross_validate(
     from ethobench.benchmarks.learning_curves import learning_curve_jobs, learning_curve_table
     from ethobench.benchmarks.study import SPLITS, read_out_of_fold, study_plan, summarize_cross_validation
     from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation, warn_of_final_training
-    from ethobench.cli._output import print_never_annotated
-    from ethobench.cli._progress import ShowFolds
+    from ethobench.cli.output import print_never_annotated
+    from ethobench.cli.progress import ShowFolds
     from ethobench.cli.results import print_behaviors, print_table
     from ethobench.core.errors import EthobenchError
     from ethobench.features.cache import cache_folder

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli._options import AllowNetworkOption, ExternalOption, announce_network, parse_external
-from ethobench.cli._output import echo, print_note
+from ethobench.cli.options import AllowNetworkOption, ExternalOption, announce_network, parse_external
+from ethobench.cli.output import echo, print_note
 
 if TYPE_CHECKING:
     from ethobench.models import Model

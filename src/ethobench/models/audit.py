@@ -1,8 +1,8 @@
-"""Which of the recordings that are scored a model was trained on.
+"""Audit of scores: which of the scored recordings a model was trained on.
 
-`ethobench predict` leaves a log beside the files it writes, which says of each whether the model had seen the recording; the log
-holds the hash of each file, so that a file that was replaced since is not mistaken for the one predicted. `audit_scores` brings
-this log and the list of training recordings of a saved model together with scores.
+`ethobench predict` writes a log beside its files, with the origin of each prediction. The log has the hash of each file, so that a file
+that was replaced later is not mistaken for a prediction. `audit_scores` combines scores with this log and with the list of training
+recordings of a saved model.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 from ethobench.core import Dataset, Recording
 from ethobench.core.errors import FormatError, NotFoundError
-from ethobench.core.files import check_self_contained, write_text
+from ethobench.core.files import check_self_contained, read_json, write_text
 from ethobench.metrics import Scores
 from ethobench.models.held_out import Origin, list_names
 from ethobench.models.provenance import INDIVIDUAL, RECORDING, UNKNOWN, TrainingData, TrainingMatch
 from ethobench.models.saving import CARD
 
 LOG = ".ethobench-predictions.json"
-LOG_VERSION = 1
+LOG_FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class LoggedPrediction:
     Attributes
     ----------
     file, digest : str
-        Its name within the folder, and the hash of its content.
+        Name within the folder, and hash of the content.
     recording : str
         The id of the recording.
     model, model_digest : str
-        The model's folder, and the hash of its files.
+        Folder of the model, and hash of its files.
     level, training_id, matched_by : str
         How the recording relates to the model's training data, as in `TrainingMatch`.
     out_of_fold : bool
         Whether this is an out-of-fold prediction.
     split : str
-        What the cross-validation held out together.
+        What the cross-validation never split.
     """
 
     file: str
@@ -60,12 +60,12 @@ class LoggedPrediction:
 
     @property
     def origin(self) -> Origin:
-        """Where the prediction comes from."""
+        """Origin of the prediction."""
         return Origin(TrainingMatch(self.level, self.training_id, self.matched_by), self.out_of_fold, self.split)
 
 
 def log_prediction(path: Path, recording: str, model: Path, origin: Origin) -> LoggedPrediction:
-    """Describe a file of predictions that was just written.
+    """Return the log entry of a file of predictions.
 
     Parameters
     ----------
@@ -90,16 +90,16 @@ def log_prediction(path: Path, recording: str, model: Path, origin: Origin) -> L
 
 
 def write_log(folder: Path, predictions: Iterable[LoggedPrediction]) -> None:
-    """Add predictions to the log of a folder; entries of files that were written before stay."""
+    """Add predictions to the log of a folder."""
     entries = {entry.file: entry for entry in [*_read_log(folder), *predictions]}
     if not entries:
         return
-    content = {"format_version": LOG_VERSION, "predictions": [dataclasses.asdict(entry) for entry in entries.values()]}
+    content = {"format_version": LOG_FORMAT_VERSION, "predictions": [dataclasses.asdict(entry) for entry in entries.values()]}
     write_text(folder / LOG, json.dumps(content, ensure_ascii=False, indent=1), overwrite=True)
 
 
 def read_log(path: Path) -> list[LoggedPrediction]:
-    """Return what `ethobench predict` logged of a file, or of the files of a folder, that have not changed since."""
+    """Return the log entries of a file, or of the files of a folder, that have not changed since they were written."""
     folder = path if path.is_dir() else path.parent
     entries = [entry for entry in _read_log(folder) if path.is_dir() or entry.file == path.name]
     return [entry for entry in entries if (folder / entry.file).is_file() and _file_hash(folder / entry.file) == entry.digest]
@@ -107,16 +107,16 @@ def read_log(path: Path) -> list[LoggedPrediction]:
 
 @dataclass(frozen=True)
 class TrainingAudit:
-    """Where the predictions that are scored come from.
+    """The origins of scored predictions.
 
     Attributes
     ----------
     model : str
-        What to call the model.
+        Name of the model.
     origins : mapping of recording to Origin
-        Of every recording that is scored.
+        Of every scored recording.
     notes : tuple of str
-        What else a reader should know.
+        Further notes for the reader.
     """
 
     model: str
@@ -124,81 +124,81 @@ class TrainingAudit:
     notes: tuple[str, ...] = ()
 
     @property
-    def seen(self) -> list[str]:
+    def in_sample(self) -> list[str]:
         """Recordings that the model was trained on, without an out-of-fold prediction."""
         return [name for name, origin in self.origins.items() if origin.match.is_training_recording and not origin.out_of_fold]
 
     @property
-    def unseen(self) -> list[str]:
-        """Recordings predicted by a model that was not trained on them."""
+    def held_out(self) -> list[str]:
+        """Recordings that were predicted by a model that was not trained on them."""
         return [name for name, o in self.origins.items() if o.out_of_fold or o.match.level not in (RECORDING, UNKNOWN)]
 
     @property
     def warning(self) -> str:
-        """One sentence for the head of a report; empty if no recording was seen in training."""
-        if not self.seen:
+        """One sentence for the top of a report; empty if no prediction is in-sample."""
+        if not self.in_sample:
             return ""
         return (
-            f"Seen in training: {len(self.seen)} of {len(self.origins)} recordings were used to train {self.model}, "
+            f"Seen in training: {len(self.in_sample)} of {len(self.origins)} recordings were used to train {self.model}, "
             "so these scores say nothing about new animals."
         )
 
     def messages(self) -> list[str]:
-        """Say what a reader of the scores must know."""
+        """Return notes for the reader of the scores."""
         names = {level: [n for n, o in self.origins.items() if o.match.level == level] for level in (INDIVIDUAL, UNKNOWN)}
         out_of_fold = [name for name, origin in self.origins.items() if origin.out_of_fold]
-        by_name = [name for name in self.seen if self.origins[name].match.matched_by == "name"]
+        by_name = [name for name in self.in_sample if self.origins[name].match.matched_by == "name"]
         lines = [*self.notes]
-        if self.seen:
-            lines.append(f"{self.warning} Seen: {list_names(self.seen)}; not seen: {list_names(self.unseen) or 'none'}")
+        if self.in_sample:
+            lines.append(f"{self.warning} Seen: {list_names(self.in_sample)}; not seen: {list_names(self.held_out) or 'none'}")
         if by_name:
-            lines.append(f"matched with training recordings by name only, since there are no signals to compare: {list_names(by_name)}")
+            lines.append(f"matched with training recordings only by name, since there are no signals to compare: {list_names(by_name)}")
         if out_of_fold:
             lines.append(
-                f"{len(out_of_fold)} of {len(self.origins)} predictions are out-of-fold: made by models that had not seen the recording"
+                f"{len(out_of_fold)} of {len(self.origins)} predictions are out-of-fold: by models that were not trained on the recording"
             )
         if names[INDIVIDUAL]:
             lines.append(f"new recordings of individuals seen in the training of {self.model}: {list_names(names[INDIVIDUAL])}")
         if names[UNKNOWN]:
             lines.append(f"unknown whether {self.model} was trained on: {list_names(names[UNKNOWN])}")
-        if len(self.unseen) == len(self.origins) and not out_of_fold:
+        if len(self.held_out) == len(self.origins) and not out_of_fold:
             lines.append(f"none of the {len(self.origins)} recordings was used to train {self.model}")
         return lines
 
     def to_dict(self, scores: Scores) -> dict[str, Any]:
-        """Return plain values that JSON can hold, with the scores of the recordings that were not seen, where some were."""
+        """Return the audit as JSON values, with the scores of held-out recordings if some recordings are in-sample."""
         content: dict[str, Any] = {
             "model": self.model,
-            "seen_in_training": self.seen,
-            "unseen": self.unseen,
+            "seen_in_training": self.in_sample,
+            "unseen": self.held_out,
             "recordings": {
                 name: {**dataclasses.asdict(origin.match), "out_of_fold": origin.out_of_fold} for name, origin in self.origins.items()
             },
         }
-        if self.seen and self.unseen:
-            content["unseen_scores"] = scores.select(self.unseen).to_dict()
+        if self.in_sample and self.held_out:
+            content["unseen_scores"] = scores.select(self.held_out).to_dict()
         return content
 
 
 def audit_scores(
     scores: Scores, *, model: str | Path | None = None, log: Iterable[LoggedPrediction] = (), data: Dataset | None = None
 ) -> TrainingAudit | None:
-    """Tell which of the recordings that are scored a model was trained on.
+    """Find out which of the scored recordings a model was trained on.
 
     Parameters
     ----------
     scores : Scores
     model : str or Path, optional
-        The folder of the saved model that made the predictions.
+        Folder of the saved model of the predictions.
     log : iterable of LoggedPrediction
-        What `read_log` says of the files that are scored.
+        Result of `read_log` for the scored files.
     data : Dataset, optional
-        The reference side, whose signals are compared where annotations and names do not decide.
+        The reference recordings, whose signals are compared if annotations and names do not decide.
 
     Returns
     -------
     TrainingAudit or None
-        None where nothing is known: no model is given and there is no log.
+        None without a model and without a log.
     """
     entries = {name: entry for entry in log for name in (Path(entry.file).stem, entry.recording)}
     if model is None and not entries:
@@ -209,12 +209,10 @@ def audit_scores(
         card = _read_card(Path(model))
         training = TrainingData.read(_card_folder(Path(model)))
         if training is None:
-            notes.append(f"{model} was saved by an earlier version, which did not keep the list of training recordings")
+            notes.append(f"{model} has no list of training recordings")
         digests = {entry.model_digest for entry in entries.values()}
         if digests - {card.get("digest", "")}:
-            notes.append(
-                f"some predictions were made by another model than {model}: {list_names(sorted({e.model for e in entries.values()}))}"
-            )
+            notes.append(f"some predictions are by another model than {model}: {list_names(sorted({e.model for e in entries.values()}))}")
     references = {} if data is None else {recording.id: recording for recording in data}
     truths = {case.id: {"reference": case.truth} for case in scores.pairs}
     ids = {*references, *entries, *(r.id for r in (training.recordings if training is not None else ()))}
@@ -229,14 +227,14 @@ def audit_scores(
             match = match if match.matched_by == "annotation" else training.match(reference)
         entry = next(iter(entries.values())) if single else entries.get(recording_id)  # a single file may have any name
         origins[name] = _combine(match, entry)
-    called = (
+    model_name = (
         _card_folder(Path(model)).resolve().name if model is not None else list_names(sorted({entry.model for entry in entries.values()}))
     )
-    return TrainingAudit(called, origins, tuple(notes))
+    return TrainingAudit(model_name, origins, tuple(notes))
 
 
 def _combine(match: TrainingMatch, entry: LoggedPrediction | None) -> Origin:
-    """Prefer the log, which compared signals when it was written; only the reference side may know the individual."""
+    """Prefer the log, which compared signals when it was written; only the reference has the individual."""
     if entry is None or entry.level == UNKNOWN or (not entry.origin.match.is_training_recording and match.level == INDIVIDUAL):
         return Origin(match)
     return entry.origin
@@ -247,9 +245,7 @@ def _card_folder(path: Path) -> Path:
 
 
 def _read_card(path: Path) -> dict[str, Any]:
-    """Read the card of a saved model, given its folder or a file in it."""
-    from ethobench.core.files import read_json
-
+    """Read the card of a saved model from its folder, or from a file in it."""
     folder = _card_folder(path)
     if not path.exists() or not (folder / CARD).is_file():
         raise NotFoundError(f"{path} is not a saved model: it has no {CARD}")
@@ -261,10 +257,10 @@ def _read_card(path: Path) -> dict[str, Any]:
 
 
 def _read_log(folder: Path) -> list[LoggedPrediction]:
-    """Read the log of a folder; a damaged one, or that of a later version, counts as none."""
+    """Read the log of a folder; empty if it is missing, damaged or of another format version."""
     try:
         content = json.loads((folder / LOG).read_text(encoding="utf-8"))
-        if content["format_version"] != LOG_VERSION:
+        if content["format_version"] != LOG_FORMAT_VERSION:
             return []
         return [LoggedPrediction(**entry) for entry in content["predictions"]]
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Who did it to whom: one example for each animal, or each ordered pair, with that animal first."""
+"""Directed behavior: who does what to whom. One example per animal, or per ordered pair of animals, with the subject first."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ethobench.features.body import with_subject_first
 from ethobench.features.missing_data import nan_mean
 
 Actors: TypeAlias = "tuple[str, str | None]"
+"""Subject and target; the target is None for behaviors without a target."""
 SUBJECT, TARGET, OTHER = "subject", "target", "other{}"
 
 
 class DirectedPrediction(Prediction):
-    """What a model says of several animals at once.
+    """A prediction of several animals.
 
-    Its `annotation` names subjects and targets. Its `probabilities` are that anybody does it to anybody: the highest of all.
+    Its `annotation` names subjects and targets. Its `probabilities` are the highest of all subjects and targets.
 
     Attributes
     ----------
     by_actors : mapping of (subject, target) to Prediction
-        What is said of each; the target is None where behaviors have none.
     """
 
     by_actors: Mapping[Actors, Prediction]
@@ -39,167 +39,167 @@ class DirectedPrediction(Prediction):
 
 @dataclass(frozen=True)
 class DirectedExamples:
-    """How recordings of several animals become examples of one who acts.
+    """Splits recordings of several animals into examples with one subject each.
 
-    In an example the animals are called ``subject``, ``target`` and ``other1``, ``other2``, ...: what they are, not who.
+    The animals of an example are named by their roles: ``subject``, ``target``, ``other1``, ``other2``, ...
 
     Attributes
     ----------
     targeted : tuple of str
-        The behaviors that are done to somebody. Without any there is one example for each subject, else one for each ordered
-        pair; what a subject does to nobody is then learnt from all of its pairs, and told by their mean.
+        Behaviors with a target. If there are any, each ordered pair of animals is an example, else each animal. Behaviors without a
+        target are then trained on all pairs of a subject, and their prediction is the mean over these pairs.
     """
 
     targeted: tuple[str, ...]
 
     @classmethod
     def from_annotations(cls, data: Dataset, truths: Mapping[str, Annotation]) -> DirectedExamples | None:
-        """Tell how a dataset is directed; None unless every bout (but the background's) names an animal of the poses."""
+        """Return how to split a dataset; None unless all bouts except background name an animal of the poses."""
         targeted: set[str] = set()
         for recording in data:
-            acts = _acts(truths[recording.id])
-            if not len(acts):
+            bouts = _without_background(truths[recording.id])
+            if not len(bouts):
                 continue
-            if (acts.subject < 0).any() or not isinstance(recording.signals, Poses):
+            if (bouts.subject < 0).any() or not isinstance(recording.signals, Poses):
                 return None
-            others = (acts.target >= 0) & (acts.target != acts.subject)
-            strangers = {*acts.names(acts.subject), *acts.names(acts.target[others])} - {*recording.signals.individuals}
-            if strangers:
-                told = ", ".join(sorted(map(str, strangers)))
-                warnings.warn(f"bouts of {recording.id!r} name {told}, whom its poses lack: who did what is not learnt", stacklevel=3)
+            has_target = (bouts.target >= 0) & (bouts.target != bouts.subject)
+            missing = {*bouts.names(bouts.subject), *bouts.names(bouts.target[has_target])} - {*recording.signals.individuals}
+            if missing:
+                names = ", ".join(sorted(map(str, missing)))
+                warnings.warn(
+                    f"bouts of {recording.id!r} name {names}, which its poses lack: subjects and targets are ignored", stacklevel=3
+                )
                 return None
-            targeted |= {acts.ethogram[int(code)].name for code in np.unique(acts.behavior[others])}
-        if not any(len(_acts(truth)) for truth in truths.values()):
+            targeted |= {bouts.ethogram[int(code)].name for code in np.unique(bouts.behavior[has_target])}
+        if not any(len(_without_background(truth)) for truth in truths.values()):
             return None
         return cls(tuple(name for name in data.ethogram.names if name in targeted))
 
     def actors(self, recording: Recording) -> list[Actors]:
-        """List who may act, and targeted whom."""
+        """Return the subjects and targets of the examples of a recording."""
         if not isinstance(recording.signals, Poses):
-            raise MismatchError(f"recording {recording.id!r} has no poses, and the model learnt who of several animals acts")
-        who = recording.signals.individuals
-        return [*permutations(who, 2)] if self.targeted else [(name, None) for name in who]
+            raise MismatchError(f"recording {recording.id!r} has no poses, but the model predicts which of several animals acts")
+        animals = recording.signals.individuals
+        return [*permutations(animals, 2)] if self.targeted else [(name, None) for name in animals]
 
     def view(self, recording: Recording, actors: Actors) -> Recording:
-        """Return a recording as one example sees it; poses are turned round when they are asked for."""
-        name = ">".join(who for who in actors if who)
-        seen = {"signals": partial(_seen_by, recording, *actors), "source_id": recording.source_id}
-        return recording.copy(id=f"{recording.id}|{name}", annotations={}, subjects=(), **seen)
+        """Return one example of a recording; its poses are computed when they are used."""
+        name = ">".join(animal for animal in actors if animal)
+        signals = partial(_poses_by_role, recording, *actors)
+        return recording.copy(id=f"{recording.id}|{name}", source_id=recording.source_id, signals=signals, annotations={}, subjects=())
 
     def expand(self, data: Dataset, truths: Mapping[str, Annotation]) -> tuple[Dataset, dict[str, Annotation]]:
-        """Return a dataset with one recording for each example, and what is to be learnt of each."""
-        recordings, told = [], {}
+        """Return a dataset with one recording per example, and the annotation of each."""
+        recordings, expanded = [], {}
         for recording in data:
             for actors in self.actors(recording):
-                view, truth = self.view(recording, actors), self._truth(truths[recording.id], actors)
+                view, truth = self.view(recording, actors), self._truth_of(truths[recording.id], actors)
                 annotator = next(iter(recording.annotations)) if len(recording.annotations) == 1 else "truth"
                 recordings.append(view.copy(annotations={annotator: truth}))
-                told[view.id] = truth
-        return replace(data, recordings=tuple(recordings), folds={}, splits={}), told
+                expanded[view.id] = truth
+        return replace(data, recordings=tuple(recordings), folds={}, splits={}), expanded
 
     def predict(
-        self, recording: Recording, tell: Callable[[Recording], Prediction], decode: Callable[[Prediction], Prediction]
+        self, recording: Recording, predict: Callable[[Recording], Prediction], decode: Callable[[Prediction], Prediction]
     ) -> DirectedPrediction:
-        """Predict every example of a recording, and join what is said of them.
+        """Predict every example of a recording, and join the predictions.
 
         Parameters
         ----------
         recording : Recording
-        tell : callable
+        predict : callable
             Predicts one example.
         decode : callable
-            Gives a prediction the annotation it deserves.
+            Decodes a prediction.
         """
-        actors = self.actors(recording)
-        if not actors:
-            raise MismatchError(f"recording {recording.id!r} has one animal, and the model learnt what animals do to each other")
-        found = {each: decode(tell(self.view(recording, each))) for each in actors}
-        bouts = [(each, self._told(p.annotation, each)) for each, p in found.items()]
+        all_actors = self.actors(recording)
+        if not all_actors:
+            raise MismatchError(f"recording {recording.id!r} has one animal, but the model predicts what animals do to each other")
+        predictions = {actors: decode(predict(self.view(recording, actors))) for actors in all_actors}
+        bouts = [(actors, self._bouts_of(prediction.annotation, actors)) for actors, prediction in predictions.items()]
         if self.targeted:
-            for subject in dict.fromkeys(subject for subject, _ in actors):
-                alike = [p for (who, _), p in found.items() if who == subject]
-                mean = Prediction(
-                    nan_mean(np.stack([p.probabilities for p in alike]), axis=0),
-                    alike[0].ethogram,
-                    alike[0].rate,
-                    exclusive=alike[0].exclusive,
-                )
-                bouts.append(((subject, None), self._told(decode(mean).annotation, (subject, None))))
-        return _join(found, bouts, self._observed(bouts))
+            for subject in dict.fromkeys(subject for subject, _ in all_actors):
+                of_subject = [prediction for (animal, _), prediction in predictions.items() if animal == subject]
+                first = of_subject[0]
+                probabilities = nan_mean(np.stack([prediction.probabilities for prediction in of_subject]), axis=0)
+                mean = Prediction(probabilities, first.ethogram, first.rate, exclusive=first.exclusive)
+                bouts.append(((subject, None), self._bouts_of(decode(mean).annotation, (subject, None))))
+        return _join(predictions, bouts, self._observed(bouts))
 
     def _observed(self, bouts: list[tuple[Actors, Annotation]]) -> Observed:
-        """Return what could be predicted for each subject and target; where that is the same for all, without tracks of their own."""
-        frames = [part.observed.of_any() for _, part in bouts]
-        everywhere = frames[0]
-        for other in frames[1:]:
-            everywhere = iv.intersection(everywhere, other)
-        if all(iv.total(part) == iv.total(everywhere) for part in frames):
+        """Return what was predicted for each subject and target; without tracks if it is the same for all."""
+        predicted = [annotation.observed.of_any() for _, annotation in bouts]
+        everywhere = predicted[0]
+        for frames in predicted[1:]:
+            everywhere = iv.intersection(everywhere, frames)
+        if all(iv.total(frames) == iv.total(everywhere) for frames in predicted):
             return Observed(everywhere)
         tracks: dict[Track, iv.Intervals] = {}
-        for ((subject, target), part), where in zip(bouts, frames, strict=True):
-            names = [b.name for b in part.ethogram if (b.name in self.targeted) == (target is not None)]
-            tracks |= {Track(name, subject, target): where for name in names}
+        for ((subject, target), annotation), frames in zip(bouts, predicted, strict=True):
+            names = [b.name for b in annotation.ethogram if (b.name in self.targeted) == (target is not None)]
+            tracks |= {Track(name, subject, target): frames for name in names}
         return Observed(everywhere, tracks)
 
-    def _truth(self, truth: Annotation, actors: Actors) -> Annotation:
-        """Return what an example is to be taught: all that the subject does to the target, or to nobody."""
+    def _truth_of(self, truth: Annotation, actors: Actors) -> Annotation:
+        """Return the annotation of an example: what the subject does to the target, or without a target."""
         subject, target = actors
-        acts = _acts(truth)
-        names, whom = acts.names(acts.subject), acts.names(acts.target)
-        mine = [s == subject and (t in (None, subject) or target is None or t == target) for s, t in zip(names, whom, strict=True)]
-        plain = acts.take(np.array(mine, dtype=bool)).without_subjects()
+        bouts = _without_background(truth)
+        pairs = zip(bouts.names(bouts.subject), bouts.names(bouts.target), strict=True)
+        chosen = [s == subject and (t in (None, subject) or target is None or t == target) for s, t in pairs]
+        of_actors = bouts.take(np.array(chosen, dtype=bool)).without_subjects()
         if not truth.observed.tracks:
-            return plain
-        looked = {Track(b.name): truth.observed.of(b.name, subject, target) for b in truth.ethogram}
-        return plain.with_observed(Observed(truth.observed.frames, looked))
+            return of_actors
+        tracks = {Track(b.name): truth.observed.of(b.name, subject, target) for b in truth.ethogram}
+        return of_actors.with_observed(Observed(truth.observed.frames, tracks))
 
-    def _told(self, annotation: Annotation, actors: Actors) -> Annotation:
-        """Keep the bouts that this example is asked for: those done to the target, or those done to nobody."""
-        directed = [i for i, b in enumerate(annotation.ethogram) if b.name in self.targeted]
-        acts = _acts(annotation)
-        return acts.take(np.isin(acts.behavior, directed) == (actors[1] is not None))
+    def _bouts_of(self, annotation: Annotation, actors: Actors) -> Annotation:
+        """Return the bouts that belong to actors: of behaviors with a target, or of those without."""
+        targeted = [i for i, b in enumerate(annotation.ethogram) if b.name in self.targeted]
+        bouts = _without_background(annotation)
+        return bouts.take(np.isin(bouts.behavior, targeted) == (actors[1] is not None))
 
 
-def _acts(annotation: Annotation) -> Annotation:
-    """Leave the background out."""
+def _without_background(annotation: Annotation) -> Annotation:
     background = annotation.ethogram.background
     return annotation if background is None else annotation.take(annotation.behavior != background)
 
 
-def _seen_by(recording: Recording, subject: str, target: str | None) -> Poses:
+def _poses_by_role(recording: Recording, subject: str, target: str | None) -> Poses:
+    """Return poses with the subject and the target first, and the animals named by their roles."""
     if not isinstance(recording.signals, Poses):
         raise MismatchError(f"recording {recording.id!r} has no poses")
-    seen = with_subject_first(recording.signals, subject, target)
-    first = (SUBJECT,) if target is None else (SUBJECT, TARGET)
-    others = (OTHER.format(i + 1) for i in range(len(seen.individuals) - len(first)))
-    return replace(seen, individuals=(*first, *others))
+    poses = with_subject_first(recording.signals, subject, target)
+    roles = (SUBJECT,) if target is None else (SUBJECT, TARGET)
+    others = (OTHER.format(i + 1) for i in range(len(poses.individuals) - len(roles)))
+    return replace(poses, individuals=(*roles, *others))
 
 
-def _join(found: Mapping[Actors, Prediction], bouts: list[tuple[Actors, Annotation]], observed: Observed) -> DirectedPrediction:
-    some = next(iter(found.values()))
+def _join(predictions: Mapping[Actors, Prediction], bouts: list[tuple[Actors, Annotation]], observed: Observed) -> DirectedPrediction:
+    """Join the predictions of all examples of a recording."""
+    first = next(iter(predictions.values()))
     annotation = Annotation.from_bouts(
-        np.concatenate([part.start for _, part in bouts]),
-        np.concatenate([part.stop for _, part in bouts]),
-        np.concatenate([part.behavior for _, part in bouts]),
-        some.ethogram,
-        some.rate,
-        some.n_frames,
-        subject=[subject for (subject, _), part in bouts for _ in range(len(part))],
-        target=[target for (_, target), part in bouts for _ in range(len(part))],
+        np.concatenate([each.start for _, each in bouts]),
+        np.concatenate([each.stop for _, each in bouts]),
+        np.concatenate([each.behavior for _, each in bouts]),
+        first.ethogram,
+        first.rate,
+        first.n_frames,
+        subject=[subject for (subject, _), each in bouts for _ in range(len(each))],
+        target=[target for (_, target), each in bouts for _ in range(len(each))],
         observed=observed,
-        subjects=dict.fromkeys(subject for subject, _ in found),
+        subjects=dict.fromkeys(subject for subject, _ in predictions),
     )
-    joined = DirectedPrediction(_anybody(found), some.ethogram, some.rate, annotation=annotation, exclusive=False)
-    joined.by_actors = dict(found)
+    joined = DirectedPrediction(_highest(predictions), first.ethogram, first.rate, annotation=annotation, exclusive=False)
+    joined.by_actors = dict(predictions)
     return joined
 
 
-def _anybody(found: Mapping[Actors, Prediction]) -> NDArray[np.floating]:
-    """Return the chance that anybody does it to anybody, and that nobody does anything."""
-    every = np.stack([p.probabilities for p in found.values()])
-    highest = np.fmax.reduce(every, axis=0)  # of the pairs that could be predicted; NaN where none could
-    ethogram = next(iter(found.values())).ethogram
-    nothing = ethogram.background if ethogram.background is not None else len(ethogram)
-    if nothing < highest.shape[1]:
-        highest[:, nothing] = np.fmin.reduce(every[..., nothing], axis=0)
+def _highest(predictions: Mapping[Actors, Prediction]) -> NDArray[np.floating]:
+    """Return the highest probability of each behavior over all actors (n_frames, n_outputs), and the lowest of the background."""
+    stacked = np.stack([prediction.probabilities for prediction in predictions.values()])
+    highest = np.fmax.reduce(stacked, axis=0)  # of the pairs that were predicted; NaN where none was
+    ethogram = next(iter(predictions.values())).ethogram
+    background = ethogram.background if ethogram.background is not None else len(ethogram)
+    if background < highest.shape[1]:
+        highest[:, background] = np.fmin.reduce(stacked[..., background], axis=0)
     return np.asarray(highest)

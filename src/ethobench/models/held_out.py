@@ -1,7 +1,7 @@
-"""Out-of-fold predictions: what is predicted of a training recording by a model that was not trained on it.
+"""Out-of-fold predictions of training recordings, saved with a model.
 
-The cross-validation of `ethobench train` predicts every recording by a model that saw neither it nor (unless split by recording)
-its individual. These predictions are kept with the final model, whose own predictions of its training recordings are too good.
+The cross-validation of `ethobench train` predicts every recording with a model that was trained neither on it nor (unless split by
+recording) on its individual. These predictions are saved with the final model, whose in-sample predictions are too good.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OUT_OF_FOLD = "out_of_fold"
 PREDICTIONS, PROBABILITIES = "predictions.parquet", "probabilities.parquet"
 CERTAIN = 255
 EXCLUSIVE = b"exclusive"
-MOST_NAMES = 5
+MAX_NAMES = 5
 
 Predicted: TypeAlias = Prediction | Annotation
 
@@ -34,7 +34,7 @@ Predicted: TypeAlias = Prediction | Annotation
 class OutOfFoldPredictions(Mapping[str, Predicted]):
     """Predictions by recording id, read from the folder of a model when first used.
 
-    A value is an `Annotation` where only the bouts were kept.
+    A value is an `Annotation` if only the bouts were saved.
     """
 
     def __init__(self, folder: Path, ethogram: Ethogram) -> None:
@@ -70,9 +70,9 @@ class Origin:
     match : TrainingMatch
         How the recording relates to the training data of the final model.
     out_of_fold : bool
-        Whether a model that was not trained on the recording predicted it in its stead.
+        Whether it is by a model of the cross-validation that was not trained on the recording.
     split : str
-        What the cross-validation held out together: ``"recording"`` if that model may have seen the individual.
+        What the cross-validation never split; with ``"recording"``, that model may have been trained on the individual.
     """
 
     match: TrainingMatch
@@ -81,7 +81,7 @@ class Origin:
 
     @property
     def label(self) -> str:
-        """A few words for tables and tracks; empty for predictions of new recordings."""
+        """A short label for tables and tracks; empty for predictions of new recordings."""
         if self.out_of_fold:
             return "out-of-fold by recording" if self.split == "recording" else "out-of-fold"
         return self.match.label
@@ -90,16 +90,16 @@ class Origin:
 def predict_or_held_out(
     model: Model, recording: Recording, predict: Callable[[], Predicted], *, use_out_of_fold: bool = True
 ) -> tuple[Predicted, Origin]:
-    """Return the out-of-fold prediction of a training recording, else what `predict` returns, and where it comes from.
+    """Return the out-of-fold prediction of a training recording, else the result of `predict`, and its origin.
 
     Parameters
     ----------
     model : Model
     recording : Recording
     predict : callable
-        Predicts the recording by the model itself; called only where there is no out-of-fold prediction.
+        Predicts the recording with the model; called only if there is no out-of-fold prediction.
     use_out_of_fold : bool
-        Whether out-of-fold predictions are preferred.
+        Whether to prefer out-of-fold predictions.
     """
     match = model.match_training(recording)
     held_out = model.held_out_prediction(recording, match) if use_out_of_fold else None
@@ -109,15 +109,15 @@ def predict_or_held_out(
 
 
 def write_predictions(folder: Path, predictions: Mapping[str, Predicted], annotator: str) -> None:
-    """Write predictions into a folder: bouts as tidy Parquet, and probabilities where there are any.
+    """Write predictions to a folder: bouts as tidy Parquet, and probabilities if there are any.
 
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
+        Created if it does not exist.
     predictions : mapping of recording id to Prediction or Annotation
     annotator : str
-        What to call the model.
+        Name of the model.
     """
     from ethobench.formats import write_recordings
 
@@ -131,7 +131,7 @@ def write_predictions(folder: Path, predictions: Mapping[str, Predicted], annota
 
 
 def write_probabilities(path: Path, predictions: Mapping[str, Prediction]) -> None:
-    """Write probabilities as bytes (255 is certain, null is not predicted), frame after frame, recording after recording."""
+    """Write probabilities as bytes (255 for 1, null if not predicted), one row per frame."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -150,16 +150,16 @@ def write_probabilities(path: Path, predictions: Mapping[str, Prediction]) -> No
 
 
 def read_predictions(folder: Path) -> dict[str, Predicted]:
-    """Read what `write_predictions` wrote; annotations alone where no probabilities were kept."""
+    """Read the predictions of `write_predictions`; annotations alone if there are no probabilities."""
     from ethobench.formats import read_recordings
 
     decoded = {r.id: r.annotation() for r in read_recordings(folder / PREDICTIONS, "tidy_parquet", warn=False)}
-    kept = _read_probabilities(folder / PROBABILITIES, decoded) if (folder / PROBABILITIES).is_file() else {}
-    return {name: kept.get(name, annotation) for name, annotation in decoded.items()}
+    with_probabilities = _read_probabilities(folder / PROBABILITIES, decoded) if (folder / PROBABILITIES).is_file() else {}
+    return {name: with_probabilities.get(name, annotation) for name, annotation in decoded.items()}
 
 
 def _read_probabilities(path: Path, decoded: Mapping[str, Annotation]) -> dict[str, Prediction]:
-    """Read probabilities; a column without a name is the background that the ethogram does not name."""
+    """Read probabilities; a column without a name is the implicit background."""
     import pandas as pd
     import pyarrow.parquet as pq
 
@@ -169,35 +169,35 @@ def _read_probabilities(path: Path, decoded: Mapping[str, Annotation]) -> dict[s
     codes, recordings = pd.factorize(table.column("recording").to_pandas())
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     spans = {str(recordings[codes[a]]): slice(a, b) for a, b in zip(starts, [*starts[1:], len(codes)], strict=True)}
-    stated = json.loads((table.schema.metadata or {}).get(EXCLUSIVE, b"{}"))
+    exclusive_by_recording = json.loads((table.schema.metadata or {}).get(EXCLUSIVE, b"{}"))
     predictions = {}
     for recording, annotation in decoded.items():
         rows = values[spans.get(recording, slice(0))]
         if len(rows) != annotation.n_frames:
             continue
-        kept = [k for k, name in enumerate(names) if name or not np.isnan(rows[:, k]).all()]
+        columns = [k for k, name in enumerate(names) if name or not np.isnan(rows[:, k]).all()]
         behaviors = [name for name in names if name]
         background = annotation.ethogram.background_name
         ethogram = Ethogram(behaviors, background if background in behaviors else None)
         bouts = annotation.with_ethogram(ethogram)
-        exclusive = stated.get(recording)
-        predictions[recording] = Prediction(rows[:, kept], ethogram, annotation.rate, annotation=bouts, exclusive=exclusive)
+        exclusive = exclusive_by_recording.get(recording)
+        predictions[recording] = Prediction(rows[:, columns], ethogram, annotation.rate, annotation=bouts, exclusive=exclusive)
     return predictions
 
 
 def describe_origins(model: str, origins: Mapping[str, Origin]) -> list[str]:
-    """Say what a reader must know of predictions by a model, some of them on its training recordings.
+    """Return warnings about predictions of training recordings, for the reader of their scores.
 
     Parameters
     ----------
     model : str
-        What to call the model.
+        Name of the model.
     origins : mapping of recording id to Origin
 
     Returns
     -------
     list of str
-        A sentence for each kind of prediction that needs one; none if all recordings are new.
+        One message per kind of prediction; empty if all recordings are new.
     """
 
     def count(ids: Sequence[str]) -> str:
@@ -210,8 +210,8 @@ def describe_origins(model: str, origins: Mapping[str, Origin]) -> list[str]:
     if ids := [name for name, origin in origins.items() if origin.out_of_fold]:
         by_recording = any(origins[name].split == "recording" for name in ids)
         messages.append(
-            f"{count(ids)} {were(ids)} used to train {model}: {list_names(ids)}. Out-of-fold predictions are used instead of its own, "
-            f"made during cross-validation by models that had not seen the recording{'' if by_recording else ' or its individual'}"
+            f"{count(ids)} {were(ids)} used to train {model}: {list_names(ids)}. Out-of-fold predictions are used, "
+            f"by cross-validated models that were not trained on the recording{'' if by_recording else ' or its individual'}"
         )
     if ids := [name for name, origin in origins.items() if origin.match.is_training_recording and not origin.out_of_fold]:
         messages.append(
@@ -224,23 +224,20 @@ def describe_origins(model: str, origins: Mapping[str, Origin]) -> list[str]:
             "Expect lower scores on new individuals"
         )
     if ids := [name for name, origin in origins.items() if origin.match.level == SAME_NAME]:
-        messages.append(f"same name as a training recording of {model}, other content; treated as new: {list_names(ids)}")
+        messages.append(f"same name as a training recording of {model} but different content; treated as new: {list_names(ids)}")
     if any(origin.match.level == UNKNOWN for origin in origins.values()):
-        messages.append(
-            f"{model} was saved by an earlier version, which did not keep the list of training recordings; "
-            "predictions of training recordings cannot be told from others"
-        )
+        messages.append(f"{model} has no list of training recordings, so predictions of training recordings cannot be recognized")
     return messages
 
 
 def list_names(names: Sequence[str]) -> str:
-    """List a few names, and say how many more there are."""
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"{', '.join(names[:MOST_NAMES])}{more}"
+    """Return the first names, and the number of the others."""
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"{', '.join(names[:MAX_NAMES])}{more}"
 
 
 def _in_ethogram(predicted: Predicted, ethogram: Ethogram) -> Predicted:
-    """Express a prediction that was read back in the ethogram of its model, where the behaviors are the same."""
+    """Convert a prediction to the ethogram of its model, if the behaviors are the same."""
     if isinstance(predicted, Annotation):
         return predicted.with_ethogram(ethogram)
     if predicted.ethogram.names != ethogram.names:

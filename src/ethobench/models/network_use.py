@@ -1,4 +1,4 @@
-"""What a model would send over the network, stated before it does."""
+"""Consent: what a model would send over the network, and what of its folder a user has to confirm."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ethobench.core.errors import EthobenchError
 
 
 class ConsentError(EthobenchError):
-    """A saved model would use the network, or something outside its folder, and nobody has allowed that."""
+    """A saved model would use the network, or something outside its folder, without the consent of the user."""
 
 
 @dataclass(frozen=True)
 class NetworkUse:
-    """Who is contacted, and with what.
+    """What a model sends over the network.
 
     Attributes
     ----------
     provider, model : str
-        As in the registry of providers, and as the provider calls it.
+        Name in the registry of providers, and the provider's name of the model.
     host : str
-        Where everything is sent to: ``api.openai.com``, ``127.0.0.1:8000``, ...
+        Where it is sent: ``api.openai.com``, ``127.0.0.1:8000``, ...
     key_variables : tuple of str
-        Environment variables, the first of which that is set holds the key that is sent along; empty for none.
+        Environment variables; the first one that is set has the key that is sent. Empty if no key is sent.
     content : str
         What is sent.
     """
@@ -35,7 +35,7 @@ class NetworkUse:
     content: str = "video"
 
     def describe(self, n_recordings: int | None = None) -> str:
-        """Say what is sent where.
+        """Return a description of what is sent where.
 
         Examples
         --------
@@ -50,30 +50,30 @@ class NetworkUse:
 
 @dataclass(frozen=True)
 class Consent:
-    """What the user of a saved model has allowed it.
+    """What the user of a saved model allows.
 
     Attributes
     ----------
     allow_network : bool
         Whether it may contact the provider that it names.
     settings : mapping of hyper-parameter to value
-        Stated by the user in place of what the folder says: those that refer to something outside the folder.
+        Stated by the user instead of the folder: settings that refer to something outside the folder.
     """
 
     allow_network: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def apply(self, folder: object, params: Mapping[str, object], external: tuple[str, ...]) -> dict[str, object]:
-        """Return hyper-parameters in which nothing that refers outside the folder comes from the folder.
+        """Return hyper-parameters without those of the folder that refer to something outside of it.
 
         Parameters
         ----------
         folder : path
-            Of the saved model; for messages.
+            Of the saved model, for messages.
         params : mapping
-            As saved.
+            As saved in the folder.
         external : tuple of str
-            The hyper-parameters of the model that refer to something outside the folder.
+            Hyper-parameters of the model that refer to something outside the folder.
 
         Raises
         ------
@@ -82,26 +82,26 @@ class Consent:
         """
         if unknown := [name for name in self.settings if name not in external]:
             allowed = f"only {', '.join(external)}" if external else "nothing"
-            raise EthobenchError(f"{folder}: {', '.join(unknown)} cannot be stated for a trained model of this kind, {allowed} can be")
+            raise EthobenchError(f"{folder}: {', '.join(unknown)} cannot be set for a saved model of this kind; {allowed} can be set")
         unstated = {name: params[name] for name in external if params.get(name) and name not in self.settings}
         if unstated:
             named = " and ".join(f"{name} {value!r}" for name, value in unstated.items())
             arguments = ", ".join(f"{name}=..." for name in unstated)
             options = " ".join(f"--param {name}=..." for name in unstated)
             raise ConsentError(
-                f"{folder}: this model names {named}, which a model folder does not decide. Nothing was sent or read. "
-                f"State your own, or the same if you trust it: {options} (in Python: load_model(path, {arguments}))"
+                f"{folder}: this model names {named}, which a model folder may not set. Nothing was sent or read. "
+                f"Set your own, or the same if you trust it: {options} (in Python: load_model(path, {arguments}))"
             )
         return {**params, **self.settings}
 
 
 def _printable(text: str) -> str:
-    """Replace characters that could hide on a terminal what comes before them."""
+    """Replace control characters, which could hide text on a terminal."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def check_consent(model_name: str, use: NetworkUse | None, *, allowed: bool, n_recordings: int | None = None) -> None:
-    """Refuse to use the network for a saved model unless the user has allowed it."""
+    """Refuse to use the network for a saved model without the consent of the user."""
     if use is not None and not allowed:
         raise ConsentError(
             f"{model_name} would send {use.describe(n_recordings)}. Nothing was sent. "

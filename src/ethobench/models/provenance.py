@@ -1,17 +1,17 @@
-"""Which recordings a model was trained on, and whether a given recording is one of them.
+"""Training data of a model: which recordings it was trained on, and whether a recording is one of them.
 
-Scores and agreement on training recordings say nothing about new animals, so every model keeps a description of its training
-data: ids, individuals, and hashes of the content. A saved model has it in ``training.json``.
+Scores on training recordings say nothing about new animals, so every model has a description of its training data: ids, individuals,
+and hashes of the content. A saved model has it in ``training.json``.
 
 **Signals** are hashed channel by channel (poses: keypoint by keypoint of each individual, coordinates only), as little-endian
 32-bit floats, in which all NaN are one value and -0 is 0. The hash depends neither on the file format and how the file is read,
-nor on the rate, the order of channels, or further channels beside them. Channels that never vary are left out, since they are
-alike in unrelated recordings. Two recordings are the same if all channels of the same names are equal, or if one has all channels
-of the other by whatever names (formats differ in what they call animals).
+nor on the rate, the order of channels, or additional channels. Channels that never vary are not hashed, since they are equal
+in unrelated recordings. Two recordings are the same if all channels of the same names are equal, or if one has all channels
+of the other under any names (formats name animals differently).
 
 **Annotations** are hashed by their bouts in time order (start and stop in frames, behavior, subject, target) and their rate.
-The background, the length, and what was observed are left out: file formats differ in what they say of these. Annotations of
-fewer than three bouts are not hashed: unrelated recordings often have the same.
+Background, length and observed frames are not hashed, since file formats differ in them. Annotations with fewer than three bouts
+are not hashed, since unrelated recordings often have equal ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Recording, Signals
 from ethobench.core.errors import FormatError
-from ethobench.core.files import check_self_contained
+from ethobench.core.files import check_self_contained, read_json
 
 TRAINING = "training.json"
 FORMAT_VERSION = 1
@@ -47,12 +47,12 @@ def hash_signals(data: Signals | Poses) -> dict[str, str]:
     Parameters
     ----------
     data : Signals or Poses
-        May be memory-mapped; it is read a block of frames at a time.
+        May be memory-mapped; it is read in blocks of frames.
 
     Returns
     -------
     dict of str to str
-        Names (``"AccX"``, ``"mouse1/nose"``) to hashes, sorted by name, without those whose values never vary.
+        Hashes by name (``"AccX"``, ``"mouse1/nose"``), sorted by name, without channels that never vary.
 
     Examples
     --------
@@ -72,11 +72,12 @@ def hash_signals(data: Signals | Poses) -> dict[str, str]:
         varies |= (block != first).any(axis=(0, 2))
         for digest, channel in zip(digests, np.ascontiguousarray(block.transpose(1, 0, 2)), strict=True):
             digest.update(channel)
-    return {name: digest.hexdigest() for name, digest, kept in sorted(zip(names, digests, varies, strict=True), key=_by_name) if kept}
+    columns = sorted(zip(names, digests, varies, strict=True), key=_by_name)
+    return {name: digest.hexdigest() for name, digest, variable in columns if variable}
 
 
 def hash_annotation(annotation: Annotation) -> str:
-    """Hash the bouts of an annotation; an empty text for one with fewer than three bouts, which would identify nothing.
+    """Hash the bouts of an annotation; empty for one with fewer than three bouts, which does not identify a recording.
 
     Examples
     --------
@@ -113,11 +114,11 @@ class TrainingRecording:
     signals : mapping of str to str
         Hashes by channel or keypoint (`hash_signals`); empty for models that do not use signals.
     annotations : tuple of str
-        Hashes of its annotations (`hash_annotation`), whoever of the annotators the model was trained on.
+        Hashes of its annotations (`hash_annotation`) by all annotators.
     fold : int, optional
-        The fold of `ethobench train`'s cross-validation that held it out.
+        The fold of the cross-validation that held it out.
     model : str
-        The model that was trained on it, where that is the one this model was initialised from; empty for this model.
+        The model that was trained on it, if this model was initialized from that one; empty for this model.
     """
 
     id: str
@@ -129,7 +130,7 @@ class TrainingRecording:
 
     @property
     def animals(self) -> frozenset[str]:
-        """The animals that `individual` names."""
+        """The animals named by `individual`."""
         return Recording(self.id, self.individual).animals
 
 
@@ -141,11 +142,11 @@ class TrainingMatch:
     ----------
     level : {"recording", "individual", "same name", "new", "unknown"}
         The model was trained on this recording; on another recording of the same individual; on another recording that has the
-        same id; on none of these. ``"unknown"`` for models saved before training recordings were kept.
+        same id; on none of these. ``"unknown"`` for a model without a list of training recordings.
     training_id : str
         The id of the training recording that it matches.
     matched_by : {"signals", "annotation", "name", ""}
-        What shows that the recording is the same.
+        How the recording was recognized.
     """
 
     level: str
@@ -159,11 +160,11 @@ class TrainingMatch:
 
     @property
     def label(self) -> str:
-        """A few words for tables and tracks; empty for new recordings."""
+        """A short label for tables and tracks; empty for new recordings."""
         return {RECORDING: "seen in training", INDIVIDUAL: "individual seen in training"}.get(self.level, "")
 
     def describe(self, recording_id: str) -> str:
-        """Say in one sentence what this means; an empty text for new recordings."""
+        """Return one sentence about the match; empty for new recordings."""
         if self.level == RECORDING:
             evidence = {
                 "signals": f"same signals as training recording {self.training_id!r}",
@@ -174,7 +175,7 @@ class TrainingMatch:
         if self.level == INDIVIDUAL:
             return f"{recording_id}: new recording of an individual seen in training (in {self.training_id!r})"
         if self.level == SAME_NAME:
-            return f"{recording_id}: same name as a training recording, other content; treated as new"
+            return f"{recording_id}: same name as a training recording but different content; treated as new"
         return ""
 
 
@@ -185,9 +186,9 @@ class TrainingData:
     Attributes
     ----------
     recordings : tuple of TrainingRecording
-        Those of the model that this one was initialised from included.
+        Including those of the model that this one was initialized from.
     split : str
-        What cross-validation held out together: ``"individual"`` or ``"recording"``; empty without cross-validation.
+        What cross-validation never split: ``"individual"`` or ``"recording"``; empty without cross-validation.
     """
 
     recordings: tuple[TrainingRecording, ...]
@@ -201,13 +202,13 @@ class TrainingData:
         ----------
         data : Dataset
         signals : bool
-            Whether to hash signals, which loads them.
+            Whether to load and hash signals.
         extra : iterable of Annotation
-            Annotations beside those of the recordings, one for each, such as a consensus.
+            One more annotation per recording, such as a consensus.
         """
-        further = [[annotation] for annotation in extra] or [[] for _ in data]
+        additional = [[annotation] for annotation in extra] or [[] for _ in data]
         described = []
-        for recording, merged in zip(data, further, strict=True):
+        for recording, merged in zip(data, additional, strict=True):
             annotations = [*recording.annotations.values(), *merged]
             hashes = dict.fromkeys(digest for each in annotations if (digest := hash_annotation(each)))
             channels = hash_signals(recording.signals) if signals and recording.signals is not None else {}
@@ -216,40 +217,40 @@ class TrainingData:
 
     @property
     def direct(self) -> tuple[TrainingRecording, ...]:
-        """The recordings of the model's own training, without those of the model it was initialised from."""
+        """The recordings of this model, without those of the model it was initialized from."""
         return tuple(r for r in self.recordings if not r.model)
 
     @cached_property
     def hashes_signals(self) -> bool:
-        """Whether any recording has hashes of signals, so that signals are worth reading."""
+        """Whether any recording has hashes of signals."""
         return any(r.signals for r in self.recordings)
 
     def select(self, ids: Collection[str]) -> TrainingData:
-        """Keep the recordings of these ids."""
+        """Return the training data with only the recordings of these ids."""
         chosen = {*ids}
         return dataclasses.replace(self, recordings=tuple(r for r in self.recordings if r.id in chosen))
 
     def initialized_from(self, other: TrainingData, model: str) -> TrainingData:
-        """Add the training data of the model that this one was initialised from."""
+        """Return the training data with that of the model that this one was initialized from."""
         inherited = tuple(dataclasses.replace(r, model=r.model or model, fold=None) for r in other.recordings)
         return dataclasses.replace(self, recordings=(*self.recordings, *inherited))
 
     def with_folds(self, folds: Mapping[str, int], split: str) -> TrainingData:
-        """Note which fold of a cross-validation held each recording out."""
-        kept = (r if r.model else dataclasses.replace(r, fold=folds.get(r.id)) for r in self.recordings)
-        return TrainingData(tuple(kept), split)
+        """Return the training data with the fold that held each recording out."""
+        recordings = (r if r.model else dataclasses.replace(r, fold=folds.get(r.id)) for r in self.recordings)
+        return TrainingData(tuple(recordings), split)
 
     def match(self, recording: Recording, *, read_signals: bool = True) -> TrainingMatch:
-        """Tell how a recording relates to the training data.
+        """Return how a recording relates to the training data.
 
-        Its content decides where it can be compared, its id and individual otherwise: a renamed copy of a training recording is
-        recognised, and another study's recording of the same name is not mistaken for one.
+        Its content decides if it can be compared, else its id and individual. A renamed copy of a training recording is recognized, and
+        a recording of another study with the same name is not mistaken for one.
 
         Parameters
         ----------
         recording : Recording
         read_signals : bool
-            Whether to compare signals, which loads them; else annotations and names decide.
+            Whether to load and compare signals; else annotations and names decide.
         """
         comparable = read_signals and self.hashes_signals and recording.signals is not None
         channels = hash_signals(recording.signals) if comparable and recording.signals is not None else {}
@@ -269,7 +270,7 @@ class TrainingData:
         return self._match_individual(recording)
 
     def _match_individual(self, recording: Recording) -> TrainingMatch:
-        """Look for another recording of the same individual; an individual that is only called by the recording's id tells nothing."""
+        """Match the individual of a recording; an individual that has the recording's id as its name is not compared."""
         if recording.individual != recording.id:
             for candidate in self.recordings:
                 if candidate.animals & recording.animals:
@@ -278,7 +279,7 @@ class TrainingData:
         return TrainingMatch(NEW) if namesake is None else TrainingMatch(SAME_NAME, namesake)
 
     def held_out_by_initial_model(self, recording: TrainingRecording) -> bool:
-        """Whether the model that this one was initialised from was trained neither on a recording nor on its individual."""
+        """Return whether the model that this one was initialized from was trained neither on a recording nor on its individual."""
         return not any(
             r.animals & recording.animals or r.id == recording.id or _equal_signals(recording.signals, r.signals)
             for r in self.recordings
@@ -286,7 +287,7 @@ class TrainingData:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
+        """Return the training data as JSON values."""
         return {"format_version": FORMAT_VERSION, "split": self.split, "recordings": [dataclasses.asdict(r) for r in self.recordings]}
 
     def write(self, folder: Path) -> None:
@@ -295,15 +296,13 @@ class TrainingData:
 
     @classmethod
     def read(cls, folder: str | Path) -> TrainingData | None:
-        """Read ``training.json`` of a saved model; None for models saved before there was one.
+        """Read ``training.json`` of a saved model; None if it has none.
 
         Raises
         ------
         FormatError
-            For a file of a later version of Ethobench, or a damaged one.
+            For an unsupported format version, or a damaged file.
         """
-        from ethobench.core.files import read_json
-
         path = Path(folder) / TRAINING
         if not path.is_file():
             return None
@@ -320,7 +319,7 @@ class TrainingData:
 
 
 def initial_training_data(params: object) -> tuple[str, TrainingData] | None:
-    """Return the folder of the saved model that hyper-parameters name to initialise from, and its training data, if there are any."""
+    """Return name and training data of the saved model that hyper-parameters name to initialize from; None if there are none."""
     for name in ("init", "weights"):
         folder = getattr(params, name, "")
         if isinstance(folder, str) and folder and (training := TrainingData.read(folder)) is not None:
@@ -330,7 +329,7 @@ def initial_training_data(params: object) -> tuple[str, TrainingData] | None:
 
 def _bits(values: NDArray[Any]) -> NDArray[np.uint32]:
     """Return values as the bits of 32-bit floats, with one NaN and one zero."""
-    with np.errstate(over="ignore"):  # beyond the range of 32 bits is infinite, in both recordings
+    with np.errstate(over="ignore"):  # values beyond the range of 32 bits become infinite
         single = np.asarray(values).astype("<f4")
     single[np.isnan(single)] = np.nan
     single += 0.0  # -0 becomes 0
@@ -342,9 +341,9 @@ def _by_name(item: tuple[str, Any, Any]) -> str:
 
 
 def _equal_signals(first: Mapping[str, str], second: Mapping[str, str]) -> bool | None:
-    """Compare hashes of channels; None where one side has none.
+    """Compare hashes of channels; None if one side has none.
 
-    Signals are equal if all channels of the same names are, or if one side has all channels of the other, by whatever names.
+    Signals are equal if all channels with the same names are, or if one side has all channels of the other under any names.
     """
     if not first or not second:
         return None

@@ -212,11 +212,11 @@ def _ceilings(
 
 def _unseen_scores(scores: Scores, training: TrainingAudit) -> list[str]:
     """Return the headline scores of the recordings that the model was not trained on, if it was trained on others."""
-    if not training.seen or not training.unseen:
+    if not training.in_sample or not training.held_out:
         return []
-    overall = scores.select(training.unseen).overall
+    overall = scores.select(training.held_out).overall
     values = ", ".join(f"{label(name)} {number(overall[name])}" for name in scores.suite.headline if np.isfinite(overall[name]))
-    return [f"scores of the {_count(len(training.unseen), 'recording')} not seen in training: {values or 'undefined'}"]
+    return [f"scores of the {_count(len(training.held_out), 'recording')} not seen in training: {values or 'undefined'}"]
 
 
 def _lead(scores: Scores) -> str:

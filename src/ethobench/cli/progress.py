@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from ethobench.cli._output import echo, make_console, make_visible, secho
+from ethobench.cli.output import echo, make_console, make_visible, secho
 from ethobench.core.deadline import Deadline, format_seconds
 from ethobench.runs import RunControl
 

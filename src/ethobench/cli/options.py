@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from ethobench.cli._output import secho
+from ethobench.cli.output import secho
 from ethobench.core.errors import EthobenchError
 
 if TYPE_CHECKING:
