@@ -69,7 +69,7 @@ def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study
         assert isinstance(done.exception, ConsentError)
         with pytest.raises(
             ConsentError, match=r"base_url .*key_variable 'LAB_DATABASE_PASSWORD'.*may not set.*--param base_url="
-        ) as raised:
+        ) as refusal:
             load_model(folder)
         with pytest.raises(ConsentError, match="key_variable"):
             load_model(folder, allow_network=True, base_url=thief.url)
@@ -77,7 +77,7 @@ def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study
         with pytest.raises(ConsentError, match=r"would send video to .*127\.0\.0\.1.* LAB_DATABASE_PASSWORD\. Nothing was sent"):
             load_model(folder, **stated).predict(recording)
         assert thief.seen == []
-    assert PRIVATE not in str(raised.value)
+    assert PRIVATE not in str(refusal.value)
 
 
 @pytest.mark.slow
