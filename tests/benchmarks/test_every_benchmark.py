@@ -47,5 +47,12 @@ def test_options_have_help_texts_and_valid_defaults(name):
                 benchmark.Options(**{item.name: item.metadata["minimum"] - 1})
 
 
+def test_published_scores_have_a_source():
+    scores = [score for name in NAMES for score in benchmarks[name].published().values()]
+    assert len(scores) > 150
+    assert all(0 <= score.value <= 1 and score.source for score in scores)
+
+
 def test_jobs_of_unregistered_benchmarks_use_the_defaults():
     assert find_benchmark("mine") is Benchmark
+    assert not Benchmark.published()

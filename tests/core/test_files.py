@@ -188,7 +188,7 @@ def test_json_is_read_as_written_and_replaced_only_on_request(tmp_path):
     ("content", "message"),
     [
         (b'{"a": 1, "a": 2}', "duplicate key 'a'"),
-        (b'{"a": 1', "line 1, column 8: not valid JSON .*cut off"),
+        (b'{"a": 1', "line 1, column 8: not valid JSON .*truncated"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a": "\xff"}', "not valid UTF-8"),
         (b" " * 2000, "more than the limit of 1000"),
