@@ -121,14 +121,20 @@ def assigned_names(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
             yield node.lineno, node.attr, True
 
 
+def banned_names_of(path: Path) -> list[tuple[int, str]]:
+    """Return line and name of the banned names in a file. ``left`` is a side, and fine, where ``right`` is assigned in the same line."""
+    assigned = list(assigned_names(parse(path)))
+    sides = {line for line, name, _ in assigned if name == "right"}
+    return [
+        (line, name)
+        for line, name, is_attribute in assigned
+        if name in BANNED_NAMES and not (is_attribute and name in BARE_ONLY) and not (name == "left" and line in sides)
+    ]
+
+
 def banned_names(folder: Path) -> Counter[str]:
     """Count banned names in all files below a folder."""
-    return Counter(
-        name
-        for path in python_files(folder)
-        for _, name, is_attribute in assigned_names(parse(path))
-        if name in BANNED_NAMES and not (is_attribute and name in BARE_ONLY)
-    )
+    return Counter(name for path in python_files(folder) for _, name in banned_names_of(path))
 
 
 def banned_name_lines(folder: Path) -> list[str]:
@@ -136,8 +142,7 @@ def banned_name_lines(folder: Path) -> list[str]:
     return [
         f"{path}:{line}: variable {name!r} does not say what it holds"
         for path in python_files(folder)
-        for line, name, is_attribute in assigned_names(parse(path))
-        if name in BANNED_NAMES and not (is_attribute and name in BARE_ONLY)
+        for line, name in banned_names_of(path)
     ]
 
 

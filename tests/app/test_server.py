@@ -381,7 +381,7 @@ def test_a_video_is_served_in_parts_and_only_from_inside(lab, tmp_path, serving)
         for i, video in enumerate(["m1.mp4", "../secret.mp4", "link.mp4", "../passwords.txt", "m1_ben.csv"])
     )
     (lab / "recordings.csv").write_text(f"recording,individual,rate,annotations,annotator,video\n{rows}", encoding="utf-8")
-    with pytest.warns(ReadWarning, match="neither frame rate nor length"):
+    with pytest.warns(ReadWarning, match="frame rate and length of the video are unknown"):
         client = serving(open_project([str(lab)]))
     status, headers, got = client.request(f"{API}/recordings/0/video", Range="bytes=256-511")
     assert (status, got, headers["content-type"]) == (206, bytes(range(256)), "video/mp4")
@@ -394,7 +394,7 @@ def test_a_video_is_served_in_parts_and_only_from_inside(lab, tmp_path, serving)
         facts = client.get(f"recordings/{index}")
         assert not facts["video"]
         assert "outside the opened folders" in facts["video_note"]
-    with pytest.warns(ReadWarning, match="neither frame rate nor length"):
+    with pytest.warns(ReadWarning, match="frame rate and length of the video are unknown"):
         allowed = serving(open_project([str(lab)], videos=[tmp_path]))
     assert allowed.request(f"{API}/recordings/1/video")[2] == b"secret"
     assert allowed.request(f"{API}/recordings/3/video")[0] == 404

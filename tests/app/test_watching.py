@@ -219,7 +219,7 @@ def unreadable(tmp_path):
     root.mkdir()
     (root / "m1.mp4").write_bytes(b"not a video")
     (root / "recordings.csv").write_text("recording,video\nm1,m1.mp4\n", encoding="utf-8")
-    with pytest.warns(ReadWarning, match="neither frame rate nor length"):
+    with pytest.warns(ReadWarning, match="frame rate and length of the video are unknown"):
         return open_project([str(root)], behaviors=["groom"])
 
 

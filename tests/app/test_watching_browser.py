@@ -213,5 +213,5 @@ def test_a_video_of_unknown_length_takes_no_edit_and_one_that_cannot_be_shown_is
     begin_correction(page, "zoe", SCRATCH)
     keys(page, *["Shift+ArrowRight"] * 3, "i", "Shift+ArrowRight", "o", "1")
     saved(page, 1)
-    with pytest.warns(ReadWarning, match="neither frame rate nor length"):
+    with pytest.warns(ReadWarning, match="frame rate and length of the video are unknown"):
         assert observed(tmp_path, "m2") == [[30, 41]]

@@ -12,7 +12,6 @@ import pytest
 from ethobench.benchmarks import results_table
 from ethobench.benchmarks.calms21 import VARIANTS, Calms21, Calms21Options, behavior_weight, groups_with_both_splits, select_share
 from ethobench.benchmarks.calms21_tables import difficulty_table, layout_summary, rank, styles_table, summarize
-from ethobench.benchmarks.published import published_scores
 from ethobench.benchmarks.tables import behaviors_table
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset
@@ -162,13 +161,13 @@ def test_published_configurations_are_valid():
         for params in variants.values():
             create_model(model, **params)
         assert "init" in models[model].Params.__dataclass_fields__
-    published = [key for key in published_scores() if key[0] == "calms21"]
-    assert {key[2] for key in published} == set(Calms21.models)
-    assert {key[3] for key in published if key[1] == "calms21/task1"} >= {s for v in VARIANTS.values() for s in v}
+    published = Calms21.published()
+    assert {key[1] for key in published} == set(Calms21.models)
+    assert {key[2] for key in published if key[0] == "calms21/task1"} >= {s for v in VARIANTS.values() for s in v}
 
 
 def test_tables_of_the_first_version_are_published_scores():
-    published = {key[1:]: score for key, score in published_scores().items() if key[0] == "calms21"}
+    published = Calms21.published()
     names = ("calms21/task1", "conv1d", "baseline, first version", "calms21")
     f1 = [published[(*names, f"f1 of {name}")].value for name in ("attack", "investigation", "mount")]
     assert np.mean(f1) == pytest.approx(0.7248, abs=5e-5)  # as the text says

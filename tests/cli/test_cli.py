@@ -150,7 +150,7 @@ def test_datasets(tmp_path):
     facts = json.loads(shown.stdout)
     assert facts["individuals"] == 8
     assert sum(facts["shares"]["truth"].values()) == pytest.approx(1)
-    assert "already here" in ethobench("datasets", "fetch", "synthetic/tag").stdout
+    assert "already on this machine" in ethobench("datasets", "fetch", "synthetic/tag").stdout
 
 
 def test_completion_completes():

@@ -35,9 +35,9 @@ def study(tmp_path_factory):
 
 
 def test_train_then_predict(study, tmp_path):
-    made = ethobench("train", study, "--model", "rf", "--param", "trees=10", "--out", tmp_path / "model")
-    assert made.returncode == 0, made.stderr
-    assert "f1" in made.stdout
+    trained = ethobench("train", study, "--model", "rf", "--param", "trees=10", "--out", tmp_path / "model")
+    assert trained.returncode == 0, trained.stderr
+    assert "f1" in trained.stdout
     card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
     assert 0.3 < card["evaluation"]["scores"]["f1"] <= 1
     assert card["params"]["trees"] == 10
@@ -77,8 +77,8 @@ def test_models_are_listed():
 
 
 def test_folders_datasets_and_rates_to_predict(study, tmp_path):
-    made = ethobench("train", study, "--model", "dt", "--no-evaluate", "--out", tmp_path / "model")
-    assert made.returncode == 0, made.stderr
+    trained = ethobench("train", study, "--model", "dt", "--no-evaluate", "--out", tmp_path / "model")
+    assert trained.returncode == 0, trained.stderr
     loose = tmp_path / "new"
     loose.mkdir()
     names = sorted(path.stem for path in study.glob("animal*.csv") if not path.stem.endswith("_labels"))
@@ -111,17 +111,17 @@ def test_recordings_without_annotations_are_skipped(study, tmp_path):
     cells = lines[-1].split(",")
     cells[4] = cells[5] = ""
     (tmp_path / "recordings.csv").write_text("\n".join([*lines[:-1], ",".join(cells)]) + "\n", encoding="utf-8")
-    made = ethobench("train", tmp_path, "--model", "dt", "--out", tmp_path / "m")
-    assert made.returncode == 0, made.stderr
-    assert f"1 recordings without annotations to learn from are left out: {cells[0]}" in " ".join(made.stderr.split())
-    assert "training on all 3 recordings" in made.stderr
+    trained = ethobench("train", tmp_path, "--model", "dt", "--out", tmp_path / "m")
+    assert trained.returncode == 0, trained.stderr
+    assert f"1 recordings without annotations to learn from are left out: {cells[0]}" in " ".join(trained.stderr.split())
+    assert "training on all 3 recordings" in trained.stderr
 
 
 def test_auto_reports_its_candidates_and_abstains(study, tmp_path):
-    made = ethobench("train", study, "--no-evaluate", "--budget", "1s", "--out", tmp_path / "model")
-    assert made.returncode == 0, made.stderr
-    assert "candidate boost: 2 folds" in made.stderr
-    assert "note: no network: 240 s of annotated recordings are not enough to train one" in made.stderr
+    trained = ethobench("train", study, "--no-evaluate", "--budget", "1s", "--out", tmp_path / "model")
+    assert trained.returncode == 0, trained.stderr
+    assert "candidate boost: 2 folds" in trained.stderr
+    assert "note: no network: 240 s of annotated recordings are not enough to train one" in trained.stderr
     assert "decoded for: balanced" in (tmp_path / "model" / "CARD.md").read_text(encoding="utf-8")
     first = load_dataset(study).recordings[0]
     command = ("predict", tmp_path / "model", study / f"{first.id}.csv")
@@ -145,8 +145,8 @@ def test_pretrain_on_poses_then_train(tmp_path):
     assert command[:4] == ["train", "DATASET", "--model", "conv1d"]
     quick = ("--param", "epochs=1", "--param", "samples_per_epoch=256", "--no-evaluate")
     arguments = [{"DATASET": "synthetic/pose", "MODEL_DIR": str(tmp_path / "m")}.get(word, word) for word in command]
-    made = ethobench(*arguments, *quick)
-    assert made.returncode == 0, made.stderr
+    trained = ethobench(*arguments, *quick)
+    assert trained.returncode == 0, trained.stderr
     card = json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))
     assert [card["params"][name] for name in ("past", "future", "frame_stride")] == [50, 50, 1]  # as the pre-trained network
 
@@ -171,8 +171,8 @@ def test_behaviors_can_be_renamed_for_training(study, tmp_path):
 
 @pytest.mark.parametrize("model", ["rf", "boost"])
 def test_gap_in_a_tag_is_unobserved(study, tmp_path, model):
-    made = ethobench("train", study, "--model", model, "--no-evaluate", "--out", tmp_path / "model")
-    assert made.returncode == 0, made.stderr
+    trained = ethobench("train", study, "--model", model, "--no-evaluate", "--out", tmp_path / "model")
+    assert trained.returncode == 0, trained.stderr
     first = load_dataset(study).recordings[0]
     header, *rows = (study / f"{first.id}.csv").read_text(encoding="utf-8").splitlines()
     kept = [row for row in rows if not 20 <= float(row.split(",")[0]) < 40]
@@ -187,9 +187,9 @@ def test_gap_in_a_tag_is_unobserved(study, tmp_path, model):
 
 def test_budget_includes_cross_validation(study, tmp_path):
     """Far too short a budget: the model is small, works, and is marked as not evaluated."""
-    made = ethobench("train", study, "--out", tmp_path / "model", "--budget", "1s", "--workers", 1)
-    assert made.returncode == 0, made.stderr
-    messages = " ".join(made.stderr.split())
+    trained = ethobench("train", study, "--out", tmp_path / "model", "--budget", "1s", "--workers", 1)
+    assert trained.returncode == 0, trained.stderr
+    messages = " ".join(trained.stderr.split())
     assert "plan: no time for cross-validation; final training only = 1 training of auto on 1 core, about 1 s (budget 1 s)" in messages
     assert "there was no time for cross-validation, so it is not known how well the model generalizes to new individuals" in messages
     assert "to keep the time budget" in messages
@@ -204,18 +204,18 @@ def test_budget_includes_cross_validation(study, tmp_path):
 
 
 def test_enough_time_runs_all_folds(study, tmp_path):
-    made = ethobench("train", study, "--model", "boost", "--param", "rounds=5", "--out", tmp_path / "model", "--budget", "10m")
-    assert made.returncode == 0, made.stderr
-    assert "plan: 4-fold cross-validation + final training = 5 trainings of boost" in " ".join(made.stderr.split())
+    trained = ethobench("train", study, "--model", "boost", "--param", "rounds=5", "--out", tmp_path / "model", "--budget", "10m")
+    assert trained.returncode == 0, trained.stderr
+    assert "plan: 4-fold cross-validation + final training = 5 trainings of boost" in " ".join(trained.stderr.split())
     card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
     assert (card["evaluation"]["folds"], card["evaluation"]["folds_planned"]) == (4, 4)
     assert "notes" not in card["fit_report"]
 
 
 def test_budget_of_a_model_that_does_not_support_deadlines(study, tmp_path):
-    made = ethobench("train", study, "--model", "rf", "--param", "trees=5", "--out", tmp_path / "model", "--budget", "5m")
-    assert made.returncode == 0, made.stderr
-    assert "a training of rf cannot be shortened: folds are left out if they take too long" in " ".join(made.stderr.split())
+    trained = ethobench("train", study, "--model", "rf", "--param", "trees=5", "--out", tmp_path / "model", "--budget", "5m")
+    assert trained.returncode == 0, trained.stderr
+    assert "a training of rf cannot be shortened: folds are left out if they take too long" in " ".join(trained.stderr.split())
     short = ethobench("train", study, "--model", "rf", "--param", "trees=5", "--out", tmp_path / "short", "--budget", "1s")
     assert short.returncode == 0, short.stderr
     assert "no time for cross-validation" in short.stderr
@@ -223,8 +223,8 @@ def test_budget_of_a_model_that_does_not_support_deadlines(study, tmp_path):
 
 
 def test_the_plan_and_progress_without_a_budget(study, tmp_path):
-    made = ethobench("train", study, "--model", "dt", "--out", tmp_path / "m", "--workers", 2)
-    assert "plan: 4-fold cross-validation + final training = 5 trainings of dt on 2 cores; estimating" in " ".join(made.stderr.split())
+    trained = ethobench("train", study, "--model", "dt", "--out", tmp_path / "m", "--workers", 2)
+    assert "plan: 4-fold cross-validation + final training = 5 trainings of dt on 2 cores; estimating" in " ".join(trained.stderr.split())
     wrong = ethobench("train", study, "--out", tmp_path / "n", "--budget", "10 minutes")
     assert wrong.returncode == 2
     assert "is not a duration" in " ".join(wrong.stderr.split())

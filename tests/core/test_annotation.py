@@ -54,9 +54,9 @@ def test_shift_moves_frames_and_leaves_unobserved_ones(values, step):
 
 
 @given(codes, codes)
-def test_concatenate_appends_frames(left, right):
-    joined = of(left, unobserved=-1).concatenate(of(right, unobserved=-1))
-    assert joined.to_codes().tolist() == [*left.tolist(), *right.tolist()]
+def test_concatenate_appends_frames(first, second):
+    joined = of(first, unobserved=-1).concatenate(of(second, unobserved=-1))
+    assert joined.to_codes().tolist() == [*first.tolist(), *second.tolist()]
 
 
 @given(codes, st.integers(1, 4))
@@ -228,10 +228,10 @@ def test_appending_another_rate_is_refused():
 
 
 def test_notes_on_one_side_survive_being_joined():
-    told = Annotation.from_bouts([0], [5], ["a"], ["a"], rate=10, n_frames=10, modifiers=["loud"], comment=["why"])
+    detailed = Annotation.from_bouts([0], [5], ["a"], ["a"], rate=10, n_frames=10, modifiers=["loud"], comment=["why"])
     plain = Annotation.from_bouts([2], [4], ["a"], ["a"], rate=10, n_frames=10)
-    assert told.concatenate(plain).modifiers.tolist() == ["loud", ""]
-    assert plain.concatenate(told).comment.tolist() == ["", "why"]
+    assert detailed.concatenate(plain).modifiers.tolist() == ["loud", ""]
+    assert plain.concatenate(detailed).comment.tolist() == ["", "why"]
 
 
 def test_overlay_and_join_keep_observed_frames():

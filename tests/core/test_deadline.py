@@ -1,4 +1,4 @@
-"""Deadlines and progress: what is left, who gets which share, and what listeners hear."""
+"""Deadlines, and parsing and formatting of durations."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from tests.clock import Clock
 
 from ethobench.core.deadline import Deadline, format_seconds, parse_seconds
 from ethobench.core.errors import EthobenchError
-from ethobench.core.progress import progress_listener, progress_range, report_progress
 
 
-def test_time_passes_and_is_shared_out():
+def test_time_passes_and_is_shared():
     clock = Clock()
     deadline = Deadline(100, clock=clock)
     clock.now += 20
@@ -20,14 +19,14 @@ def test_time_passes_and_is_shared_out():
     assert (deadline.elapsed, deadline.remaining, half.remaining, early.remaining) == (20, 80, 40, 50)
     clock.now += 20
     assert (half.fraction_elapsed, half.remaining, deadline.fraction_elapsed) == (0.5, 20, 0.4)
-    assert deadline.until(math.inf).end == deadline.end  # a part never ends later than the whole
+    assert deadline.until(math.inf).end == deadline.end  # never later than the original
     clock.now += 100
     assert deadline.has_passed
     assert deadline.remaining == -40
     assert deadline.share(0.5).has_passed
 
 
-def test_without_a_limit_nothing_ever_ends():
+def test_without_a_limit_no_deadline_passes():
     deadline = Deadline()
     for each in (deadline, deadline.share(0.1), deadline.before(1000)):
         assert not each.is_limited
@@ -35,23 +34,9 @@ def test_without_a_limit_nothing_ever_ends():
         assert (each.remaining, each.fraction_elapsed) == (math.inf, 0.0)
 
 
-def test_durations_are_read_and_written():
+def test_durations_are_parsed_and_formatted():
     assert [parse_seconds(text) for text in ("90s", "10m", "1.5h", "1h30m", " 2m ")] == [90, 600, 5400, 5400, 120]
     for wrong in ("", "10", "m", "10 min", "-5m", "0s", "1m30", "1d"):
         with pytest.raises(EthobenchError, match="is not a duration"):
             parse_seconds(wrong)
     assert [format_seconds(s) for s in (-3, 0.4, 59.6, 61, 3599.7, 5400)] == ["0 s", "0 s", "1 min", "1 min 1 s", "1 h", "1 h 30 min"]
-
-
-def test_parts_report_to_the_whole():
-    report_progress("to nobody", 0.5)
-    heard = []
-    with progress_listener(lambda stage, fraction: heard.append((stage, round(fraction, 3)))):
-        report_progress("features", 0.1)
-        with progress_range(0.2, 0.6, "fold 1"):
-            report_progress("trees", 0.5)
-            with progress_range(0.5, 1.0):
-                report_progress("network", 2.0)
-        report_progress("scoring", 0.9)
-    report_progress("to nobody", 1.0)
-    assert heard == [("features", 0.1), ("fold 1: trees", 0.4), ("fold 1: network", 0.6), ("scoring", 0.9)]

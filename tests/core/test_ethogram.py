@@ -43,6 +43,6 @@ def test_restrict_rename_join():
         e.rename({"zzz": "a"})
 
 
-@pytest.mark.parametrize(("names", "found"), [(["a", "Other"], "Other"), (["a"], None), (["other", "background"], None)])
-def test_guess_background(names, found):
-    assert guess_background(names) == found
+@pytest.mark.parametrize(("names", "background"), [(["a", "Other"], "Other"), (["a"], None), (["other", "background"], None)])
+def test_guess_background(names, background):
+    assert guess_background(names) == background

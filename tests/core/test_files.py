@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, nothing is overwritten unless asked, and what kills leave behind is cleaned up."""
+"""Atomic writing, existing paths, JSON, and the removal of files that killed processes left."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ethobench.core import files
-from ethobench.core.errors import EthobenchError
-from ethobench.core.files import atomic_path, write_text
+from ethobench.core.errors import EthobenchError, FormatError, PathExistsError
+from ethobench.core.files import atomic_path, check_new_path, read_json, write_json, write_text
 
 
 def test_a_failure_changes_nothing(tmp_path):
@@ -128,16 +128,16 @@ def test_what_a_killed_process_left_is_removed(tmp_path, monkeypatch, writer):
 
 def test_what_processes_of_other_machines_left_is_removed_once_it_is_old(tmp_path):
     names = ("00000000-1-1-", "00000000-1--", "")
-    left = [tmp_path / f"{files.TEMPORARY_PREFIX}{name}{'a' * 16}.csv" for name in names]
-    for path in left:
+    stale = [tmp_path / f"{files.TEMPORARY_PREFIX}{name}{'a' * 16}.csv" for name in names]
+    for path in stale:
         path.write_text("half", encoding="utf-8")
     files.remove_stale_temporaries(tmp_path)
-    assert [*map(Path.exists, left)] == [True] * 3
-    for path in left:
+    assert [*map(Path.exists, stale)] == [True] * 3
+    for path in stale:
         old = time.time() - 2 * files.STALE_SECONDS
         os.utime(path, (old, old))
     files.remove_stale_temporaries(tmp_path, 3 * files.STALE_SECONDS)
-    assert [*map(Path.exists, left)] == [True] * 3
+    assert [*map(Path.exists, stale)] == [True] * 3
     files.remove_stale_temporaries(tmp_path)
     assert [*tmp_path.iterdir()] == []
 
@@ -160,3 +160,42 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     with pytest.raises(files.PathExistsError):
         fill(fails=False)
     assert [*path.iterdir()] == [path / "part"]
+
+
+def test_existing_paths_are_refused_unless_they_may_be_replaced(tmp_path):
+    path = tmp_path / "a.csv"
+    check_new_path(path)
+    path.symlink_to(tmp_path / "missing")  # a broken link is a path, too
+    with pytest.raises(PathExistsError, match=r"a\.csv already exists \(choose another path\)$"):
+        check_new_path(path)
+    with pytest.raises(FileExistsError, match=r"already exists \(use --overwrite to replace it\)$"):
+        check_new_path(path, overwrite=False)
+    check_new_path(path, overwrite=True)
+
+
+def test_json_is_read_as_written_and_replaced_only_on_request(tmp_path):
+    path = tmp_path / "a.json"
+    content = {"name": "小鼠", "values": [1, 2.5, None], "nested": {"a": True}}
+    write_json(path, content)
+    assert read_json(path) == content
+    with pytest.raises(PathExistsError):
+        write_json(path, {})
+    write_json(path, {}, overwrite=True)
+    assert read_json(path) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"a": 1, "a": 2}', "duplicate key 'a'"),
+        (b'{"a": 1', "line 1, column 8: not valid JSON .*truncated"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"a": "\xff"}', "not valid UTF-8"),
+        (b" " * 2000, "more than the limit of 1000"),
+    ],
+)
+def test_damaged_and_hostile_json_is_refused(tmp_path, content, message):
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=message):
+        read_json(path, max_bytes=1000 if b"  " in content else 1 << 20)

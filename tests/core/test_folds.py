@@ -16,8 +16,8 @@ def test_individuals_are_never_split():
     data = load_dataset("synthetic/tag", individuals=7, recordings=3, seconds=10)
     folds = assign_folds(data, 3)
     assert len(folds) == 21
-    by_animal = {r.individual: {folds[q.id] for q in data if q.individual == r.individual} for r in data}
-    assert all(len(found) == 1 for found in by_animal.values())
+    folds_of = {r.individual: {folds[q.id] for q in data if q.individual == r.individual} for r in data}
+    assert all(len(numbers) == 1 for numbers in folds_of.values())
     assert sorted(np.unique(list(folds.values()), return_counts=True)[1]) == [6, 6, 9]
     assert assign_folds(data, 3) == folds
 
@@ -34,7 +34,7 @@ def test_rare_behaviors_are_spread():
     assert {folds[f"r{k}"] for k in range(4)} == {0, 1, 2, 3}
 
 
-def test_one_individual_allows_no_honest_test():
+def test_one_individual_cannot_be_cross_validated():
     data = load_dataset("synthetic/tag", individuals=1, recordings=4, seconds=10)
     with pytest.raises(EthobenchError, match=r"only one individual.*--split recording"):
         assign_folds(data)

@@ -37,8 +37,8 @@ def test_union_covers_the_same_frames(rows):
 
 
 @given(pairs, pairs)
-def test_set_operations(left, right):
-    a, b = iv.union(make(left)), iv.union(make(right))
+def test_set_operations(first, second):
+    a, b = iv.union(make(first)), iv.union(make(second))
     assert frames(iv.intersection(a, b)) == frames(a) & frames(b)
     assert frames(iv.difference(a, b)) == frames(a) - frames(b)
     assert frames(iv.union_all([a, b])) == frames(a) | frames(b)
@@ -57,22 +57,22 @@ def test_difference_and_shift_below_zero(rows, step):
 
 
 @given(pairs, pairs)
-def test_overlapping_pairs_are_all_found_once(left, right):
-    a, b = make(left), make(right)
+def test_overlapping_pairs_are_all_found_once(first, second):
+    a, b = make(first), make(second)
     i, j = iv.overlapping_pairs(a, b)
-    found = list(zip(i.tolist(), j.tolist(), strict=True))
-    brute = [
+    found_pairs = list(zip(i.tolist(), j.tolist(), strict=True))
+    expected = [
         (p, q)
         for p in range(len(a.start))
         for q in range(len(b.start))
         if set(range(a.start[p], a.stop[p])) & set(range(b.start[q], b.stop[q]))
     ]
-    assert found == brute
+    assert found_pairs == expected
 
 
 @given(pairs, pairs)
-def test_overlap_with_and_covered_before(left, right):
-    a, b = make(left), iv.union(make(right))
+def test_overlap_with_and_covered_before(first, second):
+    a, b = make(first), iv.union(make(second))
     inside = frames(b)
     assert iv.overlap_with(a, b).tolist() == [len(inside & set(range(x, y))) for x, y in zip(a.start, a.stop, strict=True)]
     at = np.arange(-2, N + 3)

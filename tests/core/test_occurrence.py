@@ -1,4 +1,4 @@
-"""Which behaviors occur, which never do, and which colors they get."""
+"""Occurrence of behaviors and their colors."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def annotate(*bouts: tuple[int, int, str], rate: float = 10, ethogram: Ethogram 
     return Annotation.from_bouts(start, stop, names, ethogram, rate, 100)
 
 
-def test_false_alarms_are_told_from_what_never_occurs():
+def test_false_alarms_are_distinguished_from_behaviors_that_never_occur():
     truth = annotate((0, 10, "rest"))
-    found = Occurrence.count(ETHOGRAM, [truth], [annotate((0, 10, "rest"), (20, 22, "bite"))])
-    assert found.never_annotated == ("chase", "run", "call")
-    assert found.only_predicted == ("bite",)
-    assert found.lines() == ["never annotated: chase, run, call", "predicted but never annotated: bite"]
-    assert found.lines("a remark")[0].endswith("call (a remark)")
+    occurrence = Occurrence.count(ETHOGRAM, [truth], [annotate((0, 10, "rest"), (20, 22, "bite"))])
+    assert occurrence.never_annotated == ("chase", "run", "call")
+    assert occurrence.only_predicted == ("bite",)
+    assert occurrence.lines() == ["never annotated: chase, run, call", "predicted but never annotated: bite"]
+    assert occurrence.lines("a remark")[0].endswith("call (a remark)")
     assert Occurrence.count(ETHOGRAM.restrict(["rest"]), [truth]).lines() == []
 
 
-def test_point_events_occur_though_they_have_no_duration():
-    found = Occurrence.count(ETHOGRAM, [annotate((5, 5, "call"))])
-    assert "call" not in found.never_annotated
-    assert found.annotated["call"] == Amount(0.0, 1)
-    assert found.color_indices()["call"] == 0
+def test_point_events_occur_although_they_have_no_duration():
+    occurrence = Occurrence.count(ETHOGRAM, [annotate((5, 5, "call"))])
+    assert "call" not in occurrence.never_annotated
+    assert occurrence.annotated["call"] == Amount(0.0, 1)
+    assert occurrence.color_indices()["call"] == 0
 
 
 def test_the_first_colors_go_to_the_behaviors_that_last_longest():
@@ -63,10 +63,10 @@ def test_joining_adds_up_and_keeps_other_behaviors():
 
 @given(st.lists(st.integers(0, 5), max_size=60), st.randoms(use_true_random=False))
 def test_every_behavior_has_its_own_color_whatever_the_order_of_the_data(codes, random):
-    parts = [Annotation.from_frames(np.array(part), ETHOGRAM, 10) for part in (codes[:20], codes[20:40], codes[40:]) if part]
-    colors = Occurrence.count(ETHOGRAM, parts).color_indices()
+    annotations = [Annotation.from_frames(np.array(piece), ETHOGRAM, 10) for piece in (codes[:20], codes[20:40], codes[40:]) if piece]
+    colors = Occurrence.count(ETHOGRAM, annotations).color_indices()
     assert sorted(index for index in colors.values() if index is not None) == [0, 1, 2, 3, 4]
-    random.shuffle(parts)
-    assert Occurrence.count(ETHOGRAM, parts).color_indices() == colors
+    random.shuffle(annotations)
+    assert Occurrence.count(ETHOGRAM, annotations).color_indices() == colors
     occurring = [index for name, index in colors.items() if index is not None and ETHOGRAM.code(name) in codes]
     assert sorted(occurring) == list(range(len(occurring)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import ethobench as eb
 from ethobench import Annotation, Ethogram, Prediction
 from ethobench.core import intervals as iv
-from ethobench.core.errors import MismatchError
+from ethobench.core.errors import EthobenchError, MismatchError
 
 NAMES = ("attack", "mount", "sniff", "other")
 
@@ -137,3 +137,31 @@ def test_hiding_frames_cuts_bouts_there_and_nowhere_else(rows, flags):
 def test_predictions_that_do_not_fit_are_refused():
     with pytest.raises(MismatchError, match="has 3 rows"):
         Prediction(softmax(3, 4, 0), Ethogram(NAMES), 30, annotation=Annotation.from_frames([0, 0], Ethogram(NAMES), 30))
+
+
+def test_predictions_are_decoded():
+    ethogram = Ethogram(["rest", "walk"])
+    exclusive = Prediction([[0.6, 0.4], [0.2, 0.3], [np.nan, np.nan]], ethogram, 10)
+    assert exclusive.exclusive
+    assert exclusive.annotation.to_codes().tolist() == [0, 2, -1]
+    overlapping = Prediction([[0.9, 0.8], [0.1, 0.6]], ethogram, 10)
+    assert not overlapping.exclusive
+    assert overlapping.annotation.to_frames().tolist() == [[True, True], [False, True]]
+    implicit = Prediction([[0.1, 0.2, 0.7]], ethogram, 10)
+    assert implicit.annotation.to_codes().tolist() == [2]
+    with pytest.raises(EthobenchError, match="between 0 and 1"):
+        Prediction([[2.0, 0.0]], ethogram, 10)
+    with pytest.raises(MismatchError):
+        Prediction([[0.5]], ethogram, 10)
+    with pytest.raises(MismatchError, match="frames"):
+        Prediction([[0.5, 0.5]], ethogram, 10, annotation=Annotation.from_frames([0] * 20, ethogram, 10))
+
+
+def test_probabilities_must_be_numbers():
+    with pytest.raises(EthobenchError, match="numbers"):
+        Prediction([["a"]], Ethogram(["x"]), 10)
+
+
+def test_notebooks_show_mean_probabilities():
+    prediction = Prediction([[0.9, 0.1], [0.5, 0.5], [np.nan, np.nan]], Ethogram(["rest", "walk"]), 10, exclusive=True)
+    assert "<td>rest</td><td>0.700</td><td>0.2</td>" in prediction._repr_html_()

@@ -1,14 +1,15 @@
-"""Recordings, datasets, signals, predictions and the registry."""
+"""Recordings: lazy signals, annotators, views, lengths, and conversion from and to movement."""
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 import pytest
 
-from ethobench.core import Annotation, Dataset, Ethogram, Poses, Prediction, Recording, Signals
+from ethobench.core import Annotation, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
-from ethobench.core.registry import Registry
-from ethobench.formats import Format, formats
+from ethobench.core.recording import match_length
 
 ETHOGRAM = Ethogram(["rest", "walk"])
 
@@ -52,85 +53,6 @@ def test_several_annotators_must_be_named():
         Recording("r").annotation()
 
 
-def dataset() -> Dataset:
-    recordings = [
-        Recording(f"r{i}", individual=who, annotations={"me": annotation()}) for i, who in enumerate(["a", "b;c", "c;d", "e", "a"])
-    ]
-    return Dataset(tuple(recordings), ETHOGRAM, "toy", folds={f"r{i}": i % 2 for i in range(5)}, splits={"r0": "test"})
-
-
-def test_select_by_everything():
-    data = dataset()
-    assert [r.id for r in data.select(fold=1)] == ["r1", "r3"]
-    assert [r.id for r in data.select(fold=[0, 1], individual="a")] == ["r0", "r4"]
-    assert [r.id for r in data.select(split="test")] == ["r0"]
-    assert data.select(fold=0).folds == {"r0": 0, "r2": 0, "r4": 0}
-    one = data.select(behaviors=["walk"])
-    assert one.ethogram.names == ("walk",)
-    assert one["r0"].annotation().to_frames().shape == (20, 1)
-    assert data["r0"].annotation().to_frames().shape == (20, 2)
-    for wrong in ({"fold": 9}, {"individual": "zz"}, {"annotator": "nobody"}, {"split": "train"}):
-        with pytest.raises(NotFoundError):
-            data.select(**wrong)
-
-
-def test_recordings_that_share_an_animal_form_one_group():
-    groups = dataset().groups()
-    assert groups["r1"] == groups["r2"]
-    assert groups["r0"] == groups["r4"]
-    assert len(set(groups.values())) == 3
-
-
-def test_datasets_find_recordings_and_refuse_doubles():
-    data = dataset()
-    assert data["r3"].individual == "e"
-    assert (len(data), data.n_frames, data.individuals) == (5, 100, ("a", "b;c", "c;d", "e"))
-    with pytest.raises(NotFoundError, match="no recording 'x' in toy"):
-        data["x"]
-    with pytest.raises(EthobenchError, match="duplicates: r"):
-        Dataset((Recording("r"), Recording("r")), ETHOGRAM)
-
-
-def test_signals_and_poses_check_their_shapes():
-    with pytest.raises(MismatchError):
-        Signals(np.zeros((5, 2)), ("x",), 10)
-    with pytest.raises(MismatchError):
-        Poses(np.zeros((5, 1, 2, 4)), np.zeros((5, 1, 2)), ("m",), ("a", "b"))
-    poses = Poses(np.full((4, 1, 2, 3), np.nan), np.zeros((4, 1, 2)), ("m",), ("a", "b"), 10)
-    assert poses.missing == 1
-    assert poses.to_signals().channels == ("m/a/x", "m/a/y", "m/a/z", "m/b/x", "m/b/y", "m/b/z")
-    with pytest.raises(NotFoundError, match="no channel 'q'"):
-        Signals(np.zeros((5, 1)), ("x",), 10).channel("q")
-
-
-def test_predictions_decode():
-    exclusive = Prediction([[0.6, 0.4], [0.2, 0.3], [np.nan, np.nan]], ETHOGRAM, 10)
-    assert exclusive.exclusive
-    assert exclusive.annotation.to_codes().tolist() == [0, 2, -1]
-    overlapping = Prediction([[0.9, 0.8], [0.1, 0.6]], ETHOGRAM, 10)
-    assert not overlapping.exclusive
-    assert overlapping.annotation.to_frames().tolist() == [[True, True], [False, True]]
-    implicit = Prediction([[0.1, 0.2, 0.7]], ETHOGRAM, 10)
-    assert implicit.annotation.to_codes().tolist() == [2]
-    with pytest.raises(EthobenchError, match="between 0 and 1"):
-        Prediction([[2.0, 0.0]], ETHOGRAM, 10)
-    with pytest.raises(MismatchError):
-        Prediction([[0.5]], ETHOGRAM, 10)
-    with pytest.raises(MismatchError, match="frames"):
-        Prediction([[0.5, 0.5]], ETHOGRAM, 10, annotation=annotation())
-
-
-def test_registry_lists_without_importing_and_suggests():
-    assert "tidy" in formats
-    assert isinstance(formats["tidy"], Format)
-    with pytest.raises(NotFoundError, match="did you mean 'tidy'"):
-        formats["tidi"]
-    registry: Registry[object] = Registry("thing", {"ethogram": "ethobench.core.ethogram"})
-    assert registry.names() == ("ethogram",)
-    with pytest.raises(EthobenchError, match="does not register a thing"):
-        registry["ethogram"]
-
-
 def test_annotators_in_order_of_preference():
     ethogram = Ethogram(["a", "b"])
     anna, carla = (Annotation.from_frames(codes, ethogram, 1) for codes in ([0, 1], [1, 1]))
@@ -141,12 +63,113 @@ def test_annotators_in_order_of_preference():
         one.annotation("ben,dora")
 
 
-def test_individuals_with_similar_names_are_different_groups():
-    data = Dataset((Recording("r1", individual="a;"), Recording("r2", individual="b;")), Ethogram(["x"]))
-    assert len({*data.groups().values()}) == 2
-    assert len(Dataset((Recording("r1"),), Ethogram(["x"]), folds={"r1": 1}).select(fold=np.int64(1))) == 1
+def test_views_of_a_recording_keep_its_id():
+    recording = Recording("r", annotations={"me": annotation()})
+    view = recording.copy(id="r|me", source_id=recording.source_id)
+    assert (recording.source_id, view.source_id, view.copy(id="r|me|2").source_id) == ("r", "r", "r")
+    assert recording.copy(id="other").source_id == "other"
 
 
-def test_probabilities_must_be_numbers():
-    with pytest.raises(EthobenchError, match="numbers"):
-        Prediction([["a"]], Ethogram(["x"]), 10)
+def test_notebooks_show_a_table():
+    html = Recording("r", "<b>", annotations={"me": annotation()}, metadata={"sex": "f"})._repr_html_()
+    assert html.startswith("<table><caption>Recording r</caption>")
+    assert "&lt;b&gt;" in html
+    assert "<td>sex</td><td>f</td>" in html
+
+
+@pytest.mark.parametrize(("labels", "frames"), [(100, 100), (101, 100), (1010, 1000), (2, 1)])
+def test_labels_up_to_a_hundredth_or_a_frame_longer_are_cropped(labels, frames):
+    fitted, change = match_length(Annotation.from_frames([0] * labels, ["rest"], rate=10), frames)
+    assert fitted.n_frames == frames
+    assert bool(change) == (labels > frames)
+    assert fitted.stop.tolist() == [frames]
+
+
+@pytest.mark.parametrize(("labels", "frames"), [(102, 100), (1011, 1000), (3, 1)])
+def test_much_longer_labels_are_refused(labels, frames):
+    with pytest.raises(MismatchError, match=f"labels for {labels} frames, but signals for {frames}"):
+        match_length(Annotation.from_frames([0] * labels, ["rest"], rate=10), frames)
+
+
+def test_frames_after_the_last_label_are_unobserved():
+    fitted, change = match_length(Annotation.from_frames([0] * 8, ["rest"], rate=10), 10)
+    assert fitted.to_codes().tolist() == [0] * 8 + [-1] * 2
+    assert change == "labels end 2 frames before the signals; the remaining frames are unobserved"
+
+
+def pose_recording(rate: float | None = 25.0, n_axes: int = 2) -> Recording:
+    rng = np.random.default_rng(1)
+    positions = rng.random((5, 2, 3, n_axes))
+    positions[2, 1, 0] = np.nan
+    poses = Poses(positions, rng.random((5, 2, 3)), ("resident", "intruder"), ("nose", "neck", "tail"), rate)
+    return Recording("one", signals=poses, metadata={"source_software": "DeepLabCut"})
+
+
+def test_layout_is_that_of_movement() -> None:
+    pytest.importorskip("xarray")
+    dataset = pose_recording().to_movement()
+    assert dataset["position"].dims == ("time", "space", "keypoints", "individuals")
+    assert dataset["confidence"].dims == ("time", "keypoints", "individuals")
+    assert dataset["space"].values.tolist() == ["x", "y"]
+    assert dataset["time"].values.tolist() == [0, 0.04, 0.08, 0.12, 0.16]
+    assert {k: dataset.attrs[k] for k in ("fps", "time_unit", "source_software", "ds_type")} == {
+        "fps": 25.0,
+        "time_unit": "seconds",
+        "source_software": "DeepLabCut",
+        "ds_type": "poses",
+    }
+    poses = pose_recording().signals
+    assert dataset["position"].sel(individuals="intruder", keypoints="tail", space="y").values[3] == poses.positions[3, 1, 2, 1]
+    assert dataset["confidence"].sel(individuals="resident", keypoints="neck").values[4] == poses.confidence[4, 0, 1]
+
+
+def test_without_a_rate_the_time_of_movement_is_in_frames() -> None:
+    pytest.importorskip("xarray")
+    dataset = pose_recording(rate=None).to_movement()
+    assert dataset.attrs["time_unit"] == "frames"
+    assert "fps" not in dataset.attrs
+    assert dataset["time"].values.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("rate", [None, 25.0])
+@pytest.mark.parametrize("n_axes", [2, 3])
+def test_conversion_to_movement_and_back_changes_nothing(rate: float | None, n_axes: int) -> None:
+    pytest.importorskip("xarray")
+    original = pose_recording(rate, n_axes)
+    back = Recording.from_movement(original.to_movement(), "two")
+    assert (back.id, back.rate, back.n_frames, back.subjects) == ("two", rate, 5, ("resident", "intruder"))
+    assert np.array_equal(back.signals.positions, original.signals.positions, equal_nan=True)
+    assert np.array_equal(back.signals.confidence, original.signals.confidence)
+    assert back.signals.keypoints == original.signals.keypoints
+    assert back.metadata["source_software"] == "DeepLabCut"
+
+
+def test_movement_dimensions_in_any_order_and_without_confidence() -> None:
+    pytest.importorskip("xarray")
+    dataset = pose_recording().to_movement().transpose("individuals", "time", "keypoints", "space")[["position"]]
+    back = Recording.from_movement(dataset, "x").signals
+    assert np.array_equal(back.positions, pose_recording().signals.positions, equal_nan=True)
+    assert np.isnan(back.confidence).all()
+
+
+def test_other_datasets_than_poses_are_refused() -> None:
+    xarray = pytest.importorskip("xarray")
+    boxes = xarray.Dataset({"position": (("time", "space", "individuals"), np.zeros((3, 2, 1)))})
+    with pytest.raises(MismatchError, match="keypoints"):
+        Recording.from_movement(boxes, "x")
+    with pytest.raises(MismatchError, match="no variable 'position'"):
+        Recording.from_movement(xarray.Dataset(), "x")
+    polar = pose_recording().to_movement().assign_coords(space=["rho", "phi"])
+    with pytest.raises(MismatchError, match="rho, phi"):
+        Recording.from_movement(polar, "x")
+
+
+def test_a_recording_without_poses_cannot_be_converted_to_movement() -> None:
+    with pytest.raises(EthobenchError, match="'tag' has no poses"):
+        Recording("tag", signals=Signals(np.zeros((3, 1)), ("x",), 20)).to_movement()
+
+
+def test_without_xarray_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(EthobenchError, match=r"pip install ethobench\[movement\]"):
+        pose_recording().to_movement()

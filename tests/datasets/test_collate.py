@@ -104,21 +104,21 @@ def test_matches_list_each_file_with_the_rule_that_applied(tmp_path):
     }
 
 
-def test_a_number_is_no_affix(tmp_path):
+def test_a_number_is_not_an_affix(tmp_path):
     for name in ("m1", "m2"):
         write(tmp_path / "truth" / f"{name}.csv")
         write(tmp_path / "pred" / f"{name}_2.csv")
-    found = collate_pairs(tmp_path / "pred", tmp_path / "truth")
-    assert (found.pairs, found.only_predictions, found.only_references) == ({}, ("m1_2", "m2_2"), ("m1", "m2"))
+    collated = collate_pairs(tmp_path / "pred", tmp_path / "truth")
+    assert (collated.pairs, collated.only_predictions, collated.only_references) == ({}, ("m1_2", "m2_2"), ("m1", "m2"))
 
 
 def test_several_names_with_an_affix_are_not_matched_with_one_without(tmp_path):
     write(tmp_path / "truth" / "m1.csv")
     for name in ("m1_control", "m1_drug"):
         write(tmp_path / "pred" / f"{name}.csv")
-    found = collate_pairs(tmp_path / "pred", tmp_path / "truth")
-    assert found.pairs == {}
-    assert "not matched, since several names differ from it in an affix only: 'm1_control', 'm1_drug'" in str(found.notes[0])
+    collated = collate_pairs(tmp_path / "pred", tmp_path / "truth")
+    assert collated.pairs == {}
+    assert "not matched, since several names differ from it in an affix only: 'm1_control', 'm1_drug'" in str(collated.notes[0])
 
 
 @pytest.mark.parametrize("format", ["onehot", "tidy"])
@@ -149,7 +149,7 @@ def test_observations_of_one_media_file_are_one_recording(tmp_path):
     assert "'first', 'video x' are about the same media file 'x'" in notes(anna, ben)
 
 
-def test_several_observations_of_one_media_file_on_one_side_are_kept_apart(tmp_path):
+def test_several_observations_of_one_media_file_on_one_side_are_not_matched(tmp_path):
     anna = write_project(tmp_path / "anna.boris", {"resident": ("x.avi", [1, 2]), "intruder": ("x.avi", [3, 5])})
     ben = write_project(tmp_path / "ben.boris", {"both": ("x.avi", [1, 3])})
     assert len(matched(anna, ben)) == 3
@@ -170,7 +170,7 @@ def test_two_files_are_one_recording_unless_lengths_or_media_files_differ(tmp_pa
     assert "media files differ" in notes(x, y)
 
 
-def test_numbers_in_names_tell_recordings_apart_unless_there_is_one_video_or_paths_are_annotators(tmp_path):
+def test_numbers_in_names_distinguish_recordings_unless_there_is_one_video_or_paths_are_annotators(tmp_path):
     files = [write(tmp_path / f"m{i}.csv", i) for i in (1, 2, 3)]
     assert len(matched(*files)) == 3
     assert "names differ in a number" in notes(*files)
@@ -180,7 +180,7 @@ def test_numbers_in_names_tell_recordings_apart_unless_there_is_one_video_or_pat
     assert [len(names) for names in matched(*files, tmp_path / "tag.csv").values()] == [3]
 
 
-def test_the_same_name_for_different_videos_is_no_match(tmp_path):
+def test_the_same_name_for_different_videos_are_not_matched(tmp_path):
     anna = write_project(tmp_path / "anna.boris", {"obs": ("x.avi", [1, 2])}, length=20.0)
     ben = write_project(tmp_path / "ben.boris", {"obs": ("y.avi", [1, 2])}, length=300.0)
     assert matched(anna, ben) == {"anna/obs": ["annotator"], "ben/obs": ["annotator"]}
@@ -190,7 +190,7 @@ def test_the_same_name_for_different_videos_is_no_match(tmp_path):
     assert "although the media files differ" in notes(anna, same_length)
 
 
-def test_subfolders_are_recordings_or_annotators_as_lengths_have_it(tmp_path):
+def test_lengths_decide_whether_subfolders_are_recordings_or_annotators(tmp_path):
     for number, n in enumerate((600, 1200), start=1):
         for who in ("human1", "human2"):
             write(tmp_path / "by_recording" / f"video{number}" / f"{who}.csv", number, n)
@@ -232,8 +232,8 @@ def test_poses_find_the_annotations_of_their_video(tmp_path):
         recording = Recording(name, signals=poses)
         write_recordings([recording], tmp_path / f"{name}DLC_resnet50_openfieldshuffle1_1000.csv", "deeplabcut")
         write(tmp_path / f"{name}.csv")
-    found = {r.id: (r.signals is not None, len(r.annotations)) for r in collate_files(tmp_path).recordings}
-    assert found == {"m1": (True, 1), "m2": (True, 1)}
+    contents = {r.id: (r.signals is not None, len(r.annotations)) for r in collate_files(tmp_path).recordings}
+    assert contents == {"m1": (True, 1), "m2": (True, 1)}
 
 
 def test_a_file_without_a_frame_rate_follows_the_one_it_is_matched_with(tmp_path):
@@ -247,7 +247,7 @@ def test_a_file_without_a_frame_rate_follows_the_one_it_is_matched_with(tmp_path
 
 
 def test_a_boris_project_of_1000_frames_a_second_has_a_clock_and_one_without_frame_rate_has_none(tmp_path):
-    """The first counted as without a clock, as times in seconds are read at 1000 Hz; the note of the second was not understood."""
+    """A stated rate of 1000 Hz is a clock, although times in seconds are read at 1000 Hz by default."""
     fast = write_project(tmp_path / "fast.boris", {"x": ("x.avi", [1, 2])}, fps=1000.0)
     unclocked = write_project(tmp_path / "none.boris", {"x": ("x.avi", [1, 2.5])}, fps=0.0)
     slow = write_project(tmp_path / "slow.boris", {"x": ("x.avi", [1, 3])}, fps=10.0)
@@ -297,17 +297,17 @@ def test_nothing_to_match(tmp_path):
 
 @pytest.mark.data
 def test_five_videos_of_two_raters_are_five_recordings_in_the_viewer_and_for_agreement(data, tmp_path, monkeypatch):
-    """They were one recording with ten tracks in the viewer."""
+    """A regression: the viewer showed them as one recording with ten tracks."""
     from ethobench.app.opening import open_project
 
     monkeypatch.chdir(tmp_path)
     folders = [data / "boris_two_raters" / name for name in ("brett_initial", "donnie_initial")]
-    shown = {e.recording.id: [t.name for t in e.tracks] for e in open_project([str(folder) for folder in folders]).entries}
+    tracks = {e.recording.id: [t.name for t in e.tracks] for e in open_project([str(folder) for folder in folders]).recordings}
     collation = collate_files(folders, same_recording=True, annotations_only=True)
     paired = {r.id: [*r.annotations] for r in collation.recordings if len(r.annotations) > 1}
     assert paired == {f"DLC{i}": ["brett_initial", "donnie_initial"] for i in range(1, 6)}
-    assert {name: tracks for name, tracks in shown.items() if len(tracks) > 1} == paired
-    assert len(shown) == 10  # the project has five more observations
+    assert {name: names for name, names in tracks.items() if len(names) > 1} == paired
+    assert len(tracks) == 10  # the project has five more observations
 
 
 @pytest.mark.slow

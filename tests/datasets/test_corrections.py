@@ -29,7 +29,7 @@ def test_a_named_dataset_gets_one_more_annotator(folder):
     assert data.version != plain.version
 
 
-def test_what_does_not_belong_is_refused(folder, tmp_path):
+def test_corrections_of_another_dataset_are_refused(folder, tmp_path):
     with pytest.raises(FormatError, match=r"no recordings\.csv"):
         load_dataset("synthetic/tag", corrections=tmp_path, **OPTIONS)
     with pytest.raises(FormatError, match="no annotation of 'animal01' by 'carla' to add"):
@@ -39,21 +39,21 @@ def test_what_does_not_belong_is_refused(folder, tmp_path):
     name = next(p.name for p in folder.iterdir() if p != manifest)
     manifest.write_text("\n".join([text[0], text[1].replace(name, "../outside.csv")]), encoding="utf-8")
     (tmp_path / "outside.csv").write_text("", encoding="utf-8")
-    with pytest.raises(FormatError, match="is no file in"):
+    with pytest.raises(FormatError, match="is not a file in"):
         load_dataset("synthetic/tag", corrections=folder, **OPTIONS)
 
 
-def test_one_that_cannot_be_read_does_not_keep_the_others_out(folder):
+def test_an_unreadable_correction_is_skipped(folder):
     data = load_dataset("synthetic/tag", **OPTIONS)
     Corrections(folder).save(data.recordings[1], "dora", data.recordings[1].annotation())
     next(folder.glob("*.carla.csv")).write_bytes(b"\xff\0")
-    with pytest.warns(ReadWarning, match="a correction is left out: .*carla"):
+    with pytest.warns(ReadWarning, match="a correction is skipped: .*carla"):
         data = load_dataset("synthetic/tag", corrections=folder, **OPTIONS)
     assert [list(r.annotations) for r in data] == [["truth"], ["truth", "dora"]]
 
 
 def _renamed(folder):
-    """Say that the file is about another annotator than it is."""
+    """Change the annotator in the file."""
     other = folder.with_name("other")
     other.mkdir()
     for path in folder.iterdir():

@@ -49,13 +49,13 @@ class Handler(SimpleHTTPRequestHandler):
 def server(tmp_path):
     root = tmp_path / "server"
     root.mkdir()
-    made = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(root)))
-    made.hits, made.root = [], root
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    made.url = f"http://127.0.0.1:{made.server_port}"
-    yield made
-    made.shutdown()
-    made.server_close()
+    http_server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(root)))
+    http_server.hits, http_server.root = [], root
+    threading.Thread(target=http_server.serve_forever, daemon=True).start()
+    http_server.url = f"http://127.0.0.1:{http_server.server_port}"
+    yield http_server
+    http_server.shutdown()
+    http_server.server_close()
 
 
 def publish(server, content: bytes, name: str = "HAR.zip", checksum: str | None = None) -> None:
@@ -74,7 +74,7 @@ def empty(tmp_path, monkeypatch) -> Path:
     return folder
 
 
-def test_bebe_is_fetched_once_and_loads(server, empty, monkeypatch):
+def test_bebe_is_downloaded_once_and_loads(server, empty, monkeypatch):
     monkeypatch.setattr(bebe, "RECORD", server.url)
     members = {
         "formatted/HAR/dataset_metadata.yaml": METADATA,
@@ -86,28 +86,28 @@ def test_bebe_is_fetched_once_and_loads(server, empty, monkeypatch):
     assert (len(data), data.folds) == (2, {"a": 0, "b": 1})
     assert data["a"].annotation().to_codes().tolist() == [-1] * 3 + [1] * 4
     assert sorted(p.name for p in (empty / "bebe" / "HAR").iterdir()) == ["clip_data", "dataset_metadata.yaml"]
-    asked = len(server.hits)
+    n_requests = len(server.hits)
     assert load_dataset("bebe/HAR").version == data.version
-    assert len(server.hits) == asked
+    assert len(server.hits) == n_requests
 
 
 def test_a_damaged_download_leaves_nothing_and_says_where_to_put_it(server, empty, monkeypatch):
     monkeypatch.setattr(bebe, "RECORD", server.url)
     publish(server, b"not what was promised", checksum="md5:" + "0" * 32)
-    with pytest.raises(MissingDataError, match=r"HAR.zip could not be fetched .* unpack it into .*bebe"):
+    with pytest.raises(MissingDataError, match=r"HAR.zip could not be downloaded .* unpack it into .*bebe"):
         load_dataset("bebe/HAR")
     assert not split_name("bebe/HAR")[0].is_here("HAR")
     assert list((empty / "bebe").iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["sha256", "md5"])
-def test_a_pinned_digest_counts_whatever_the_record_states(kind, server, tmp_path):
+def test_a_pinned_checksum_overrides_that_of_the_record(kind, server, tmp_path):
     content = archive({"a.csv": CLIP})
     publish(server, content)  # the record states the digest of what it serves
     pinned = hashlib.new(kind, content, usedforsecurity=False).hexdigest()
     fetch_from_record(server.url, "HAR.zip", tmp_path / "good", lambda _: True, f"{kind}:{pinned}")
     assert (tmp_path / "good" / "a.csv").is_file()
-    with pytest.raises(MissingDataError, match=r"HAR.zip could not be fetched"):
+    with pytest.raises(MissingDataError, match=r"HAR.zip could not be downloaded"):
         fetch_from_record(server.url, "HAR.zip", tmp_path / "bad", lambda _: True, f"{kind}:{'0' * len(pinned)}")
     assert not (tmp_path / "bad" / "a.csv").exists()
 
@@ -120,7 +120,7 @@ def test_offline_is_one_clear_line(empty, monkeypatch, name):
     monkeypatch.setattr(bebe, "RECORD", nowhere)
     monkeypatch.setattr(calms21, "RECORD", nowhere)
     monkeypatch.setattr(banos, "ARCHIVE", banos.ARCHIVE.model_copy(update={"url": nowhere}))
-    with pytest.raises(MissingDataError, match="could not be fetched") as caught:
+    with pytest.raises(MissingDataError, match="could not be downloaded") as caught:
         load_dataset(name)
     assert "\n" not in str(caught.value)
     assert str(empty) in str(caught.value)
@@ -129,7 +129,7 @@ def test_offline_is_one_clear_line(empty, monkeypatch, name):
 def test_a_record_without_the_file_says_so(server, empty, monkeypatch):
     monkeypatch.setattr(bebe, "RECORD", server.url)
     publish(server, archive({"x": "y"}), name="other.txt")
-    with pytest.raises(MissingDataError, match="lists no file"):
+    with pytest.raises(MissingDataError, match="has no file"):
         load_dataset("bebe/HAR")
 
 
@@ -139,7 +139,7 @@ def test_archives_cannot_write_outside_their_folder(tmp_path, name):
     path.write_bytes(archive({name: "x"}))
     target = tmp_path / "in"
     target.mkdir()
-    with pytest.raises(EthobenchError, match="leaves its folder"):
+    with pytest.raises(EthobenchError, match="leads out of the folder"):
         unpack(path, target, lambda _: True)
     assert list(target.rglob("*")) == []
     assert not (tmp_path / "evil.csv").exists()
@@ -148,11 +148,11 @@ def test_archives_cannot_write_outside_their_folder(tmp_path, name):
 def test_zip_bombs_are_refused(tmp_path):
     path = tmp_path / "bomb.zip"
     path.write_bytes(archive({"big.csv": "0" * 30_000_000}))
-    with pytest.raises(EthobenchError, match="far more than it is"):
+    with pytest.raises(EthobenchError, match="its unpacked size is more than"):
         unpack(path, tmp_path, lambda _: True)
 
 
-def test_banos_is_fetched_and_laid_out(server, empty, monkeypatch):
+def test_banos_is_downloaded_and_laid_out(server, empty, monkeypatch):
     from ethobench.datasets import banos
 
     table = "attack,other\n" + "0,1\n" * 3 + "1,0\n" * 2
@@ -168,7 +168,7 @@ def test_banos_is_fetched_and_laid_out(server, empty, monkeypatch):
     assert not list(empty.rglob("*.zip"))
 
 
-def test_calms21_is_fetched(server, empty, monkeypatch):
+def test_calms21_is_downloaded(server, empty, monkeypatch):
     from ethobench.datasets import calms21
 
     record = {

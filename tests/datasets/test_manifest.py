@@ -22,7 +22,7 @@ def write(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """Two animals with a tag each; the first is scored by two people."""
+    """Two animals with a tag each; the first is annotated by two people."""
     root = tmp_path / "lab"
     for name in ("m1", "m2"):
         rows = "\n".join(f"{i / 10},{np.sin(i):.4f},{np.cos(i):.4f},1.5" for i in range(N))
@@ -54,14 +54,14 @@ def test_folders_and_files_load(folder):
     assert data.name == "lab"
 
 
-def test_the_version_follows_the_content(folder):
+def test_the_version_changes_with_the_content(folder):
     before = load_dataset(folder).version
     path = folder / "labels" / "m2_ann1.csv"
     path.write_text(path.read_text(encoding="utf-8").replace(",rest,", ",run,"), encoding="utf-8")
     assert load_dataset(folder).version != before
 
 
-def test_all_problems_are_told_at_once_with_their_rows(folder):
+def test_all_problems_are_reported_at_once_with_their_rows(folder):
     write(
         folder / "recordings.csv",
         "recording,individual,rate,signals,annotations,annotator,fold\n"
@@ -93,7 +93,7 @@ def test_rows_of_one_recording_must_agree(folder):
         load_dataset(folder)
 
 
-def test_the_same_annotator_twice_is_refused(folder):
+def test_duplicate_annotators_are_refused(folder):
     path = folder / "recordings.csv"
     path.write_text(path.read_text(encoding="utf-8").replace("ann2,train", "ann1,train"), encoding="utf-8")
     with pytest.raises(EthobenchError, match="duplicate annotator 'ann1' of 'm1'"):
@@ -141,7 +141,7 @@ def test_keypoints_are_read(folder):
     assert (keypoints["snout"].role, keypoints["earL"].mirror) == ("nose", "earR")
 
 
-def test_corrections_are_merged_and_the_manifest_left_alone(folder):
+def test_corrections_are_added_and_the_manifest_is_unchanged(folder):
     before = (folder / "recordings.csv").read_bytes()
     annotation = Annotation.from_frames(np.ones(N, dtype=int), Ethogram(["rest", "run", "other"], "other"), 10)
     (folder / "corrections").mkdir()
@@ -182,8 +182,8 @@ def test_spreadsheet_dialects(folder):
     assert len(load_dataset(folder)) == 2
 
 
-def test_what_is_no_dataset(tmp_path, folder):
-    with pytest.raises(NotFoundError, match="is no dataset: it has neither"):
+def test_paths_that_are_not_datasets(tmp_path, folder):
+    with pytest.raises(NotFoundError, match="is not a dataset: it has neither"):
         load_dataset(tmp_path)
     with pytest.raises(FormatError, match="no such file"):
         load_dataset(tmp_path / "recordings.csv")
@@ -194,7 +194,7 @@ def test_what_is_no_dataset(tmp_path, folder):
         load_dataset("bebr/HAR")
 
 
-def test_any_row_may_say_what_holds_for_the_recording(folder):
+def test_any_row_may_have_the_values_of_the_recording(folder):
     write(
         folder / "recordings.csv",
         "recording,individual,rate,signals,annotations,annotator,fold,split\n"
@@ -207,7 +207,7 @@ def test_any_row_may_say_what_holds_for_the_recording(folder):
     assert (data.folds, data.splits) == ({"m1": 2}, {"m1": "test"})
 
 
-def test_columns_that_are_nearly_right_are_told(folder):
+def test_misspelled_columns_are_reported(folder):
     path = folder / "recordings.csv"
     path.write_text(path.read_text(encoding="utf-8").replace(",annotations,", ",annotation,"), encoding="utf-8")
     with pytest.warns(ReadWarning, match="did you mean 'annotations'"):
@@ -215,13 +215,13 @@ def test_columns_that_are_nearly_right_are_told(folder):
 
 
 @pytest.mark.parametrize(("column", "value"), [("fold", "1.5"), ("rate", '"1,000"')])
-def test_numbers_that_may_mean_something_else_are_refused(folder, column, value):
+def test_ambiguous_numbers_are_refused(folder, column, value):
     write(folder / "recordings.csv", f"recording,{column},annotations\nm1,{value},labels/m1_ann1.csv\n")
     with pytest.raises(EthobenchError, match=f"{column} must be"):
         load_dataset(folder)
 
 
-def test_columns_twice_and_the_line_of_excel(folder):
+def test_duplicate_columns_and_the_separator_line_of_excel(folder):
     write(folder / "recordings.csv", "recording,recording,annotations\nm1,m2,labels/m1_ann1.csv\n")
     with pytest.raises(FormatError, match="duplicate columns: recording"):
         load_dataset(folder)
@@ -250,8 +250,8 @@ def test_rats(data):
 def test_bebe_har(data, monkeypatch):
     har = load_dataset("bebe/HAR")
     assert (len(har), len(har.individuals), har.n_frames) == (61, 30, 1_122_772)
-    known = sum(int((r.annotation().stop - r.annotation().start).sum()) for r in har)
-    assert 1 - known / har.n_frames == pytest.approx(0.334, abs=0.001)
+    n_labeled = sum(int((r.annotation().stop - r.annotation().start).sum()) for r in har)
+    assert 1 - n_labeled / har.n_frames == pytest.approx(0.334, abs=0.001)
     assert sorted({*har.folds.values()}) == [0, 1, 2, 3, 4]
     assert har["exp01_user01"].signals.values[0, 0] == 0.91806
 

@@ -19,33 +19,33 @@ def write_segments(path, *rows) -> None:
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def root(tmp_path, monkeypatch):
     monkeypatch.setenv("ETHOBENCH_DATA", str(tmp_path))
     return tmp_path / "rodentbench"
 
 
-def test_segments_and_videos(place):
-    write_segments(place / "grooming/annotations/b.json", ("00:00", "00:04", "other"), ("00:04", "00:05", "Grooming"))
-    write_segments(place / "grooming/annotations/a.json", ("00:00", "00:03", "grooming"))
-    (place / "grooming/videos").mkdir()
-    plain_video(place / "grooming/videos/b.mp4", seconds=6)
+def test_segments_and_videos(root):
+    write_segments(root / "grooming/annotations/b.json", ("00:00", "00:04", "other"), ("00:04", "00:05", "Grooming"))
+    write_segments(root / "grooming/annotations/a.json", ("00:00", "00:03", "grooming"))
+    (root / "grooming/videos").mkdir()
+    plain_video(root / "grooming/videos/b.mp4", seconds=6)
     data = load_dataset("rodentbench/grooming")
     assert [r.id for r in data] == ["a", "b"]
     assert data.ethogram.names == ("grooming", "other")
     assert data.ethogram.background_name == "other"
     assert data["a"].video is None
-    assert data["b"].video == place / "grooming/videos/b.mp4"
+    assert data["b"].video == root / "grooming/videos/b.mp4"
     assert (data["b"].n_frames, data["b"].rate) == (180, 30.0)
     truth = data["b"].annotation()
     assert (truth.start.tolist(), truth.stop.tolist(), truth.behavior.tolist()) == ([0, 120], [120, 150], [1, 0])
-    assert truth.observed.of_any().stop.tolist() == [150]  # nobody has looked at the last second
+    assert truth.observed.of_any().stop.tolist() == [150]  # the last second is unobserved
     assert label_shares(data) == pytest.approx({"grooming": 4 / 8, "other": 4 / 8})
 
 
-def test_short_ends_at_599_seconds(place):
+def test_short_ends_at_599_seconds(root):
     rows = [("00:00", "09:30", "Not Freezing"), ("09:30", "10:30", "Freezing"), ("10:30", "20:00", "Not Freezing")]
-    write_segments(place / "freezing/annotations/long.json", *rows)
-    write_segments(place / "freezing/annotations/brief.json", ("00:00", "01:00", "Freezing"))
+    write_segments(root / "freezing/annotations/long.json", *rows)
+    write_segments(root / "freezing/annotations/brief.json", ("00:00", "01:00", "Freezing"))
     long, short = (load_dataset("rodentbench/freezing", version=version) for version in ("long", "short"))
     assert long["long"].n_frames == 1200 * 30
     assert short["long"].n_frames == 599 * 30
@@ -54,27 +54,27 @@ def test_short_ends_at_599_seconds(place):
     assert long.version != short.version
 
 
-def test_several_people_and_other_formats(place):
+def test_several_people_and_other_formats(root):
     ethogram = ["scratching", "licking", "background"]
     for person, shift in (("anna", 0), ("ben", 6)):
-        made = Annotation.from_bouts([30 + shift, 90], [60, 120], ["scratching", "licking"], ethogram, rate=30, n_frames=300)
-        (place / "mouse_ventral2/annotations" / person).mkdir(parents=True)
-        write_annotation(made, place / "mouse_ventral2/annotations" / person / "m1.csv", "tidy")
+        annotation = Annotation.from_bouts([30 + shift, 90], [60, 120], ["scratching", "licking"], ethogram, rate=30, n_frames=300)
+        (root / "mouse_ventral2/annotations" / person).mkdir(parents=True)
+        write_annotation(annotation, root / "mouse_ventral2/annotations" / person / "m1.csv", "tidy")
     data = load_dataset("rodentbench/mouse_ventral2")
     assert data.annotators == ("anna", "ben")
     assert data["m1"].annotation("ben").start.tolist() == [36, 90]
     assert [data.ethogram[c].name for c in data["m1"].annotation("anna").behavior.tolist()] == ["scratch", "lick"]
 
 
-def test_another_clock_becomes_the_sets(place):
-    (place / "mouse_ventral1/annotations").mkdir(parents=True)
-    made = Annotation.from_bouts([30], [60], ["digging"], ["digging"], rate=30, n_frames=300)
-    write_annotation(made, place / "mouse_ventral1/annotations/m.csv", "tidy")
+def test_annotations_are_resampled_to_the_rate_of_the_dataset(root):
+    (root / "mouse_ventral1/annotations").mkdir(parents=True)
+    annotation = Annotation.from_bouts([30], [60], ["digging"], ["digging"], rate=30, n_frames=300)
+    write_annotation(annotation, root / "mouse_ventral1/annotations/m.csv", "tidy")
     assert load_dataset("rodentbench/mouse_ventral1")["m"].annotation().start.tolist() == [60]
 
 
-def test_a_manifest_works_as_everywhere(place):
-    folder = place / "grooming"
+def test_a_manifest_works_instead_of_folders(root):
+    folder = root / "grooming"
     write_segments(folder / "x.json", ("00:00", "00:03", "Not Grooming"), ("00:03", "00:09", "Grooming"))
     table = "recording,individual,rate,annotations,annotator\nx,mouse1,30,x.json,anna\n"
     (folder / "recordings.csv").write_text(table, encoding="utf-8")
@@ -83,30 +83,30 @@ def test_a_manifest_works_as_everywhere(place):
     assert data["x"].annotation().behavior.tolist() == [1, 0]
 
 
-def test_the_version_follows_the_content(place):
-    write_segments(place / "freezing/annotations/a.json", (0, 5, "Freezing"))
+def test_the_version_changes_with_the_content(root):
+    write_segments(root / "freezing/annotations/a.json", (0, 5, "Freezing"))
     first = load_dataset("rodentbench/freezing").version
     assert load_dataset("rodentbench/freezing").version == first
-    write_segments(place / "freezing/annotations/a.json", (0, 6, "Freezing"))
+    write_segments(root / "freezing/annotations/a.json", (0, 6, "Freezing"))
     assert load_dataset("rodentbench/freezing").version != first
 
 
-def test_mistakes_are_told(place):
+def test_mistakes_are_reported(root):
     with pytest.raises(MissingDataError, match=r"put videos into .*freezing/videos and annotations"):
         load_dataset("rodentbench/freezing")
-    write_segments(place / "freezing/annotations/a.json", (0, 5, "Sleeping"))
-    with pytest.raises(NotFoundError, match="'Sleeping' is none of Freezing, Not Freezing"):
+    write_segments(root / "freezing/annotations/a.json", (0, 5, "Sleeping"))
+    with pytest.raises(NotFoundError, match="'Sleeping' is not one of Freezing, Not Freezing"):
         load_dataset("rodentbench/freezing")
-    with pytest.raises(EthobenchError, match="takes version="):
+    with pytest.raises(EthobenchError, match="has one option, `version`"):
         load_dataset("rodentbench/freezing", version="tiny")
-    write_segments(place / "freezing/annotations/a.json", (0, 5, "Freezing"))
-    (place / "freezing/videos").mkdir()
-    (place / "freezing/videos/a.mp4").write_bytes(b"no video")
+    write_segments(root / "freezing/annotations/a.json", (0, 5, "Freezing"))
+    (root / "freezing/videos").mkdir()
+    (root / "freezing/videos/a.mp4").write_bytes(b"no video")
     with pytest.raises(FormatError, match=r"a\.mp4.*damaged"):
         load_dataset("rodentbench/freezing")
 
 
-def test_all_six_sets_are_listed():
+def test_all_six_datasets_are_listed():
     from ethobench.datasets import all_names
 
     assert {f"rodentbench/{name}" for name in SETS} <= {*all_names()}

@@ -11,13 +11,13 @@ from ethobench.datasets.synthetic import ANNOTATORS, Annotator, make_dataset
 
 
 @pytest.mark.parametrize("kind", ["pose", "tag"])
-def test_the_same_seed_makes_the_same_data_and_another_others(kind):
+def test_the_same_seed_gives_the_same_data_and_another_seed_other_data(kind):
     first, again, other = (make_dataset(kind, individuals=2, seconds=30, seed=s) for s in (3, 3, 4))
     for a, b, c in zip(first, again, other, strict=True):
         assert a.annotation() == b.annotation()
         assert a.annotation() != c.annotation()
-        left, right = (r.signals.positions if kind == "pose" else r.signals.values for r in (a, b))
-        assert np.array_equal(left, right, equal_nan=True)
+        values_a, values_b = (r.signals.positions if kind == "pose" else r.signals.values for r in (a, b))
+        assert np.array_equal(values_a, values_b, equal_nan=True)
     assert first.version == again.version != other.version
 
 
@@ -36,7 +36,7 @@ def test_pose_layout():
     assert data.ethogram.background_name == "other"
 
 
-def test_behaviors_show_in_the_poses():
+def test_poses_depend_on_the_behavior():
     data = make_dataset("pose", individuals=4, seconds=300, missing=0)
     distance = {name: [] for name in data.ethogram.names}
     for recording in data:
@@ -50,7 +50,7 @@ def test_behaviors_show_in_the_poses():
     assert means["attack"] < means["other"]
 
 
-def test_behaviors_show_in_the_tag():
+def test_tag_signals_depend_on_the_behavior():
     data = make_dataset("tag", individuals=4, seconds=300)
     spread = {name: [] for name in data.ethogram.names}
     for recording in data:
@@ -95,7 +95,7 @@ def test_folds_keep_individuals_together_and_options_are_checked():
         load_dataset("synthetic/video")
 
 
-def test_three_animals_and_who_does_what_to_whom():
+def test_three_animals_with_subjects_and_targets():
     data = load_dataset("synthetic/trio", individuals=2, seconds=120)
     recording = data.recordings[0]
     truth, poses = recording.annotation(), recording.signals

@@ -53,9 +53,9 @@ def test_an_annotation_that_ends_with_its_last_bout_is_as_long_as_the_video(film
     assert (anna.start.tolist(), anna.stop.tolist(), spans(anna)) == ([10], [20], [(0, 60)])
 
 
-def test_labels_of_every_frame_that_end_early_leave_the_rest_unobserved(filmed):
+def test_labels_of_every_frame_that_end_early_leave_the_remaining_frames_unobserved(filmed):
     (filmed.folder / "anna.csv").write_text("behavior,start,stop\ngroom,0.0,1.0\nrest,1.0,2.0\n", encoding="utf-8")
-    with pytest.warns(ReadWarning, match="20 frames before the video; the rest is unobserved"):
+    with pytest.warns(ReadWarning, match="20 frames before the video; the remaining frames are unobserved"):
         recording = filmed("recording,annotations,annotator,video", "m1,anna.csv,anna,m1.webm")["m1"]
     assert recording.n_frames == recording.annotation("anna").n_frames == 60
     assert spans(recording.annotation("anna")) == [(0, 40)]
@@ -63,7 +63,7 @@ def test_labels_of_every_frame_that_end_early_leave_the_rest_unobserved(filmed):
 
 def test_labels_after_the_end_of_the_video_are_kept_and_noted(filmed):
     (filmed.folder / "anna.csv").write_text("behavior,start,stop\ngroom,1.0,10.0\n", encoding="utf-8")
-    with pytest.warns(ReadWarning, match="labels go on to 10 s, but the video ends at 3 s"):
+    with pytest.warns(ReadWarning, match="labels end at 10 s, but the video at 3 s"):
         recording = filmed("recording,annotations,annotator,video", "m1,anna.csv,anna,m1.webm")["m1"]
     assert recording.n_frames == recording.annotation("anna").n_frames == 200
 
@@ -87,16 +87,16 @@ def test_the_clock_of_a_video_is_cached_until_the_video_changes(filmed, monkeypa
     assert len(probed) == 2
 
 
-def test_without_pyav_the_clock_is_unknown_and_the_remedy_is_named(filmed, monkeypatch):
+def test_without_pyav_the_clock_is_unknown_and_the_note_says_what_to_install(filmed, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.warns(ReadWarning, match=r"pip install 'ethobench\[video\]'"):
         recording = filmed("recording,video", "m1,m1.webm")["m1"]
     assert (recording.rate, recording.n_frames) == (None, None)
 
 
-def test_a_damaged_video_gives_no_clock(filmed):
+def test_a_damaged_video_has_no_clock(filmed):
     (filmed.folder / "m1.webm").write_bytes(b"not a video")
-    with pytest.warns(ReadWarning, match="neither frame rate nor length"):
+    with pytest.warns(ReadWarning, match="frame rate and length of the video are unknown"):
         recording = filmed("recording,video", "m1,m1.webm")["m1"]
     assert (recording.rate, recording.n_frames) == (None, None)
 

@@ -28,38 +28,38 @@ def put(path: Path, text: str) -> Path:
 def test_points_in_space(tmp_path: Path) -> None:
     path = put(tmp_path / "pose.csv", TEXT)
     assert detect(path).name == "anipose"
-    (found,) = read_recordings(path, rate=100, warn=False)
-    poses = found.signals
-    assert (found.id, found.rate, found.n_frames, found.notes) == ("pose", 100, 2, ())
+    (recording,) = read_recordings(path, rate=100, warn=False)
+    poses = recording.signals
+    assert (recording.id, recording.rate, recording.n_frames, recording.notes) == ("pose", 100, 2, ())
     assert (poses.individuals, poses.keypoints) == (("individual",), ("nose", "left_ear"))
     assert poses.positions[0, 0].tolist() == [[1, 2, 3], [4, 5, 6]]
     assert np.isnan(poses.positions[1, 0, 0]).all()
     assert poses.confidence[:, 0, 1].tolist() == [0.8, 0.7]
-    beside = found.metadata["columns"]
+    beside = recording.metadata["columns"]
     assert beside["left_ear_error"].tolist() == [0.25, 0.75]
     assert beside["center_2"].tolist() == [7, 7]
     assert "fnum" not in beside
 
 
 def test_rows_go_to_their_frames(tmp_path: Path) -> None:
-    (found,) = read_recordings(put(tmp_path / "pose.csv", TEXT.replace(",1\n", ",3\n")), warn=False)
-    assert found.n_frames == 4
-    assert found.signals.positions[3, 0, 1].tolist() == [7, 8, 9]
-    assert found.metadata["columns"]["left_ear_ncams"].tolist()[3] == 2
-    assert "2 of 4 frames have no row" in str(found.notes[0])
+    (recording,) = read_recordings(put(tmp_path / "pose.csv", TEXT.replace(",1\n", ",3\n")), warn=False)
+    assert recording.n_frames == 4
+    assert recording.signals.positions[3, 0, 1].tolist() == [7, 8, 9]
+    assert recording.metadata["columns"]["left_ear_ncams"].tolist()[3] == 2
+    assert "2 of 4 frames have no row" in str(recording.notes[0])
 
 
 def test_without_frame_numbers_and_scores(tmp_path: Path) -> None:
     path = put(tmp_path / "pose.csv", "\ufeffa_x,a_y,a_z,a_ncams\r\n1,2,3,2\r\n")
     assert detect(path).name == "anipose"
-    (found,) = read_recordings(path, warn=False)
-    assert found.signals.positions.tolist() == [[[[1, 2, 3]]]]
-    assert np.isnan(found.signals.confidence).all()
+    (recording,) = read_recordings(path, warn=False)
+    assert recording.signals.positions.tolist() == [[[[1, 2, 3]]]]
+    assert np.isnan(recording.signals.confidence).all()
 
 
-def test_columns_not_understood_are_noted(tmp_path: Path) -> None:
-    (found,) = read_recordings(put(tmp_path / "pose.csv", "a_x,a_y,a_z,fnum,remark\n1,2,3,0,fine\n"), warn=False)
-    assert [str(note) for note in found.notes] == ["ignored unknown columns: remark"]
+def test_columns_unknown_are_noted(tmp_path: Path) -> None:
+    (recording,) = read_recordings(put(tmp_path / "pose.csv", "a_x,a_y,a_z,fnum,remark\n1,2,3,0,fine\n"), warn=False)
+    assert [str(note) for note in recording.notes] == ["ignored unknown columns: remark"]
 
 
 @pytest.mark.parametrize(

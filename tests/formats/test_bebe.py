@@ -116,7 +116,7 @@ def test_a_clip_id_that_no_file_can_have_is_refused(folder):
         read_recordings(folder, "bebe", warn=False)
 
 
-def test_predictions_there_and_back(tmp_path):
+def test_round_trip_of_predictions(tmp_path):
     truth = Annotation.from_frames([0, 0, 1, 1, -1, 1], ["rest", "run"], 25, unobserved=-1)
     path = tmp_path / "predictions" / "one.csv"
     notes = write_annotation(truth, path, "bebe_predictions")

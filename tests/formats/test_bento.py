@@ -94,13 +94,13 @@ def test_frames_before_the_start_were_not_observed(tmp_path: Path) -> None:
     assert (a.observed.frames.start.tolist(), a.observed.frames.stop.tolist()) == ([40], [100])
 
 
-def test_bouts_beyond_the_end_lengthen_aloud(tmp_path: Path) -> None:
+def test_bouts_beyond_the_end_lengthen_the_recording_with_a_note(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD.replace("stop frame: 100", "stop frame: 15") + LISTS + BOUTS)
     with pytest.warns(ReadWarning, match="line 22: 'attack' ends after the last of 15 frames"):
         assert read_annotation(path, entry="Ch1").n_frames == 20
 
 
-def test_repairs_are_told(tmp_path: Path) -> None:
+def test_repairs_are_reported(tmp_path: Path) -> None:
     text = HEAD + LISTS + "Ch3----------\n>jump\nStart\tStop\tDuration\n0.5\t0.2\t0.1\n0.51\t0.8\t0.4\n\n"
     notes = notes_of(put(tmp_path, text))
     for words in (
@@ -134,18 +134,18 @@ def test_unknown_channel(tmp_path: Path) -> None:
         read_annotation(put(tmp_path, HEAD + LISTS + BOUTS), entry="Ch9")
 
 
-def test_asked_rate_resamples(tmp_path: Path) -> None:
+def test_requested_rate_resamples(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD + LISTS + BOUTS)
     with pytest.warns(ReadWarning, match="resampled from 10 Hz to 20 Hz"):
         assert read_annotation(path, entry="Ch1", rate=20).stop.tolist() == [6, 20, 40]
 
 
 def test_channels_survive(tmp_path: Path) -> None:
-    made = read_recordings(put(tmp_path, HEAD + LISTS + BOUTS))
-    assert write_recordings(made, tmp_path / "again.annot") == []
+    result = read_recordings(put(tmp_path, HEAD + LISTS + BOUTS))
+    assert write_recordings(result, tmp_path / "again.annot") == []
     again = read_recordings(tmp_path / "again.annot")
     assert [r.id for r in again] == ["again/Ch1", "again/Ch2"]
-    assert again[0].annotation().to_frames().tolist() == made[0].annotation().to_frames().tolist()
+    assert again[0].annotation().to_frames().tolist() == result[0].annotation().to_frames().tolist()
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

@@ -162,13 +162,13 @@ def test_live_times_of_the_clock_count_from_the_first_event(write: Any) -> None:
     assert "times of day" in messages(recording)
 
 
-@pytest.mark.parametrize(("interval", "seen"), [([2, 6], (20, 60)), ([2, 0], (20, 200)), ([0, 6.5], (0, 65))])
-def test_only_the_stated_interval_was_observed(write: Any, interval: list[float], seen: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("interval", "observed_frames"), [([2, 6], (20, 60)), ([2, 0], (20, 200)), ([0, 6.5], (0, 65))])
+def test_only_the_stated_interval_was_observed(write: Any, interval: list[float], observed_frames: tuple[int, int]) -> None:
     a = only(write({"x": observation(EVENTS, **{"observation time interval": interval})})).annotation()
-    assert (a.observed.frames.start.tolist(), a.observed.frames.stop.tolist()) == ([seen[0]], [seen[1]])
+    assert (a.observed.frames.start.tolist(), a.observed.frames.stop.tolist()) == ([observed_frames[0]], [observed_frames[1]])
 
 
-def test_an_observation_without_events_was_not_looked_at_unless_it_says_so(write: Any) -> None:
+def test_an_observation_without_events_is_unobserved_unless_it_states_an_interval(write: Any) -> None:
     recording = only(write({"x": observation([])}))
     assert (recording.n_frames, iv.total(recording.annotation().observed.frames)) == (200, 0)
     assert "no events" in messages(recording)
@@ -237,7 +237,7 @@ def test_truncated_json_is_one_clear_error(write: Any) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"observations": []}', "{}"])
-def test_files_that_are_no_project(tmp_path: Path, content: str) -> None:
+def test_files_that_are_not_projects(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.boris"
     path.write_text(content)
     with pytest.raises(FormatError):
@@ -254,19 +254,19 @@ def test_observations_of_the_same_name_are_an_error(write: Any) -> None:
 
 
 @pytest.mark.parametrize("event", [None, [1.0], ["soon", "", "attack", "", ""], [None, "", "attack", "", ""]])
-def test_events_that_are_not_understood(write: Any, event: Any) -> None:
+def test_events_that_are_unknown(write: Any, event: Any) -> None:
     with pytest.raises(FormatError, match="observation 'x', event 6"):
         read_recordings(write({"x": observation([*EVENTS, event])}), warn=False)
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 3, {"1": None}])
-@pytest.mark.parametrize("part", ["file", "media_info", "independent_variables"])
-def test_odd_descriptions_do_not_hinder_reading(write: Any, part: str, value: Any) -> None:
-    assert len(only(write({"x": {**observation(EVENTS), part: value}})).annotation()) == 3
+@pytest.mark.parametrize("key", ["file", "media_info", "independent_variables"])
+def test_odd_descriptions_do_not_hinder_reading(write: Any, key: str, value: Any) -> None:
+    assert len(only(write({"x": {**observation(EVENTS), key: value}})).annotation()) == 3
 
 
 @pytest.mark.parametrize(
-    ("part", "value"),
+    ("key", "value"),
     [
         ("events", "text"),
         ("events", {"1": 2}),
@@ -275,9 +275,9 @@ def test_odd_descriptions_do_not_hinder_reading(write: Any, part: str, value: An
         ("time offset", "x"),
     ],
 )
-def test_odd_times_are_errors(write: Any, part: str, value: Any) -> None:
+def test_odd_times_are_errors(write: Any, key: str, value: Any) -> None:
     with pytest.raises(FormatError, match=r"observation 'x': the (events|observation time interval|time offset)"):
-        read_recordings(write({"x": {**observation(EVENTS), part: value}}), warn=False)
+        read_recordings(write({"x": {**observation(EVENTS), key: value}}), warn=False)
 
 
 def test_an_observation_that_is_none(write: Any) -> None:
@@ -337,7 +337,7 @@ def test_a_written_project_has_what_boris_wants(write: Any, tmp_path: Path) -> N
     assert {"independent_variables", "behavioral_categories", "coding_map", "behaviors_coding_map", "converters"} <= stated.keys()
 
 
-def test_what_a_project_cannot_hold_is_told(tmp_path: Path) -> None:
+def test_what_a_project_cannot_store_is_reported(tmp_path: Path) -> None:
     observed = Observed(iv.intervals([0, 50], [20, 100]), {Track("a"): iv.intervals([0], [10])})
     a = Annotation.from_bouts([0, 5], [9, 12], ["a", "a"], Ethogram(["a", "rest"], "rest"), 25, 100, observed=observed, confidence=[1, 0.5])
     (again,), notes = write_and_read([Recording("r", annotations={"me": a})], tmp_path / "x.boris")
@@ -363,7 +363,7 @@ def test_recordings_without_bouts_keep_what_was_observed(tmp_path: Path, observe
     assert again.annotation().observed == a.observed
 
 
-def test_recordings_of_one_name_cannot_be_told_apart(tmp_path: Path) -> None:
+def test_recordings_of_one_name_cannot_be_distinguished(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0], [5], ["a"], ["a"], 25, 20)
     with pytest.raises(EthobenchError, match="duplicate: 'r'"):
         write_recordings([Recording("r", annotations={"me": a})] * 2, tmp_path / "x.boris")

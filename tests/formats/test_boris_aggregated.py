@@ -129,7 +129,7 @@ def test_a_bout_without_label(write: Any, label: str) -> None:
         ("Start (s)", "Begin", "no header row with the columns"),
     ],
 )
-def test_tables_that_are_not_understood(write: Any, old: str, new: str, message: str) -> None:
+def test_tables_that_are_unknown(write: Any, old: str, new: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         read_recordings(write(OLD.replace(old, new)), "boris_aggregated", warn=False)
 
@@ -211,6 +211,6 @@ def test_a_sample_without_header(data: Path) -> None:
     path = data / "formats/boris/test_export_aggregated_events_test_full_3.tsv"
     assert detect(path).name == "boris_aggregated"
     (recording,) = read_recordings(path, warn=False)
-    (whole,) = read_recordings(path.with_name("test_export_aggregated_events_test_full_1.tsv"), warn=False)
-    assert recording.annotation().spans("s").start.tolist() == whole.annotation().spans("s").start.tolist()
+    (full,) = read_recordings(path.with_name("test_export_aggregated_events_test_full_1.tsv"), warn=False)
+    assert recording.annotation().spans("s").start.tolist() == full.annotation().spans("s").start.tolist()
     assert (recording.n_frames, recording.rate) == (13498, 25.0)

@@ -200,7 +200,7 @@ def test_empty_files(write: Any, text: str) -> None:
         read_recordings(write(text), "boris_tabular", warn=False)
 
 
-def test_an_observation_without_events_is_told(write: Any) -> None:
+def test_an_observation_without_events_is_reported(write: Any) -> None:
     (recording,) = read_recordings(write(OLD[: OLD.index("1.000,")]), warn=False)
     assert (recording.id, recording.n_frames) == ("day 1", 0)
     assert "no events" in messages(recording)
@@ -211,7 +211,7 @@ def test_other_tables_are_refused(write: Any) -> None:
         read_recordings(write("a,b\n1,2\n"), "boris_tabular", warn=False)
 
 
-def test_times_that_are_no_numbers(write: Any) -> None:
+def test_times_that_are_not_numbers(write: Any) -> None:
     with pytest.raises(FormatError, match="row 18: 'soon' in column 'Time' is not a number"):
         read_recordings(write(OLD.replace("1.000,", "soon,")), warn=False)
     with pytest.raises(FormatError, match="row 18: an event of 'attack' has no time"):
@@ -219,7 +219,7 @@ def test_times_that_are_no_numbers(write: Any) -> None:
 
 
 @pytest.mark.parametrize("label", ["", "NaN"])
-def test_bouts_without_a_label_were_not_looked_at(write: Any, label: str) -> None:
+def test_bouts_without_a_label_are_unobserved(write: Any, label: str) -> None:
     (recording,) = read_recordings(write(OLD.replace("adult,attack", f"adult,{label}")), warn=False)
     a = recording.annotation()
     assert a.ethogram.names == ("bite",)
@@ -298,7 +298,7 @@ def test_touching_bouts_stay_apart(tmp_path: Path) -> None:
     assert (again.start.tolist(), again.stop.tolist()) == ([0, 5, 9], [5, 9, 9])
 
 
-def test_losses_are_told(tmp_path: Path) -> None:
+def test_losses_are_reported(tmp_path: Path) -> None:
     ethogram = Ethogram([Behavior("a", "a definition"), "b", "c"])
     a = Annotation.from_bouts([0, 3], [5, 9], ["a", "a"], ethogram, 25, 20, target=["x", "y"], observed=np.arange(20) < 15)
     notes = "\n".join(map(str, write_recordings([Recording("r", annotations={"me": a})], tmp_path / "x.csv", "boris_tabular")))

@@ -25,14 +25,14 @@ TWO = "task1/train/mouse002_task1_annotator1"
 
 def record(n_frames: int = 5, seed: int = 0, **changes: Any) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
-    made = {
+    created = {
         "keypoints": rng.random((n_frames, 2, 2, 7)).tolist(),
         "scores": rng.random((n_frames, 2, 7)).tolist(),
         "annotations": (np.arange(n_frames) % 4).tolist(),
         "metadata": {"annotator-id": 0, "vocab": VOCAB},
         **changes,
     }
-    return {name: value for name, value in made.items() if value is not None}
+    return {name: value for name, value in created.items() if value is not None}
 
 
 def put(path: Path, content: Any, **layout: Any) -> Path:
@@ -41,8 +41,8 @@ def put(path: Path, content: Any, **layout: Any) -> Path:
 
 
 def only(path: Path, format: str | None = None, **options: Any) -> Recording:
-    (found,) = read_recordings(path, format, **options, warn=False)
-    return found
+    (result,) = read_recordings(path, format, **options, warn=False)
+    return result
 
 
 # --------------------------------------------------------------------- reading
@@ -52,19 +52,19 @@ def test_a_sequence(tmp_path: Path) -> None:
     source = record(features=np.arange(160.0).reshape(5, 32).tolist())
     path = put(tmp_path / "calms21_task1_train.json", {"annotator-id_0": {ONE: source}})
     assert detect(path).name == "calms21"
-    found = only(path)
-    assert (found.id, found.individual, found.rate, found.n_frames) == (ONE, "mouse001", 30, 5)
-    assert found.subjects == found.signals.individuals == ("resident", "intruder")
-    assert (found.signals.keypoints, found.signals.rate) == (KEYPOINTS, 30)
-    assert found.signals.positions[3, 1, 4].tolist() == [source["keypoints"][3][1][0][4], source["keypoints"][3][1][1][4]]
-    assert found.signals.confidence.tolist() == source["scores"]
-    assert found.features.values[2].tolist() == source["features"][2]
-    assert (found.features.channels[0], found.features.rate) == ("feature0", 30)
-    annotation = found.annotation("annotator-id_0")
+    result = only(path)
+    assert (result.id, result.individual, result.rate, result.n_frames) == (ONE, "mouse001", 30, 5)
+    assert result.subjects == result.signals.individuals == ("resident", "intruder")
+    assert (result.signals.keypoints, result.signals.rate) == (KEYPOINTS, 30)
+    assert result.signals.positions[3, 1, 4].tolist() == [source["keypoints"][3][1][0][4], source["keypoints"][3][1][1][4]]
+    assert result.signals.confidence.tolist() == source["scores"]
+    assert result.features.values[2].tolist() == source["features"][2]
+    assert (result.features.channels[0], result.features.rate) == ("feature0", 30)
+    annotation = result.annotation("annotator-id_0")
     assert annotation.ethogram == Ethogram(["attack", "investigation", "mount", "other"], "other")
     assert annotation.to_codes().tolist() == source["annotations"]
-    assert found.metadata == {"annotator-id": 0, "task": "task1", "split": "train", "group": "annotator-id_0"}
-    assert found.notes == ()
+    assert result.metadata == {"annotator-id": 0, "task": "task1", "split": "train", "group": "annotator-id_0"}
+    assert result.notes == ()
 
 
 def test_entries_are_sequences(tmp_path: Path) -> None:
@@ -77,25 +77,25 @@ def test_entries_are_sequences(tmp_path: Path) -> None:
 
 def test_groups_are_annotators(tmp_path: Path) -> None:
     a, b = "task2/annotator1/train/mouse001", "task2/annotator2/train/mouse001"
-    found = read_recordings(put(tmp_path / "x.json", {"annotator-id_1": {a: record()}, "annotator-id_2": {b: record(seed=1)}}), warn=False)
-    assert [(r.id, [*r.annotations]) for r in found] == [(a, ["annotator-id_1"]), (b, ["annotator-id_2"])]
+    result = read_recordings(put(tmp_path / "x.json", {"annotator-id_1": {a: record()}, "annotator-id_2": {b: record(seed=1)}}), warn=False)
+    assert [(r.id, [*r.annotations]) for r in result] == [(a, ["annotator-id_1"]), (b, ["annotator-id_2"])]
 
 
 def test_task_3_groups_are_behaviors(tmp_path: Path) -> None:
     vocab = {"other": 0, "approach": 1}
-    part = record(annotations=[0, 0, 1, 1, 0], metadata={"annotator-id": 1, "vocab": vocab})
-    found = only(put(tmp_path / "x.json", {"approach": {"task3/train/mouse005_approach": part}}))
-    annotation = found.annotation("approach")
+    sequence = record(annotations=[0, 0, 1, 1, 0], metadata={"annotator-id": 1, "vocab": vocab})
+    result = only(put(tmp_path / "x.json", {"approach": {"task3/train/mouse005_approach": sequence}}))
+    annotation = result.annotation("approach")
     assert annotation.ethogram == Ethogram(["other", "approach"], "other")
     assert annotation.spans("approach").start.tolist() == [2]
-    assert found.metadata["task"] == "task3"
+    assert result.metadata["task"] == "task3"
 
 
 def test_one_sequence_in_several_groups_is_one_recording(tmp_path: Path) -> None:
     groups = {name: {ONE: record(annotations=[i] * 5)} for i, name in enumerate(("groom", "approach"))}
-    found = only(put(tmp_path / "x.json", groups))
-    assert found.id == ONE
-    assert {name: a.to_codes().tolist() for name, a in found.annotations.items()} == {"groom": [0] * 5, "approach": [1] * 5}
+    result = only(put(tmp_path / "x.json", groups))
+    assert result.id == ONE
+    assert {name: a.to_codes().tolist() for name, a in result.annotations.items()} == {"groom": [0] * 5, "approach": [1] * 5}
 
 
 def test_sequences_that_only_share_their_name_stay_apart(tmp_path: Path) -> None:
@@ -105,50 +105,50 @@ def test_sequences_that_only_share_their_name_stay_apart(tmp_path: Path) -> None
     assert {r.individual for r in read_recordings(path, warn=False)} == {"mouse001"}
 
 
-def test_unlabelled_sequences(tmp_path: Path) -> None:
+def test_unlabeled_sequences(tmp_path: Path) -> None:
     path = put(tmp_path / "x.json", {"unlabeled": {"unlabeled_videos/seq7": record(annotations=None, metadata=None)}})
-    found = only(path)
-    assert (found.annotations, found.individual, found.n_frames) == ({}, "unlabeled_videos/seq7", 5)
+    result = only(path)
+    assert (result.annotations, result.individual, result.n_frames) == ({}, "unlabeled_videos/seq7", 5)
 
 
 def test_features_alone(tmp_path: Path) -> None:
     path = put(tmp_path / "x.json", {"annotator-id_0": {ONE: {"features": np.zeros((4, 60)).tolist()}}})
     assert detect(path).name == "calms21"
-    found = only(path)
-    assert (found.n_frames, found.signals, len(found.features.channels)) == (4, None, 60)
+    result = only(path)
+    assert (result.n_frames, result.signals, len(result.features.channels)) == (4, None, 60)
 
 
 def test_other_numbers_of_mice_and_points(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "x.json", {"g": {"s": {"keypoints": np.zeros((3, 3, 2, 5)).tolist()}}}))
-    assert found.signals.individuals == ("mouse0", "mouse1", "mouse2")
-    assert found.signals.keypoints[4] == "keypoint4"
-    assert np.isnan(found.signals.confidence).all()
+    result = only(put(tmp_path / "x.json", {"g": {"s": {"keypoints": np.zeros((3, 3, 2, 5)).tolist()}}}))
+    assert result.signals.individuals == ("mouse0", "mouse1", "mouse2")
+    assert result.signals.keypoints[4] == "keypoint4"
+    assert np.isnan(result.signals.confidence).all()
 
 
 def test_codes_need_not_begin_at_zero(tmp_path: Path) -> None:
-    part = record(annotations=[7, 7, 3, 3, 7], metadata={"vocab": {"other": 7, "attack": 3}})
-    annotation = only(put(tmp_path / "x.json", {"g": {ONE: part}})).annotation()
+    sequence = record(annotations=[7, 7, 3, 3, 7], metadata={"vocab": {"other": 7, "attack": 3}})
+    annotation = only(put(tmp_path / "x.json", {"g": {ONE: sequence}})).annotation()
     assert annotation.ethogram.names == ("attack", "other")
     assert annotation.to_codes().tolist() == [1, 1, 0, 0, 1]
 
 
-def test_frames_without_label_were_not_looked_at(tmp_path: Path) -> None:
+def test_frames_without_label_are_unobserved(tmp_path: Path) -> None:
     text = json.dumps({"g": {ONE: record()}}).replace("[0, 1, 2, 3, 0]", "[0, NaN, null, 3, 0]")
     with pytest.warns(UserWarning, match="2 frames have no label; read as unobserved"):
-        (found,) = read_recordings(put(tmp_path / "x.json", text))
-    assert found.annotation().to_codes().tolist() == [0, -1, -1, 3, 0]
+        (result,) = read_recordings(put(tmp_path / "x.json", text))
+    assert result.annotation().to_codes().tolist() == [0, -1, -1, 3, 0]
 
 
 def test_labels_without_a_vocab_are_called_by_number(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "x.json", {"g": {ONE: record(metadata={})}}))
-    assert found.annotation().ethogram.names == ("behavior0", "behavior1", "behavior2", "behavior3")
-    assert "no vocab" in str(found.notes[0])
+    result = only(put(tmp_path / "x.json", {"g": {ONE: record(metadata={})}}))
+    assert result.annotation().ethogram.names == ("behavior0", "behavior1", "behavior2", "behavior3")
+    assert "no vocab" in str(result.notes[0])
 
 
 def test_rate_is_the_clock_to_read_on(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "x.json", {"g": {ONE: record(features=np.zeros((5, 2)).tolist())}}), rate=25)
-    assert found.rate == found.signals.rate == found.features.rate == found.annotation().rate == 25
-    assert found.annotation().to_codes().tolist() == [0, 1, 2, 3, 0]
+    result = only(put(tmp_path / "x.json", {"g": {ONE: record(features=np.zeros((5, 2)).tolist())}}), rate=25)
+    assert result.rate == result.signals.rate == result.features.rate == result.annotation().rate == 25
+    assert result.annotation().to_codes().tolist() == [0, 1, 2, 3, 0]
 
 
 @pytest.mark.parametrize("layout", [{}, {"indent": 2}, {"indent": "\t"}, {"separators": (",", ":")}])
@@ -157,18 +157,18 @@ def test_any_spacing(layout: dict[str, Any], tmp_path: Path) -> None:
     path = put(tmp_path / "x.json", source, **layout)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     assert detect(path).name == "calms21"
-    for found, part in zip(read_recordings(path, warn=False), source["annotator-id_0"].values(), strict=True):
-        assert found.signals.positions.transpose(0, 1, 3, 2).tolist() == part["keypoints"]
-        assert found.annotation().to_codes().tolist() == part["annotations"]
+    for result, sequence in zip(read_recordings(path, warn=False), source["annotator-id_0"].values(), strict=True):
+        assert result.signals.positions.transpose(0, 1, 3, 2).tolist() == sequence["keypoints"]
+        assert result.annotation().to_codes().tolist() == sequence["annotations"]
 
 
-def test_fields_in_any_order_and_fields_not_understood(tmp_path: Path) -> None:
+def test_fields_in_any_order_and_fields_unknown(tmp_path: Path) -> None:
     odd = {"notes": ['a "]}{ \\ string', [1, {"x": [2]}]], "speed": [[1, 2], [3]], "fps": 30, "none": None}
-    part = {**odd, **dict(reversed(record(metadata={"vocab": VOCAB, "list": [1, [2.5, "x"], {}], "yes": True}).items()))}
-    found = only(put(tmp_path / "x.json", {"g": {ONE: part}}), "calms21")
-    assert found.signals.confidence.tolist() == part["scores"]
-    assert [str(n) for n in found.notes] == [f"sequence '{ONE}': ignored unknown fields: notes, speed, fps, none"]
-    assert (found.metadata["list"], found.metadata["yes"]) == ([1, [2.5, "x"], {}], True)
+    sequence = {**odd, **dict(reversed(record(metadata={"vocab": VOCAB, "list": [1, [2.5, "x"], {}], "yes": True}).items()))}
+    result = only(put(tmp_path / "x.json", {"g": {ONE: sequence}}), "calms21")
+    assert result.signals.confidence.tolist() == sequence["scores"]
+    assert [str(n) for n in result.notes] == [f"sequence '{ONE}': ignored unknown fields: notes, speed, fps, none"]
+    assert (result.metadata["list"], result.metadata["yes"]) == ([1, [2.5, "x"], {}], True)
 
 
 @given(
@@ -182,8 +182,8 @@ def test_numbers_are_read_exactly_in_pieces_of_any_size(
     values: np.ndarray, indent: int | None, chunk: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("calms") / "x.json"
-    whole = values.tolist() if len(values) else []
-    put(path, {"g": {"s": {"features": whole, "annotations": list(range(len(values)))}}}, indent=indent)
+    full = values.tolist() if len(values) else []
+    put(path, {"g": {"s": {"features": full, "annotations": list(range(len(values)))}}}, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_arrays, "CHUNK", chunk)
         arrays = calms21.parse_json(path)
@@ -222,10 +222,10 @@ def test_parsing_takes_no_object_for_each_number(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- damage
 
 
-def test_truncated_json_is_refused_with_its_place_wherever_it_is_cut(tmp_path: Path) -> None:
-    whole = json.dumps({"annotator-id_0": {ONE: record(2, extra=[[1], "x"])}})
-    for n in range(1, len(whole), 7):
-        path = put(tmp_path / f"{n}.json", whole[:n])
+def test_truncated_json_is_refused_with_its_location_wherever_it_is_cut(tmp_path: Path) -> None:
+    full = json.dumps({"annotator-id_0": {ONE: record(2, extra=[[1], "x"])}})
+    for n in range(1, len(full), 7):
+        path = put(tmp_path / f"{n}.json", full[:n])
         with pytest.raises(FormatError, match=rf"{n}\.json, byte \d+.*not valid CalMS21 JSON.*truncated") as caught:
             read_recordings(path, "calms21", warn=False)
         assert "\n" not in str(caught.value)
@@ -324,7 +324,7 @@ def as_arrays(source: dict[str, Any]) -> dict[str, Any]:
 def test_npy_is_read_as_json_is(tmp_path: Path) -> None:
     source = {"annotator-id_0": {ONE: record(features=np.ones((5, 32)).tolist()), TWO: record(3, 1)}}
     npy = tmp_path / "x.npy"
-    np.save(npy, {group: {name: as_arrays(r) for name, r in part.items()} for group, part in source.items()}, allow_pickle=True)
+    np.save(npy, {group: {name: as_arrays(r) for name, r in sequence.items()} for group, sequence in source.items()}, allow_pickle=True)
     assert detect(npy).name == "calms21"
     for a, b in zip(read_recordings(npy, warn=False), read_recordings(put(tmp_path / "x.json", source), warn=False), strict=True):
         assert (a.id, a.individual, a.metadata, a.subjects) == (b.id, b.individual, b.metadata, b.subjects)
@@ -335,9 +335,9 @@ def test_npy_is_read_as_json_is(tmp_path: Path) -> None:
 
 
 def test_npy_with_lists_and_numpy_scalars(tmp_path: Path) -> None:
-    part = record(metadata={"annotator-id": np.int64(0), "vocab": {k: np.int32(v) for k, v in VOCAB.items()}})
-    np.save(tmp_path / "x.npy", {"g": {ONE: part}}, allow_pickle=True)
-    assert only(tmp_path / "x.npy").annotation().to_codes().tolist() == part["annotations"]
+    sequence = record(metadata={"annotator-id": np.int64(0), "vocab": {k: np.int32(v) for k, v in VOCAB.items()}})
+    np.save(tmp_path / "x.npy", {"g": {ONE: sequence}}, allow_pickle=True)
+    assert only(tmp_path / "x.npy").annotation().to_codes().tolist() == sequence["annotations"]
 
 
 class Evil:
@@ -373,9 +373,9 @@ def test_other_npy_content_is_refused(content: Any, message: str, tmp_path: Path
 
 def test_truncated_npy(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", {"g": {ONE: as_arrays(record())}}, allow_pickle=True)
-    whole = (tmp_path / "x.npy").read_bytes()
-    for n in (10, 60, 140, len(whole) // 2, len(whole) - 1):
-        (tmp_path / "cut.npy").write_bytes(whole[:n])
+    full = (tmp_path / "x.npy").read_bytes()
+    for n in (10, 60, 140, len(full) // 2, len(full) - 1):
+        (tmp_path / "cut.npy").write_bytes(full[:n])
         with pytest.raises(FormatError, match=r"damaged|invalid NPY header"):
             read_recordings(tmp_path / "cut.npy", "calms21", warn=False)
 
@@ -383,7 +383,7 @@ def test_truncated_npy(tmp_path: Path) -> None:
 # --------------------------------------------------------------------- writing
 
 
-def made(n_frames: int = 6, rate: float = 30) -> Recording:
+def created(n_frames: int = 6, rate: float = 30) -> Recording:
     rng = np.random.default_rng(3)
     poses = Poses(rng.random((n_frames, 2, 7, 2)), rng.random((n_frames, 2, 7)), ("resident", "intruder"), KEYPOINTS, rate)
     poses.positions[1, 0, 0] = np.nan
@@ -394,7 +394,7 @@ def made(n_frames: int = 6, rate: float = 30) -> Recording:
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    there = made()
+    there = created()
     path = tmp_path / "x.calms21.json"
     assert write_recordings([there], path) == []
     assert detect(path).name == "calms21"
@@ -412,9 +412,12 @@ def test_round_trip(tmp_path: Path) -> None:
 
 def test_what_python_reads_is_what_was_written(tmp_path: Path) -> None:
     path = tmp_path / "x.calms21.json"
-    write_recordings([made(), Recording("plain", signals=made().signals)], path)
+    write_recordings([created(), Recording("plain", signals=created().signals)], path)
     content = json.loads(path.read_text(encoding="utf-8"))
-    assert {group: [*part] for group, part in content.items()} == {"annotator-id_0": ["task1/test/mouse071_x"], "unlabeled": ["plain"]}
+    assert {group: [*names] for group, names in content.items()} == {
+        "annotator-id_0": ["task1/test/mouse071_x"],
+        "unlabeled": ["plain"],
+    }
     first = content["annotator-id_0"]["task1/test/mouse071_x"]
     assert np.array(first["keypoints"]).shape == (6, 2, 2, 7)
     assert first["annotations"] == [2, 0, 0, 2, 1, 2]
@@ -422,7 +425,7 @@ def test_what_python_reads_is_what_was_written(tmp_path: Path) -> None:
 
 
 def test_several_annotators_come_back_together(tmp_path: Path) -> None:
-    one = made()
+    one = created()
     label = one.annotation()
     both = one.copy(annotations={"a": label, "b": label.shift(1).with_observed(label.observed)})
     write_recordings([both], tmp_path / "x.calms21.json")
@@ -439,9 +442,9 @@ def test_without_a_background_one_is_added(tmp_path: Path) -> None:
     assert back.to_codes().tolist() == [1, 0, 0, 1]
 
 
-def test_losses_are_said_or_refused(tmp_path: Path) -> None:
+def test_losses_are_reported_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.calms21.json"
-    notes = write_recordings([made(rate=25)], path)
+    notes = write_recordings([created(rate=25)], path)
     assert [str(n) for n in notes] == ["CalMS21 files do not store the rate and are read at 30 Hz; read this one with rate=25"]
     assert only(path, rate=25).annotation().rate == 25
     overlapping = Annotation.from_bouts([0, 1], [3, 4], ["a", "b"], ["a", "b"], 30, 5)
@@ -453,9 +456,9 @@ def test_losses_are_said_or_refused(tmp_path: Path) -> None:
     with pytest.raises(EthobenchError, match="duplicate recording 'r'"):
         write_recordings([Recording("r", annotations={"x": hidden})] * 2, tmp_path / "w.calms21.json")
     with pytest.raises(MismatchError, match="have 3 and 6 frames; crop or extend them first"):
-        write_recordings([made().copy(annotations={"x": hidden})], tmp_path / "t.calms21.json")
+        write_recordings([created().copy(annotations={"x": hidden})], tmp_path / "t.calms21.json")
     space = Poses(np.zeros((2, 1, 1, 3)), np.zeros((2, 1, 1)), ("a",), ("b",), 30)
     with pytest.raises(EthobenchError, match="3-D"):
         write_recordings([Recording("r", signals=space)], tmp_path / "v.calms21.json")
     with pytest.raises(EthobenchError, match=r"\.json"):
-        write_recordings([made()], tmp_path / "u.npy", "calms21")
+        write_recordings([created()], tmp_path / "u.npy", "calms21")

@@ -62,13 +62,13 @@ def test_frames_without_a_label_were_not_observed(tmp_path: Path) -> None:
     assert np.flatnonzero(a.to_codes() == -1).tolist() == [10, 11]
 
 
-def test_overlaps_are_told_and_kept(tmp_path: Path) -> None:
+def test_overlaps_are_reported_and_kept(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD + S1.replace("\t11\t15", "\t9\t15"))
     assert "line 11: stream S1 has two labels for some frames (1 overlaps)" in notes_of(path)
     assert read_recordings(path, rate=30, warn=False)[0].annotation().start.tolist() == [0, 8, 15]
 
 
-def test_odd_rows_are_told(tmp_path: Path) -> None:
+def test_odd_rows_are_reported(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD + S1.replace("\t11\t15\tsocial", "\t11\t15\trear up") + "   \t25\t24\tbase\n")
     notes = notes_of(path)
     assert "line 11: 'rear up' is not in the configuration; added" in notes
@@ -94,10 +94,10 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_streams_survive(tmp_path: Path) -> None:
-    made = read_recordings(put(tmp_path, HEAD + S1 + S2), rate=30)
-    write_recordings(made, tmp_path / "again.txt")
+    result = read_recordings(put(tmp_path, HEAD + S1 + S2), rate=30)
+    write_recordings(result, tmp_path / "again.txt")
     again = read_recordings(tmp_path / "again.txt", rate=30)
-    assert [r.annotation() for r in again] == [r.annotation() for r in made]
+    assert [r.annotation() for r in again] == [r.annotation() for r in result]
 
 
 def test_what_is_lost_or_refused(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("text", [",attack,background\n0,1,0\n", ",background,attack\n0,0.5,0.5\n", "background,attack,x\n0,1,0\n"])
-def test_leaves_other_files_alone(tmp_path: Path, text: str) -> None:
+def test_does_not_detect_other_files(tmp_path: Path, text: str) -> None:
     path = put(tmp_path, text)
     assert formats["deepethogram"].sniff(path, Head(path)) == 0
 

@@ -39,42 +39,42 @@ def put(path: Path, text: str | bytes, encoding: str = "utf-8") -> Path:
 
 
 def only(path: Path, **options: Any) -> Recording:
-    (found,) = read_recordings(path, **options, warn=False)
-    return found
+    (result,) = read_recordings(path, **options, warn=False)
+    return result
 
 
 # ------------------------------------------------------------------------ CSV
 
 
 def test_single_animal(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "video1.csv", SINGLE))
-    poses = found.signals
-    assert (found.id, found.rate, found.n_frames, found.subjects, found.notes) == ("video1", None, 3, (), ())
+    result = only(put(tmp_path / "video1.csv", SINGLE))
+    poses = result.signals
+    assert (result.id, result.rate, result.n_frames, result.subjects, result.notes) == ("video1", None, 3, (), ())
     assert (poses.individuals, poses.keypoints, poses.rate) == (("individual",), ("nose", "tail"), None)
     assert poses.positions[0, 0].tolist() == [[1.5, 2.5], [10, 20]]
     assert np.isnan(poses.positions[1, 0, 0]).all()
     assert np.isnan(poses.confidence[1, 0, 0])
     assert poses.confidence[2, 0].tolist() == [0.8, 0.25]
-    assert found.metadata["scorer"] == "DLC_net"
+    assert result.metadata["scorer"] == "DLC_net"
 
 
 def test_rate_is_what_the_caller_says(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "v.csv", SINGLE), rate=25)
-    assert found.rate == found.signals.rate == 25
+    result = only(put(tmp_path / "v.csv", SINGLE), rate=25)
+    assert result.rate == result.signals.rate == 25
 
 
 def test_several_animals_and_points_of_nobody(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "v.csv", MULTI))
-    poses = found.signals
+    result = only(put(tmp_path / "v.csv", MULTI))
+    poses = result.signals
     assert poses.individuals == ("black", "white", "single")
-    assert found.subjects == ("black", "white")
+    assert result.subjects == ("black", "white")
     assert poses.positions[:, 1, 0].tolist()[0] == [3, 4]
     assert poses.positions[1, 2, 1].tolist() == [9, 10]
     assert np.isnan(poses.positions[:, 2, 0]).all(), "the corner has no nose"
     assert np.isnan(poses.positions[:, :2, 1]).all(), "no mouse has a corner"
 
 
-def test_animals_told_apart_by_prefix_remain_one_individual(tmp_path: Path) -> None:
+def test_animals_distinguished_by_prefix_remain_one_individual(tmp_path: Path) -> None:
     poses = only(put(tmp_path / "v.csv", SINGLE.replace("nose", "B_nose").replace("tail", "W_nose"))).signals
     assert (poses.individuals, poses.keypoints) == (("individual",), ("B_nose", "W_nose"))
 
@@ -90,24 +90,24 @@ def test_first_frames_without_points_are_kept(tmp_path: Path) -> None:
 def test_zeros_with_likelihood_zero_are_missing_and_counted(tmp_path: Path) -> None:
     path = put(tmp_path / "v.csv", SINGLE.replace("1.5,2.5,0.9", "0.0,0.0,0.0").replace("12,22,0.25", "0.0,0.0,0.25"))
     with pytest.warns(UserWarning, match="1 of 6 points are at 0, 0 with likelihood 0; read as missing"):
-        (found,) = read_recordings(path)
-    assert np.isnan(found.signals.positions[0, 0, 0]).all()
-    assert found.signals.confidence[0, 0, 0] == 0
-    assert found.signals.positions[2, 0, 1].tolist() == [0, 0], "a likelihood above 0 makes it a point"
+        (result,) = read_recordings(path)
+    assert np.isnan(result.signals.positions[0, 0, 0]).all()
+    assert result.signals.confidence[0, 0, 0] == 0
+    assert result.signals.positions[2, 0, 1].tolist() == [0, 0], "a likelihood above 0 makes it a point"
 
 
 def test_rows_go_to_the_frames_that_they_name(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "v.csv", SINGLE.replace("\n1,", "\n4,").replace("\n2,", "\n3,")))
-    assert found.n_frames == 5
-    assert found.signals.positions[3, 0, 0].tolist() == [3, 4]
-    assert found.signals.positions[4, 0, 1].tolist() == [11, 21]
-    assert [str(note) for note in found.notes] == ["2 of 5 frames have no row; their points are missing"]
+    result = only(put(tmp_path / "v.csv", SINGLE.replace("\n1,", "\n4,").replace("\n2,", "\n3,")))
+    assert result.n_frames == 5
+    assert result.signals.positions[3, 0, 0].tolist() == [3, 4]
+    assert result.signals.positions[4, 0, 1].tolist() == [11, 21]
+    assert [str(note) for note in result.notes] == ["2 of 5 frames have no row; their points are missing"]
 
 
 def test_a_file_that_begins_late_says_so(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "v.csv", SINGLE.replace("\n0,", "\n3,")))
-    assert found.n_frames == 4
-    assert "including the first 1" in str(found.notes[0])
+    result = only(put(tmp_path / "v.csv", SINGLE.replace("\n0,", "\n3,")))
+    assert result.n_frames == 4
+    assert "including the first 1" in str(result.notes[0])
 
 
 @pytest.mark.parametrize(
@@ -176,18 +176,18 @@ def test_utf16(tmp_path: Path) -> None:
 
 def test_rows_named_by_images_are_counted_in_order(tmp_path: Path) -> None:
     text = SINGLE.replace("\n0,", "\nlabeled-data/v/img007.png,").replace("\n1,,,,11,21,0.5", "\nlabeled-data\\v\\img009.png,,,,,,")
-    found = only(put(tmp_path / "v.csv", text.replace("\n2,", "\nlabeled-data/v/img100.png,")))
-    assert found.n_frames == 3, "an image without labels is a frame"
-    assert found.metadata["images"][0] == "labeled-data/v/img007.png"
-    assert "the index holds images" in str(found.notes[0])
+    result = only(put(tmp_path / "v.csv", text.replace("\n2,", "\nlabeled-data/v/img100.png,")))
+    assert result.n_frames == 3, "an image without labels is a frame"
+    assert result.metadata["images"][0] == "labeled-data/v/img007.png"
+    assert "the index holds images" in str(result.notes[0])
 
 
 def test_images_named_in_three_columns_without_likelihood(tmp_path: Path) -> None:
     text = "scorer,,,Ann,Ann\nbodyparts,,,nose,nose\ncoords,,,x,y\nlabeled-data,v,img1.png,1,2\nlabeled-data,v,img2.png,3,4\n"
-    found = only(put(tmp_path / "CollectedData_Ann.csv", text))
-    assert found.metadata["images"] == ["labeled-data/v/img1.png", "labeled-data/v/img2.png"]
-    assert found.signals.positions[:, 0, 0].tolist() == [[1, 2], [3, 4]]
-    assert np.isnan(found.signals.confidence).all()
+    result = only(put(tmp_path / "CollectedData_Ann.csv", text))
+    assert result.metadata["images"] == ["labeled-data/v/img1.png", "labeled-data/v/img2.png"]
+    assert result.signals.positions[:, 0, 0].tolist() == [[1, 2], [3, 4]]
+    assert np.isnan(result.signals.confidence).all()
 
 
 def test_space_has_three_axes(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_space_has_three_axes(tmp_path: Path) -> None:
     assert poses.positions[0, 0, 0].tolist() == [1, 2, 3]
 
 
-def test_coordinates_that_are_not_understood_are_noted(tmp_path: Path) -> None:
+def test_coordinates_that_are_unknown_are_noted(tmp_path: Path) -> None:
     text = "scorer,D,D,D\nbodyparts,nose,nose,nose\ncoords,x,y,variance\n0,1,2,3\n"
     assert [str(n) for n in only(put(tmp_path / "v.csv", text)).notes] == ["ignored unknown coordinates: variance"]
 
@@ -263,7 +263,7 @@ def put_table(path: Path, kind: bytes, values: np.ndarray) -> Path:
     return path
 
 
-LABELS = [("DLC_net", part, coord) for part in ("nose", "tail") for coord in ("x", "y", "likelihood")]
+LABELS = [("DLC_net", keypoint, coord) for keypoint in ("nose", "tail") for coord in ("x", "y", "likelihood")]
 VALUES = np.arange(18.0).reshape(3, 6)
 
 
@@ -282,9 +282,9 @@ def test_fixed_layout(tmp_path: Path) -> None:
 def test_table_layout(tmp_path: Path) -> None:
     path = put_table(tmp_path / "v.h5", pickle.dumps(LABELS, protocol=0), VALUES)
     assert detect(path).name == "deeplabcut"
-    found = only(path, rate=30)
-    expect_values(found.signals)
-    assert (found.id, found.rate, found.metadata["scorer"]) == ("v", 30, "DLC_net")
+    result = only(path, rate=30)
+    expect_values(result.signals)
+    assert (result.id, result.rate, result.metadata["scorer"]) == ("v", 30, "DLC_net")
 
 
 def test_several_animals_in_h5(tmp_path: Path) -> None:
@@ -302,8 +302,8 @@ def test_several_tables_are_entries(tmp_path: Path) -> None:
 
 
 def test_h5_rows_named_by_images(tmp_path: Path) -> None:
-    found = only(put_fixed(tmp_path / "v.h5", LABELS, VALUES, index=np.array([b"a/1.png", b"a/2.png", b"a/3.png"])))
-    assert found.metadata["images"] == ["a/1.png", "a/2.png", "a/3.png"]
+    result = only(put_fixed(tmp_path / "v.h5", LABELS, VALUES, index=np.array([b"a/1.png", b"a/2.png", b"a/3.png"])))
+    assert result.metadata["images"] == ["a/1.png", "a/2.png", "a/3.png"]
 
 
 class Evil:
@@ -355,7 +355,7 @@ def test_numbers_in_other_files_are_not_read(tmp_path: Path) -> None:
         only(path)
 
 
-def test_a_size_that_the_file_cannot_hold_is_refused(tmp_path: Path) -> None:
+def test_a_size_that_the_file_cannot_store_is_refused(tmp_path: Path) -> None:
     path = put_fixed(tmp_path / "v.h5", LABELS, VALUES)
     with h5py.File(path, "a") as file:
         del file["df_with_missing/block0_values"]
@@ -365,9 +365,9 @@ def test_a_size_that_the_file_cannot_hold_is_refused(tmp_path: Path) -> None:
 
 
 def test_truncated_and_empty_h5(tmp_path: Path) -> None:
-    whole = put_fixed(tmp_path / "v.h5", LABELS, VALUES).read_bytes()
+    full = put_fixed(tmp_path / "v.h5", LABELS, VALUES).read_bytes()
     with pytest.raises(FormatError, match="truncated"):
-        read_recordings(put(tmp_path / "cut.h5", whole[: len(whole) // 2]), "deeplabcut", warn=False)
+        read_recordings(put(tmp_path / "cut.h5", full[: len(full) // 2]), "deeplabcut", warn=False)
     with h5py.File(tmp_path / "none.h5", "w") as file:
         file["x"] = 1
     with pytest.raises(FormatError, match="no table of poses; the file contains: x"):
@@ -398,7 +398,7 @@ def test_round_trip(positions: np.ndarray, several: bool, tmp_path_factory: pyte
     assert np.array_equal(back.confidence, confidence)
 
 
-def test_what_a_table_cannot_hold_is_said(tmp_path: Path) -> None:
+def test_what_a_table_cannot_store_is_reported(tmp_path: Path) -> None:
     poses = Poses(np.zeros((2, 1, 1, 2)), np.zeros((2, 1, 1)), ("individual",), ("nose",), 25.0)
     label = Annotation.from_bouts([0, 0], [1, 2], ["a", "b"], ["a", "b"], 25, 2)
     features = Signals(np.zeros((2, 1)), ("f",), 25.0)
@@ -448,9 +448,9 @@ def test_real_csv_and_h5_agree(data: Path) -> None:
 
 
 def test_real_rats_keep_their_empty_first_frames(data: Path) -> None:
-    found = only(data / "rats" / "poses" / "01.csv", rate=30)
-    assert found.n_frames == len(found.signals) == 14_734
-    assert np.isnan(found.signals.positions[0]).all()
-    assert found.signals.positions[131, 0, 1].tolist() == [860.1, 620.7]
-    assert found.signals.confidence[131, 0, 0] == 1.0
-    assert found.notes == ()
+    result = only(data / "rats" / "poses" / "01.csv", rate=30)
+    assert result.n_frames == len(result.signals) == 14_734
+    assert np.isnan(result.signals.positions[0]).all()
+    assert result.signals.positions[131, 0, 1].tolist() == [860.1, 620.7]
+    assert result.signals.confidence[131, 0, 0] == 1.0
+    assert result.notes == ()

@@ -167,8 +167,8 @@ def _arrays(data: Any) -> list[Any]:
         names = sorted(data.keypoints)
         order = [data.keypoints.index(name) for name in names]
         who = sorted(data.individuals)
-        places = [data.individuals.index(name) for name in who]
-        cells = np.concatenate([data.positions, data.confidence[..., None]], axis=-1)[:, places][:, :, order]
+        locations = [data.individuals.index(name) for name in who]
+        cells = np.concatenate([data.positions, data.confidence[..., None]], axis=-1)[:, locations][:, :, order]
         return [data.rate, who, names, np.round(cells, 9).tobytes()]
     names = sorted(data.channels)
     return [data.rate, names, np.round(data.values[:, [data.channels.index(name) for name in names]], 9).tobytes()]

@@ -59,7 +59,7 @@ PER_FRAME: dict[str, tuple[str, str]] = {
         for name in ("frame", "index", "sample", "")
     },
 }
-# One row or line per bout, with its frames or times in it: what is left after a row is dropped was there before.
+# One row or line per bout, with its frames or times: dropping a row does not change the others.
 PER_BOUT = ("bento", "boris_aggregated", "caltech", "intervals", "mabe2025", "segments", "tidy")
 PER_EVENT = ("boris", "boris_tabular", "observer")  # start and stop in rows of their own: the bout that lost one changes, the others do not
 BINARY = ("nwb", "tidy_parquet")
@@ -73,24 +73,24 @@ def test_every_format_is_enrolled() -> None:
 
 def frames_of(recording: Recording) -> dict[str, np.ndarray]:
     """Return everything that a recording holds for each frame, by what it is."""
-    found: dict[str, np.ndarray] = {}
+    result: dict[str, np.ndarray] = {}
     for signals in (recording.signals, recording.features):
         if isinstance(signals, Poses):
-            found["positions"] = signals.positions
+            result["positions"] = signals.positions
         elif signals is not None:
-            found[", ".join(signals.channels)] = signals.values
+            result[", ".join(signals.channels)] = signals.values
     for annotation in recording.annotations.values():
-        found |= {name: annotation.to_frames()[:, code] for code, name in enumerate(annotation.ethogram.names)}
-    return found
+        result |= {name: annotation.to_frames()[:, code] for code, name in enumerate(annotation.ethogram.names)}
+    return result
 
 
-def expect_same_frames(whole: Recording, cut: Recording) -> None:
+def expect_same_frames(complete: Recording, cut: Recording) -> None:
     """Compare a recording with the same one after frame `DROPPED` lost its row."""
-    assert (cut.rate, cut.n_frames) == (whole.rate, whole.n_frames)
+    assert (cut.rate, cut.n_frames) == (complete.rate, complete.n_frames)
     if cut.metadata.get("source_software") != "SLEAP":  # which leaves out frames without an animal
         assert any("1 of 60 frames" in str(note) or "1 frames" in str(note) or "1 rows" in str(note) for note in cut.notes)
     others = np.arange(N) != DROPPED
-    before, after = frames_of(whole), frames_of(cut)
+    before, after = frames_of(complete), frames_of(cut)
     assert before.keys() == after.keys()
     for name, values in before.items():
         assert len(values) == N
@@ -112,7 +112,7 @@ def test_rows_after_a_gap_keep_their_frames(case: str, tmp_path: Path) -> None:
     path = tmp_path / "mouse.csv"
     path.write_text(text, encoding="utf-8", newline="")
     needs_rate = format == "signals_csv" and not case.endswith(("times", "dates", "seconds"))
-    whole = read(path, format, 25.0 if needs_rate else None)
+    complete = read(path, format, 25.0 if needs_rate else None)
     lines = text.splitlines(keepends=True)
     del lines[len(lines) - N + DROPPED]
     path = tmp_path / "cut.csv"
@@ -122,12 +122,12 @@ def test_rows_after_a_gap_keep_their_frames(case: str, tmp_path: Path) -> None:
     except FormatError as error:
         assert case.startswith("signals_csv, "), error
         assert "irregular times" in str(error)  # the rate is told, and asked for
-        cut = read(path, format, whole.rate)
-    expect_same_frames(whole, cut)
+        cut = read(path, format, complete.rate)
+    expect_same_frames(complete, cut)
 
 
 @pytest.mark.parametrize("case", PER_FRAME)
-def test_a_row_that_stands_twice_is_refused_or_noted(case: str, tmp_path: Path) -> None:
+def test_a_duplicate_row_is_refused_or_noted(case: str, tmp_path: Path) -> None:
     format, text = PER_FRAME[case]
     lines = text.splitlines(keepends=True)
     lines.insert(len(lines) - N + DROPPED, lines[len(lines) - N + DROPPED])
@@ -192,9 +192,9 @@ def test_lost_rows_of_a_deeplabcut_h5_file_do_not_shift_the_others(tmp_path: Pat
     values = np.arange(N * 6, dtype=float).reshape(N, 6) + 1
     values[:, 2::3] = 0.9
     kept = np.arange(N) != DROPPED
-    whole = read(put_fixed(tmp_path / "whole.h5", LABELS, values, index=np.arange(N)), "deeplabcut", None)
+    complete = read(put_fixed(tmp_path / "whole.h5", LABELS, values, index=np.arange(N)), "deeplabcut", None)
     cut = read(put_fixed(tmp_path / "cut.h5", LABELS, values[kept], index=np.flatnonzero(kept)), "deeplabcut", None)
-    expect_same_frames(whole, cut)
+    expect_same_frames(complete, cut)
 
 
 @pytest.mark.parametrize("dropped", [DROPPED, 7])

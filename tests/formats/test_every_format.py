@@ -49,11 +49,11 @@ def test_what_is_written_is_recognised_and_read_back(name, tmp_path):
     path = tmp_path / f"mouse001{format.suffixes[0]}"
     write_recordings([recording], path, name)
     assert detect(path).name == name
-    found = read_recordings(path, warn=False)
+    result = read_recordings(path, warn=False)
     if "annotations" not in format.contents:
-        assert np.allclose(found[0].signals.positions, recording.signals.positions, atol=1e-3)
+        assert np.allclose(result[0].signals.positions, recording.signals.positions, atol=1e-3)
         return
-    options = {"rate": 30.0} if any(r.clock_origin is ClockOrigin.ASSUMED for r in found) else {}
+    options = {"rate": 30.0} if any(r.clock_origin is ClockOrigin.ASSUMED for r in result) else {}
     if name in FRAMES_ONLY:
         options["behaviors"] = NAMES
     again = read_recordings(path, **options, warn=False)
@@ -228,7 +228,7 @@ def test_an_empty_file_is_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", formats.names())
-def test_unknown_options_are_told(name, tmp_path):
+def test_unknown_options_are_reported(name, tmp_path):
     path = tmp_path / "some.csv"
     path.write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(EthobenchError, match="has no option colour"):
@@ -271,7 +271,7 @@ def test_boris_files_are_recognised(data):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({*WRITABLE} - NEEDS_POSES - FRAMES_ONLY))
 def test_banos_recordings_survive_every_annotation_format(name, data, tmp_path):
-    """Frames are equal wherever the format's clock can hold them; what is lost is told."""
+    """Frames are equal if the format can store the rate; losses are reported."""
     for folder in sorted((data / "banos").glob("Recording_*")):
         truth = read_recordings(folder / "humanAnnotation_1.csv", "onehot", rate=30, warn=False)[0].annotation()
         path = tmp_path / f"{folder.name}{formats[name].suffixes[0]}"

@@ -14,8 +14,8 @@ from ethobench.formats.text import Head
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "x.h5"
-    with h5py.File(made, "w") as file:
+    result = tmp_path / "x.h5"
+    with h5py.File(result, "w") as file:
         file["group/inner/numbers"] = np.arange(4.0)
         file["group/words"] = ["a", "ä"]
         file["group/fixed"] = np.array([b"a", b"b"])
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
         file["loop"] = h5py.SoftLink("/loop")
         file["outside"] = h5py.ExternalLink("other.h5", "/x")
         file["through"] = h5py.SoftLink("/outside/x")
-    return made
+    return result
 
 
 def test_links_inside_the_file_are_followed(path: Path) -> None:
@@ -44,7 +44,7 @@ def test_links_that_lead_out_or_in_circles_are_refused(name: str, message: str, 
         hdf5.member(path, file, name)
 
 
-def test_a_whole_file_can_be_checked_for_links(path: Path) -> None:
+def test_a_file_can_be_checked_for_links(path: Path) -> None:
     with pytest.raises(FormatError, match="outside: refused: link to another file"), hdf5.open_file(path) as file:
         hdf5.refuse_external_links(path, file)
     with h5py.File(path, "a") as file:
@@ -63,7 +63,7 @@ def test_texts_of_any_kind(path: Path) -> None:
         assert hdf5.texts(path, file, "missing") == []
 
 
-def test_text_is_no_number_and_a_group_no_dataset(path: Path) -> None:
+def test_text_is_not_a_number_and_a_group_not_a_dataset(path: Path) -> None:
     with pytest.raises(FormatError, match=r"expected numbers in .* got objects"), hdf5.open_file(path) as file:
         hdf5.array(path, file, "group/words")
     with pytest.raises(FormatError, match="no dataset 'group'"), hdf5.open_file(path) as file:
@@ -96,7 +96,7 @@ def test_heaps_of_texts_are_read_at_any_fill(words: list[str], size_width: int, 
         assert hdf5.texts(path, file, "words") == words
 
 
-def test_the_signature_of_a_heap_in_numbers_is_no_heap(tmp_path: Path) -> None:
+def test_the_signature_of_a_heap_in_numbers_is_not_a_heap(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["numbers"] = np.frombuffer(b"GCOLUMNS" * 4 + b"GCOL", dtype=np.uint8)
     with hdf5.open_file(tmp_path / "x.h5") as file:

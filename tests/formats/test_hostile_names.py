@@ -84,16 +84,16 @@ def test_what_is_written_is_read_or_refused(name: str, field: str, text: str, tm
 
 @pytest.mark.parametrize("name", WRITABLE)
 def test_control_characters_and_surrogates_are_never_written(name: str, tmp_path: Path) -> None:
-    usual = {"name": "rear", "subject": "a", "comment": "c", "modifier": "m", "annotator": "annotator", "id": "mouse"}
-    for field in usual:
+    typical = {"name": "rear", "subject": "a", "comment": "c", "modifier": "m", "annotator": "annotator", "id": "mouse"}
+    for field in typical:
         for text in ("a\rb", "a\0b", "a\ud800", "a\x1b[31m"):
-            recording = recording_with(**{**usual, field: text}, details=DETAILS)
+            recording = recording_with(**{**typical, field: text}, details=DETAILS)
             with pytest.raises(EthobenchError, match="which files cannot store"):
                 write_recordings([recording], tmp_path / f"file{formats[name].suffixes[0]}", name)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_reader_repairs_what_files_cannot_hold(tmp_path: Path) -> None:
+def test_a_reader_repairs_what_files_cannot_store(tmp_path: Path) -> None:
     path = tmp_path / "project.boris"
     write_recordings([recording_with("rear", "a", "seen twice", "m", "annotator", "mouse", DETAILS)], path, "boris")
     path.write_text(path.read_text(encoding="utf-8").replace("seen twice", "seen\\r\\ntwice\\u0000"), encoding="utf-8")

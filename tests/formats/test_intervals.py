@@ -105,7 +105,7 @@ def test_frames(tmp_path: Path) -> None:
     assert read_annotation(last, rate=25).stop.tolist() == [10]
 
 
-def test_columns_can_be_told(tmp_path: Path) -> None:
+def test_columns_can_be_specified(tmp_path: Path) -> None:
     path = put(tmp_path, "A,B,C,D\n1,2,x,0.5\n")
     with pytest.raises(
         FormatError,
@@ -121,7 +121,7 @@ def test_columns_can_be_told(tmp_path: Path) -> None:
         read_recordings(path, "intervals", columns={"begin": "A"}, warn=False)
 
 
-def test_row_numbers_are_no_recordings(tmp_path: Path) -> None:
+def test_row_numbers_are_not_recordings(tmp_path: Path) -> None:
     path = put(tmp_path, "id,start,stop,behavior\n1,0,1,a\n2,1,2,b\n")
     with pytest.warns(ReadWarning, match="ignored unknown columns: id"):
         (recording,) = read_recordings(path)
@@ -129,7 +129,7 @@ def test_row_numbers_are_no_recordings(tmp_path: Path) -> None:
     assert len(recording.annotation()) == 2
 
 
-def test_unlabelled_stretch_is_unobserved(tmp_path: Path) -> None:
+def test_unlabeled_rows_are_unobserved(tmp_path: Path) -> None:
     path = put(tmp_path, "start,stop,type\n0,1,a\n2,3,\n4,5,_DEFAULT\n6,7,NaN\n8,10,a\n9,,\n")
     a = read_recordings(path, warn=False)[0].annotation()
     assert a.ethogram.names == ("a",)
@@ -149,8 +149,8 @@ def test_marks_delimit_what_was_observed(tmp_path: Path) -> None:
     notes = notes_of(path, **options)
     assert "A, row 2: 2 rows 'Start/End' mark the observed period: frames 2000 to 10000" in notes
     assert "B, row 5: only one row 'StartEnd'" in notes
-    (whole,) = read_recordings(path, markers=[], **options, warn=False)
-    assert whole.annotation("A").ethogram.names == ("Start/End", "a", "start_end", "StartEnd")
+    (full,) = read_recordings(path, markers=[], **options, warn=False)
+    assert full.annotation("A").ethogram.names == ("Start/End", "a", "start_end", "StartEnd")
 
 
 def test_drop(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_points(tmp_path: Path) -> None:
     assert not read_recordings(path, warn=False)[0].annotation().ethogram["peck"].point
 
 
-def test_repairs_are_told(tmp_path: Path) -> None:
+def test_repairs_are_reported(tmp_path: Path) -> None:
     path = put(tmp_path, "start,stop,type\n5,4,a\n6,7,a\n")
     assert "row 2: 'a' stops at 4, before its start at 5" in notes_of(path)
     assert "fall between frames at 30 Hz" in notes_of(put(tmp_path, "start,stop,type\n0,0.51,a\n", "o.csv"), rate=30)
@@ -223,7 +223,7 @@ def test_zip_bomb_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a,b\n0,1\n", "from,to,type\nRome,Paris,train\n", "start,stop\n0,1\n", "start,stop,type\n", "text"])
-def test_leaves_other_files_alone(tmp_path: Path, text: str) -> None:
+def test_does_not_detect_other_files(tmp_path: Path, text: str) -> None:
     path = put(tmp_path, text)
     assert formats["intervals"].sniff(path, Head(path)) == 0
 
@@ -242,8 +242,8 @@ def test_everything_it_keeps_survives(tmp_path: Path) -> None:
         comment=["ö\n2", "", "", ""],
         confidence=[0.5, np.nan, 1, 0],
     )
-    made = [Recording("r1", annotations={"Ann": a, "Bob": a.take([3])}), Recording("r2", annotations={"Ann": a})]
-    assert write_recordings(made, tmp_path / "out.tsv", "intervals") == []
+    result = [Recording("r1", annotations={"Ann": a, "Bob": a.take([3])}), Recording("r2", annotations={"Ann": a})]
+    assert write_recordings(result, tmp_path / "out.tsv", "intervals") == []
     assert (tmp_path / "out.tsv").read_text().startswith("recording\trater\tstart\tstop\tbehavior\t")
     back = read_recordings(tmp_path / "out.tsv", rate=25)
     assert [r.id for r in back] == ["r1", "r2"]
@@ -255,7 +255,7 @@ def test_everything_it_keeps_survives(tmp_path: Path) -> None:
     assert [b.point for b in got.ethogram.restrict(order)] == [False, False, True]
 
 
-def test_losses_are_told(tmp_path: Path) -> None:
+def test_losses_are_reported(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0], [3], ["x"], ["x", "y"], 25, 9, observed=np.arange(9) < 4)
     notes = str(write_annotation(a, tmp_path / "out.csv", "intervals"))
     for words in ("which frames are unobserved", "length of the recording", "lost: y"):
@@ -278,9 +278,9 @@ def test_open_field_raters_agree_as_published(data: Path) -> None:
             kappas = []
             for recording in recordings:
                 a, b = recording.annotation(one), recording.annotation(other)
-                seen = iv.to_mask(iv.intersection(a.observed.of(behavior), b.observed.of(behavior)), a.n_frames)
+                observed_frames = iv.to_mask(iv.intersection(a.observed.of(behavior), b.observed.of(behavior)), a.n_frames)
                 code = a.ethogram.code(behavior)
-                kappas.append(cohen_kappa_score(a.to_frames()[seen, code], b.to_frames()[seen, code]))
+                kappas.append(cohen_kappa_score(a.to_frames()[observed_frames, code], b.to_frames()[observed_frames, code]))
             assert low - 0.005 <= np.mean(kappas) <= high + 0.005, (behavior, one, other)
 
 
@@ -323,8 +323,8 @@ def test_other_sheets_and_sizes_that_are_out_of_date(tmp_path: Path) -> None:
     assert any("other sheets: video 2" in str(note) for note in recording.notes)
 
 
-def test_large_whole_numbers_without_a_unit_are_remarked_upon(tmp_path: Path) -> None:
-    told = [
+def test_large_integers_without_a_unit_are_noted(tmp_path: Path) -> None:
+    messages = [
         any("if they are frames" in str(note) for note in read_recordings(put(tmp_path, text), "intervals", warn=False)[0].notes)
         for text in (
             "start,stop,behavior\n1200,1500,attack\n",
@@ -333,4 +333,4 @@ def test_large_whole_numbers_without_a_unit_are_remarked_upon(tmp_path: Path) ->
             "start_s,stop_s,behavior\n1200,1500,attack\n",
         )
     ]
-    assert told == [True, False, False, False]
+    assert messages == [True, False, False, False]

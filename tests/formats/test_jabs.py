@@ -14,8 +14,8 @@ from ethobench.formats.jabs import KEYPOINTS
 
 
 def only(path: Path, format: str | None = None, **options: Any) -> Recording:
-    (found,) = read_recordings(path, format, **options, warn=False)
-    return found
+    (recording,) = read_recordings(path, format, **options, warn=False)
+    return recording
 
 
 def put(path: Path, **datasets: Any) -> Path:
@@ -46,9 +46,9 @@ def test_one_mouse_of_version_2(tmp_path: Path) -> None:
     confidence[1, 3] = 0
     path = put(tmp_path / "v_pose_est_v2.h5", points=points, confidence=confidence)
     assert detect(path).name == "jabs"
-    found = only(path, rate=30)
-    poses = found.signals
-    assert (found.id, found.rate, found.n_frames, found.notes) == ("v_pose_est_v2", 30, 2, ())
+    recording = only(path, rate=30)
+    poses = recording.signals
+    assert (recording.id, recording.rate, recording.n_frames, recording.notes) == ("v_pose_est_v2", 30, 2, ())
     assert (poses.individuals, poses.keypoints) == (("individual",), KEYPOINTS)
     assert poses.positions[0, 0, 0].tolist() == [1, 0], "stored as y, x"
     assert np.isnan(poses.positions[1, 0, 3]).all(), "a confidence of 0 means missing"
@@ -61,41 +61,41 @@ def test_identities(tmp_path: Path) -> None:
     path = put(
         tmp_path / "v.h5", **instances(ids), instance_embed_id=np.array(ids, "u4"), id_mask=mask, instance_id_center=np.zeros((2, 4))
     )
-    found = only(path)
-    poses = found.signals
-    assert poses.individuals == found.subjects == ("mouse1", "mouse2")
+    recording = only(path)
+    poses = recording.signals
+    assert poses.individuals == recording.subjects == ("mouse1", "mouse2")
     assert poses.positions[:, 1, 5].tolist() == [[200, 0], [200, 1], [200, 2]]
     assert np.isnan(poses.positions[2, 0]).all()
     assert poses.confidence[0, 0, 0] == 2.5
-    assert [str(note) for note in found.notes] == ["1 of 6 instances have no identity; dropped"]
+    assert [str(note) for note in recording.notes] == ["1 of 6 instances have no identity; dropped"]
 
 
 def test_tracklets_without_identities_share_places(tmp_path: Path) -> None:
     ids = [[4, 5], [5, 4], [6, 5], [6, 0], [7, 6]]
     path = put(tmp_path / "v.h5", **instances(ids), instance_track_id=np.array(ids, "u4"), instance_count=np.array([2, 2, 2, 1, 2], "u1"))
-    found = only(path)
-    poses = found.signals
+    recording = only(path)
+    poses = recording.signals
     assert poses.individuals == ("place1", "place2")
     assert poses.positions[:, 0, 0, 0].tolist() == [400, 400, 600, 600, 600], "tracklet 6 follows 4, which has ended"
     assert poses.positions[[0, 1, 2, 4], 1, 0, 0].tolist() == [500, 500, 500, 700]
     assert np.isnan(poses.positions[3, 1]).all()
-    assert "4 tracklets without identities share 2 individuals" in str(found.notes[0])
+    assert "4 tracklets without identities share 2 individuals" in str(recording.notes[0])
 
 
 def test_tracklets_that_are_animals_need_no_note(tmp_path: Path) -> None:
     ids = [[0, 1], [1, 0]]
-    found = only(put(tmp_path / "v.h5", **instances(ids), instance_track_id=np.array(ids, "u4"), instance_count=np.array([2, 2], "u1")))
-    assert found.notes == ()
-    assert found.signals.positions[:, 1, 0, 0].tolist() == [100, 100]
+    recording = only(put(tmp_path / "v.h5", **instances(ids), instance_track_id=np.array(ids, "u4"), instance_count=np.array([2, 2], "u1")))
+    assert recording.notes == ()
+    assert recording.signals.positions[:, 1, 0, 0].tolist() == [100, 100]
 
 
 def test_metadata(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "v.h5", **instances([[1]]), instance_embed_id=np.array([[1]], "u4")))
-    assert found.metadata["version"] == "5.0"
-    assert found.metadata["cm_per_pixel"] == 0.5
-    assert found.metadata["cm_per_pixel_source"] == "corner_detection"
-    assert found.metadata["static_objects"]["corners"][0] == [1, 2], "stored as x, y"
-    assert found.metadata["static_objects"]["lixit"] == [[20, 10]], "stored as y, x"
+    recording = only(put(tmp_path / "v.h5", **instances([[1]]), instance_embed_id=np.array([[1]], "u4")))
+    assert recording.metadata["version"] == "5.0"
+    assert recording.metadata["cm_per_pixel"] == 0.5
+    assert recording.metadata["cm_per_pixel_source"] == "corner_detection"
+    assert recording.metadata["static_objects"]["corners"][0] == [1, 2], "stored as x, y"
+    assert recording.metadata["static_objects"]["lixit"] == [[20, 10]], "stored as y, x"
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_entries(tmp_path: Path) -> None:
 def test_real_sample(data: Path) -> None:
     path = data / "formats" / "jabs" / "sample_pose_est_v5.h5"
     assert detect(path).name == "jabs"
-    found = only(path)
-    assert found.signals.positions.shape == (1800, 3, 12, 2)
-    assert [str(note) for note in found.notes] == ["52 of 5381 instances have no identity; dropped"]
-    assert found.signals.positions[0, 1, 0].tolist() == [516, 758]
-    assert np.isnan(found.signals.positions[0, 1, 1]).all()
-    assert found.metadata["static_objects"]["corners"][0] == [51, 67]
+    recording = only(path)
+    assert recording.signals.positions.shape == (1800, 3, 12, 2)
+    assert [str(note) for note in recording.notes] == ["52 of 5381 instances have no identity; dropped"]
+    assert recording.signals.positions[0, 1, 0].tolist() == [516, 758]
+    assert np.isnan(recording.signals.positions[0, 1, 1]).all()
+    assert recording.metadata["static_objects"]["corners"][0] == [51, 67]

@@ -23,26 +23,26 @@ VALUES = st.recursive(
 def scanned(path: Path, text: str, what: str) -> dict[str, Any]:
     """Walk through one object: members called "numbers" as arrays, "skipped" not at all, all others as they are."""
     path.write_text(text, encoding="utf-8")
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
         scanner = JsonScanner(path, memory, what)
         for name in scanner.members():
             scanner.context = name
             if name == "numbers":
-                found[name] = np.concatenate(scanner.numbers()).tolist()
+                result[name] = np.concatenate(scanner.numbers()).tolist()
             elif name == "skipped":
                 scanner.skip()
             else:
-                found[name] = scanner.value()
+                result[name] = scanner.value()
         scanner.finish()
-    return found
+    return result
 
 
 @given(value=VALUES, skipped=VALUES, numbers=st.lists(st.lists(st.integers(-9, 9), min_size=2, max_size=2), max_size=4))
 def test_any_object_is_walked_through(value: Any, skipped: Any, numbers: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> None:
     content = {"value": value, "skipped": skipped, "numbers": numbers, "after": "end"}
-    found = scanned(tmp_path_factory.getbasetemp() / "scanned.json", json.dumps(content), "JSON")
-    assert found == {"value": value, "numbers": numbers, "after": "end"}
+    result = scanned(tmp_path_factory.getbasetemp() / "scanned.json", json.dumps(content), "JSON")
+    assert result == {"value": value, "numbers": numbers, "after": "end"}
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_any_object_is_walked_through(value: Any, skipped: Any, numbers: list[li
         ('{"value": 1} 2', "expected the end of the file"),
     ],
 )
-def test_damage_is_told_with_its_place(text: str, message: str, tmp_path: Path) -> None:
+def test_damage_is_reported_with_its_location(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=rf"byte \d+.*{message}"):
         scanned(tmp_path / "x.json", text, "log")

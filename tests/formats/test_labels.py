@@ -104,7 +104,7 @@ def test_bad_files(tmp_path: Path, text: str, options: dict[str, object], messag
 
 
 @pytest.mark.parametrize("text", ["attack\nmount\n", "label,score\na,1\n", "label\n", "time,start,label\n0,0,a\n"])
-def test_leaves_other_files_alone(tmp_path: Path, text: str) -> None:
+def test_does_not_detect_other_files(tmp_path: Path, text: str) -> None:
     path = put(tmp_path, text)
     assert formats["labels"].sniff(path, Head(path)) == 0
 

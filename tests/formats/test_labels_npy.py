@@ -153,8 +153,8 @@ def test_layouts(tmp_path: Path) -> None:
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[int, ...]]) -> None:
     frames = np.array(cells)
     names = ["鼠", "b c", "d"]
-    seen = {Track(name): iv.from_mask(frames[:, i] >= 0) for i, name in enumerate(names)}
-    a = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.full(len(frames)), seen))
+    observed_frames = {Track(name): iv.from_mask(frames[:, i] >= 0) for i, name in enumerate(names)}
+    a = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.full(len(frames)), observed_frames))
     path = tmp_path_factory.mktemp("round") / "a.npy"
     write_annotation(a, path)
     assert detect(path).name == "labels_npy"

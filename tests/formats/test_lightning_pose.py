@@ -22,13 +22,13 @@ def put(path: Path, text: str) -> Path:
 
 
 def test_views_of_one_video_are_keypoints_of_one_individual(tmp_path: Path) -> None:
-    (found,) = read_recordings(put(tmp_path / "session_view0.csv", TEXT), rate=250, warn=False)
-    poses = found.signals
-    assert (found.id, found.rate, found.n_frames, found.notes) == ("session_view0", 250, 2, ())
+    (recording,) = read_recordings(put(tmp_path / "session_view0.csv", TEXT), rate=250, warn=False)
+    poses = recording.signals
+    assert (recording.id, recording.rate, recording.n_frames, recording.notes) == ("session_view0", 250, 2, ())
     assert (poses.individuals, poses.keypoints) == (("individual",), ("paw_top", "paw_bot"))
     assert poses.positions[1, 0].tolist() == [[3, 4], [11, 21]]
     assert poses.confidence[0, 0].tolist() == [0.9, 1]
-    assert found.metadata["source_software"] == "LightningPose"
+    assert recording.metadata["source_software"] == "LightningPose"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_other_scorers_are_those_of_deeplabcut(scorer: str, tmp_path: Path) -> N
     assert detect(put(tmp_path / "v.csv", TEXT.replace("heatmap_tracker", scorer))).name == "deeplabcut"
 
 
-def test_the_set_of_labelled_frames_is_kept(tmp_path: Path) -> None:
+def test_the_set_of_labeled_frames_is_kept(tmp_path: Path) -> None:
     lines = TEXT.strip().split("\n")
     rows = [
         f"{lines[0]},set",
@@ -53,18 +53,18 @@ def test_the_set_of_labelled_frames_is_kept(tmp_path: Path) -> None:
         f"labeled-data/a/img1.png,{lines[3][2:]},train",
         f"labeled-data/a/img2.png,{lines[4][2:]},validation",
     ]
-    (found,) = read_recordings(put(tmp_path / "predictions.csv", "\r\n".join(rows) + "\r\n"), warn=False)
-    assert found.metadata["set"] == ["train", "validation"]
-    assert found.signals.keypoints == ("paw_top", "paw_bot")
-    assert found.signals.positions[0, 0, 0].tolist() == [1.5, 2.5]
+    (recording,) = read_recordings(put(tmp_path / "predictions.csv", "\r\n".join(rows) + "\r\n"), warn=False)
+    assert recording.metadata["set"] == ["train", "validation"]
+    assert recording.signals.keypoints == ("paw_top", "paw_bot")
+    assert recording.signals.positions[0, 0, 0].tolist() == [1.5, 2.5]
 
 
 def test_what_smoothers_add_is_noted(tmp_path: Path) -> None:
     scorers = ",".join(["ensemble-kalman_tracker"] * 3)
     text = f"scorer,{scorers}\nbodyparts,paw,paw,paw\ncoords,x,y,x_ens_var\n0,1,2,3\n"
-    (found,) = read_recordings(put(tmp_path / "v.csv", text), warn=False)
-    assert [str(note) for note in found.notes] == ["ignored unknown coordinates: x_ens_var"]
-    assert np.isnan(found.signals.confidence).all()
+    (recording,) = read_recordings(put(tmp_path / "v.csv", text), warn=False)
+    assert [str(note) for note in recording.notes] == ["ignored unknown coordinates: x_ens_var"]
+    assert np.isnan(recording.signals.confidence).all()
 
 
 def test_entries_and_damage(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_submission(tmp_path: Path, change: tuple[str, str]) -> None:
         {"101": ["1,2,sniff", "1,2,attack", "2,2,rear", "'mouse1','self','dig'"]},
     ],
 )
-def test_only_what_was_labelled_was_observed(tmp_path: Path, labeled: Any) -> None:
+def test_only_labeled_actions_are_observed(tmp_path: Path, labeled: Any) -> None:
     a = read_annotation(put(tmp_path, TRAIN), rate=30, labeled=labeled)
     assert a.ethogram.names == ("sniff", "attack", "rear", "dig")
     assert {*a.observed.tracks} == {
@@ -87,7 +87,7 @@ def test_only_what_was_labelled_was_observed(tmp_path: Path, labeled: Any) -> No
     assert iv.total(a.observed.of("sniff", "mouse2", "mouse1")) == 0
 
 
-def test_bouts_that_were_not_labelled_are_told(tmp_path: Path) -> None:
+def test_bouts_that_are_not_labeled_are_reported(tmp_path: Path) -> None:
     with pytest.warns(ReadWarning, match="not in labeled.*: mouse2,self,rear$"):
         read_annotation(put(tmp_path, TRAIN), rate=30, labeled=["mouse1,mouse2,sniff", "mouse1,mouse2,attack"])
 
@@ -140,7 +140,7 @@ def test_parquet_bomb_is_refused(tmp_path: Path) -> None:
         read_recordings(path, "mabe2025", rate=30, warn=False)
 
 
-def test_repairs_are_told(tmp_path: Path) -> None:
+def test_repairs_are_reported(tmp_path: Path) -> None:
     columns = {**TRAIN, "stop_frame": [20, None, 29], "mood": ["", "", ""]}
     (recording,) = read_recordings(put(tmp_path, columns), rate=30, warn=False)
     notes = "; ".join(map(str, recording.notes))
@@ -152,24 +152,24 @@ def test_repairs_are_told(tmp_path: Path) -> None:
         assert words in notes
 
 
-def test_leaves_other_files_alone(tmp_path: Path) -> None:
+def test_does_not_detect_other_files(tmp_path: Path) -> None:
     for path in (text(tmp_path, "start_frame,stop_frame,action\n0,1,a\n"), put(tmp_path, {"x": [1]})):
         assert formats["mabe2025"].sniff(path, Head(path)) == 0
 
 
 def test_both_kinds_of_file_survive(tmp_path: Path) -> None:
-    made = read_recordings(text(tmp_path, SUBMISSION), rate=30, warn=False)
-    write_recordings(made, tmp_path / "again.csv", "mabe2025")
+    result = read_recordings(text(tmp_path, SUBMISSION), rate=30, warn=False)
+    write_recordings(result, tmp_path / "again.csv", "mabe2025")
     assert (tmp_path / "again.csv").read_text() == SUBMISSION
-    write_recordings(made, tmp_path / "again.parquet", "mabe2025")
+    write_recordings(result, tmp_path / "again.parquet", "mabe2025")
     again = read_recordings(tmp_path / "again.parquet", rate=30, warn=False)
-    assert [(r.id, r.annotation()) for r in again] == [(r.id, r.annotation()) for r in made]
-    write_annotation(made[0].annotation(), tmp_path / "101.parquet", "mabe2025")
+    assert [(r.id, r.annotation()) for r in again] == [(r.id, r.annotation()) for r in result]
+    write_annotation(result[0].annotation(), tmp_path / "101.parquet", "mabe2025")
     assert pq.read_schema(tmp_path / "101.parquet").names == list(TRAIN)
-    assert read_annotation(tmp_path / "101.parquet", rate=30) == made[0].annotation()
+    assert read_annotation(tmp_path / "101.parquet", rate=30) == result[0].annotation()
 
 
-def test_losses_are_told(tmp_path: Path) -> None:
+def test_losses_are_reported(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0, 4], [3, 4], ["x", "x"], ["x", "y"], 30, 9, subject=["m", "m"], target=["m", ""])
     notes = str(write_recordings([Recording("v", annotations={"me": a})], tmp_path / "x.csv", "mabe2025"))
     for words in (

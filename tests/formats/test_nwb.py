@@ -27,8 +27,8 @@ ETHOGRAM = Ethogram(
 
 
 def only(path: Path, format: str | None = None, **options: Any) -> Recording:
-    (found,) = read_recordings(path, format, **options, warn=False)
-    return found
+    (recording,) = read_recordings(path, format, **options, warn=False)
+    return recording
 
 
 # ------------------------------------------------------- files made by hand
@@ -98,11 +98,11 @@ def test_intervals_of_others(session: Session) -> None:
         id=[0, 1],
     )
     assert detect(session.path).name == "nwb"
-    found = only(session.path)
-    assert (found.id, found.individual, found.subjects) == ("day1", "mouse7", ("m1", "m2"))
-    assert found.start_time == datetime.fromisoformat("2023-04-05T06:07:08+02:00")
-    assert found.metadata["identifier"] == "3b1f-random"
-    annotation = found.annotation("behavior_epochs")
+    recording = only(session.path)
+    assert (recording.id, recording.individual, recording.subjects) == ("day1", "mouse7", ("m1", "m2"))
+    assert recording.start_time == datetime.fromisoformat("2023-04-05T06:07:08+02:00")
+    assert recording.metadata["identifier"] == "3b1f-random"
+    annotation = recording.annotation("behavior_epochs")
     assert (annotation.rate, annotation.n_frames, annotation.start.tolist(), annotation.stop.tolist()) == (
         1000,
         2500,
@@ -115,14 +115,14 @@ def test_intervals_of_others(session: Session) -> None:
     assert annotation.order.tolist() == [1, 0]
     assert annotation.confidence[1] == 0.5
     assert annotation.comment.tolist() == ["", "left"]
-    assert found.notes == ()
+    assert recording.notes == ()
 
 
 def test_rate_is_the_clock_to_read_on(session: Session) -> None:
     session.table("processing/behavior/bouts", start_time=[1.0], stop_time=[2.01], label=["rear"])
-    found = only(session.path, rate=25)
-    assert (found.annotation().stop.tolist(), found.annotation().rate) == ([50], 25)
-    assert "1 of 2 times fall between frames" in str(found.notes[0])
+    recording = only(session.path, rate=25)
+    assert (recording.annotation().stop.tolist(), recording.annotation().rate) == ([50], 25)
+    assert "1 of 2 times fall between frames" in str(recording.notes[0])
     assert only(session.path).clock_origin is ClockOrigin.ASSUMED
 
 
@@ -133,42 +133,42 @@ def test_tables_are_annotators(session: Session) -> None:
     assert {name: a.start.tolist() for name, a in only(session.path).annotations.items()} == {"ann": [0], "Robert": [500]}
 
 
-def test_tables_that_name_no_behavior_are_said(session: Session) -> None:
+def test_tables_without_behaviors_are_reported(session: Session) -> None:
     session.table("intervals/trials", start_time=[0.0], stop_time=[1.0], side=["left"], id=[0])
     with pytest.warns(UserWarning, match=r"trials: no column names behaviors \(others: side\); left out, give label= to name one"):
-        (found,) = read_recordings(session.path)
-    assert found.annotations == {}
+        (recording,) = read_recordings(session.path)
+    assert recording.annotations == {}
     assert only(session.path, label="side").annotation("trials").ethogram.names == ("left",)
 
 
-def test_columns_not_understood_are_noted(session: Session) -> None:
+def test_columns_unknown_are_noted(session: Session) -> None:
     session.table("intervals/x", start_time=[0.0], stop_time=[1.0], label=["rear"], colour=["red"])
     assert [str(n) for n in only(session.path).notes] == ["x: ignored unknown columns: colour"]
 
 
 def test_a_bout_without_stop_leaves_its_track_unobserved(session: Session) -> None:
     session.table("intervals/x", start_time=[0.0, 2.0], stop_time=[3.0, np.nan], label=["rear", "groom"], subject=["m1", "m2"])
-    found = only(session.path, rate=10)
-    annotation = found.annotation()
+    recording = only(session.path, rate=10)
+    annotation = recording.annotation()
     assert len(annotation) == 1
     assert annotation.observed.of("groom", "m2").stop.tolist() == [20]
     assert annotation.observed.of("rear", "m1").stop.tolist() == [30]
-    assert "x, row 2: 'groom' has no start or stop time; dropped" in [str(n) for n in found.notes]
+    assert "x, row 2: 'groom' has no start or stop time; dropped" in [str(n) for n in recording.notes]
 
 
-def test_rows_without_a_label_were_not_looked_at(session: Session) -> None:
+def test_rows_without_a_label_are_unobserved(session: Session) -> None:
     session.table("intervals/x", start_time=[0.0, 2.0], stop_time=[1.0, 3.0], label=["rear", ""])
-    found = only(session.path, rate=10)
-    annotation = found.annotation()
+    recording = only(session.path, rate=10)
+    annotation = recording.annotation()
     assert (annotation.n_frames, annotation.observed.frames.stop.tolist()) == (30, [20])
-    assert "1 rows name no behavior" in str(found.notes[0])
+    assert "1 rows name no behavior" in str(recording.notes[0])
 
 
-def test_a_stop_before_its_start_is_repaired_and_said(session: Session) -> None:
+def test_a_stop_before_its_start_is_repaired_and_reported(session: Session) -> None:
     session.table("intervals/x", start_time=[2.0], stop_time=[1.0], label=["rear"])
-    found = only(session.path, rate=10)
-    assert (found.annotation().start.tolist(), found.annotation().stop.tolist()) == ([20], [20])
-    assert "stops before it starts" in str(found.notes[0])
+    recording = only(session.path, rate=10)
+    assert (recording.annotation().start.tolist(), recording.annotation().stop.tolist()) == ([20], [20])
+    assert "stops before it starts" in str(recording.notes[0])
 
 
 def test_enumerated_labels(session: Session) -> None:
@@ -216,9 +216,9 @@ def test_links_to_other_files_are_not_followed(session: Session, tmp_path: Path)
     other = Session(tmp_path / "other.nwb").table("intervals/x", start_time=[0.0], stop_time=[1.0], label=["secret"])
     with h5py.File(session.path, "a") as file:
         file["processing/behavior/x"] = h5py.ExternalLink(str(other.path), "/intervals/x")
-    found = only(session.path)
-    assert found.annotations == {}
-    assert [str(n) for n in found.notes] == ["/processing/behavior/x: a link to another file is not followed"]
+    recording = only(session.path)
+    assert recording.annotations == {}
+    assert [str(n) for n in recording.notes] == ["/processing/behavior/x: a link to another file is not followed"]
 
 
 def test_groups_that_hold_themselves_end(session: Session) -> None:
@@ -229,8 +229,8 @@ def test_groups_that_hold_themselves_end(session: Session) -> None:
 
 
 def test_truncated_and_other_files(session: Session, tmp_path: Path) -> None:
-    whole = session.path.read_bytes()
-    (tmp_path / "cut.nwb").write_bytes(whole[: len(whole) // 2])
+    complete = session.path.read_bytes()
+    (tmp_path / "cut.nwb").write_bytes(complete[: len(complete) // 2])
     with pytest.raises(FormatError, match="truncated"):
         read_recordings(tmp_path / "cut.nwb", "nwb", warn=False)
     (tmp_path / "text.nwb").write_text("nothing", encoding="utf-8")
@@ -247,12 +247,12 @@ def test_pose_estimation(session: Session) -> None:
         session.points(f"processing/behavior/PoseEstimation/{name}", np.full((4, 2), value), np.arange(4) / 20, [0.1, 0.2, 0.3, 0.4])
     session.put("processing/behavior/PoseEstimation/nodes", ["nose", "tail"])
     session.put("processing/behavior/PoseEstimation/source_software", "DeepLabCut")
-    found = only(session.path)
-    poses = found.signals
-    assert (found.rate, found.n_frames, poses.individuals, poses.keypoints) == (20, 4, ("individual",), ("nose", "tail"))
+    recording = only(session.path)
+    poses = recording.signals
+    assert (recording.rate, recording.n_frames, poses.individuals, poses.keypoints) == (20, 4, ("individual",), ("nose", "tail"))
     assert poses.positions[2, 0].tolist() == [[2, 2], [1, 1]]
     assert poses.confidence[3, 0, 0] == 0.4
-    assert found.metadata["source_software"] == "DeepLabCut"
+    assert recording.metadata["source_software"] == "DeepLabCut"
 
 
 def test_timestamps_may_be_shared_by_a_link_in_the_file(session: Session) -> None:
@@ -270,10 +270,10 @@ def test_containers_are_individuals(session: Session) -> None:
         session.group(f"processing/behavior/{who}", "PoseEstimation")
     session.points("processing/behavior/track=f1/nose", np.ones((3, 3)), [0, 0.5, 1.0])
     session.points("processing/behavior/track=f2/nose", np.full((2, 3), 2.0), [0.5, 1.0])
-    found = only(session.path)
-    assert (found.subjects, found.rate, found.n_frames) == (("f1", "f2"), 2, 3)
-    assert np.isnan(found.signals.positions[0, 1]).all(), "not seen in the first frame"
-    assert found.signals.positions[2, 1, 0].tolist() == [2, 2, 2]
+    recording = only(session.path)
+    assert (recording.subjects, recording.rate, recording.n_frames) == (("f1", "f2"), 2, 3)
+    assert np.isnan(recording.signals.positions[0, 1]).all(), "not seen in the first frame"
+    assert recording.signals.positions[2, 1, 0].tolist() == [2, 2, 2]
 
 
 def test_individuals_in_the_description(session: Session) -> None:
@@ -295,9 +295,9 @@ def test_other_clocks_are_entries(session: Session) -> None:
     session.points("processing/other/body/tail", np.zeros((10, 2)), rate=30)
     session.table("intervals/x", start_time=[0.1], stop_time=[0.2], label=["rear"])
     assert NWB.entries(session.path) == ["behavior", "behavior-1", "other"]
-    found = read_recordings(session.path, warn=False)
-    assert [(r.id, r.rate) for r in found] == [("day1/behavior", 150), ("day1/behavior-1", 60), ("day1/other", 30)]
-    assert [r.annotation().start.tolist() for r in found] == [[15], [6], [3]], "on the clock of each"
+    recording = read_recordings(session.path, warn=False)
+    assert [(r.id, r.rate) for r in recording] == [("day1/behavior", 150), ("day1/behavior-1", 60), ("day1/other", 30)]
+    assert [r.annotation().start.tolist() for r in recording] == [[15], [6], [3]], "on the clock of each"
     assert only(session.path, entry="other").signals.keypoints == ("tail",)
     with pytest.raises(NotFoundError, match="behavior, behavior-1, other"):
         read_recordings(session.path, entry="x", warn=False)
@@ -309,29 +309,29 @@ def test_spatial_series(session: Session) -> None:
     session.points("processing/behavior/Position/linear", np.zeros((2, 1)), rate=50, kind="SpatialSeries")
     with h5py.File(session.path, "a") as file:
         file["processing/behavior/Position/led/data"].attrs["conversion"] = 0.5
-    found = only(session.path)
-    assert found.signals.keypoints == ("led",)
-    assert found.signals.positions[1, 0, 0].tolist() == [1, 1.5]
-    assert "not in a plane or in space" in str(found.notes[0])
+    recording = only(session.path)
+    assert recording.signals.keypoints == ("led",)
+    assert recording.signals.positions[1, 0, 0].tolist() == [1, 1.5]
+    assert "not in a plane or in space" in str(recording.notes[0])
 
 
 def test_bouts_are_counted_from_the_first_pose(session: Session) -> None:
     session.group("processing/behavior/P", "PoseEstimation")
     session.points("processing/behavior/P/nose", np.zeros((100, 2)), 10 + np.arange(100) / 10)
     session.table("intervals/x", start_time=[1.0, 9.0, 12.0], stop_time=[2.0, 11.0, 13.0], label=["early", "rear", "rear"])
-    found = only(session.path)
-    annotation = found.annotation()
+    recording = only(session.path)
+    annotation = recording.annotation()
     assert (annotation.start.tolist(), annotation.stop.tolist(), annotation.n_frames) == ([0, 20], [10, 30], 100)
-    assert "1 bouts before the first pose are left out, 1 begin at it" in str(found.notes[0])
-    assert found.metadata["starting_time"] == 10
+    assert "1 bouts before the first pose are left out, 1 begin at it" in str(recording.notes[0])
+    assert recording.metadata["starting_time"] == 10
 
 
 def test_timestamps_that_count_frames_tell_no_rate(session: Session) -> None:
     session.group("processing/behavior/P", "PoseEstimation")
     session.points("processing/behavior/P/nose", np.zeros((5, 2)), np.arange(5))
-    found = only(session.path)
-    assert found.rate is None
-    assert "count frames" in str(found.notes[0])
+    recording = only(session.path)
+    assert recording.rate is None
+    assert "count frames" in str(recording.notes[0])
     assert only(session.path, rate=30).rate == 30
     assert only(session.path, rate=30).n_frames == 5
 
@@ -340,20 +340,20 @@ def test_uneven_timestamps_are_brought_to_an_even_clock(session: Session) -> Non
     times = np.array([0, 0.1, 0.2, 0.3, 0.9, 1.0])
     session.group("processing/behavior/P", "PoseEstimation")
     session.points("processing/behavior/P/nose", np.arange(12).reshape(6, 2), times)
-    found = only(session.path)
-    x = found.signals.positions[:, 0, 0, 0]
-    assert found.rate == 10
+    recording = only(session.path)
+    x = recording.signals.positions[:, 0, 0, 0]
+    assert recording.rate == 10
     assert x[[0, 1, 2, 3, 9, 10]].tolist() == [0, 2, 4, 6, 8, 10]
     assert np.isnan(x[4:9]).all()
-    assert "5 of 11 frames have none" in str(found.notes[0])
+    assert "5 of 11 frames have none" in str(recording.notes[0])
 
 
 def test_poses_can_be_resampled(session: Session) -> None:
     session.group("processing/behavior/P", "PoseEstimation")
     session.points("processing/behavior/P/nose", np.arange(12).reshape(6, 2), rate=10)
-    found = only(session.path, rate=5)
-    assert found.signals.positions[:, 0, 0, 0].tolist() == [0, 4, 8, 10]
-    assert "resampled from 10 Hz to 5 Hz" in str(found.notes[0])
+    recording = only(session.path, rate=5)
+    assert recording.signals.positions[:, 0, 0, 0].tolist() == [0, 4, 8, 10]
+    assert "resampled from 10 Hz to 5 Hz" in str(recording.notes[0])
 
 
 @pytest.mark.parametrize(
@@ -438,14 +438,14 @@ def test_what_is_written_is_sound_nwb(tmp_path: Path) -> None:
     assert table["label"].tolist() == ["attack", "other"]
 
 
-def test_other_rates_are_resampled_and_said(tmp_path: Path) -> None:
+def test_other_rates_are_resampled_and_reported(tmp_path: Path) -> None:
     write_recordings([Recording("r", annotations={"me": annotations()["plain"]})], tmp_path / "out.nwb")
-    found = only(tmp_path / "out.nwb", rate=50)
-    assert found.annotation() == annotations()["plain"].resample(50)
-    assert "resampled from 25 Hz to 50 Hz" in str(found.notes[0])
+    recording = only(tmp_path / "out.nwb", rate=50)
+    assert recording.annotation() == annotations()["plain"].resample(50)
+    assert "resampled from 25 Hz to 50 Hz" in str(recording.notes[0])
 
 
-def test_an_unknown_start_stays_unknown_and_poses_are_said_to_be_lost(tmp_path: Path) -> None:
+def test_an_unknown_start_stays_unknown_and_poses_are_reported_as_lost(tmp_path: Path) -> None:
     poses = Poses(np.zeros((2, 1, 1, 2)), np.ones((2, 1, 1)), ("individual",), ("nose",), 25)
     notes = write_recordings([Recording("r", signals=poses, start_time=datetime(2024, 1, 1))], tmp_path / "a.nwb")
     assert [str(n) for n in notes] == [
@@ -473,27 +473,27 @@ def test_frames_come_back_at_any_rate(bouts: list[tuple[int, int, str]], rate: f
 def test_bouts_of_another_tool_with_the_extension(tmp_path: Path) -> None:
     pynwb, ndx = pytest.importorskip("pynwb"), pytest.importorskip("ndx_ethogram")
     nwb = pynwb.NWBFile(session_description="s", identifier="i", session_start_time=datetime(2024, 1, 1, tzinfo=UTC))
-    catalogue = ndx.Ethogram(name="scheme", description="d")
+    behaviors = ndx.Ethogram(name="scheme", description="d")
     for name, definition in (("rear", "stands up"), ("groom", "cleans itself")):
-        catalogue.add_row(behavior=name, definition=definition)
-    looked = pynwb.epoch.TimeIntervals(name="looked", description="d")
-    looked.add_row(start_time=0.0, stop_time=4.0)
+        behaviors.add_row(behavior=name, definition=definition)
+    observed = pynwb.epoch.TimeIntervals(name="looked", description="d")
+    observed.add_row(start_time=0.0, stop_time=4.0)
     bouts = ndx.EthogramBouts(
-        name="bouts", description="d", labeling_method="manual", annotator="Ann", ethogram=catalogue, observation_intervals=looked
+        name="bouts", description="d", labeling_method="manual", annotator="Ann", ethogram=behaviors, observation_intervals=observed
     )
     bouts.add_row(start_time=1.0, stop_time=2.5, label="rear")
     module = nwb.create_processing_module("behavior", "d")
-    for part in (catalogue, looked, bouts):
-        module.add(part)
+    for table in (behaviors, observed, bouts):
+        module.add(table)
     with pynwb.NWBHDF5IO(str(tmp_path / "x.nwb"), "w") as io:
         io.write(nwb)
-    found = only(tmp_path / "x.nwb", rate=10)
-    annotation = found.annotation("Ann")
+    recording = only(tmp_path / "x.nwb", rate=10)
+    annotation = recording.annotation("Ann")
     assert [(b.name, b.definition) for b in annotation.ethogram] == [("rear", "stands up"), ("groom", "cleans itself")]
     assert (annotation.start.tolist(), annotation.stop.tolist(), annotation.observed.frames.stop.tolist()) == ([10], [25], [40])
 
 
-def test_text_that_hdf5_cannot_hold_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_text_that_hdf5_cannot_store_is_refused_in_one_line(tmp_path: Path) -> None:
     odd = Annotation.from_bouts([0], [1], ["a"], ["a"], 25, 2, comment=["x\0y"])
     with pytest.raises(EthobenchError, match=r"the comment 'x\\x00y' has a control character") as caught:
         write_recordings([Recording("r", annotations={"me": odd})], tmp_path / "out.nwb")
@@ -517,22 +517,22 @@ def test_without_h5py_the_error_says_what_to_install(session: Session, monkeypat
 def test_real_sample(data: Path) -> None:
     path = data / "formats" / "nwb" / "sample.nwb"
     assert detect(path).name == "nwb"
-    found = only(path)
-    assert (found.id, found.n_frames, found.rate) == ("sample", 2330, None)
-    assert (found.signals.individuals, found.signals.keypoints) == (("ind1",), ("snout", "leftear", "rightear", "tailbase"))
-    assert np.allclose(found.signals.positions[0, 0, 0], [77.29780579, 88.87557983])
-    assert found.signals.confidence.min() >= 0
-    assert "count frames" in str(found.notes[0])
+    recording = only(path)
+    assert (recording.id, recording.n_frames, recording.rate) == ("sample", 2330, None)
+    assert (recording.signals.individuals, recording.signals.keypoints) == (("ind1",), ("snout", "leftear", "rightear", "tailbase"))
+    assert np.allclose(recording.signals.positions[0, 0, 0], [77.29780579, 88.87557983])
+    assert recording.signals.confidence.min() >= 0
+    assert "count frames" in str(recording.notes[0])
 
 
-def test_a_label_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_label_column_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x.nwb"
     write_recordings([Recording("r", annotations={"me": Annotation.from_bouts([1], [5], ["a"], ["a"], 25, 20)})], path, "nwb")
     with h5py.File(path, "a") as file:
         del file[f"processing/behavior/{SUMMARY_TABLE}"]
-    found = read_recordings(path, "nwb", label="typo", warn=False)
-    assert not any(r.annotations for r in found)
-    assert any("no column 'typo'" in str(n) for r in found for n in r.notes)
+    recording = read_recordings(path, "nwb", label="typo", warn=False)
+    assert not any(r.annotations for r in recording)
+    assert any("no column 'typo'" in str(n) for r in recording for n in r.notes)
 
 
 def test_text_where_a_reference_belongs_is_refused(tmp_path: Path) -> None:

@@ -134,12 +134,12 @@ def test_points_that_name_nothing_are_dropped(write: Any) -> None:
         ({"Time_Relative_sf": -1.0, "Duration_sf": 5.0}, "row 2: 'sniff' starts at -1, before the recording"),
     ],
 )
-def test_events_that_are_not_understood(write: Any, cells: dict[str, Any], message: str) -> None:
+def test_events_that_are_unknown(write: Any, cells: dict[str, Any], message: str) -> None:
     with pytest.raises(FormatError, match=message):
         read_recordings(write(changed(0, **cells)), warn=False)
 
 
-def test_tables_that_are_no_logs(write: Any, tmp_path: Path) -> None:
+def test_tables_that_are_not_logs(write: Any, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no column Event_Type"):
         read_recordings(write([["1", "a"]], ["Time_Relative_sf", "Behavior"]), "observer", warn=False)
     with pytest.raises(FormatError, match="no column Time_Relative_sf"):
@@ -179,7 +179,7 @@ def test_annotators_keep_their_names(tmp_path: Path) -> None:
     assert [*s.annotations] == ["ann"]
 
 
-def test_losses_are_told(tmp_path: Path) -> None:
+def test_losses_are_reported(tmp_path: Path) -> None:
     a = Annotation.from_bouts([1], [5], ["a"], Ethogram([Behavior("a", key="k"), "b"]), 25, 100, target=["x"])
     notes = "\n".join(map(str, write_recordings([Recording("r", annotations={"me": a})], tmp_path / "x.xlsx", "observer")))
     for what in ("does not store targets", "length", "lost: b", "definitions or keys"):

@@ -42,7 +42,7 @@ def test_plain(tmp_path: Path) -> None:
     assert a.observed.is_complete(4)
 
 
-def test_rate_is_missed_aloud(tmp_path: Path) -> None:
+def test_an_assumed_rate_is_noted(tmp_path: Path) -> None:
     with pytest.warns(ReadWarning, match="no frame rate in the file; assuming 30 Hz"):
         (recording,) = read_recordings(put(tmp_path, PLAIN))
     assert recording.rate == 30
@@ -79,7 +79,7 @@ def test_blank_is_not_absent(tmp_path: Path) -> None:
     assert iv.to_mask(a.observed.of("mount"), 5).tolist() == [False, False, True, True, True]
 
 
-def test_frames_nobody_looked_at(tmp_path: Path) -> None:
+def test_unobserved_frames(tmp_path: Path) -> None:
     a = read_annotation(put(tmp_path, "attack,other\n1,0\n,\n0,1\n"), rate=30)
     assert a.observed == Observed(iv.intervals([0, 2], [1, 3]))
     assert a.to_frames()[1].tolist() == [False, False]
@@ -104,7 +104,7 @@ def test_decimal_commas(tmp_path: Path) -> None:
     assert (a.rate, a.n_frames) == (25, 3)
 
 
-def test_asked_rate_resamples_a_timed_file(tmp_path: Path) -> None:
+def test_requested_rate_resamples_a_timed_file(tmp_path: Path) -> None:
     path = put(tmp_path, "time,a,b\n0,1,0\n0.1,1,0\n0.2,0,1\n0.3,0,1\n")
     a = read_recordings(path, rate=20, warn=False)[0].annotation()
     assert (a.rate, a.n_frames, a.start.tolist()) == (20, 8, [0, 4])
@@ -175,7 +175,7 @@ def test_empty_lines(tmp_path: Path) -> None:
     assert "2 empty lines at the end" in notes_of(path)
 
 
-def test_a_blank_line_is_no_frame_where_an_index_tells_the_frames(tmp_path: Path) -> None:
+def test_a_blank_line_is_not_a_frame_if_there_is_an_index(tmp_path: Path) -> None:
     a = read_recordings(put(tmp_path, "frame,a,b\n0,0,1\n\n1,1,0\n"), "onehot", rate=30, warn=False)[0].annotation()
     assert (a.n_frames, a.observed.is_complete(2)) == (2, True)
     with pytest.raises(FormatError, match="row 3: blank line between rows"):
@@ -201,7 +201,7 @@ def test_contradictions_are_reported(tmp_path: Path) -> None:
         "just a text",
     ],
 )
-def test_leaves_other_files_alone(tmp_path: Path, text: str) -> None:
+def test_does_not_detect_other_files(tmp_path: Path, text: str) -> None:
     path = put(tmp_path, text)
     assert formats["onehot"].sniff(path, Head(path)) == 0
 
@@ -228,8 +228,8 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, data: st.DataObjec
     cells = data.draw(st.lists(st.lists(st.sampled_from([-1, 0, 1]), min_size=k, max_size=k), min_size=n, max_size=n))
     frames = np.array(cells)
     names = ["groß", "b c", "other", '"d"'][:k]
-    seen = {Track(name): iv.from_mask(frames[:, i] >= 0) for i, name in enumerate(names)}
-    flat = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.full(n), seen))
+    observed_frames = {Track(name): iv.from_mask(frames[:, i] >= 0) for i, name in enumerate(names)}
+    flat = Annotation.from_frames(frames == 1, names, 30).with_observed(Observed(iv.full(n), observed_frames))
     path = tmp_path_factory.mktemp("round") / "a.csv"
     write_annotation(flat, path, "onehot", index=data.draw(st.sampled_from(["frame", "time"])))
     back = read_recordings(path, "onehot", rate=30, warn=False)[0].annotation()

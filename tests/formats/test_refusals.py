@@ -1,4 +1,4 @@
-"""Messages about files that cannot be read: what is wrong and where, in the user's words, and never the name of a Python exception."""
+"""Messages for files that cannot be read: what is wrong and where, without names of Python exceptions."""
 
 from __future__ import annotations
 

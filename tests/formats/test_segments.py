@@ -47,7 +47,7 @@ def test_times(tmp_path: Path, written: Any, seconds: float) -> None:
     assert a.duration == seconds
 
 
-def test_clock_is_the_one_asked_for(tmp_path: Path) -> None:
+def test_the_requested_rate_is_used(tmp_path: Path) -> None:
     path = put(tmp_path, [segment(0.5, 1.01)])
     with pytest.warns(ReadWarning, match="1 of 2 times fall between frames at 30 Hz"):
         a = read_annotation(path, rate=30)
@@ -95,7 +95,7 @@ def test_bad_files(tmp_path: Path, content: Any, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_repairs_are_told(tmp_path: Path) -> None:
+def test_repairs_are_reported(tmp_path: Path) -> None:
     (recording,) = read_recordings(put(tmp_path, {"segments": [segment(5, 3, sure=1)], "model": "x"}), "segments", warn=False)
     notes = " ".join(map(str, recording.notes))
     assert "segment 1: 'groom' stops at 3, before its start at 5" in notes
@@ -105,7 +105,7 @@ def test_repairs_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [{"segments": [{"a": 1}]}, {"project": {}}, [1, 2], [{"keypoints": []}], "start_time end_time behavior"]
 )
-def test_leaves_other_files_alone(tmp_path: Path, content: Any) -> None:
+def test_does_not_detect_other_files(tmp_path: Path, content: Any) -> None:
     path = put(tmp_path, content)
     assert formats["segments"].sniff(path, Head(path)) == 0
 

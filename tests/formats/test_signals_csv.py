@@ -76,14 +76,14 @@ def test_large_tables_are_read_in_pieces_and_kept_on_the_disk(tmp_path, monkeypa
     )
     path = tmp_path / f"tag.{suffix}"
     table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
-    (whole,) = read_recordings(path, "signals_csv", rate=10, warn=False)
+    (full,) = read_recordings(path, "signals_csv", rate=10, warn=False)
     monkeypatch.setattr(signals_csv, "LARGE", 100)
     monkeypatch.setattr(signals_csv, "CHUNK", 64)
     (pieces,) = read_recordings(path, "signals_csv", rate=10, warn=False)
     assert isinstance(pieces.signals.values, np.memmap)
     assert pieces.signals.channels == ("x", "y")
-    assert (pieces.rate, pieces.notes) == (whole.rate, whole.notes)
-    np.testing.assert_array_equal(pieces.signals.values, whole.signals.values)
+    assert (pieces.rate, pieces.notes) == (full.rate, full.notes)
+    np.testing.assert_array_equal(pieces.signals.values, full.signals.values)
 
 
 def test_a_wrong_cell_in_a_later_piece_is_named(tmp_path, monkeypatch):
@@ -121,7 +121,7 @@ def test_a_stated_rate_that_drifts_from_the_clock_is_resampled(tmp_path):
     assert recording.signals.channel("x")[-1] == pytest.approx(time[-1], abs=0.03)
 
 
-def test_rounded_times_are_regular_and_a_late_start_is_told(tmp_path):
+def test_rounded_times_are_regular_and_a_late_start_is_reported(tmp_path):
     path = tmp_path / "tag.csv"
     time = np.round(120 + np.arange(3000) / 30, 3)
     pd.DataFrame({"time": time, "x": np.arange(3000) / 7}).to_csv(path, index=False)

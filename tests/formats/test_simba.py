@@ -76,7 +76,7 @@ def test_decisions_next_to_probabilities(tmp_path: Path) -> None:
     assert a.ethogram.names == ("Attack",)
 
 
-def test_behaviors_can_be_told(tmp_path: Path) -> None:
+def test_behaviors_can_be_specified(tmp_path: Path) -> None:
     path = put(tmp_path, TARGETS)
     assert read_annotation(path, rate=30, behaviors=["Sniffing"]).ethogram.names == ("Sniffing",)
     with pytest.raises(FormatError, match="no column Rear"):
@@ -93,7 +93,7 @@ def test_poses_without_labels(tmp_path: Path) -> None:
     assert "no columns of behaviors" in str(recording.notes)
 
 
-def test_blank_label_is_unobserved_and_told(tmp_path: Path) -> None:
+def test_blank_label_is_unobserved_and_reported(tmp_path: Path) -> None:
     (recording,) = read_recordings(put(tmp_path, TARGETS.removesuffix("0,1\n") + "0\n"), rate=30, warn=False)
     assert "row 4: 1 frames have a missing label" in str(recording.notes[-1])
     a = recording.annotation()
@@ -124,21 +124,21 @@ def test_text_among_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a,b,c\n1,0,1\n", ",a_x,a_y,b_p\n0,1,2,3\n", "x,y,p\n1,2,3\n"])
-def test_leaves_other_files_alone(tmp_path: Path, text: str) -> None:
+def test_does_not_detect_other_files(tmp_path: Path, text: str) -> None:
     path = put(tmp_path, text)
     assert formats["simba"].sniff(path, Head(path)) == 0
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    (made,) = read_recordings(put(tmp_path, TARGETS), rate=30, warn=False)
-    notes = write_recordings([made], tmp_path / "again.csv", "simba")
+    (result,) = read_recordings(put(tmp_path, TARGETS), rate=30, warn=False)
+    notes = write_recordings([result], tmp_path / "again.csv", "simba")
     assert [str(n) for n in notes] == ["SimBA CSV does not store the frame rate; read it with rate=30"]
     (again,) = read_recordings(tmp_path / "again.csv", rate=30, warn=False)
-    assert again.annotation() == made.annotation()
+    assert again.annotation() == result.annotation()
     assert isinstance(again.signals, Poses)
-    assert isinstance(made.signals, Poses)
-    assert again.signals.keypoints == made.signals.keypoints
-    assert np.array_equal(again.signals.positions, made.signals.positions, equal_nan=True)
+    assert isinstance(result.signals, Poses)
+    assert again.signals.keypoints == result.signals.keypoints
+    assert np.array_equal(again.signals.positions, result.signals.positions, equal_nan=True)
     assert isinstance(again.features, Signals)
     assert again.features.channels == ("Feature_1", "Zone_in_zone")
 

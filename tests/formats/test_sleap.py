@@ -27,8 +27,8 @@ def put(path: Path, text: str | bytes) -> Path:
 
 
 def only(path: Path, format: str | None = None, **options: Any) -> Recording:
-    (found,) = read_recordings(path, format, **options, warn=False)
-    return found
+    (recording,) = read_recordings(path, format, **options, warn=False)
+    return recording
 
 
 # ----------------------------------------------------------------------- CSV
@@ -37,9 +37,9 @@ def only(path: Path, format: str | None = None, **options: Any) -> Recording:
 def test_csv(tmp_path: Path) -> None:
     path = put(tmp_path / "v.csv", CSV)
     assert detect(path).name == "sleap"
-    found = only(path, rate=15)
-    poses = found.signals
-    assert (found.id, found.rate, found.n_frames, found.subjects, found.notes) == ("v", 15, 3, ("a", "b"), ())
+    recording = only(path, rate=15)
+    poses = recording.signals
+    assert (recording.id, recording.rate, recording.n_frames, recording.subjects, recording.notes) == ("v", 15, 3, ("a", "b"), ())
     assert poses.keypoints == ("nose", "tail")
     assert poses.positions[0, 1, 0].tolist() == [5, 6]
     assert poses.positions[2, 0].tolist() == [[7, 8], [9, 10]]
@@ -61,28 +61,28 @@ def test_csv_dialects(tmp_path: Path) -> None:
 
 
 def test_one_animal_without_track(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "v.csv", "track,frame_idx,n.x,n.y\n,0,1,2\n,1,3,4\n"))
-    assert (found.signals.individuals, found.subjects, found.notes) == (("individual",), (), ())
-    assert found.signals.positions[:, 0, 0].tolist() == [[1, 2], [3, 4]]
-    assert np.isnan(found.signals.confidence).all()
+    recording = only(put(tmp_path / "v.csv", "track,frame_idx,n.x,n.y\n,0,1,2\n,1,3,4\n"))
+    assert (recording.signals.individuals, recording.subjects, recording.notes) == (("individual",), (), ())
+    assert recording.signals.positions[:, 0, 0].tolist() == [[1, 2], [3, 4]]
+    assert np.isnan(recording.signals.confidence).all()
 
 
 def test_several_animals_without_track_are_numbered(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "v.csv", "track,frame_idx,n.x,n.y\n,0,1,2\n,0,3,4\n,1,5,6\n"))
-    assert found.signals.individuals == ("instance1", "instance2")
-    assert found.signals.positions[1, 0, 0].tolist() == [5, 6]
-    assert "a number may be several animals" in str(found.notes[0])
+    recording = only(put(tmp_path / "v.csv", "track,frame_idx,n.x,n.y\n,0,1,2\n,0,3,4\n,1,5,6\n"))
+    assert recording.signals.individuals == ("instance1", "instance2")
+    assert recording.signals.positions[1, 0, 0].tolist() == [5, 6]
+    assert "a number may be several animals" in str(recording.notes[0])
 
 
 def test_instances_without_track_beside_tracks_are_counted(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "v.csv", CSV.replace("\nb,", "\n,")))
-    assert found.signals.individuals == ("a",)
-    assert [str(note) for note in found.notes] == ["1 of 3 instances have no track; dropped"]
+    recording = only(put(tmp_path / "v.csv", CSV.replace("\nb,", "\n,")))
+    assert recording.signals.individuals == ("a",)
+    assert [str(note) for note in recording.notes] == ["1 of 3 instances have no track; dropped"]
 
 
 def test_unknown_columns_are_noted(tmp_path: Path) -> None:
-    found = only(put(tmp_path / "v.csv", CSV.replace("instance.score", "video").replace(",0.9,", ",C:\\v\\a.mp4,")))
-    assert [str(note) for note in found.notes] == ["ignored unknown columns: video"]
+    recording = only(put(tmp_path / "v.csv", CSV.replace("instance.score", "video").replace(",0.9,", ",C:\\v\\a.mp4,")))
+    assert [str(note) for note in recording.notes] == ["ignored unknown columns: video"]
 
 
 @pytest.mark.parametrize(
@@ -133,12 +133,12 @@ def put_analysis(path: Path, *, dims: bool = False, **changes: Any) -> Path:
 def test_analysis_in_either_order_of_axes(dims: bool, tmp_path: Path) -> None:
     path = put_analysis(tmp_path / "v.h5", dims=dims)
     assert detect(path).name == "sleap"
-    found = only(path)
-    assert np.array_equal(found.signals.positions, TRACKS)
-    assert np.array_equal(found.signals.confidence, SCORES)
-    assert (found.signals.individuals, found.signals.keypoints) == (("left fly", "right fly"), ("head", "thorax", "wing"))
-    assert found.metadata["video"] == "C:\\videos\\flies.mp4"
-    assert found.video is None, "text from a file is no path to open"
+    recording = only(path)
+    assert np.array_equal(recording.signals.positions, TRACKS)
+    assert np.array_equal(recording.signals.confidence, SCORES)
+    assert (recording.signals.individuals, recording.signals.keypoints) == (("left fly", "right fly"), ("head", "thorax", "wing"))
+    assert recording.metadata["video"] == "C:\\videos\\flies.mp4"
+    assert recording.video is None, "text from a file is no path to open"
 
 
 def test_analysis_without_scores_and_track_names(tmp_path: Path) -> None:
@@ -206,9 +206,9 @@ def make_slp(path: Path, n_videos: int = 1) -> Path:
 def test_slp(tmp_path: Path) -> None:
     path = make_slp(tmp_path / "project.slp")
     assert detect(path).name == "sleap"
-    found = only(path, rate=30)
-    poses = found.signals
-    assert (found.id, found.rate, found.n_frames) == ("project", 30, 5), "frames are counted from the video's first"
+    recording = only(path, rate=30)
+    poses = recording.signals
+    assert (recording.id, recording.rate, recording.n_frames) == ("project", 30, 5), "frames are counted from the video's first"
     assert (poses.individuals, poses.keypoints) == (("a", "b"), ("head", "tail"))
     assert poses.positions[2, 0].tolist() == [[1, 2], [3, 4]]
     assert poses.confidence[2, 0].tolist() == [0.5, 0.25]
@@ -216,7 +216,7 @@ def test_slp(tmp_path: Path) -> None:
     assert np.isnan(poses.positions[4, 0, 1]).all()
     assert np.isnan(poses.confidence[4, 0]).all()
     assert np.isnan(poses.positions[[0, 1, 3]]).all()
-    assert [str(note) for note in found.notes] == ["1 of 4 instances have no track; dropped"]
+    assert [str(note) for note in recording.notes] == ["1 of 4 instances have no track; dropped"]
 
 
 def test_videos_of_a_project_are_entries(tmp_path: Path) -> None:
@@ -238,9 +238,9 @@ def test_slp_does_not_follow_links_to_other_files(tmp_path: Path) -> None:
 
 
 def test_damaged_slp(tmp_path: Path) -> None:
-    whole = make_slp(tmp_path / "a.slp").read_bytes()
+    complete = make_slp(tmp_path / "a.slp").read_bytes()
     with pytest.raises(FormatError, match="truncated"):
-        read_recordings(put(tmp_path / "cut.slp", whole[: len(whole) // 2]), "sleap", warn=False)
+        read_recordings(put(tmp_path / "cut.slp", complete[: len(complete) // 2]), "sleap", warn=False)
     with pytest.raises(FormatError, match="not a valid HDF5 file"):
         read_recordings(put(tmp_path / "text.slp", "not a project"), "sleap", warn=False)
     with h5py.File(tmp_path / "a.slp", "a") as file:

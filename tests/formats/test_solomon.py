@@ -58,7 +58,7 @@ def test_a_sheet_with_one_category_is_called_like_the_file(write: Any) -> None:
     assert formats["solomon"].entries(path) == ["Behaviour"]
 
 
-def test_rows_that_stay_blank_to_the_end_were_not_looked_at(write: Any) -> None:
+def test_rows_that_stay_blank_to_the_end_are_unobserved(write: Any) -> None:
     path = write(SHEET + "1.2,,\n1.4,,\n")
     with pytest.warns(ReadWarning, match="row 8: the last 2 rows are blank in every column"):
         light, behaviour = read_recordings(path)
@@ -67,7 +67,7 @@ def test_rows_that_stay_blank_to_the_end_were_not_looked_at(write: Any) -> None:
     assert light.annotation().observed.frames.stop.tolist() == [6]
 
 
-def test_a_sheet_without_any_code_was_not_looked_at(write: Any) -> None:
+def test_a_sheet_without_any_code_is_unobserved(write: Any) -> None:
     (recording,) = read_recordings(write("Time,Behaviour\n0,\n0.2,\n"), "solomon", warn=False)
     assert iv.total(recording.annotation().observed.frames) == 0
 
@@ -92,7 +92,7 @@ def test_another_rate_resamples(write: Any) -> None:
     assert "resampled from 5 Hz to 10 Hz" in messages(recording)
 
 
-def test_missing_rows_were_not_looked_at(write: Any) -> None:
+def test_missing_rows_are_unobserved(write: Any) -> None:
     recording = read_recordings(write(SHEET.replace("0.4,Off,Rear\n", "")), entry="Behaviour", warn=False)[0]
     observed = recording.annotation().observed.frames
     assert (observed.start.tolist(), observed.stop.tolist()) == ([0, 3], [2, 6])
@@ -106,7 +106,7 @@ def test_many_missing_rows_do_not_change_the_rate(write: Any) -> None:
     assert (recording.rate, observed.start.tolist(), observed.stop.tolist()) == (30.0, [0, 90], [40, 300])
 
 
-def test_cells_that_say_missing_were_not_looked_at(write: Any) -> None:
+def test_cells_marked_as_missing_are_unobserved(write: Any) -> None:
     light, behaviour = read_recordings(write(SHEET.replace("0.6,Off,", "0.6,Off,NaN")), warn=False)
     observed = behaviour.annotation().observed.frames
     assert (observed.start.tolist(), observed.stop.tolist()) == ([0, 4], [3, 6])
@@ -129,13 +129,13 @@ def test_cells_that_say_missing_were_not_looked_at(write: Any) -> None:
         ("", "empty"),
     ],
 )
-def test_sheets_that_are_not_understood(write: Any, text: str, message: str) -> None:
+def test_sheets_that_are_unknown(write: Any, text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         read_recordings(write(text), "solomon", warn=False)
 
 
 @pytest.mark.parametrize("text", ["Time,x,y\n0,1.5,2\n0.1,1.6,2\n", "Time,Behaviour\n0,a\n5,b\n1,c\n", "time,Behaviour\n0,a\n1,b\n"])
-def test_other_tables_are_left_alone(write: Any, text: str) -> None:
+def test_other_tables_are_not_detected(write: Any, text: str) -> None:
     path = write(text)
     from ethobench.formats.text import Head
 
@@ -155,7 +155,7 @@ def test_sheets_survive_writing(write: Any, tmp_path: Path) -> None:
         assert (a.id, a.annotation()) == (b.id, b.annotation())
 
 
-def test_what_a_sheet_cannot_hold_is_told(tmp_path: Path) -> None:
+def test_what_a_sheet_cannot_store_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     hidden = np.ones(20, dtype=bool)
     hidden[3:6] = False
@@ -186,7 +186,7 @@ def test_what_a_sheet_would_change_is_refused(tmp_path: Path, annotations: list[
 
 
 @pytest.mark.parametrize("id", ["/", "mouse/"])
-def test_a_recording_without_a_channel_gets_the_usual_column(id: str, tmp_path: Path) -> None:
+def test_a_recording_without_a_channel_gets_the_default_column(id: str, tmp_path: Path) -> None:
     annotation = Annotation.from_frames([0, 0, 0], ["rear"], 10)
     write_recordings([Recording(id, annotations={"me": annotation})], tmp_path / "sheet.csv", "solomon")
     (read,) = read_recordings(tmp_path / "sheet.csv", warn=False)

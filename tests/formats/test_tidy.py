@@ -95,11 +95,11 @@ def test_repairs_are_noted(tmp_path):
         encoding="utf-8",
     )
     (recording,) = read_recordings(path, warn=False)
-    told = " | ".join(map(str, recording.notes))
-    assert "row 6: 'rest' stops at 3, before its start at 5; read as a bout of zero length" in told
-    assert "row 7: 'run' has no start or stop time; dropped" in told
-    assert "ends after the last of 20 frames" in told
-    assert "ignored unknown columns: mood" in told
+    messages = " | ".join(map(str, recording.notes))
+    assert "row 6: 'rest' stops at 3, before its start at 5; read as a bout of zero length" in messages
+    assert "row 7: 'run' has no start or stop time; dropped" in messages
+    assert "ends after the last of 20 frames" in messages
+    assert "ignored unknown columns: mood" in messages
     assert recording.annotation().start.tolist() == [5, 10]
 
 

@@ -86,8 +86,8 @@ def test_intersection_criterion(pair):
         inside = {i for a, b in t for i in range(a, b)}
         good = [(a, b) for a, b in p if len(inside & set(range(a, b))) >= 0.5 * (b - a)]
         covered = {i for a, b in good for i in range(a, b)}
-        found = [(a, b) for a, b in t if len(covered & set(range(a, b))) >= 0.5 * (b - a)]
-        precision, recall = (len(x) / len(y) if y else 0.0 for x, y in ((good, p), (found, t)))
+        matched = [(a, b) for a, b in t if len(covered & set(range(a, b))) >= 0.5 * (b - a)]
+        precision, recall = (len(x) / len(y) if y else 0.0 for x, y in ((good, p), (matched, t)))
         expected = (2 * precision * recall / (precision + recall) if precision + recall else 0.0) if t or p else np.nan
         assert scores.behaviors[name]["intersection_f1"] == pytest.approx(expected, nan_ok=True)
 

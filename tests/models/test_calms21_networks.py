@@ -109,7 +109,8 @@ def test_attention_is_not_scaled_and_its_keys_are_its_values():
         layer = eb.create_model("attention").build(5, 2).body[0]
     signals = torch.randn(1, 5, 7)
     query, value = (
-        signals[0].T.numpy() @ part.weight[..., 0].T.detach().numpy() + part.bias.detach().numpy() for part in (layer.query, layer.value)
+        signals[0].T.numpy() @ linear.weight[..., 0].T.detach().numpy() + linear.bias.detach().numpy()
+        for linear in (layer.query, layer.value)
     )
     scores = query @ value.T
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))

@@ -90,7 +90,7 @@ def test_the_text_of_boosted_trees_is_checked_before_lightgbm_reads_it(line, cha
     path = folder / "trees-0.txt"
     text = path.read_text(encoding="utf-8")
     start = text.index(f"\n{line}") + 1
-    stop = min(place for end in (" ", "\n") if (place := text.find(end, start)) > 0)
+    stop = min(position for end in (" ", "\n") if (position := text.find(end, start)) > 0)
     damaged = text[:start] + changed + text[stop:]
     if not line.startswith(("tree_sizes", "max", "num_class")):  # a hostile file has sizes that fit
         damaged = with_tree_sizes(damaged)

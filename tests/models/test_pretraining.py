@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_encoder(tag, tmp_path):
 
 def test_training_and_validation_share_no_individual(tag):
     recordings = list(tag)
-    training, validation = (acceleration_windows(part, tag, 150, 30.0) for part in (recordings[:4], recordings[4:]))
+    training, validation = (acceleration_windows(subset, tag, 150, 30.0) for subset in (recordings[:4], recordings[4:]))
     assert set(training[1]) & set(validation[1]) == set()
     assert training[0].shape == (32, 150, 3)
     lengths = np.linalg.norm(training[0][:8], axis=2).mean()

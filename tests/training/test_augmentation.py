@@ -60,9 +60,9 @@ def distances(values: torch.Tensor) -> torch.Tensor:
 
 
 def leftness(values: torch.Tensor) -> torch.Tensor:
-    """Return on which side of the body the left ear lies."""
-    nose, left, _, tail = points_of(values)[:, 1:].unbind(dim=3)
-    ahead, aside = nose - tail, left - tail
+    """Return on which side of the body the left_ear ear lies."""
+    nose, left_ear, _, tail = points_of(values)[:, 1:].unbind(dim=3)
+    ahead, aside = nose - tail, left_ear - tail
     return (ahead[..., 0] * aside[..., 1] - ahead[..., 1] * aside[..., 0]).sign()
 
 

@@ -78,7 +78,7 @@ def test_steps_are_those_of_plain_torch():
     for epoch in range(4):
         losses = []
         for plan in lines.draw(np.random.default_rng([3, epoch])):
-            x, y = (torch.from_numpy(part) for part in lines.gather(plan))
+            x, y = (torch.from_numpy(array) for array in lines.gather(plan))
             value = loss(other(x), y)
             optimizer.zero_grad()
             value.backward()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+from ethobench.benchmarks.published import PublishedScore, published_scores
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.core.registry import Registry
@@ -235,6 +236,11 @@ class Benchmark(ABC):
         report : callable
             Called with lines of text on work that is done while planning.
         """
+
+    @classmethod
+    def published(cls) -> Mapping[tuple[str, ...], PublishedScore]:
+        """Return published scores by dataset, model, setting (as text), suite and metric."""
+        return published_scores(cls.label or cls.name)
 
 
 MODULES = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-from functools import lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
 FILE = "published.csv"
-KEYS = ("benchmark", "dataset", "model", "setting", "suite", "metric")
+KEYS = ("dataset", "model", "setting", "suite", "metric")
 
 
 class PublishedScore(NamedTuple):
@@ -18,9 +18,9 @@ class PublishedScore(NamedTuple):
     source: str
 
 
-@lru_cache(maxsize=1)
-def published_scores() -> dict[tuple[str, ...], PublishedScore]:
-    """Return published scores by benchmark, dataset, model, setting (as text), suite and metric."""
+@cache
+def published_scores(benchmark: str) -> dict[tuple[str, ...], PublishedScore]:
+    """Return the published scores of a benchmark by dataset, model, setting (as text), suite and metric."""
     text = (files("ethobench.benchmarks") / FILE).read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
+    rows = [row for row in csv.DictReader(text.splitlines()) if row["benchmark"] == benchmark]
     return {tuple(row[key] for key in KEYS): PublishedScore(float(row["value"]), row["source"]) for row in rows}

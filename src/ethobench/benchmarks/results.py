@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.benchmarks.base import Row, find_benchmark
-from ethobench.benchmarks.published import PublishedScore, published_scores
+from ethobench.benchmarks.published import PublishedScore
 from ethobench.metrics import Scores
 from ethobench.runs import Job, Setting, Store
 from ethobench.runs.plan import FINAL
@@ -131,7 +131,7 @@ def find_published(
 ) -> PublishedScore | None:
     """Return the published score of a metric; None if there is none, or if a decoder was applied, which no published score has."""
     name = str(replace(setting, undecoded=False))
-    return None if is_decoded else published_scores().get((benchmark, dataset, model, name, suite, metric))
+    return None if is_decoded else find_benchmark(benchmark).published().get((dataset, model, name, suite, metric))
 
 
 def final_jobs(store: Store, only: Collection[str] | None = None) -> Iterator[ScoredJob]:

@@ -1,4 +1,4 @@
-"""`ethobench datasets`: list, show and fetch named datasets."""
+"""`ethobench datasets`: list, show and download datasets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ethobench.cli.output import echo, echo_json, secho
 if TYPE_CHECKING:
     from ethobench.core import Dataset
 
-app = typer.Typer(help="List, show and fetch datasets.", no_args_is_help=True)
+app = typer.Typer(help="List, show and download datasets.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -37,37 +37,38 @@ def list_names(as_json: Annotated[bool, typer.Option("--json", help="Print JSON 
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A dataset's name, a folder, or a recordings.csv.")],
+    name: Annotated[str, typer.Argument(help="Name of a dataset, folder, or recordings.csv.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
-    """Show a dataset: recordings, individuals, annotators, and how much of the time each behavior takes.
+    """Show recordings, individuals and annotators of a dataset, and the share of time of each behavior.
 
     Example: [bold]ethobench datasets show bebe/HAR[/bold]
     """
     from ethobench.cli.output import print_never_annotated
     from ethobench.datasets import load_dataset
 
-    facts = summarize(load_dataset(name))
+    summary = summarize(load_dataset(name))
     if as_json:
-        echo_json(facts, ensure_ascii=True)
+        echo_json(summary, ensure_ascii=True)
         return
-    secho(facts["name"], bold=True)
+    secho(summary["name"], bold=True)
     for key in ("source", "licence", "citation"):
-        if facts[key]:
-            echo(f"  {key}: {facts[key]}")
-    echo(f"  {facts['recordings']} recordings of {facts['individuals']} individuals, {facts['frames']:,} frames, {facts['hours']:.2f} h")
-    echo(f"  folds: {facts['folds'] or 'none'}; splits: {facts['splits'] or 'none'}; version {facts['version']}")
-    for annotator, share in facts["shares"].items():
-        echo(f"  {annotator}: {facts['observed'][annotator]:.1%} of the time observed; of that")
-        for behavior, part in share.items():
-            if behavior not in facts["never_annotated"]:
-                echo(f"    {behavior:24} {part:7.2%}")
-    print_never_annotated(facts["never_annotated"])
+        if summary[key]:
+            echo(f"  {key}: {summary[key]}")
+    counts = f"{summary['recordings']} recordings of {summary['individuals']} individuals"
+    echo(f"  {counts}, {summary['frames']:,} frames, {summary['hours']:.2f} h")
+    echo(f"  folds: {summary['folds'] or 'none'}; splits: {summary['splits'] or 'none'}; version {summary['version']}")
+    for annotator, shares in summary["shares"].items():
+        echo(f"  {annotator}: {summary['observed'][annotator]:.1%} of the time observed; shares of the observed time:")
+        for behavior, fraction in shares.items():
+            if behavior not in summary["never_annotated"]:
+                echo(f"    {behavior:24} {fraction:7.2%}")
+    print_never_annotated(summary["never_annotated"])
 
 
 @app.command()
-def fetch(names: Annotated[list[str], typer.Argument(help="Names of datasets.", metavar="NAME...")]) -> None:
-    """Download datasets into $ETHOBENCH_DATA; what is there is not fetched again.
+def fetch(names: Annotated[list[str], typer.Argument(help="Names of datasets; see: ethobench datasets list", metavar="NAME...")]) -> None:
+    """Download datasets into $ETHOBENCH_DATA, unless they are on this machine.
 
     Example: [bold]ethobench datasets fetch bebe/HAR calms21/task1[/bold]
     """
@@ -76,23 +77,23 @@ def fetch(names: Annotated[list[str], typer.Argument(help="Names of datasets.", 
     for name in names:
         family, variant = split_name(name)
         if family.is_here(variant):
-            echo(f"{name}: already here ({family.folder(variant) or 'made on the spot'})")
+            echo(f"{name}: already on this machine ({family.folder(variant) or 'simulated'})")
             continue
         family.fetch(variant)
-        echo(f"{name}: fetched into {family.folder(variant)}")
+        echo(f"{name}: downloaded into {family.folder(variant)}")
 
 
 def summarize(data: Dataset) -> dict[str, Any]:
-    """Collect the figures of a dataset."""
+    """Count recordings, individuals and frames of a dataset, and compute the share of time of each behavior."""
     from ethobench.core import intervals as iv
     from ethobench.core.occurrence import Occurrence
 
     seconds: dict[str, dict[str, float]] = {}
-    seen: dict[str, float] = {}
+    observed: dict[str, float] = {}
     length: dict[str, float] = {}
     for recording in data:
         for annotator, a in recording.annotations.items():
-            seen[annotator] = seen.get(annotator, 0) + iv.total(a.observed.of_any()) / a.rate
+            observed[annotator] = observed.get(annotator, 0) + iv.total(a.observed.of_any()) / a.rate
             length[annotator] = length.get(annotator, 0) + a.duration
             times = seconds.setdefault(annotator, dict.fromkeys(data.ethogram.names, 0.0))
             for code, behavior in enumerate(a.ethogram):
@@ -111,6 +112,6 @@ def summarize(data: Dataset) -> dict[str, Any]:
         "never_annotated": list(Occurrence.count(data.ethogram, (a for r in data for a in r.annotations.values())).never_annotated),
         "folds": len(set(data.folds.values())),
         "splits": ", ".join(dict.fromkeys(data.splits.values())),
-        "observed": {name: seen[name] / length[name] if length[name] else 0.0 for name in seen},
-        "shares": {name: {b: t / seen[name] if seen[name] else 0.0 for b, t in times.items()} for name, times in seconds.items()},
+        "observed": {name: observed[name] / length[name] if length[name] else 0.0 for name in observed},
+        "shares": {name: {b: t / observed[name] if observed[name] else 0.0 for b, t in times.items()} for name, times in seconds.items()},
     }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    stores: Annotated[list[Path], typer.Argument(help="The store of a run, or several stores to compare.", metavar="STORE...")],
+    stores: Annotated[list[Path], typer.Argument(help="The store of a run, or several stores to compare.", metavar="STORE")],
     table: Annotated[str, typer.Option(help="Table to show; see above.")] = "results",
     against: Annotated[str, typer.Option(help="Model to compare with in the table comparison; the best model by default.")] = "",
     metrics: Annotated[str | None, typer.Option(help="Metrics to show, separated by commas; 'all' for all metrics.")] = None,
@@ -31,13 +31,22 @@ def run(
 ) -> None:
     """Show the results of a store, or compare several stores. Stores are never changed.
 
-    Tables of every store: [bold]results[/bold], means and standard deviations over individuals; [bold]comparison[/bold], whether one model
-    is better than another, with intervals over individuals; [bold]behaviors[/bold], each behavior.
+    Tables of every store:
 
-    Tables of benchmarks: [bold]settings[/bold], behaviors with reduced and full data; [bold]claims[/bold], claims of papers;
-    [bold]calms21[/bold], means over seeds, annotators and behaviors; [bold]difficulty[/bold], new behaviors by frequency and length;
-    [bold]styles[/bold], differences between annotators; [bold]rodentbench[/bold], with failures, repairs and human agreement;
-    [bold]curve[/bold], whether more labels would help; [bold]few-shot[/bold], new behaviors from few recordings.
+    - [bold]results[/bold]: means and standard deviations, with published scores
+    - [bold]comparison[/bold]: is one model better than another? Paired intervals
+    - [bold]behaviors[/bold]: each behavior
+
+    Tables of benchmarks:
+
+    - [bold]settings[/bold]: behaviors with reduced and with full data (bebe)
+    - [bold]claims[/bold]: claims of the paper and the same numbers here (bebe)
+    - [bold]calms21[/bold]: means over seeds, annotators and behaviors
+    - [bold]difficulty[/bold]: new behaviors by frequency and length (calms21)
+    - [bold]styles[/bold]: differences between annotators (calms21)
+    - [bold]rodentbench[/bold]: failures, repairs and human agreement
+    - [bold]curve[/bold]: would more labels help? (study)
+    - [bold]few-shot[/bold]: new behaviors from few recordings
 
     Example: [bold]ethobench results runs/first[/bold]
 

@@ -1,4 +1,4 @@
-"""Annotations: the bouts that one annotator scored in one recording, and what was observed."""
+"""Annotations: the bouts that one annotator scored in one recording, and the frames that were observed."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import secrets
 import shutil
 import stat
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -160,8 +161,8 @@ def parse_json(path: Path, text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_object_without_duplicates)
     except json.JSONDecodeError as error:
-        cut = "; it seems cut off" if error.pos >= len(text.rstrip()) - 1 else ""
-        raise FormatError(path, f"not valid JSON ({error.msg}{cut})", f"line {error.lineno}, column {error.colno}") from None
+        truncated = "; the file may be truncated" if error.pos >= len(text.rstrip()) - 1 else ""
+        raise FormatError(path, f"not valid JSON ({error.msg}{truncated})", f"line {error.lineno}, column {error.colno}") from None
     except _DuplicateKeyError as error:
         raise FormatError(path, f"duplicate key {str(error)!r} in a JSON object") from None
     except RecursionError:
@@ -176,8 +177,8 @@ def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build a JSON object; refuse duplicate keys, since one of the values would be lost."""
     content = dict(pairs)
     if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _DuplicateKeyError(next(key for i, key in enumerate(keys) if key in keys[:i]))
+        counts = Counter(key for key, _ in pairs)
+        raise _DuplicateKeyError(next(key for key, count in counts.items() if count > 1))
     return content
 
 

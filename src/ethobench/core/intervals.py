@@ -141,7 +141,7 @@ def shift(a: Intervals, n_frames: int) -> Intervals:
 
 
 def clip(a: Intervals, low: int, high: int) -> Intervals:
-    """Keep only what lies in ``[low, high)``."""
+    """Clip intervals to ``[low, high)``."""
     start, stop = np.clip(a.start, low, high), np.clip(a.stop, low, high)
     keep = stop > start
     return Intervals(start[keep], stop[keep])

@@ -1,4 +1,4 @@
-"""Names: which characters every file format can hold, and file names made from names of recordings, annotators and datasets."""
+"""Names: which characters every file format can store, and file names derived from names of recordings, annotators and datasets."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Recording:
         """Return a copy with changed fields; signals that are not loaded yet are not loaded."""
         fields = {name.lstrip("_"): value for name, value in vars(self).items()}
         if self.source_id == self.id:
-            fields["source_id"] = ""  # a copy with another id is a recording of its own
+            fields["source_id"] = ""  # a copy with another id is a separate recording
         return Recording(**{**fields, **changes})
 
     def to_movement(self) -> xarray.Dataset:

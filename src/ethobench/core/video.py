@@ -23,7 +23,7 @@ class VideoInfo:
     duration : float
         Length in seconds.
     rate : float
-        Frames per second; the average where the frame rate varies.
+        Frames per second; the average if the frame rate varies.
     n_frames : int
         Length in frames at `rate`, as stated by the file, else computed from `duration`.
     width, height : int

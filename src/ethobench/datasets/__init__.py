@@ -1,4 +1,4 @@
-"""Named datasets, synthetic ones, and your own."""
+"""Named datasets, synthetic datasets, and your own studies."""
 
 from __future__ import annotations
 
@@ -33,14 +33,25 @@ def load_dataset(
     name : str or Path
         ``"bebe/HAR"``, ``"calms21/task1"``, ``"banos"``, ``"synthetic/pose"``, ...; or a path.
     corrections : path, optional
-        A folder that the viewer saved corrections to, to be added as further annotators; those beside a ``recordings.csv`` of your own
-        are added anyway.
+        Folder with corrections saved by the viewer, to add as further annotators. Corrections beside a ``recordings.csv`` are always
+        added.
     rename : mapping of str to str, optional
         Behaviors to rename, old name to new name, such as ``{"i": "interact"}``.
     check_rename : bool
-        Whether an old name that neither the ethogram nor an annotation has is an error.
+        Whether an unknown old name is an error.
     **options
-        What the dataset takes; for synthetic ones ``individuals``, ``seconds``, ``seed``, ...
+        Options of the dataset, such as ``individuals``, ``seconds`` and ``seed`` of synthetic ones.
+
+    Raises
+    ------
+    NotFoundError
+        If the name is unknown, or the folder is not a dataset.
+    MissingDataError
+        If the dataset is not on this machine and could not be downloaded.
+
+    See Also
+    --------
+    collate : match loose files without a ``recordings.csv``.
 
     Examples
     --------
@@ -74,4 +85,4 @@ def _load_folder(path: Path) -> Dataset:
 
     if (path / METADATA).is_file():
         return load_folder(path, path.name)
-    raise NotFoundError(f"{path} is no dataset: it has neither {MANIFEST} nor {METADATA}")
+    raise NotFoundError(f"{path} is not a dataset: it has neither {MANIFEST} nor {METADATA}")

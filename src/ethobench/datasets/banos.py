@@ -1,4 +1,4 @@
-"""BANOS: ten recordings of mice, each scored by two people, frame by frame."""
+"""BANOS: ten recordings of mice, each annotated by two people, frame by frame."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ethobench.datasets.base import Family, register_dataset
 from ethobench.datasets.fetch import RemoteFile, data_folder, download, unpack
 from ethobench.formats import read_recordings
 
-# No digest is pinned: GitHub generates this archive and does not state one. The files are checked when they are read.
+# No checksum is pinned: GitHub generates this archive and does not publish one. The files are checked when they are read.
 ARCHIVE = RemoteFile(url="https://github.com/BelloneLab/BANOS/archive/refs/tags/v0.2.3.zip", name="BANOS-0.2.3.zip")
 FOLDER = "dataset_human_vs_human"
 RATE = 30.0
@@ -42,13 +42,15 @@ class Banos(Family):
         except EthobenchError:
             raise
         except (OSError, ValueError) as error:
-            told = f"the BANOS recordings could not be fetched ({type(error).__name__})"
-            raise MissingDataError(f"{told}; put the Recording_* folders of {ARCHIVE.url} into {folder}") from None
+            raise MissingDataError(
+                f"the BANOS recordings could not be downloaded ({type(error).__name__}); "
+                f"put the Recording_* folders of {ARCHIVE.url} into {folder}"
+            ) from None
         for file in unpack(archive, folder, lambda name: f"{FOLDER}/Recording_" in name and name.endswith(".csv")):
             parts = PurePosixPath(file.relative_to(folder).as_posix()).parts
-            place = folder.joinpath(*parts[parts.index(FOLDER) + 1 :])
-            place.parent.mkdir(parents=True, exist_ok=True)
-            file.replace(place)
+            destination = folder.joinpath(*parts[parts.index(FOLDER) + 1 :])
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(destination)
         archive.unlink()
 
     def load(self, variant: str, **options: Any) -> Dataset:
@@ -71,5 +73,6 @@ class Banos(Family):
 
 
 def _number(path: Path) -> int:
-    found = re.search(r"(\d+)(?=\.\w+$|$)", path.name)
-    return int(found.group(1)) if found else 0
+    """Return the number at the end of a file name."""
+    match = re.search(r"(\d+)(?=\.\w+$|$)", path.name)
+    return int(match.group(1)) if match else 0

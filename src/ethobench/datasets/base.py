@@ -1,4 +1,4 @@
-"""The contract of a family of named datasets, and the registry that finds them."""
+"""Families of named datasets: the contract and the registry."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ethobench.core.registry import Registry
 
 
 class Family:
-    """Datasets that are published together; its name is the module's name.
+    """Datasets that are published together.
 
-    A dataset is called ``family/variant``, or just ``family`` where there is only one.
+    A dataset is called ``family/variant``, or just ``family`` if there is only one.
 
     Attributes
     ----------
     title : str
-        What it is, in one line.
+        Description in one line.
     licence, citation : str
     variants : tuple of str
-        Empty where the family is one dataset.
+        Empty if the family is one dataset.
     """
 
     name: str = ""
@@ -31,22 +31,22 @@ class Family:
     variants: ClassVar[tuple[str, ...]] = ()
 
     def names(self) -> list[str]:
-        """List the full names of the datasets."""
+        """Return the full names of the datasets."""
         return [f"{self.name}/{variant}" for variant in self.variants] or [self.name]
 
     def folder(self, variant: str) -> Path | None:
-        """Return where the dataset's files lie or would lie; None for datasets made on the spot."""
+        """Return the folder of the dataset's files, whether it exists or not; None for simulated datasets."""
         return None
 
     def is_here(self, variant: str) -> bool:
-        """Whether the dataset can be loaded without a download."""
+        """Whether the dataset is on this machine."""
         return True
 
     def fetch(self, variant: str) -> None:
-        """Download what is missing."""
+        """Download the dataset, unless it is on this machine."""
 
     def load(self, variant: str, **options: Any) -> Dataset:
-        """Load the dataset; fetch it first where needed."""
+        """Load the dataset; download it first if necessary."""
         raise NotImplementedError
 
 
@@ -66,14 +66,14 @@ register_dataset = families.register
 
 
 def split_name(name: str) -> tuple[Family, str]:
-    """Return the family and variant that a dataset's full name stands for."""
+    """Return the family and the variant of a dataset's full name."""
     family_name, _, variant = name.partition("/")
     family = families[family_name]
     if variant not in (family.variants or ("",)):
-        raise NotFoundError(f"no dataset {name!r}; there are: {', '.join(family.names())}")
+        raise NotFoundError(f"no dataset {name!r}; available: {', '.join(family.names())}")
     return family, variant
 
 
 def all_names() -> list[str]:
-    """List the full names of all named datasets."""
+    """Return the full names of all named datasets."""
     return [name for family in families for name in family.names()]

@@ -1,4 +1,4 @@
-"""BEBE: nine datasets of animal-borne tags, with its folds."""
+"""BEBE: nine datasets of animal-borne tags, with their published folds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORD = "https://zenodo.org/api/records/7947104"
 
 @register_dataset("bebe")
 class Bebe(Family):
-    """Tags of nine taxa, in BEBE's own layout: ``bebe/<name>/dataset_metadata.yaml``."""
+    """Tags of nine taxa, in the layout of BEBE: ``bebe/<name>/dataset_metadata.yaml``."""
 
     title = "bio-logger recordings of nine taxa (BEBE, 2024)"
     licence = "see each dataset's own terms in the record (Zenodo 7947104); HAR: no commercial use"
@@ -53,14 +53,14 @@ class Bebe(Family):
             return variant in parts[:-1] and (parts[-1] == METADATA or CLIPS in parts)
 
         fetch_from_record(RECORD, f"{variant}.zip|*{variant}*.zip|*formatted*.zip", parent, accept)
-        found = next((p.parent for p in sorted(parent.rglob(METADATA)) if p.parent.name == variant), None)
-        if found is None:
-            raise MissingDataError(f"the download of bebe/{variant} holds no {METADATA}; put the dataset into {self.folder(variant)}")
-        if found != self.folder(variant):
-            found.replace(self.folder(variant))
+        unpacked = next((p.parent for p in sorted(parent.rglob(METADATA)) if p.parent.name == variant), None)
+        if unpacked is None:
+            raise MissingDataError(f"the download of bebe/{variant} has no {METADATA}; put the dataset into {self.folder(variant)}")
+        if unpacked != self.folder(variant):
+            unpacked.replace(self.folder(variant))
 
     def load(self, variant: str, *, without: str = "", **options: Any) -> Dataset:
-        """Load a dataset; channels whose names begin with `without` are left out."""
+        """Load a dataset, except channels whose names start with `without`."""
         self.fetch(variant)
         data = load_folder(self.folder(variant), f"bebe/{variant}", self.licence, self.citation)
         if not without:
@@ -69,7 +69,7 @@ class Bebe(Family):
 
 
 def _without(recording: Recording, prefix: str) -> Signals:
-    """Load a recording's signals without some channels."""
+    """Load the signals of a recording, except channels whose names start with `prefix`."""
     signals = recording.signals
     if not isinstance(signals, Signals):
         raise MismatchError(f"recording {recording.id!r} has no channels")
@@ -78,26 +78,26 @@ def _without(recording: Recording, prefix: str) -> Signals:
 
 
 def load_folder(root: Path, name: str, licence: str = "", citation: str = "") -> Dataset:
-    """Load any dataset in BEBE's layout, with its folds."""
+    """Load any dataset in the layout of BEBE, with its folds."""
     metadata = read_metadata(root)
     files = sorted(p.stem for p in (root / CLIPS).glob("*.csv"))
     if sorted(metadata.clip_ids) != files:
         extra, missing = sorted({*files} - {*metadata.clip_ids}), sorted({*metadata.clip_ids} - {*files})
-        told = "; ".join(
-            f"{what}: {', '.join(ids[:5])}{', ...' if len(ids) > 5 else ''}"
-            for what, ids in (("not listed", extra), ("missing", missing))
+        difference = "; ".join(
+            f"{problem}: {', '.join(ids[:5])}{', ...' if len(ids) > 5 else ''}"
+            for problem, ids in (("not listed", extra), ("missing", missing))
             if ids
         )
-        raise FormatError(root / METADATA, f"the clips listed and the files in {CLIPS} differ ({told})")
+        raise FormatError(root / METADATA, f"the listed clips and the files in {CLIPS} differ ({difference})")
     folds = {clip: fold for fold, clips in metadata.clip_ids_per_fold.items() for clip in clips}
-    homeless = [clip for clip in metadata.clip_ids if folds and clip not in folds]
-    if homeless:
-        raise FormatError(root / METADATA, f"clips without a fold: {', '.join(homeless[:5])}", "clip_ids_per_fold")
-    memory = cache_folder() / "arrays"
+    without_fold = [clip for clip in metadata.clip_ids if folds and clip not in folds]
+    if without_fold:
+        raise FormatError(root / METADATA, f"clips without a fold: {', '.join(without_fold[:5])}", "clip_ids_per_fold")
+    cache = cache_folder() / "arrays"
     digest = hashlib.blake2b(digest_size=8)
     for file in (root / METADATA, *(root / CLIPS / f"{clip}.csv" for clip in files)):
         if file.is_file():
-            digest.update(content_hash(file, memory).encode())
+            digest.update(content_hash(file, cache).encode())
     return Dataset(
         recordings=tuple(read_clip(root, metadata, clip) for clip in metadata.clip_ids),
         ethogram=Ethogram(metadata.label_names[1:], exclusive=True),

@@ -1,4 +1,4 @@
-"""CalMS21 (MABe 2021): poses of resident and intruder mice, three tasks and an unlabelled set."""
+"""CalMS21 (MABe 2021): poses of resident and intruder mice, three tasks and an unlabeled set."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ethobench.formats import read_recordings
 from ethobench.formats.parse_cache import cache_folder, content_hash
 
 RECORD = "https://data.caltech.edu/api/records/s0vdx-0k302"
-# CaltechDATA states MD5 digests only, and the archives were not at hand to compute SHA-256 digests: put "sha256:..." here from a download
-# that has this MD5. Archives without a pin are checked against the digest that the record states.
+# CaltechDATA publishes MD5 checksums only; a "sha256:..." computed from a verified download would be stronger. Archives without a pinned
+# checksum are verified against the one in the record.
 ARCHIVES = {
     "task1": ("task1_classic_classification.zip", "md5:8a02654fddae28614ee24a6a082261b8"),
     "task2": ("task2_annotation_styles.zip|task2*.zip", None),
@@ -29,7 +29,7 @@ FEATURES = "taskprog_features_"
 
 @register_dataset("calms21")
 class Calms21(Family):
-    """``calms21/<any folder>/calms21_task1_train.json`` and so on, as the record's archives unpack; NPY forms work too."""
+    """``calms21/<any folder>/calms21_task1_train.json`` and so on, as in the unpacked archives; NPY files work, too."""
 
     title = "poses and social behavior of two mice (CalMS21 / MABe 2021)"
     licence = "CC BY-NC-SA (data)"
@@ -43,20 +43,20 @@ class Calms21(Family):
         return bool(self.files(variant))
 
     def files(self, variant: str) -> list[Path]:
-        """List the dataset's files that are here; JSON is preferred to NPY, plain poses to files with features."""
-        found: dict[str, Path] = {}
+        """Return the existing files of the dataset; JSON is preferred to NPY, poses to files with features."""
+        paths: dict[str, Path] = {}
         for suffix in ("_features.npy", ".npy", ".json"):
             for path in sorted(self.folder(variant).rglob(f"calms21_{variant}*{suffix}")):
-                found[path.name.removesuffix(suffix)] = path
-        return [found[name] for name in sorted(found, key=lambda n: ("test" in n, n))]
+                paths[path.name.removesuffix(suffix)] = path
+        return [paths[name] for name in sorted(paths, key=lambda n: ("test" in n, n))]
 
     def _features(self, variant: str, split: str, digest: Any) -> dict[str, Recording]:
-        """Read the task-programmed features that lie beside the poses, if any, by sequence."""
-        found: dict[str, Recording] = {}
+        """Read the task-programmed features of a split, by sequence; empty if there are none."""
+        recordings: dict[str, Recording] = {}
         for path in sorted(self.folder(variant).rglob(f"{FEATURES}{variant}*{split}*.json")):
             digest.update(content_hash(path, cache_folder() / "arrays").encode())
-            found |= {recording.id: recording for recording in read_recordings(path, "calms21", warn=False)}
-        return found
+            recordings |= {recording.id: recording for recording in read_recordings(path, "calms21", warn=False)}
+        return recordings
 
     def fetch(self, variant: str) -> None:
         if self.is_here(variant):
@@ -64,13 +64,13 @@ class Calms21(Family):
         pattern, pinned = ARCHIVES[variant]
 
         def accept(name: str) -> bool:
-            plain = PurePosixPath(name).name
-            return plain.startswith(("calms21_", FEATURES)) and plain.endswith(".json")
+            file_name = PurePosixPath(name).name
+            return file_name.startswith(("calms21_", FEATURES)) and file_name.endswith(".json")
 
         fetch_from_record(RECORD, pattern, self.folder(variant), accept, pinned)
         if not self.is_here(variant):
             raise MissingDataError(
-                f"the download of calms21/{variant} held no calms21_{variant}*.json; put them into {self.folder(variant)}"
+                f"the download of calms21/{variant} has no calms21_{variant}*.json; put these files into {self.folder(variant)}"
             )
 
     def load(self, variant: str, **options: Any) -> Dataset:
@@ -80,11 +80,11 @@ class Calms21(Family):
         for path in self.files(variant):
             digest.update(content_hash(path, cache_folder() / "arrays").encode())
             split = next((s for s in SPLITS if s in path.name), "unlabeled")
-            given = self._features(variant, split, digest)
+            features = self._features(variant, split, digest)
             for recording in read_recordings(path, "calms21", warn=False):
                 recording.clock_origin = ClockOrigin.STATED  # by the publication
-                more = given.get(recording.id)
-                recordings.append(recording if more is None else recording.copy(features=partial(_features_of, more)))
+                source = features.get(recording.id)
+                recordings.append(recording if source is None else recording.copy(features=partial(_features_of, source)))
                 splits[recording.id] = split
                 for annotation in recording.annotations.values():
                     ethogram = ethogram.join(annotation.ethogram)

@@ -1,4 +1,4 @@
-"""What loose files hold: one `Item` for each recording in each file, before items are matched by recording."""
+"""Contents of loose files: one `Item` for each recording in each file, before items are matched by recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rodent-Bench: videos of rodents with segments of behavior, for models that look at videos."""
+"""Rodent-Bench: videos of rodents with annotated segments, for video models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from ethobench.core import Annotation, Dataset, Ethogram, Recording
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, FormatError, MissingDataError, NotFoundError
+from ethobench.core.errors import FormatError, MissingDataError, NotFoundError, ParameterError
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets.base import Family, register_dataset
 from ethobench.datasets.fetch import data_folder
@@ -27,12 +27,12 @@ SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mpg", ".mpeg", ".webm", ".wmv", ".
 
 @dataclass(frozen=True)
 class Source:
-    """One of the benchmark's sets: labels in the order of its prompts, the clock, and other words for the labels."""
+    """One dataset of the benchmark: labels in the order of its prompts, frame rate, and synonyms of the labels."""
 
     labels: tuple[str, ...]
     background: str
     rate: float
-    words: Mapping[str, str]
+    synonyms: Mapping[str, str]
 
 
 _VENTRAL = {"scratching": "scratch", "licking": "lick", "grooming": "groom", "digging": "dig"}
@@ -50,12 +50,12 @@ SETS = {
 class Rodentbench(Family):
     """``rodentbench/<name>/videos/<video>.mp4`` and ``rodentbench/<name>/annotations/<video>.json``.
 
-    Annotations are segment JSON or any other format. Those of several people lie in a folder for each:
-    ``annotations/<person>/<video>.json``. A ``recordings.csv`` in place of these folders works as everywhere. Option
-    ``version``: ``"long"``, or ``"short"`` for the first 599 seconds.
+    Annotations are segment JSON or any other format. Those of several people are in one folder per person:
+    ``annotations/<person>/<video>.json``. A ``recordings.csv`` works instead of these folders. Option ``version``: ``"long"``, or
+    ``"short"`` for the first 599 seconds.
     """
 
-    title = "videos of rodents, six sets of behaviors (Rodent-Bench, 2026)"
+    title = "videos of rodents, six datasets (Rodent-Bench, 2026)"
     licence = "each source's own terms"
     citation = "Rodent-Bench, arXiv:2602.18540"
     variants = tuple(SETS)
@@ -69,15 +69,16 @@ class Rodentbench(Family):
 
     def fetch(self, variant: str) -> None:
         if not self.is_here(variant):
-            told = f"rodentbench/{variant} is not here, and is published at no one address"
+            folder = self.folder(variant)
             raise MissingDataError(
-                f"{told}; put videos into {self.folder(variant) / VIDEOS} and annotations into {self.folder(variant) / ANNOTATIONS}"
+                f"rodentbench/{variant} is not on this machine and cannot be downloaded automatically; "
+                f"put videos into {folder / VIDEOS} and annotations into {folder / ANNOTATIONS}"
             )
 
     def load(self, variant: str, **options: Any) -> Dataset:
         version = options.pop("version", "long")
         if options or version not in VERSIONS:
-            raise EthobenchError(f"rodentbench takes version={' or '.join(map(repr, VERSIONS))}, and nothing else")
+            raise ParameterError(f"rodentbench has one option, `version`, which must be {' or '.join(map(repr, VERSIONS))}")
         self.fetch(variant)
         folder, source = self.folder(variant), SETS[variant]
         ethogram = Ethogram(source.labels, source.background)
@@ -85,10 +86,11 @@ class Rodentbench(Family):
             listed = load_manifest(folder / MANIFEST)
             recordings, digest = listed.recordings, listed.version
             recordings = tuple(
-                r.copy(annotations={who: _fitted(a, source, ethogram, r.id) for who, a in r.annotations.items()}) for r in recordings
+                r.copy(annotations={who: _with_labels_of(a, source, ethogram, r.id) for who, a in r.annotations.items()})
+                for r in recordings
             )
         else:
-            recordings, digest = _of_folders(folder, source, ethogram)
+            recordings, digest = _read_folders(folder, source, ethogram)
         data = Dataset(
             recordings=recordings,
             ethogram=ethogram,
@@ -102,92 +104,92 @@ class Rodentbench(Family):
 
 
 def shortened(data: Dataset, seconds: float) -> Dataset:
-    """Keep the first seconds of each recording; videos are not touched, but read no further than that."""
+    """Keep the first seconds of each recording; video files are unchanged, but read only that far."""
     return replace(data, recordings=tuple(_shortened(recording, seconds) for recording in data))
 
 
 def label_shares(data: Dataset) -> dict[str, float]:
-    """Return the behaviors' shares of the observed time, annotators together; time without any bout is the background's."""
-    frames = dict.fromkeys(data.ethogram.names, 0.0)
+    """Return the share of the observed time of each behavior, of all annotators; time without a bout is background."""
+    seconds = dict.fromkeys(data.ethogram.names, 0.0)
     for recording in data:
-        for annotation in recording.annotations.values():
-            fitted = annotation.with_ethogram(data.ethogram)
-            seen = fitted.observed.of_any()
-            free = iv.total(seen) / fitted.rate
-            for name in frames:
+        for original in recording.annotations.values():
+            annotation = original.with_ethogram(data.ethogram)
+            observed = annotation.observed.of_any()
+            without_bout = iv.total(observed) / annotation.rate
+            for name in seconds:
                 if name != data.ethogram.background_name:
-                    held = iv.overlap(iv.union(fitted.spans(name)), seen) / fitted.rate
-                    frames[name] += held
-                    free -= held
+                    of_behavior = iv.overlap(iv.union(annotation.spans(name)), observed) / annotation.rate
+                    seconds[name] += of_behavior
+                    without_bout -= of_behavior
             if data.ethogram.background_name is not None:
-                frames[data.ethogram.background_name] += max(0.0, free)
-    total = sum(frames.values())
-    return {name: part / total if total else 0.0 for name, part in frames.items()}
+                seconds[data.ethogram.background_name] += max(0.0, without_bout)
+    total = sum(seconds.values())
+    return {name: time / total if total else 0.0 for name, time in seconds.items()}
 
 
 def _annotation_files(folder: Path) -> list[tuple[str, Path]]:
-    """List annotators and their files: those in folders by the folder's name."""
-    place = folder / ANNOTATIONS
-    if not place.is_dir():
+    """Return annotators and their files; subfolders are named after annotators."""
+    root = folder / ANNOTATIONS
+    if not root.is_dir():
         return []
-    flat = [(DEFAULT_ANNOTATOR, path) for path in sorted(place.iterdir()) if path.is_file() and not path.name.startswith(".")]
+    flat = [(DEFAULT_ANNOTATOR, path) for path in sorted(root.iterdir()) if path.is_file() and not path.name.startswith(".")]
     nested = [
         (person.name, path)
-        for person in sorted(p for p in place.iterdir() if p.is_dir())
+        for person in sorted(p for p in root.iterdir() if p.is_dir())
         for path in sorted(person.iterdir())
         if path.is_file() and not path.name.startswith(".")
     ]
     return flat + nested
 
 
-def _of_folders(folder: Path, source: Source, ethogram: Ethogram) -> tuple[tuple[Recording, ...], str]:
-    memory, digest = cache_folder() / "arrays", hashlib.blake2b(digest_size=8)
+def _read_folders(folder: Path, source: Source, ethogram: Ethogram) -> tuple[tuple[Recording, ...], str]:
+    cache, digest = cache_folder() / "arrays", hashlib.blake2b(digest_size=8)
     videos = {path.stem: path for path in sorted((folder / VIDEOS).glob("*")) if path.suffix.lower() in SUFFIXES}
-    found: dict[str, dict[str, Annotation]] = {}
+    annotations: dict[str, dict[str, Annotation]] = {}
     for annotator, path in _annotation_files(folder):
-        digest.update(f"{annotator}/{path.stem}/{content_hash(path, memory)}".encode())
+        digest.update(f"{annotator}/{path.stem}/{content_hash(path, cache)}".encode())
         annotated = [r for r in read_at_rate(path, source.rate) if r.annotations]
         if len(annotated) != 1:
-            raise FormatError(path, f"one annotation of the video {path.stem!r} is expected here, not {len(annotated)}")
-        found.setdefault(path.stem, {})[annotator] = _fitted(annotated[0].annotation(), source, ethogram, str(path))
+            raise FormatError(path, f"expected one annotation of the video {path.stem!r}, got {len(annotated)}")
+        annotations.setdefault(path.stem, {})[annotator] = _with_labels_of(annotated[0].annotation(), source, ethogram, str(path))
     recordings = []
-    for name, group in sorted(found.items()):
+    for name, group in sorted(annotations.items()):
         video = videos.get(name)
         seconds = None if video is None else _video_seconds(video)
         if video is not None:
-            digest.update(content_hash(video, memory).encode())
+            digest.update(content_hash(video, cache).encode())
         length = max(int((seconds or 0) * source.rate), *(a.n_frames for a in group.values()))
-        fitted = {who: a.extend(length) for who, a in group.items()}
-        recordings.append(Recording(name, rate=source.rate, n_frames=length, annotations=fitted, video=video))
+        extended = {who: a.extend(length) for who, a in group.items()}
+        recordings.append(Recording(name, rate=source.rate, n_frames=length, annotations=extended, video=video))
     return tuple(recordings), digest.hexdigest()
 
 
-def _fitted(annotation: Annotation, source: Source, ethogram: Ethogram, where: str) -> Annotation:
-    """Express a source's own labels and clock in the set's."""
-    known = {name.lower(): name for name in source.labels}
+def _with_labels_of(annotation: Annotation, source: Source, ethogram: Ethogram, where: str) -> Annotation:
+    """Rename labels to those of the dataset, and resample to its frame rate."""
+    labels = {name.lower(): name for name in source.labels}
     names = {}
     for name in annotation.ethogram.names:
-        word = name.strip().lower()
-        names[name] = known.get(word) or source.words.get(word) or ""
+        label = name.strip().lower()
+        names[name] = labels.get(label) or source.synonyms.get(label) or ""
     used = {annotation.ethogram[int(code)].name for code in set(annotation.behavior.tolist())}
     unknown = sorted(name for name in used if not names[name])
     if unknown:
-        raise NotFoundError(f"{where}: {', '.join(map(repr, unknown))} is none of {', '.join(source.labels)}")
+        raise NotFoundError(f"{where}: {', '.join(map(repr, unknown))} is not one of {', '.join(source.labels)}")
     kept = annotation.restrict([name for name in annotation.ethogram.names if names[name]])
-    fitted = kept.rename({name: new for name, new in names.items() if new and new != name}).with_ethogram(ethogram)
-    return fitted if fitted.rate == source.rate else fitted.resample(source.rate)
+    renamed = kept.rename({name: new for name, new in names.items() if new and new != name}).with_ethogram(ethogram)
+    return renamed if renamed.rate == source.rate else renamed.resample(source.rate)
 
 
 def _shortened(recording: Recording, seconds: float) -> Recording:
     if recording.rate is None or recording.n_frames is None:
         return recording
     length = int(seconds * recording.rate)
-    cut = {who: a.crop(0, min(length, a.n_frames)) for who, a in recording.annotations.items()}
-    return recording.copy(n_frames=min(length, recording.n_frames), annotations=cut)
+    cropped = {who: a.crop(0, min(length, a.n_frames)) for who, a in recording.annotations.items()}
+    return recording.copy(n_frames=min(length, recording.n_frames), annotations=cropped)
 
 
 def _video_seconds(path: Path) -> float | None:
-    """Return a video's length; None where nothing is installed that reads it."""
+    """Return the length of a video in seconds; None if PyAV is not installed."""
     try:
         import av
     except ImportError:
@@ -196,4 +198,4 @@ def _video_seconds(path: Path) -> float | None:
         with av.open(str(path)) as container:
             return None if container.duration is None else float(container.duration / av.time_base)
     except av.error.FFmpegError as error:
-        raise FormatError(path, f"the video is damaged or of an unknown kind ({error.strerror})") from None
+        raise FormatError(path, f"the video is damaged or its codec is unknown ({error.strerror})") from None

@@ -1,4 +1,4 @@
-"""Signals of a user's files, parsed once and memory-mapped afterwards."""
+"""Signals of a study, parsed once, cached, and memory-mapped afterwards."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ PARSER = "signals-2"
 
 
 def open_signals(path: Path, recording: str, rate: float | None) -> tuple[int, Callable[[], Data], list[Note]]:
-    """Return the length of a file's signals, a function that loads them, and what the reader noted.
+    """Return the length of the signals in a file, a function that loads them, and the notes of the reader.
 
     Parameters
     ----------
     path : Path
-        Any format that holds poses or signals.
+        File with poses or signals, of any format.
     recording : str
-        Which one, where the file holds several.
+        Id of the recording, if the file has several.
     rate : float or None
-        The rate as the user states it.
+        Frames per second, if set by the user.
     """
     kind = f"{PARSER}-{'' if rate is None else format(rate, 'g')}-{_safe(recording)}"
     arrays = cached_arrays(path, kind, partial(_parse, path, recording, rate))
@@ -39,7 +39,7 @@ def open_signals(path: Path, recording: str, rate: float | None) -> tuple[int, C
 
 
 def stated_rate(path: Path, recording: str) -> float | None:
-    """Return the rate that a file of signals states for a recording, or None where it states none; see `open_signals`."""
+    """Return the frame rate that a file states for a recording; None if it states none. See `open_signals`."""
     kind = f"{PARSER}--{_safe(recording)}"
     rate = float(cached_arrays(path, kind, partial(_parse, path, recording, None))["rate"][0])
     return None if np.isnan(rate) else rate
@@ -47,17 +47,17 @@ def stated_rate(path: Path, recording: str) -> float | None:
 
 def _parse(path: Path, recording: str, rate: float | None) -> dict[str, NDArray[Any]]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReadWarning)  # the notes say the same
-        found = [(r, r.signals) for r in read_at_rate(path, rate) if r.signals is not None]
-    if not found:
-        raise FormatError(path, "holds neither poses nor signals")
-    if len(found) > 1:
-        found = [pair for pair in found if pair[0].id == recording]
-        if not found:
-            raise FormatError(path, f"holds several recordings, none of them called {recording!r}")
-    chosen, data = found[0]
-    notes = np.array([str(note) for note in chosen.notes], dtype=np.str_)
-    stated = np.array([data.rate or chosen.rate or np.nan])
+        warnings.simplefilter("ignore", ReadWarning)  # the notes have the same text
+        candidates = [(r, r.signals) for r in read_at_rate(path, rate) if r.signals is not None]
+    if not candidates:
+        raise FormatError(path, "the file has neither poses nor signals")
+    if len(candidates) > 1:
+        candidates = [pair for pair in candidates if pair[0].id == recording]
+        if not candidates:
+            raise FormatError(path, f"the file has several recordings, but none named {recording!r}")
+    selected, data = candidates[0]
+    notes = np.array([str(note) for note in selected.notes], dtype=np.str_)
+    stated = np.array([data.rate or selected.rate or np.nan])
     if isinstance(data, Poses):
         names = {"individuals": np.array(data.individuals), "keypoints": np.array(data.keypoints)}
         return {"values": data.positions, "confidence": data.confidence, "rate": stated, "notes": notes, **names}
@@ -75,7 +75,7 @@ def _load(path: Path, kind: str, recording: str, rate: float | None) -> Data:
 
 
 def _safe(name: str) -> str:
-    """Make a short name for a folder out of any text."""
+    """Return a short folder name for any text."""
     import hashlib
 
     return hashlib.blake2b(name.encode(), digest_size=6).hexdigest()

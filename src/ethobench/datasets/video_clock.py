@@ -1,6 +1,6 @@
-"""The clock of a recording's video: frame rate and length where no other file states them.
+"""The clock of a video: frame rate and length of recordings for which no other file states them.
 
-Clocks are cached for each state of the video file (`cached_text`), so that a manifest of hundreds of videos is slow to load once only.
+Clocks are cached until the video file changes (`cached_text`), so that a manifest of hundreds of videos is slow to load only once.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class VideoClock:
     Attributes
     ----------
     name : str
-        The video as the manifest names it.
+        Name of the video in the manifest.
     rate : float
         Frames per second.
     n_frames : int
-        Length in frames of the video.
+        Length in frames.
     duration : float
         Length in seconds.
     """
@@ -41,40 +41,41 @@ class VideoClock:
     duration: float
 
     def frames_at(self, rate: float) -> int:
-        """Return the length in frames of a recording that counts `rate` frames per second."""
+        """Return the length in frames at another rate."""
         return self.n_frames if _same_rate(rate, self.rate) else max(1, round(self.duration * rate))
 
     def is_as_long_as(self, n_frames: int | None) -> bool:
-        """Whether the video has so many frames, give or take 1 %."""
+        """Whether the video has this number of frames, within 1 %."""
         return n_frames is not None and abs(self.n_frames - n_frames) <= max(1, MAX_EXCESS * n_frames)
 
     def note_on_rate(self, rate: float) -> list[Note]:
-        """Return a note where a recording counts frames at another rate than the video has."""
+        """Return a note if the rate of a recording differs from that of the video."""
         if _same_rate(rate, self.rate):
             return []
         length = f"{self.frames_at(rate)} frames in {self.duration:g} s"
-        return [Note(f"the video has {self.rate:g} frames per second, but the recording is read at {rate:g} Hz: {length}", self.name)]
+        message = f"the video has {self.rate:g} frames per second, but the recording is read at {rate:g} Hz: {length}"
+        return [Note(message, self.name, "rates-differ")]
 
 
 def read_video_clock(path: Path, name: str) -> tuple[VideoClock | None, list[Note]]:
-    """Read the clock of a video; where it cannot be read, None and a note that says why.
+    """Read the clock of a video; return None and a note if it cannot be read.
 
     Parameters
     ----------
     path : Path
     name : str
-        What to call the video in notes.
+        Name of the video in notes.
     """
     try:
         return VideoClock(name, *_cached_clock(path)), []
     except EthobenchError as error:
-        return None, [Note(f"{error}; so the video gives neither frame rate nor length")]
+        return None, [Note(f"{error}; so frame rate and length of the video are unknown", code="video-not-read")]
 
 
 def _cached_clock(path: Path) -> tuple[float, int, float]:
-    """Return rate, length in frames and duration of a video file, from the cache where they have been read before."""
+    """Return rate, length in frames and duration of a video file, from the cache if possible."""
     if not path.is_file():
-        raise FormatError(path, "there is no such video file")
+        raise FormatError(path, "no such video file")
     text = cached_text(path, cache_folder() / "videos", lambda: _probe_clock(path))
     rate, n_frames, duration = json.loads(text)
     return float(rate), int(n_frames), float(duration)
@@ -86,7 +87,7 @@ def _probe_clock(path: Path) -> str:
 
 
 def with_video_clock(recording: Recording) -> Recording:
-    """Give a recording the rate of its video where none is known and, where there are no signals, the length of its video."""
+    """Set the rate of a recording to that of its video if unknown and, if there are no signals, its length to that of the video."""
     if recording.video is None or not recording.video.is_file() or (recording.signals is not None and recording.rate is not None):
         return recording
     clock, notes = read_video_clock(recording.video, recording.video.name)
@@ -103,17 +104,17 @@ def with_video_clock(recording: Recording) -> Recording:
 
 
 def fit_to_video(annotation: Annotation, clock: VideoClock, name: str) -> tuple[Annotation, list[Note]]:
-    """Give an annotation the length of its video.
+    """Crop or extend an annotation to the length of its video.
 
-    Many files state no length, so that an annotation ends with its last bout although the video goes on. Such an annotation is
-    taken as observed to the end of the video, unless it labels every frame: then the labels ended early, and the rest is unobserved.
+    Many files state no length, so that an annotation ends with its last bout although the video continues. Such an annotation is taken
+    as observed to the end of the video, unless it labels every frame: then the remaining frames are unobserved.
 
     Parameters
     ----------
     annotation : Annotation
     clock : VideoClock
     name : str
-        What to call the annotation in notes.
+        Name of the annotation in notes.
 
     Examples
     --------
@@ -128,17 +129,17 @@ def fit_to_video(annotation: Annotation, clock: VideoClock, name: str) -> tuple[
     length, end = clock.frames_at(annotation.rate), annotation.n_frames
     if end > length:
         if end - length <= max(1, MAX_EXCESS * length):
-            return annotation.crop(0, length), [Note(f"labels end {end - length} frames after the video; cut", name)]
-        return annotation, [Note(f"labels go on to {end / annotation.rate:g} s, but the video ends at {clock.duration:g} s", name)]
+            return annotation.crop(0, length), [Note(f"labels end {end - length} frames after the video; cropped", name, "length")]
+        return annotation, [Note(f"labels end at {end / annotation.rate:g} s, but the video at {clock.duration:g} s", name, "length")]
     if end == length:
         return annotation, []
-    labelled = iv.total(iv.union(iv.Intervals(annotation.start, annotation.stop)))
-    ends_with_bout = len(annotation) > 0 and int(annotation.stop.max()) == end and labelled < end
-    longer = annotation.extend(length)
+    n_labeled = iv.total(iv.union(iv.Intervals(annotation.start, annotation.stop)))
+    ends_with_bout = len(annotation) > 0 and int(annotation.stop.max()) == end and n_labeled < end
+    extended = annotation.extend(length)
     if ends_with_bout and annotation.observed.is_complete(end):
         message = f"ends with its last bout at {end / annotation.rate:g} s; taken as observed to the end of the video"
-        return longer.with_observed(Observed.full(length)), [Note(f"{message} at {clock.duration:g} s", name)]
-    return longer, [Note(f"labels end {length - end} frames before the video; the rest is unobserved", name)]
+        return extended.with_observed(Observed.full(length)), [Note(f"{message} at {clock.duration:g} s", name, "length")]
+    return extended, [Note(f"labels end {length - end} frames before the video; the remaining frames are unobserved", name, "length")]
 
 
 def _same_rate(a: float, b: float) -> bool:

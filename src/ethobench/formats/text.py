@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import FormatError
+from ethobench.core.files import parse_json
 
 HEAD_BYTES = 1 << 16
 SHEET_HEAD = 500  # rows of a sheet that are read to detect a format
@@ -197,28 +197,7 @@ def read_json(path: Path) -> Any:
     FormatError
         If the file is not valid JSON (with line and column), or an object has a duplicate key.
     """
-    text = read_text(path)
-    try:
-        return json.loads(text, object_pairs_hook=_object_without_duplicates)
-    except json.JSONDecodeError as error:
-        truncated = "; the file may be truncated" if error.pos >= len(text.rstrip()) - 1 else ""
-        raise FormatError(path, f"not valid JSON ({error.msg}{truncated})", f"line {error.lineno}, column {error.colno}") from None
-    except _DuplicateKeyError as error:
-        raise FormatError(path, f"duplicate key {str(error)!r} in a JSON object") from None
-    except RecursionError:
-        raise FormatError(path, "the JSON is nested too deeply for an annotation file") from None
-
-
-def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs of a JSON object as a dict; a duplicate key would hide data, so it is an error."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise _DuplicateKeyError(duplicates(key for key, _ in pairs)[0])
-    return members
-
-
-class _DuplicateKeyError(ValueError):
-    """A duplicate key in a JSON object."""
+    return parse_json(path, read_text(path))
 
 
 def duplicates(names: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
-from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.errors import EthobenchError, MismatchError, ParameterError
 from ethobench.core.folds import assign_folds, default_grouping
 from ethobench.features.filters import axis_triples, interpolate_missing
 from ethobench.features.wavelets import wavelet_features
@@ -315,9 +315,9 @@ class HarnetParams(BebeParams):
 
     def __post_init__(self) -> None:
         if self.cutoff:
-            raise EthobenchError(f"`cutoff` must be 0 for harnet, which does not split accelerations, got {self.cutoff}")
+            raise ParameterError(f"`cutoff` must be 0 for harnet, which does not split accelerations, got {self.cutoff}")
         if self.mode == "random" and self.weights:
-            raise EthobenchError("`weights` cannot be used with mode='random'; mode='unfrozen' fine-tunes them")
+            raise ParameterError("`weights` cannot be used with mode='random'; mode='unfrozen' fine-tunes them")
 
 
 @register_model("harnet")

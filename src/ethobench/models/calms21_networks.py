@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, ParameterError
 from ethobench.core.signals import Keypoint
 from ethobench.models.base import register_model
 from ethobench.models.hyperparameters import Count, Integers, Names, hyperparameters
@@ -33,6 +33,8 @@ from ethobench.training.windows import WindowSampler, WindowSpan, sample_frames
 if TYPE_CHECKING:
     from ethobench.models.calms21_modules import TrajectoryNetwork
 
+FrameCount: TypeAlias = Annotated[int, Field(ge=0)]
+EpochCount: TypeAlias = Annotated[int, Field(ge=0)]
 ARCHITECTURE = ("past", "future", "frame_stride", "inputs", "layers", "kernel")
 """Hyper-parameters that must equal those of the network in `init`."""
 
@@ -43,8 +45,10 @@ class TrajectoryParams:
 
     Attributes
     ----------
-    past, future, frame_stride : int
-        A window has this many frames before and after the current one, `frame_stride` frames apart. ``future=0`` makes the model causal.
+    past, future : int
+        Frames of a window before and after the current one. ``future=0`` makes the model causal.
+    frame_stride : int
+        Distance between neighboring frames of a window, in frames of the recording.
     inputs : {"coordinates", "egocentric", "features", "coordinates+given"}
         Inputs from poses: coordinates as fractions of the arena, as published; coordinates relative to the first animal, in body lengths;
         pose features; coordinates and the features that come with the data. Channels of a tag are standardized.
@@ -81,15 +85,15 @@ class TrajectoryParams:
         ``annotator``: one network for all annotators, with an additional output layer for each.
     """
 
-    past: int = 100
-    future: int = 100
-    frame_stride: int = 2
+    past: FrameCount = 100
+    future: FrameCount = 100
+    frame_stride: Count = 2
     inputs: Literal["coordinates", "egocentric", "features", "coordinates+given"] = "coordinates"
     min_confidence: float = 0.0
     layers: Integers = (128, 64, 32)
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     learning_rate: LearningRate = 1e-3
-    epochs: Annotated[int, Field(ge=0)] = 15
+    epochs: EpochCount = 15
     batch: Annotated[int, Field(ge=2)] = 128
     samples_per_epoch: Annotated[int, Field(ge=2)] | None = None
     frames_per_example: Count = 1
@@ -97,20 +101,19 @@ class TrajectoryParams:
     class_weight: str | float = "none"
     init: str = ""
     recipe: Literal["paper", "code"] = "paper"
-    head_epochs: Annotated[int, Field(ge=0)] = 0
+    head_epochs: EpochCount = 0
     head_learning_rate: LearningRate | None = None
     condition: Literal["none", "annotator"] = "none"
 
     def __post_init__(self) -> None:
-        WindowSpan(self.past, self.future, self.frame_stride)
         check_augmentations(self.augment)
         check_class_weight(self.class_weight)
         if not self.layers or min(self.layers) < 1:
-            raise EthobenchError(f"`layers` must be one or more integers >= 1, got {self.layers}")
+            raise ParameterError(f"`layers` must be one or more integers >= 1, got {self.layers}")
         if not (self.epochs or self.init):
-            raise EthobenchError("`epochs` must be >= 1 without `init`, got 0")
+            raise ParameterError("`epochs` must be >= 1 without `init`, got 0")
         if self.head_epochs and not self.init:
-            raise EthobenchError("`head_epochs` needs a network to fine-tune: set `init`")
+            raise ParameterError("`head_epochs` needs a network to fine-tune: set `init`")
 
 
 class TrajectoryModel(NetworkModel):
@@ -227,7 +230,7 @@ class TrajectoryModel(NetworkModel):
         from ethobench.models.calms21_modules import DenseScoring
 
         if not self.module.is_convolutional or self.annotators:
-            raise EthobenchError("`frames_per_example` must be 1, except for conv1d without annotators")
+            raise ParameterError("`frames_per_example` must be 1, except for conv1d without annotators")
         return DenseScoring(self.module, self.span)
 
     def _initial_model(self) -> TrajectoryModel | None:
@@ -380,11 +383,11 @@ class LstmParams(TrajectoryParams):
         Units of the recurrent layer; `layers` are the fully connected layers after it.
     """
 
-    past: int = 50
-    future: int = 50
-    frame_stride: int = 1
+    past: FrameCount = 50
+    future: FrameCount = 50
+    frame_stride: Count = 1
     layers: Integers = (256, 128)
-    epochs: Annotated[int, Field(ge=0)] = 20
+    epochs: EpochCount = 20
     hidden: Count = 256
 
 
@@ -409,10 +412,10 @@ class AttentionParams(TrajectoryParams):
     In the paper's first version it had ``past=100, future=100, frame_stride=2, epochs=15``.
     """
 
-    past: int = 50
-    future: int = 50
-    frame_stride: int = 1
-    epochs: Annotated[int, Field(ge=0)] = 20
+    past: FrameCount = 50
+    future: FrameCount = 50
+    frame_stride: Count = 1
+    epochs: EpochCount = 20
 
 
 @register_model("attention")

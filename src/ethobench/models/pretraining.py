@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Dataset, Poses, Recording, Signals
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.files import check_new_path
 from ethobench.core.folds import assign_folds
 from ethobench.features.filters import axis_triples, is_accelerometer
@@ -104,7 +104,7 @@ def pretrain(
     out, tasks = Path(out), tuple(dict.fromkeys(tasks))
     check_new_path(out)
     if config not in ENCODER_FRAMES:
-        raise EthobenchError(f"`config` must be one of {', '.join(ENCODER_FRAMES)}, got {config!r}")
+        raise ParameterError(f"`config` must be one of {', '.join(ENCODER_FRAMES)}, got {config!r}")
     _check_tasks(tasks, tuple(ACCELERATION_TASKS))
     batches = []
     for recordings in _split_individuals(data):
@@ -194,7 +194,7 @@ def pretrain_poses(
     _check_poses(data, inputs, tasks)
     check_augmentations(augment)
     if "arrow" in tasks and past != future:
-        raise EthobenchError(f"task 'arrow' needs symmetric windows: `past` must equal `future`, got {past} and {future}")
+        raise ParameterError(f"task 'arrow' needs symmetric windows: `past` must equal `future`, got {past} and {future}")
     span, rate = WindowSpan(past, future, frame_stride), float(data.recordings[0].rate or 1.0)
     transform = fit_input_transform(data.recordings, inputs, rate, causal=future == 0, keypoints=data.keypoints)
     check_layout(augment, transform.layout())
@@ -330,12 +330,12 @@ def _channel_variances(values: NDArray[np.float32]) -> NDArray[np.float32]:
 def _check_tasks(tasks: Sequence[str], available: Sequence[str]) -> None:
     unknown = [name for name in tasks if name not in available]
     if unknown or not tasks:
-        raise EthobenchError(f"`tasks` must be one or more of {', '.join(available)}, got {', '.join(unknown) or 'none'}")
+        raise ParameterError(f"`tasks` must be one or more of {', '.join(available)}, got {', '.join(unknown) or 'none'}")
 
 
 def _check_poses(data: Dataset, inputs: str, tasks: Sequence[str]) -> None:
     if inputs not in POSE_INPUTS:
-        raise EthobenchError(f"`inputs` must be {' or '.join(POSE_INPUTS)} for pre-training, got {inputs!r}")
+        raise ParameterError(f"`inputs` must be {' or '.join(POSE_INPUTS)} for pre-training, got {inputs!r}")
     n_animals = 2 if "attributes" in tasks else 1
     for recording in data:
         if not isinstance(recording.signals, Poses) or len(recording.signals.individuals) < n_animals:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.features.filters import axis_triples
 from ethobench.features.keypoints import guess_mirrors
 
@@ -99,7 +99,7 @@ def check_augmentations(names: Sequence[str]) -> None:
     """Refuse unknown names."""
     unknown = [name for name in names if name not in AUGMENTATIONS]
     if unknown:
-        raise EthobenchError(f"unknown augmentation {', '.join(map(repr, unknown))}; available: {', '.join(AUGMENTATIONS)}")
+        raise ParameterError(f"unknown augmentation {', '.join(map(repr, unknown))}; available: {', '.join(AUGMENTATIONS)}")
 
 
 def check_layout(names: Sequence[str], layout: Layout) -> None:

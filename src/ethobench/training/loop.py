@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.deadline import Deadline
-from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, ParameterError
 from ethobench.core.progress import report_progress
 from ethobench.training.device import choose_device, isolated_seed, seed_torch
 from ethobench.training.losses import Loss
@@ -59,13 +59,13 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
-            raise EthobenchError(f"`schedule` must be {' or '.join(SCHEDULES)}, got {self.schedule!r}")
+            raise ParameterError(f"`schedule` must be {' or '.join(SCHEDULES)}, got {self.schedule!r}")
         if self.epochs < 1:
-            raise EthobenchError(f"`epochs` must be >= 1, got {self.epochs}")
+            raise ParameterError(f"`epochs` must be >= 1, got {self.epochs}")
         if self.learning_rate <= 0:
-            raise EthobenchError(f"`learning_rate` must be > 0, got {self.learning_rate}")
+            raise ParameterError(f"`learning_rate` must be > 0, got {self.learning_rate}")
         if self.patience is not None and self.patience < 1:
-            raise EthobenchError(f"`patience` must be >= 1, got {self.patience}")
+            raise ParameterError(f"`patience` must be >= 1, got {self.patience}")
 
     def learning_rate_at(self, epoch: float) -> float:
         """Return the learning rate of an epoch, or of a point between two epochs."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.annotation import UNOBSERVED
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,7 +73,7 @@ def class_weights(
 def check_class_weight(class_weight: str | float) -> None:
     """Refuse a hyper-parameter `class_weight` that is neither a known scheme nor a positive number."""
     if not (class_weight in CLASS_WEIGHTS or (isinstance(class_weight, (int, float)) and class_weight > 0)):
-        raise EthobenchError(f"`class_weight` must be one of {', '.join(CLASS_WEIGHTS)}, or a number > 0, got {class_weight!r}")
+        raise ParameterError(f"`class_weight` must be one of {', '.join(CLASS_WEIGHTS)}, or a number > 0, got {class_weight!r}")
 
 
 def exclusive_loss(weights: Weights, *, average: str = "weights") -> Loss:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording, Signals
-from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.errors import EthobenchError, MismatchError, ParameterError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
 from ethobench.features.body import Scene, estimate_scene, to_egocentric
@@ -274,7 +274,7 @@ def fit_input_transform(
     if not isinstance(first, Poses):
         raise MismatchError(f"recording {recordings[0].id!r} has no signals to learn from")
     if kind not in POSE_INPUTS:
-        raise EthobenchError(f"`inputs` must be one of {', '.join(POSE_INPUTS)}, got {kind!r}")
+        raise ParameterError(f"`inputs` must be one of {', '.join(POSE_INPUTS)}, got {kind!r}")
     stated = [(keypoints or {}).get(name, Keypoint(name)) for name in first.keypoints]
     roles, mirrors = tuple(point.role for point in stated), tuple(point.mirror for point in stated)
     transform = InputTransform(

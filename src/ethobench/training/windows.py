@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import intervals as iv
 from ethobench.core.annotation import UNOBSERVED
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.intervals import Intervals
 from ethobench.training.augmentation import Layout, augment
 
@@ -93,7 +93,7 @@ class WindowSpan:
     def __post_init__(self) -> None:
         for name, minimum in (("past", 0), ("future", 0), ("stride", 1)):
             if getattr(self, name) < minimum:
-                raise EthobenchError(f"a window's `{name}` must be >= {minimum}, got {getattr(self, name)}")
+                raise ParameterError(f"`{name}` must be >= {minimum}, got {getattr(self, name)}")
 
     @property
     def frames(self) -> int:

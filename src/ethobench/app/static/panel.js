@@ -41,10 +41,10 @@ class Panel extends HTMLElement {
     this.#fillNext();
   }
 
-  /** Go to the first suggestion that was not looked at yet. */
+  /** Go to the first suggestion that was not viewed yet. */
   async step() {
     const index = this.#suggested.findIndex((_, i) => !this.#seen.has(key(this.#suggested[i])));
-    const none = this.#suggested.length ? "All suggestions were looked at; refresh for more." : "There is nothing to suggest.";
+    const none = this.#suggested.length ? "All suggestions were viewed; refresh for more." : "No suggestions.";
     if (index < 0) return say(none);
     await this.#go(this.#suggested[index]);
   }

@@ -27,7 +27,7 @@ class Written(Format):
         return []
 
 
-def test_a_suffix_stands_for_a_format_that_holds_annotations_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suffix_selects_a_format_that_holds_annotations_if_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     among = [
         Written("poses", ("poses",), (".csv", ".h5", ".long.csv")),
         Written("both", ("poses", "annotations"), (".txt", ".csv")),

@@ -30,11 +30,11 @@ def plain() -> dict[str, Any]:
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_arrays_survive_every_protocol(protocol: int) -> None:
-    found = load_plain(HERE, pickle.dumps(plain(), protocol=protocol))
+    result = load_plain(HERE, pickle.dumps(plain(), protocol=protocol))
     for name, array in plain().items():
-        assert found[name].dtype == array.dtype, name
-        assert found[name].shape == array.shape, name
-        assert np.array_equal(found[name], array), name
+        assert result[name].dtype == array.dtype, name
+        assert result[name].shape == array.shape, name
+        assert np.array_equal(result[name], array), name
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
@@ -44,21 +44,21 @@ def test_plain_containers_survive_every_protocol(protocol: int) -> None:
 
 
 def test_scalars_and_ordered_dicts() -> None:
-    found = load_plain(HERE, pickle.dumps(OrderedDict(a=np.float64(0.5), b=np.int32(7), c=np.str_("x"))))
-    assert found == {"a": 0.5, "b": 7, "c": "x"}
+    result = load_plain(HERE, pickle.dumps(OrderedDict(a=np.float64(0.5), b=np.int32(7), c=np.str_("x"))))
+    assert result == {"a": 0.5, "b": 7, "c": "x"}
 
 
 def test_arrays_of_objects_hold_only_what_may_be() -> None:
-    found = load_plain(HERE, pickle.dumps(np.array([{"a": np.ones(2)}, "b"], dtype=object)))
-    assert found[0]["a"].tolist() == [1, 1]
+    result = load_plain(HERE, pickle.dumps(np.array([{"a": np.ones(2)}, "b"], dtype=object)))
+    assert result[0]["a"].tolist() == [1, 1]
     with pytest.raises(FormatError, match=r"pathlib"):
         load_plain(HERE, pickle.dumps(np.array([Path("x")], dtype=object)))
 
 
 def test_one_object_in_two_places_is_read_once() -> None:
     array = np.ones(3)
-    found = load_plain(HERE, pickle.dumps([array, array]))
-    assert found[0] is found[1]
+    result = load_plain(HERE, pickle.dumps([array, array]))
+    assert result[0] is result[1]
 
 
 class Evil:

@@ -1,4 +1,4 @@
-"""Names of files that are made from names in the data."""
+"""File names made from names in the data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ethobench.core.names import MAX_BYTES, file_stem, file_stems, normalize_file_name, shorten
 
 
-def test_names_are_different_and_harmless():
+def test_file_names_are_different_and_safe():
     names = ["a/b", "a b", "..", "A_b", "ok-1.2", "Zo\u00e9", "Zoe\u0301"]
     stems = file_stems(names)
     assert stems[:5] == ["a_b", "a_b_2", "recording", "A_b_3", "ok-1.2"]
@@ -28,7 +28,7 @@ def test_any_names_become_different_names_of_files(names):
 
 
 @pytest.mark.parametrize("character", ["a", "é", "鼠", "🐭"])
-def test_long_names_that_begin_alike_stay_different(character):
+def test_long_names_with_the_same_start_stay_different(character):
     first, second = (shorten(character * 200 + end) for end in "12")
     assert first != second
     assert max(len(first.encode()), len(second.encode())) <= MAX_BYTES

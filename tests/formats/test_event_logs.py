@@ -47,8 +47,8 @@ def test_modifiers_tell_tracks_apart() -> None:
 
 def test_a_start_without_stop_is_dropped_and_its_track_unobserved_from_there() -> None:
     events = [Event(2, START, "a", "ann"), Event(4, STOP, "a", "ann"), Event(6, START, "a", "ann", location="row 9")]
-    found = pair_events(PATH, events)
-    assert [(n.location, "without a stop" in n.message) for n in found.notes] == [("row 9", True)]
+    observation = pair_events(PATH, events)
+    assert [(n.location, "without a stop" in n.message) for n in observation.notes] == [("row 9", True)]
     annotation = annotate(events, length=10)
     assert annotation.start.tolist() == [2]
     assert annotation.observed.of("a", "ann").stop.tolist() == [6]
@@ -72,9 +72,9 @@ def test_a_stop_without_start_hides_what_came_before() -> None:
 
 def test_bouts_without_a_name_hide_their_time_and_points_are_dropped() -> None:
     events = [Event(1, START, ""), Event(3, STOP, " "), Event(3, STOP, ""), Event(4, POINT, ""), Event(5, POINT, "p")]
-    found = pair_events(PATH, events)
-    assert found.bouts.behavior == ["p"]
-    assert any("point event without a behavior; dropped" in n.message for n in found.notes)
+    observation = pair_events(PATH, events)
+    assert observation.bouts.behavior == ["p"]
+    assert any("point event without a behavior; dropped" in n.message for n in observation.notes)
     frames = annotate(events, length=6).observed.frames
     assert (frames.start.tolist(), frames.stop.tolist()) == ([3], [6])
 
@@ -87,7 +87,7 @@ def test_a_reversed_pair_becomes_zero_length_and_is_noted() -> None:
 
 
 @pytest.mark.parametrize(("kind", "time"), [("UNPAIRED", 1.0), ("", 1.0), (START, float("nan")), (POINT, 1e300), (POINT, float("-inf"))])
-def test_events_that_cannot_be_understood_are_errors_with_their_place(kind: str, time: float) -> None:
+def test_events_that_cannot_be_understood_are_errors_with_their_location(kind: str, time: float) -> None:
     with pytest.raises(FormatError, match="row 7"):
         pair_events(PATH, [Event(time, kind, "a", location="row 7")])
 
@@ -168,7 +168,7 @@ def test_overlapping_bouts_of_one_track_become_one_and_that_is_noted() -> None:
     assert "1 bouts overlap" in notes[0].message
 
 
-def test_losses_of_the_ethogram_are_told() -> None:
+def test_losses_of_the_ethogram_are_reported() -> None:
     a = Annotation.from_bouts([0], [5], ["rest"], Ethogram(["rest", "fight"], background="rest"), 25, 20)
     notes = [note.message for note in event_logs.ethogram_losses("this", [a])]
     assert any("fight" in note for note in notes)

@@ -1,4 +1,4 @@
-"""The cache of parsed arrays: keyed by content, whole or not at all, never in the way."""
+"""The cache of parsed arrays: keyed by content, written atomically, and optional."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_failure_leaves_nothing_behind(tmp_path, cache):
     assert not [p for p in (cache / "arrays").glob("*") if p.name != "known"]
 
 
-def test_no_cache_is_no_obstacle(tmp_path, monkeypatch):
+def test_the_cache_is_optional(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("a file where the cache folder should be", encoding="utf-8")
     monkeypatch.setenv("ETHOBENCH_CACHE", str(blocked))

@@ -12,20 +12,20 @@ from ethobench.formats import pose_arrays
 
 
 def chosen(
-    times: list[float] | np.ndarray, stated: float | None = None, wanted: float | None = None
+    times: list[float] | np.ndarray, stated: float | None = None, requested: float | None = None
 ) -> tuple[list[int], float | None, int]:
-    samples, rate, notes = pose_arrays.regular_clock(Path(__file__), np.asarray(times, dtype=float), stated, wanted, "here")
+    samples, rate, notes = pose_arrays.regular_clock(Path(__file__), np.asarray(times, dtype=float), stated, requested, "here")
     return samples.tolist(), rate, len(notes)
 
 
 @given(rate=st.sampled_from([5.0, 25.0, 29.97, 30.0, 100.0]), n=st.integers(2, 300), begin=st.floats(0, 1000), seed=st.integers(0, 99))
 def test_even_timestamps_are_taken_as_they_are(rate: float, n: int, begin: float, seed: int) -> None:
-    samples, found, notes = chosen(begin + 0.5 + np.arange(n) / rate)
+    samples, rate_read, notes = chosen(begin + 0.5 + np.arange(n) / rate)
     assert (samples, notes) == (list(range(n)), 0)
-    assert found == pytest.approx(rate, rel=1e-6)
+    assert rate_read == pytest.approx(rate, rel=1e-6)
     jitter = np.random.default_rng(seed).uniform(-0.2, 0.2, n) / rate
     jitter[[0, -1]] = 0
-    samples, found, notes = chosen(begin + 0.5 + np.arange(n) / rate + jitter)
+    samples, rate_read, notes = chosen(begin + 0.5 + np.arange(n) / rate + jitter)
     assert (samples, notes) == (list(range(n)), 0), "a little noise loses no frame"
 
 
@@ -38,19 +38,19 @@ def test_a_stated_rate_holds() -> None:
     assert chosen([3.0, 4.0, 5.0], stated=1) == ([0, 1, 2], 1, 0)
 
 
-def test_whole_numbers_count_frames() -> None:
+def test_integers_are_frame_numbers() -> None:
     assert chosen([2, 3, 5, 6]) == ([-1, -1, 0, 1, -1, 2, 3], None, 1)
-    assert chosen([0, 1, 2], wanted=30) == ([0, 1, 2], 30, 1)
+    assert chosen([0, 1, 2], requested=30) == ([0, 1, 2], 30, 1)
 
 
 def test_a_wanted_rate_takes_the_nearest_sample() -> None:
-    assert chosen([0, 0.1, 0.2, 0.3], wanted=20) == ([0, 0, 1, 1, 2, 2, 3], 20, 1)
-    assert chosen([0, 0.1, 0.2, 0.3], wanted=10) == ([0, 1, 2, 3], 10, 0)
+    assert chosen([0, 0.1, 0.2, 0.3], requested=20) == ([0, 0, 1, 1, 2, 2, 3], 20, 1)
+    assert chosen([0, 0.1, 0.2, 0.3], requested=10) == ([0, 1, 2, 3], 10, 0)
 
 
 def test_one_time_or_none() -> None:
     assert chosen([]) == ([], None, 0)
-    assert chosen([7.5], wanted=30) == ([0], 30, 0)
+    assert chosen([7.5], requested=30) == ([0], 30, 0)
 
 
 def test_rows_in_any_order_go_to_their_frames() -> None:

@@ -38,11 +38,11 @@ def test_decimal_commas_are_understood_where_they_do_not_divide_cells(tmp_path: 
         ("x,\0\n1,2\n", "binary"),
     ],
 )
-def test_damage_is_told_with_its_place(text: str, message: str, tmp_path: Path) -> None:
+def test_damage_is_reported_with_its_location(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message):
         read_wide(put(tmp_path / "x.csv", text), 1, [])
 
 
-def test_only_the_first_rows_are_looked_at(tmp_path: Path) -> None:
+def test_only_the_first_rows_are_read(tmp_path: Path) -> None:
     path = put(tmp_path / "x.csv", "scorer;a\n coords ;x\n0;1\n")
     assert first_rows(path, 2) == ([["scorer", "a"], ["coords", "x"]], ";", "utf-8")
