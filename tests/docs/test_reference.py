@@ -56,7 +56,7 @@ def test_a_model_page_has_every_hyper_parameter_with_default_and_grid(pages: dic
             assert f"| `{field.name}` | `" in pages[f"models/{name}.md"]
     page = pages["models/rf.md"]
     assert "| `seconds` | `2.0` | Length of the window. | `0.5`, `1.0`, `2.0`, `4.0`, `8.0`, `16.0` |" in page
-    assert "| `max_samples` | `0.1` | Share of the frames that each tree sees. |" in page
+    assert "| `max_samples` | `0.1` | Share of the frames that each tree is fitted to. |" in page
 
 
 def test_pages_say_which_extra_is_needed(pages: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ import time
 
 from ethobench import Ethogram
 from ethobench.mllm import Answer, parse_answer
-from ethobench.mllm.ledger import KINDS
+from ethobench.mllm.repair_log import REPAIR_KINDS
 
 ETHOGRAM = Ethogram(["attack", "mount", "not attack", "other"], background="other")
 SEEDS = [
@@ -71,7 +71,7 @@ def check(text: str, duration: float = 60.0, rate: float = 10.0) -> Answer:
     assert a.ethogram == ETHOGRAM
     assert a.is_exclusive
     assert ((a.start >= 0) & (a.start < a.stop) & (a.stop <= a.n_frames)).all()
-    assert {*answer.repairs} <= {*KINDS}
+    assert {*answer.repairs} <= {*REPAIR_KINDS}
     assert all(count > 0 for count in answer.repairs.values())
     assert answer.failed == bool(answer.reason)
     assert not (answer.failed and len(a))

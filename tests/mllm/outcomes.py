@@ -15,13 +15,13 @@ from pathlib import Path
 
 from ethobench import Recording
 from ethobench.formats.text import format_clock
-from ethobench.mllm.annotate import assign, make_provider, read_answers
-from ethobench.mllm.ask import Asker, Patience
-from ethobench.mllm.cache import AnswerCache
-from ethobench.mllm.examples import segments_of
-from ethobench.mllm.outcome import Outcome
+from ethobench.mllm.annotate import AnnotationOutcome, build_requests, create_provider, read_replies
+from ethobench.mllm.cache import ReplyCache
+from ethobench.mllm.prompts import annotation_segments
 from ethobench.mllm.providers import Access
-from ethobench.mllm.settings import Settings
+from ethobench.mllm.request import RequestSettings
+from ethobench.mllm.retry import RetryPolicy
+from ethobench.mllm.runner import RequestRunner
 from ethobench.mllm.task import load_task
 from tests.mllm.drawing import draw_video, social_recordings
 from tests.mllm.stubs import Act, Block, BreakOff, Fail, GeminiStub, HalfJson, Hang, OpenAIStub, Say
@@ -36,7 +36,7 @@ class Row:
     """One line of the table."""
 
     case: str
-    outcome: Outcome
+    outcome: AnnotationOutcome
     sent: int
     sent_again: int
 
@@ -44,7 +44,7 @@ class Row:
 def true_segments(recording: Recording) -> list[dict[str, object]]:
     """Write the truth as a good answer has it: in whole seconds."""
     rows, at = [], 0
-    for _, stop, name in segments_of(recording.annotation(), recording.annotation().ethogram):
+    for _, stop, name in annotation_segments(recording.annotation(), recording.annotation().ethogram):
         end = int(stop + 0.5)
         if end > at:
             rows.append({"segment_number": len(rows) + 1, "start_time": format_clock(at), "end_time": format_clock(end), "behavior": name})
@@ -94,37 +94,39 @@ def cases(segments: list[dict[str, object]]) -> dict[str, list[Act]]:
     }
 
 
-def run_case(provider: str, recording: Recording, acts: list[Act], folder: Path, settings: Settings) -> tuple[Outcome, int, int, object]:
+def run_case(
+    provider_name: str, recording: Recording, acts: list[Act], folder: Path, settings: RequestSettings
+) -> tuple[AnnotationOutcome, int, int, object]:
     """Ask twice; return the outcome, how many requests each time took, and the annotation."""
-    with STUBS[provider](*acts) as stub:
-        whom = make_provider(provider, MODELS[provider], Access(base_url=stub.url, timeout=TIMEOUT, poll=0.02))
-        assignment = assign(recording, load_task("calms21"), whom, settings)
+    with STUBS[provider_name](*acts) as stub:
+        provider = create_provider(provider_name, MODELS[provider_name], Access(base_url=stub.url, timeout=TIMEOUT, poll=0.02))
+        assignment = build_requests(recording, load_task("calms21"), provider, settings)
         sent, outcomes, annotation = [], [], None
         for _ in range(2):
-            asker = Asker(whom, AnswerCache(folder), patience=Patience(attempts=3, first=0.05))
+            runner = RequestRunner(provider, ReplyCache(folder), retry_policy=RetryPolicy(attempts=3, initial_delay=0.05))
             before = len(stub.questions)
-            annotation, outcome = read_answers(assignment, list(asker.ask_all(assignment.requests)))
+            annotation, outcome = read_replies(assignment, list(runner.send_all(assignment.requests)))
             sent.append(len(stub.questions) - before)
             outcomes.append(outcome)
         return outcomes[0], sent[0], sent[1], annotation
 
 
-def table(provider: str, recording: Recording, folder: Path, settings: Settings, only: tuple[str, ...] = ()) -> list[Row]:
+def table(provider_name: str, recording: Recording, folder: Path, settings: RequestSettings, only: tuple[str, ...] = ()) -> list[Row]:
     """Go through all cases."""
     rows = []
     for number, (case, acts) in enumerate(cases(true_segments(recording)).items()):
         if not only or case in only:
-            outcome, sent, again, _ = run_case(provider, recording, acts, folder / f"{provider}{number}", settings)
+            outcome, sent, again, _ = run_case(provider_name, recording, acts, folder / f"{provider_name}{number}", settings)
             rows.append(Row(case, outcome, sent, again))
     return rows
 
 
-def markdown(provider: str, rows: list[Row]) -> str:
+def markdown(provider_name: str, rows: list[Row]) -> str:
     lines = ["| provider | the stub answers | outcome | repairs | reason | requests | once more |", "|---|---|---|---|---|---|---|"]
     for row in rows:
         repairs = ", ".join(f"{kind} {count}" for kind, count in row.outcome.repairs.items())
         reason = "; ".join(row.outcome.reasons)[:90]
-        lines.append(f"| {provider} | {row.case} | {row.outcome.state} | {repairs} | {reason} | {row.sent} | {row.sent_again} |")
+        lines.append(f"| {provider_name} | {row.case} | {row.outcome.state} | {repairs} | {reason} | {row.sent} | {row.sent_again} |")
     return "\n".join(lines)
 
 
@@ -134,8 +136,8 @@ def main() -> None:
         os.environ.update(ETHOBENCH_CACHE=str(folder / "cache"), GEMINI_API_KEY="not-a-real-key", OPENAI_API_KEY="not-a-real-key")
         recording = social_recordings()[0]
         recording = recording.copy(id="mice", video=draw_video(recording, folder / "mice.mp4"))
-        for provider in STUBS:
-            sys.stdout.write(markdown(provider, table(provider, recording, folder, Settings())) + "\n\n")
+        for provider_name in STUBS:
+            sys.stdout.write(markdown(provider_name, table(provider_name, recording, folder, RequestSettings())) + "\n\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The real clients against servers that speak their wire formats: what is sent, what comes back, what never leaks."""
+"""The client libraries against local servers with the same API: what is sent, how replies are parsed, and that keys never leak."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 
 from ethobench import Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError
-from ethobench.mllm.annotate import assign, make_provider, read_answers
-from ethobench.mllm.ask import Asker, Patience
+from ethobench.mllm.annotate import build_requests, create_provider, read_replies
 from ethobench.mllm.providers import Access, ProviderError, providers
-from ethobench.mllm.providers.base import retry_after
-from ethobench.mllm.settings import Settings
-from ethobench.mllm.task import load_task, task_of
+from ethobench.mllm.providers.base import parse_retry_after
+from ethobench.mllm.request import RequestSettings
+from ethobench.mllm.retry import RetryPolicy
+from ethobench.mllm.runner import RequestRunner
+from ethobench.mllm.task import load_task, task_from_ethogram
 from tests.mllm.conftest import KEY
 from tests.mllm.outcomes import MODELS, STUBS, cases, run_case, true_segments
 from tests.mllm.stubs import Block, Fail, GeminiStub, OpenAIStub, Say
@@ -35,7 +36,7 @@ EXPECTED = {
     "question blocked": ("failed", [], 1, 0),
     "wrong key for the API": ("failed", [], 1, 1),
 }
-SMALL = Settings(fps=1)
+SMALL = RequestSettings(fps=1)
 
 
 @pytest.fixture
@@ -43,40 +44,42 @@ def clip(short) -> Recording:
     return Recording("short", video=short)
 
 
-def ask(provider, stub, recording, settings=SMALL, **access):
-    whom = make_provider(provider, MODELS[provider], Access(base_url=stub.url, timeout=5, poll=0.01, **access))
-    assignment = assign(recording, load_task("calms21"), whom, settings)
-    return assignment, [Asker(whom, patience=Patience(attempts=1)).ask(request) for request in assignment.requests]
+def send(provider_name, stub, recording, settings=SMALL, **access):
+    provider = create_provider(provider_name, MODELS[provider_name], Access(base_url=stub.url, timeout=5, poll=0.01, **access))
+    requests = build_requests(recording, load_task("calms21"), provider, settings)
+    return requests, [RequestRunner(provider, retry_policy=RetryPolicy(attempts=1)).send(request) for request in requests.requests]
 
 
-@pytest.mark.parametrize("provider", STUBS)
+@pytest.mark.parametrize("provider_name", STUBS)
 @pytest.mark.parametrize("case", EXPECTED)
-def test_what_becomes_of_a_video(provider, case, clip, tmp_path):
+def test_outcomes(provider_name, case, clip, tmp_path):
     edges, names = ["00:00", "00:02", "00:03", "00:06"], ["attack", "other", "mount"]
     segments = [{"start_time": a, "end_time": b, "behavior": n} for a, b, n in zip(edges, edges[1:], names, strict=False)]
-    outcome, sent, again, _ = run_case(provider, clip, cases(segments)[case], tmp_path / "answers", SMALL)
-    assert (outcome.state, list(outcome.repairs), sent, again) == EXPECTED[case]
+    outcome, sent, resent, _ = run_case(provider_name, clip, cases(segments)[case], tmp_path / "answers", SMALL)
+    assert (outcome.state, list(outcome.repairs), sent, resent) == EXPECTED[case]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("provider", STUBS)
-def test_three_minutes_come_back_as_the_truth(provider, social, tmp_path):
+@pytest.mark.parametrize("provider_name", STUBS)
+def test_a_correct_answer_gives_the_reference_annotation(provider_name, social, tmp_path):
     segments = true_segments(social)
     recording = social.copy(annotations={})
-    outcome, sent, again, found = run_case(
-        provider, recording, [Say(json.dumps({"segments": segments}))], tmp_path, Settings(height=90, fps=0.5)
+    outcome, sent, resent, predicted = run_case(
+        provider_name, recording, [Say(json.dumps({"segments": segments}))], tmp_path, RequestSettings(height=90, fps=0.5)
     )
-    assert (outcome.state, sent, again) == ("well-formed", 1, 0)
-    assert found.n_frames == social.n_frames
+    assert (outcome.state, sent, resent) == ("well-formed", 1, 0)
+    assert predicted.n_frames == social.n_frames
     truth = social.annotation().to_codes()
-    assert (found.to_codes() == truth).mean() > 0.85  # the answer is in whole seconds
-    hung, sent, *_ = run_case(provider, recording, cases(segments)["hangs, then an answer"], tmp_path / "2", Settings(height=90, fps=0.5))
+    assert (predicted.to_codes() == truth).mean() > 0.85  # the answer is in whole seconds
+    hung, sent, *_ = run_case(
+        provider_name, recording, cases(segments)["hangs, then an answer"], tmp_path / "2", RequestSettings(height=90, fps=0.5)
+    )
     assert (hung.state, sent) == ("well-formed", 2)
 
 
-def test_gemini_is_asked_in_its_own_words(clip):
+def test_gemini_request(clip):
     with GeminiStub() as stub:
-        assignment, _ = ask("gemini", stub, clip, Settings(fps=2, max_output_tokens=999))
+        requests, _ = send("gemini", stub, clip, RequestSettings(fps=2, max_output_tokens=999))
     method, path, headers = stub.seen[-1]
     assert (method, path.rpartition("/")[2]) == ("POST", "gemini-2.5-flash:generateContent")
     assert {k.lower(): v for k, v in headers.items()}["x-goog-api-key"] == KEY
@@ -87,18 +90,18 @@ def test_gemini_is_asked_in_its_own_words(clip):
     assert config["responseJsonSchema"]["properties"]["segments"]["items"]["properties"]["behavior"]["enum"][0] == "attack"
     assert body["systemInstruction"]["parts"][0]["text"].startswith("You are")
     *words, video = body["contents"][0]["parts"]
-    assert words[0]["text"] == assignment.requests[0].parts[0].text
+    assert words[0]["text"] == requests.requests[0].parts[0].text
     assert video["videoMetadata"] == {"fps": 2.0}
     assert base64.urlsafe_b64decode(video["inlineData"]["data"]) == clip.video.read_bytes()
 
 
-def test_gemini_takes_large_videos_by_upload_once(clip):
+def test_gemini_uploads_a_video_once(clip):
     with GeminiStub() as stub:
-        whom = make_provider("gemini", "gemini-2.5-pro", Access(base_url=stub.url, poll=0.01, send="upload"))
+        provider = create_provider("gemini", "gemini-2.5-pro", Access(base_url=stub.url, poll=0.01, transfer="upload"))
         task = load_task("calms21")
-        asker = Asker(whom)
+        runner = RequestRunner(provider)
         for draw in (0, 1):
-            assert asker.ask(assign(clip, task, whom, Settings(), draw=draw).requests[0]).reply is not None
+            assert runner.send(build_requests(clip, task, provider, RequestSettings(), seed=draw).requests[0]).reply is not None
     assert list(stub.files.values()) == [clip.video.read_bytes()]
     sent = [q["contents"][0]["parts"][-1]["fileData"] for q in stub.questions]
     assert [one.get("fileUri") or one["file_uri"] for one in sent] == [f"{stub.url}/v1beta/files/f1"] * 2
@@ -107,118 +110,122 @@ def test_gemini_takes_large_videos_by_upload_once(clip):
 
 def test_gemini_takes_videos_at_an_address(clip):
     with GeminiStub() as stub:
-        ask("gemini", stub, clip, Settings(form="link", address="gs://bucket/day1/"))
+        send("gemini", stub, clip, RequestSettings(input_type="link", video_url="gs://bucket/day1/"))
     sent = stub.questions[0]["contents"][0]["parts"][-1]["fileData"]
     assert (sent.get("fileUri") or sent["file_uri"]) == "gs://bucket/day1/short.mp4"
     assert not stub.files
 
 
-def test_openai_is_shown_pictures_after_their_times(clip):
+def test_openai_request_with_frames(clip):
     with OpenAIStub() as stub:
-        ask("openai", stub, clip, Settings(fps=0.5))
+        send("openai", stub, clip, RequestSettings(fps=0.5))
     body = stub.questions[0]
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("gpt-4o", 0, 16_384)
     assert body["response_format"]["json_schema"]["strict"] is True
     assert [m["role"] for m in body["messages"]] == ["system", "user"]
-    shown = body["messages"][1]["content"]
-    pictures = [p["image_url"]["url"] for p in shown if p["type"] == "image_url"]
-    times = [shown[k - 1]["text"] for k, p in enumerate(shown) if p["type"] == "image_url"]
+    content = body["messages"][1]["content"]
+    images = [p["image_url"]["url"] for p in content if p["type"] == "image_url"]
+    times = [content[k - 1]["text"] for k, p in enumerate(content) if p["type"] == "image_url"]
     assert times == ["00:00", "00:02", "00:04"]
-    assert all(base64.b64decode(p.removeprefix("data:image/jpeg;base64,")).startswith(b"\xff\xd8") for p in pictures)
+    assert all(base64.b64decode(p.removeprefix("data:image/jpeg;base64,")).startswith(b"\xff\xd8") for p in images)
 
 
-def test_openai_takes_videos_and_addresses_too(clip):
+def test_openai_request_with_a_video_or_a_url(clip):
     with OpenAIStub() as stub:
-        ask("openai", stub, clip, Settings(form="video", structured="object"))
-        ask("openai", stub, clip, Settings(form="link", address="https://host/x", structured="none"))
-    whole, linked = (q["messages"][1]["content"][-1]["video_url"]["url"] for q in stub.questions)
-    assert base64.b64decode(whole.removeprefix("data:video/mp4;base64,")) == clip.video.read_bytes()
+        send("openai", stub, clip, RequestSettings(input_type="video", structured_output="object"))
+        send("openai", stub, clip, RequestSettings(input_type="link", video_url="https://host/x", structured_output="none"))
+    inline, linked = (q["messages"][1]["content"][-1]["video_url"]["url"] for q in stub.questions)
+    assert base64.b64decode(inline.removeprefix("data:video/mp4;base64,")) == clip.video.read_bytes()
     assert linked == "https://host/x/short.mp4"
     assert stub.questions[0]["response_format"] == {"type": "json_object"}
     assert "response_format" not in stub.questions[1]
 
 
-def test_truncation_and_tokens_are_recognised(clip):
-    for provider, stub_class in STUBS.items():
+def test_finish_reason_and_tokens_are_parsed(clip):
+    for provider_name, stub_class in STUBS.items():
         with stub_class(Say('{"segments": [', cut=True)) as stub:
-            _, (asked,) = ask(provider, stub, clip)
-        assert asked.reply.finish == "length"
-        assert (asked.reply.input_tokens, asked.reply.output_tokens, asked.reply.model) == (1000, 250, "stub-1")
-        assert asked.reply.text == '{"segments": ['
+            _, (result,) = send(provider_name, stub, clip)
+        assert result.reply.finish == "length"
+        assert (result.reply.input_tokens, result.reply.output_tokens, result.reply.model) == (1000, 250, "stub-1")
+        assert result.reply.text == '{"segments": ['
         with stub_class(Block()) as stub:
-            _, (asked,) = ask(provider, stub, clip, Settings(fps=2))
-        assert (asked.reply.finish, asked.reply.text) == ("blocked", "")
+            _, (result,) = send(provider_name, stub, clip, RequestSettings(fps=2))
+        assert (result.reply.finish, result.reply.text) == ("blocked", "")
 
 
-@pytest.mark.parametrize("provider", STUBS)
-def test_keys_leak_nowhere(provider, clip, tmp_path, caplog):
+@pytest.mark.parametrize("provider_name", STUBS)
+def test_keys_leak_nowhere(provider_name, clip, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
-    told = []
+    messages = []
     echo = [Fail(500, message=f"you sent {KEY}"), Say(f'{{"segments": [], "you": "{KEY}"}}')]
-    with STUBS[provider](*echo, Fail(400, message=f"bad key {KEY}")) as stub:
-        whom = make_provider(provider, MODELS[provider], Access(base_url=stub.url, timeout=5))
-        asker = Asker(whom, patience=Patience(first=0.01), tell=told.append)
-        for settings in (SMALL, Settings(fps=2)):
-            assignment = assign(clip, load_task("calms21"), whom, settings)
-            asked = asker.ask(assignment.requests[0])
-            told += [asked.error, repr(asked), repr(whom), str(read_answers(assignment, [asked])[1])]
-    assert any(KEY in json.dumps(headers) for *_, headers in stub.seen)  # it was sent, as it must be
-    assert not [text for text in told if KEY in text]
-    assert any("***" in text for text in told)
+    with STUBS[provider_name](*echo, Fail(400, message=f"bad key {KEY}")) as stub:
+        provider = create_provider(provider_name, MODELS[provider_name], Access(base_url=stub.url, timeout=5))
+        runner = RequestRunner(provider, retry_policy=RetryPolicy(initial_delay=0.01), log=messages.append)
+        for settings in (SMALL, RequestSettings(fps=2)):
+            requests = build_requests(clip, load_task("calms21"), provider, settings)
+            result = runner.send(requests.requests[0])
+            messages += [result.error, repr(result), repr(provider), str(read_replies(requests, [result])[1])]
+    assert any(KEY in json.dumps(headers) for *_, headers in stub.seen)  # the key was sent, as it must be
+    assert not [text for text in messages if KEY in text]
+    assert any("***" in text for text in messages)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any(path.suffix == ".json" for path in files)
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
     assert not [record for record in caplog.records if KEY in record.getMessage()]
 
 
-@pytest.mark.parametrize(("provider", "variable"), [("gemini", "GEMINI_API_KEY or GOOGLE_API_KEY"), ("openai", "OPENAI_API_KEY")])
-def test_a_missing_key_is_told(provider, variable, clip, monkeypatch):
+@pytest.mark.parametrize(("provider_name", "variable"), [("gemini", "GEMINI_API_KEY or GOOGLE_API_KEY"), ("openai", "OPENAI_API_KEY")])
+def test_a_missing_key_raises(provider_name, variable, clip, monkeypatch):
     monkeypatch.delenv("GEMINI_API_KEY")
     monkeypatch.delenv("OPENAI_API_KEY")
-    whom = make_provider(provider, MODELS[provider])
-    asked = Asker(whom).ask(assign(clip, load_task("calms21"), whom, SMALL).requests[0])
-    assert asked.error == f"{provider} needs a key in the environment variable {variable}"
+    provider = create_provider(provider_name, MODELS[provider_name])
+    result = RequestRunner(provider).send(build_requests(clip, load_task("calms21"), provider, SMALL).requests[0])
+    assert result.error == f"{provider_name} needs an API key in the environment variable {variable}"
     with pytest.raises(ProviderError, match="MY_KEY"):
-        make_provider(provider, "m", Access(key_variable="MY_KEY")).key()
+        create_provider(provider_name, "m", Access(key_variable="MY_KEY")).key()
 
 
 def test_a_local_server_needs_no_key(clip, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with OpenAIStub() as stub:
-        _, (asked,) = ask("openai", stub, clip)
-    assert asked.reply is not None
+        _, (result,) = send("openai", stub, clip)
+    assert result.reply is not None
 
 
-def test_videos_that_are_too_large_or_too_long_are_told(clip):
-    whom = make_provider("gemini", "gemini-2.5-pro", Access(send="inline"))
-    whom.facts = whom.facts.model_copy(update={"inline_bytes": 10, "seconds": 3})
-    with pytest.raises(EthobenchError, match=r"short: 6 s at once, and gemini-2.5-pro takes 3 s; use --window"):
-        assign(clip, load_task("calms21"), whom, Settings())
-    asked = Asker(whom).ask(assign(clip, load_task("calms21"), whom, Settings(window=3, overlap=1)).requests[0])
-    assert "MB" in asked.error
-    assert "--window" in asked.error
-    with pytest.raises(EthobenchError, match="takes videos as video or link, not as frames"):
-        assign(clip, load_task("calms21"), make_provider("gemini", "m"), Settings(form="frames"))
-    with pytest.raises(EthobenchError, match="is sent whole"):
-        assign(clip, load_task("calms21"), make_provider("gemini", "m"), Settings(form="link", address="gs://b"), seconds=3)
+def test_videos_that_are_too_large_or_too_long(clip):
+    provider = create_provider("gemini", "gemini-2.5-pro", Access(transfer="inline"))
+    provider.spec = provider.spec.model_copy(update={"inline_bytes": 10, "seconds": 3})
+    with pytest.raises(EthobenchError, match=r"short: 6 s of video exceed the limit of gemini-2.5-pro, 3 s; use --window"):
+        build_requests(clip, load_task("calms21"), provider, RequestSettings())
+    result = RequestRunner(provider).send(
+        build_requests(clip, load_task("calms21"), provider, RequestSettings(window=3, overlap=1)).requests[0]
+    )
+    assert "MB" in result.error
+    assert "--window" in result.error
+    with pytest.raises(EthobenchError, match="supports input_type video or link, not frames"):
+        build_requests(clip, load_task("calms21"), create_provider("gemini", "m"), RequestSettings(input_type="frames"))
+    with pytest.raises(EthobenchError, match="a linked video cannot be cut"):
+        build_requests(
+            clip, load_task("calms21"), create_provider("gemini", "m"), RequestSettings(input_type="link", video_url="gs://b"), seconds=3
+        )
 
 
-def test_vertex_has_no_uploads_and_says_so(monkeypatch, clip, tmp_path):
+def test_vertex_ai_has_no_uploads_and_no_batches(monkeypatch, clip, tmp_path):
     monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
     with GeminiStub() as stub:
-        _, (asked,) = ask("gemini", stub, clip, send="upload")
-        assert asked.reply is not None, asked.error
+        _, (result,) = send("gemini", stub, clip, transfer="upload")
+        assert result.reply is not None, result.error
         assert "inlineData" in stub.questions[0]["contents"][0]["parts"][-1]
         assert stub.seen[-1][1].endswith("publishers/google/models/gemini-2.5-flash:generateContent")
-        whom = make_provider("gemini", "gemini-2.5-flash", Access(base_url=stub.url))
+        provider = create_provider("gemini", "gemini-2.5-flash", Access(base_url=stub.url))
         with pytest.raises(ProviderError, match="Cloud Storage"):
-            whom.submit_batch(tmp_path / "x.jsonl", "label")
+            provider.submit_batch(tmp_path / "x.jsonl", "label")
 
 
-def test_retry_after_in_all_its_forms():
-    assert retry_after({"Retry-After": "2.5"}) == 2.5
-    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
-    assert retry_after({"retry-after": "soon"}) is None
+def test_retry_after_header():
+    assert parse_retry_after({"Retry-After": "2.5"}) == 2.5
+    assert parse_retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
+    assert parse_retry_after({"retry-after": "soon"}) is None
 
 
 def test_replay_reads_answers_from_files_and_folders(tmp_path):
@@ -234,14 +241,14 @@ def test_replay_reads_answers_from_files_and_folders(tmp_path):
         "response": {"status_code": 200, "body": OpenAIStub.completion(OpenAIStub.__new__(OpenAIStub), Block())},
     }
     lines.write_text("\n".join(json.dumps(row) for row in ({"recording": "one", "text": text}, gemini, openai)), encoding="utf-8")
-    task = task_of(Ethogram(["run"]))
+    task = task_from_ethogram(Ethogram(["run"]))
 
-    def replayed(place, name):
-        whom = make_provider("replay", access=Access(answers=place))
-        assignment = assign(Recording(name, rate=10, n_frames=100), task, whom, Settings())
-        return read_answers(assignment, [Asker(whom).ask(request) for request in assignment.requests])
+    def replayed(path, name):
+        provider = create_provider("replay", access=Access(answers=path))
+        requests = build_requests(Recording(name, rate=10, n_frames=100), task, provider, RequestSettings())
+        return read_replies(requests, [RequestRunner(provider).send(request) for request in requests.requests])
 
-    for place, name, state in (
+    for path, name, state in (
         (folder, "one", "well-formed"),
         (folder, "two", "repaired"),
         (lines, "one", "well-formed"),
@@ -249,33 +256,38 @@ def test_replay_reads_answers_from_files_and_folders(tmp_path):
         (lines, "three", "failed"),
         (folder, "nobody", "failed"),
     ):
-        annotation, outcome = replayed(place, name)
+        annotation, outcome = replayed(path, name)
         assert outcome.state == state
         assert annotation.start.tolist() == ([10] if state != "failed" else [])
-    assert "holds no answer for 'nobody'" in replayed(folder, "nobody")[1].reasons[0]
+    assert "no answer for 'nobody'" in replayed(folder, "nobody")[1].reasons[0]
     assert "no such file" in replayed(tmp_path / "nope", "one")[1].reasons[0]
     lines.write_text("[1]\n", encoding="utf-8")
     with pytest.raises(FormatError, match="line 1"):
-        _ = make_provider("replay", access=Access(answers=lines))._answers
+        _ = create_provider("replay", access=Access(answers=lines)).answers
 
 
 @pytest.mark.parametrize("kind", ["renewal", "random", "majority"])
-def test_chance_goes_the_same_road(kind):
-    whom = make_provider("chance", kind)
-    assignment = assign(Recording("r", rate=10, n_frames=600), task_of(Ethogram(["rest", "run"])), whom, Settings(window=20, overlap=5))
-    asked = [Asker(whom).ask(request) for request in assignment.requests]
-    annotation, outcome = read_answers(assignment, asked)
+def test_chance(kind):
+    provider = create_provider("chance", kind)
+    requests = build_requests(
+        Recording("r", rate=10, n_frames=600),
+        task_from_ethogram(Ethogram(["rest", "run"])),
+        provider,
+        RequestSettings(window=20, overlap=5),
+    )
+    result = [RequestRunner(provider).send(request) for request in requests.requests]
+    annotation, outcome = read_replies(requests, result)
     assert outcome.state == "well-formed"
     assert annotation.to_frames().any(axis=1).all()
-    assert asked == [Asker(whom).ask(request) for request in assignment.requests]
-    with pytest.raises(ProviderError, match="guesses by"):
-        make_provider("chance", "luck").ask(assignment.requests[0], None)
+    assert result == [RequestRunner(provider).send(request) for request in requests.requests]
+    with pytest.raises(ProviderError, match="must be one of renewal, random, majority"):
+        create_provider("chance", "luck").send(requests.requests[0], None)
 
 
-def test_providers_are_found_by_their_files():
+def test_registry():
     assert providers.names() == ("chance", "gemini", "openai", "replay")
     assert all(provider.title for provider in providers)
     with pytest.raises(NotFoundError, match="did you mean 'gemini'"):
-        make_provider("gemnii")
-    with pytest.raises(EthobenchError, match="videos are sent"):
-        Access(send="pigeon")
+        create_provider("gemnii")
+    with pytest.raises(EthobenchError, match="`transfer` must be one of"):
+        Access(transfer="pigeon")

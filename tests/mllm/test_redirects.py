@@ -1,4 +1,4 @@
-"""A redirect to another address takes neither the key nor the video along."""
+"""Redirects: neither the key nor the video is sent to another address."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 
 from ethobench import Recording
 from ethobench.datasets.fetch import RemoteFile, download, list_record
-from ethobench.mllm.annotate import assign, make_provider
-from ethobench.mllm.ask import Asker, Patience
+from ethobench.mllm.annotate import build_requests, create_provider
 from ethobench.mllm.providers import Access, providers
-from ethobench.mllm.settings import Settings
+from ethobench.mllm.request import RequestSettings
+from ethobench.mllm.retry import RetryPolicy
+from ethobench.mllm.runner import RequestRunner
 from ethobench.mllm.task import load_task
 from tests.mllm.conftest import KEY
 from tests.mllm.outcomes import MODELS, STUBS
@@ -23,21 +24,24 @@ def test_every_provider_that_uses_the_network_is_enrolled() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("provider", STUBS)
-def test_no_client_follows_a_redirect(provider: str, status: int, short: Path) -> None:
-    with STUBS[provider]() as elsewhere, STUBS[provider](always=Fail(status, {"location": f"{elsewhere.url}/v1?key={KEY}"})) as server:
-        whom = make_provider(provider, MODELS[provider], Access(base_url=server.url, timeout=5, poll=0.01))
-        assignment = assign(Recording("short", video=short), load_task("calms21"), whom, Settings(fps=1))
-        outcome = Asker(whom, patience=Patience(attempts=3, first=0.0)).ask(assignment.requests[0])
+@pytest.mark.parametrize("provider_name", STUBS)
+def test_no_client_follows_a_redirect(provider_name: str, status: int, short: Path) -> None:
+    with (
+        STUBS[provider_name]() as elsewhere,
+        STUBS[provider_name](always=Fail(status, {"location": f"{elsewhere.url}/v1?key={KEY}"})) as server,
+    ):
+        provider = create_provider(provider_name, MODELS[provider_name], Access(base_url=server.url, timeout=5, poll=0.01))
+        recording = build_requests(Recording("short", video=short), load_task("calms21"), provider, RequestSettings(fps=1))
+        result = RequestRunner(provider, retry_policy=RetryPolicy(attempts=3, initial_delay=0.0)).send(recording.requests[0])
         assert elsewhere.seen == []
-        assert len(server.questions) == 1  # asked once: asking again does not help
-    assert f"{provider} answered {status}, a redirect to http://127.0.0.1:" in outcome.error
-    assert "nothing was sent there" in outcome.error
-    assert KEY not in outcome.error
+        assert len(server.questions) == 1  # sent once: a redirect is not retried
+    assert f"{provider_name} returned status {status}, a redirect to http://127.0.0.1:" in result.error
+    assert "nothing was sent there" in result.error
+    assert KEY not in result.error
 
 
 class Files(Stub):
-    """Serves a record and its file, or sends elsewhere."""
+    """Serves a record and its file, or redirects."""
 
     target = ""
 

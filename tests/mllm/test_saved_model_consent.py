@@ -1,4 +1,4 @@
-"""A folder with a saved language model is data from elsewhere: alone, it can neither send anything nor have files outside it read."""
+"""A saved model folder is untrusted: by itself it can neither send anything nor read files outside of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study
         folder = downloaded(tmp_path / "model", **stolen)
         done = predict(folder, study, "--out", tmp_path / "out")
         assert isinstance(done.exception, ConsentError)
-        with pytest.raises(ConsentError, match=r"base_url .*key_variable 'LAB_DATABASE_PASSWORD'.*may not set.*--param base_url=") as told:
+        with pytest.raises(
+            ConsentError, match=r"base_url .*key_variable 'LAB_DATABASE_PASSWORD'.*may not set.*--param base_url="
+        ) as refusal:
             load_model(folder)
         with pytest.raises(ConsentError, match="key_variable"):
             load_model(folder, allow_network=True, base_url=thief.url)
@@ -75,7 +77,7 @@ def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study
         with pytest.raises(ConsentError, match=r"would send video to .*127\.0\.0\.1.* LAB_DATABASE_PASSWORD\. Nothing was sent"):
             load_model(folder, **stated).predict(recording)
         assert thief.seen == []
-    assert PRIVATE not in str(told.value)
+    assert PRIVATE not in str(refusal.value)
 
 
 @pytest.mark.slow
@@ -144,7 +146,7 @@ def test_the_viewer_says_first_what_goes_where(study, view, tmp_path):
     host = stub.url.removeprefix("http://")
     assert f"network: model sends video of 1 recording to openai (m) at {host}, with the key in OPENAI_API_KEY" in done.stderr
     (project,) = view.projects
-    assert [(track.name, len(track.annotation)) for track in project.entries[0].tracks] == [("model", 1)]
+    assert [(track.name, len(track.annotation)) for track in project.recordings[0].tracks] == [("model", 1)]
 
 
 @pytest.mark.parametrize("pair", ["base_url", "=http://localhost"])
@@ -163,15 +165,15 @@ def test_the_providers_own_address_needs_consent_too(recording, tmp_path):
         load_model(folder).predict(recording)
 
 
-def test_answers_and_addresses_are_stated_by_the_user(recording, tmp_path):
+def test_answers_and_urls_are_stated_by_the_user(recording, tmp_path):
     (tmp_path / "answers").mkdir()
     (tmp_path / "answers" / "r1.json").write_text(OTHER, encoding="utf-8")
     folder = downloaded(tmp_path / "model", provider="replay", answers=str(tmp_path / "answers"))
     with pytest.raises(ConsentError, match="names answers"):
         load_model(folder)
     assert len(load_model(folder, answers=str(tmp_path / "answers")).predict(recording).annotation) == 1
-    linked = downloaded(tmp_path / "linked", provider="gemini", model="m", form="link", address="gs://elsewhere")
-    with pytest.raises(ConsentError, match="names address"):
+    linked = downloaded(tmp_path / "linked", provider="gemini", model="m", input_type="link", video_url="gs://elsewhere")
+    with pytest.raises(ConsentError, match="names video_url"):
         load_model(linked)
     with pytest.raises(EthobenchError, match="provider cannot be set"):
         load_model(folder, provider="chance")
@@ -185,30 +187,30 @@ def test_tasks_travel_with_the_model_and_are_read_from_nowhere_else(recording, t
     loaded = load_model(folder)
     assert (loaded.task.animals, loaded.task.ethogram["rest"].definition) == ("one rat", "lies")
     rewrite(folder, "examples.json", task=None)
-    with pytest.raises(FormatError, match="no file outside its folder is read"):
+    with pytest.raises(FormatError, match="a file outside the folder is never read"):
         load_model(folder)
 
 
-CLIP = {"digest": "", "start": 0.0, "stop": 5.0, "whole": True, "fps": None, "height": None, "timestamps": False}
+CLIP = {"digest": "", "start": 0.0, "stop": 5.0, "is_full_video": True, "fps": None, "height": None, "timestamps": False}
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "form", "why"),
+    ("file", "content", "input_type", "message"),
     [
         (None, "", "video", "the video of example 0 is missing"),
         ("example0.mp4", PRIVATE, "video", "not a video"),
         ("example0.mp4", "#EXTM3U\nsecret.txt\n", "frames", "not a video"),
-        (None, "", "link", "not below the address"),
+        (None, "", "link", "not below the video_url"),
     ],
 )
-def test_worked_examples_are_videos_of_the_folder(file, content, form, why, tmp_path):
+def test_worked_examples_are_videos_of_the_folder(file, content, input_type, message, tmp_path):
     (tmp_path / "secret.txt").write_text(PRIVATE, encoding="utf-8")
     folder = downloaded(tmp_path / "model", provider="gemini", model="m")
     if file:
         (folder / file).write_text(content, encoding="utf-8")
-    clip = {**CLIP, "form": form, "address": str(tmp_path / "secret.txt")}
+    clip = {**CLIP, "input_type": input_type, "url": str(tmp_path / "secret.txt")}
     rewrite(folder, "examples.json", examples=[{"segments": [], "duration": 5.0, "behavior": "", "clip": clip}])
-    with pytest.raises(FormatError, match=why):
+    with pytest.raises(FormatError, match=message):
         load_model(folder, allow_network=True)
 
 
@@ -244,5 +246,5 @@ def test_pipes_and_strange_names_are_refused_and_links_within_are_not(tmp_path):
         load_model(folder)
     (folder / "pipe").unlink()
     (folder / "a\\..\\b").write_text("", encoding="utf-8")
-    with pytest.raises(FormatError, match="has a separator"):
+    with pytest.raises(FormatError, match="has a path separator"):
         load_model(folder)

@@ -17,11 +17,10 @@ from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset, split_name
 from ethobench.datasets.rodentbench import SETS, VERSIONS
-from ethobench.mllm.ask import Asker
-from ethobench.mllm.batch import Batcher
+from ethobench.mllm.annotate import send_requests
 from ethobench.mllm.cost import Budget
 from ethobench.mllm.model import Mllm
-from ethobench.mllm.session import ask_about
+from ethobench.mllm.runner import BatchRunner, RequestRunner
 from ethobench.models import CONSENSUS
 from ethobench.runs import Job, JobPlan, Setting, Store, hash_files
 from ethobench.runs.plan import plan_at_once
@@ -180,12 +179,12 @@ def request_answers(
         provider = fitted[0][0].provider
         if provider.is_free:
             continue
-        asker = Asker(provider, budget=budget, at_once=n_parallel, per_minute=per_minute, tell=report)
-        assignments = [model.assignment(data[job.test[0]]) for job, (model, data) in zip(group, fitted, strict=True)]
-        ask_all = Batcher(asker, tell=report).ask_all if batch else asker.ask_all
-        for number, (assignment, answers) in enumerate(ask_about(assignments, ask_all), start=1):
-            errors = [answer.error for answer in answers if answer.error]
-            report(f"video {number} of {len(assignments)}: {assignment.recording} {errors[0] if errors else ''}".rstrip())
+        runner = RequestRunner(provider, budget=budget, max_concurrent=n_parallel, max_per_minute=per_minute, log=report)
+        recordings = [model.requests(data[job.test[0]]) for job, (model, data) in zip(group, fitted, strict=True)]
+        send_all = BatchRunner(runner, log=report).send_all if batch else runner.send_all
+        for number, (recording, results) in enumerate(send_requests(recordings, send_all), start=1):
+            errors = [result.error for result in results if result.error]
+            report(f"video {number} of {len(recordings)}: {recording.recording} {errors[0] if errors else ''}".rstrip())
     return budget.spent
 
 

@@ -20,7 +20,7 @@ from ethobench.datasets.rodentbench import label_shares
 from ethobench.formats import read_recordings
 from ethobench.metrics import Scores, ceiling, score
 from ethobench.metrics.suites.rodentbench import entropy_weighted_mcc
-from ethobench.mllm.outcome import FAILED, Outcome, count_repairs, outcomes_in
+from ethobench.mllm.annotate import FAILED, AnnotationOutcome, count_repairs, outcomes_from_fit_report
 from ethobench.runs import Store
 
 NAME = "rodentbench"
@@ -36,7 +36,7 @@ class _Group:
     options: Mapping[str, Any]
     annotator: str | None
     draws: dict[int, dict[str, Annotation]] = field(default_factory=dict)
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[AnnotationOutcome] = field(default_factory=list)
 
     @property
     def failed(self) -> set[str]:
@@ -153,7 +153,7 @@ def _groups(store: Store) -> dict[tuple[str, str], _Group]:
         for recording in read_recordings(folder / "predictions.parquet", "tidy_parquet", warn=False):
             draw[recording.id] = recording.annotation()
         fit_report = folder / "fit_report.json"
-        group.outcomes += outcomes_in(json.loads(fit_report.read_text(encoding="utf-8"))) if fit_report.exists() else []
+        group.outcomes += outcomes_from_fit_report(json.loads(fit_report.read_text(encoding="utf-8"))) if fit_report.exists() else []
     return groups
 
 

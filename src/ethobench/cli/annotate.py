@@ -1,91 +1,99 @@
-"""`ethobench annotate`: a multimodal language model annotates videos."""
+"""`ethobench annotate`: annotate videos with a multimodal language model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli.output import echo, make_console, secho
+from ethobench.cli.output import echo, make_console, print_note, secho
 
 if TYPE_CHECKING:
     from ethobench.core import Annotation
-    from ethobench.mllm.annotate import Assignment
-    from ethobench.mllm.ask import Asker
-    from ethobench.mllm.outcome import Outcome
-    from ethobench.mllm.output import OutFolder
+    from ethobench.mllm.annotate import AnnotationOutcome, RecordingRequests
+    from ethobench.mllm.output import OutputFolder
+    from ethobench.mllm.prompts import Example
     from ethobench.mllm.providers import Provider
+    from ethobench.mllm.request import RequestSettings
+    from ethobench.mllm.runner import RequestRunner
+    from ethobench.mllm.task import Task
 
-WHOM, VIDEO, QUESTION, LIMITS = "Whom to ask", "How the video is shown", "How it is asked", "Limits"
+PROVIDER, VIDEO, PROMPT, LIMITS = "Provider", "Video", "Prompt", "Limits"
 
 
 def run(
     videos: Annotated[list[Path], typer.Argument(help="Video files.", metavar="VIDEO...")],
     task: Annotated[str, typer.Option(help="calms21, freezing, grooming, mouse_ventral1, mouse_ventral2, scratch_aid, or a .toml file.")],
-    provider: Annotated[str, typer.Option(help="gemini, openai (or any server like it), replay or chance.", rich_help_panel=WHOM)],
-    out: Annotated[Path, typer.Option(help="Folder for annotations and answers; started again, only what is missing is asked.")],
-    model: Annotated[str, typer.Option(help="As the provider calls it: gemini-2.5-pro, qwen-vl-max, ...", rich_help_panel=WHOM)] = "",
-    base_url: Annotated[str, typer.Option(help="Another server's address.", metavar="URL", rich_help_panel=WHOM)] = "",
+    provider: Annotated[str, typer.Option(help="gemini, openai (or a compatible server), replay or chance.", rich_help_panel=PROVIDER)],
+    out: Annotated[Path, typer.Option(help="Folder for annotations and answers. An interrupted run continues where it stopped.")],
+    model: Annotated[
+        str, typer.Option(help="The provider's name of the model: gemini-2.5-pro, qwen-vl-max, ...", rich_help_panel=PROVIDER)
+    ] = "",
+    base_url: Annotated[str, typer.Option(help="URL of another server.", metavar="URL", rich_help_panel=PROVIDER)] = "",
     key_variable: Annotated[
-        str, typer.Option(help="Environment variable that holds the key, if not the usual one.", metavar="NAME", rich_help_panel=WHOM)
+        str, typer.Option(help="Environment variable with the API key, if not the default.", metavar="NAME", rich_help_panel=PROVIDER)
     ] = "",
-    answers: Annotated[Path | None, typer.Option(help="For replay: folder or .jsonl file of answers.", rich_help_panel=WHOM)] = None,
-    show_prompt: Annotated[bool, typer.Option("--show-prompt", help="Print what would be asked, and stop.")] = False,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Print tokens, dollars and minutes, and stop.")] = False,
+    answers: Annotated[Path | None, typer.Option(help="For replay: folder or .jsonl file of answers.", rich_help_panel=PROVIDER)] = None,
+    show_prompt: Annotated[bool, typer.Option("--show-prompt", help="Print the prompts and stop.")] = False,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Print the estimated tokens, cost and time, and stop.")] = False,
     max_cost: Annotated[
-        float | None, typer.Option(help="Stop before more than this is spent.", metavar="DOLLARS", min=0, rich_help_panel=LIMITS)
+        float | None, typer.Option(help="Maximum cost in US dollars.", metavar="DOLLARS", min=0, rich_help_panel=LIMITS)
     ] = None,
-    batch: Annotated[bool, typer.Option("--batch", help="Ask in one batch: cheaper, slower.", rich_help_panel=LIMITS)] = False,
-    minutes: Annotated[float | None, typer.Option(help="Only so much of the beginning.", min=0.01, rich_help_panel=VIDEO)] = None,
-    window: Annotated[float, typer.Option(help="Ask about windows of so many seconds; 0: all at once.", min=0, rich_help_panel=VIDEO)] = 0,
-    overlap: Annotated[float, typer.Option(help="Seconds that windows share.", min=0, rich_help_panel=VIDEO)] = 10,
-    fps: Annotated[float | None, typer.Option(help="Pictures for each second.", min=0.01, rich_help_panel=VIDEO)] = None,
-    height: Annotated[int | None, typer.Option(help="Make pictures as small as this.", min=16, rich_help_panel=VIDEO)] = None,
-    timestamps: Annotated[bool, typer.Option("--timestamps", help="Write the time into the pictures.", rich_help_panel=VIDEO)] = False,
-    form: Annotated[
-        str, typer.Option(help="video, frames (single pictures) or link; the provider's choice unless told.", rich_help_panel=VIDEO)
-    ] = "auto",
-    address: Annotated[
-        str, typer.Option(help="For link: where the provider finds the videos, as gs://bucket/folder.", rich_help_panel=VIDEO)
-    ] = "",
-    send: Annotated[str, typer.Option(help="Videos inline or by upload; by their size unless told.", rich_help_panel=VIDEO)] = "auto",
-    times: Annotated[str, typer.Option(help="MM:SS, HH:MM:SS or seconds.", rich_help_panel=QUESTION)] = "MM:SS",
-    structured: Annotated[
-        str, typer.Option(help="Hand over the answer's schema, just ask for a JSON object, or none.", rich_help_panel=QUESTION)
-    ] = "schema",
-    examples: Annotated[
-        str | None, typer.Option(help="Dataset to take worked examples from.", metavar="DATASET", rich_help_panel=QUESTION)
-    ] = None,
-    shots: Annotated[int, typer.Option(help="How many examples (clips: of each behavior).", min=1, rich_help_panel=QUESTION)] = 1,
-    example_kind: Annotated[
-        str, typer.Option(help="stretches (video and annotation), clips (of single behaviors) or text.", rich_help_panel=QUESTION)
-    ] = "stretches",
-    example_seconds: Annotated[float, typer.Option(help="How long an example may be.", min=1, rich_help_panel=QUESTION)] = 60,
-    annotator: Annotated[str | None, typer.Option(help="Whose examples, where there are several.", rich_help_panel=QUESTION)] = None,
-    given: Annotated[
-        Path | None,
-        typer.Option(help="Folder of annotations of the videos' beginnings, by name: shown, and kept.", rich_help_panel=QUESTION),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed asks for another answer.", rich_help_panel=QUESTION)] = 0,
-    max_output_tokens: Annotated[int | None, typer.Option(help="Longest answer.", min=16, rich_help_panel=LIMITS)] = None,
-    at_once: Annotated[int, typer.Option(help="Questions under way at the same time.", min=1, rich_help_panel=LIMITS)] = 4,
-    per_minute: Annotated[float | None, typer.Option(help="Most questions in a minute.", min=0.01, rich_help_panel=LIMITS)] = None,
-    attempts: Annotated[int, typer.Option(help="How often a question is tried.", min=1, rich_help_panel=LIMITS)] = 6,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.", min=0.1, rich_help_panel=LIMITS)] = 600,
-    poll: Annotated[float, typer.Option(help="Seconds between looks at a batch or upload.", min=0.01, rich_help_panel=LIMITS)] = 10,
-    again: Annotated[
-        bool, typer.Option("--again", help="Ask again where the known answer was cut off or withheld.", rich_help_panel=LIMITS)
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Send all requests as one batch: cheaper, slower.", rich_help_panel=LIMITS)
     ] = False,
-    prices: Annotated[Path | None, typer.Option(help="Your own table of prices (TOML).", rich_help_panel=LIMITS)] = None,
-    cache: Annotated[Path | None, typer.Option(help="Where answers are kept for all runs; in the user's cache folder unless told.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Annotate only the first N minutes.", min=0.01, rich_help_panel=VIDEO)] = None,
+    window: Annotated[float, typer.Option(help="Split videos into windows of N seconds; 0: no windows.", min=0, rich_help_panel=VIDEO)] = 0,
+    overlap: Annotated[float, typer.Option(help="Overlap of windows in seconds.", min=0, rich_help_panel=VIDEO)] = 10,
+    fps: Annotated[float | None, typer.Option(help="Frames per second.", min=0.01, rich_help_panel=VIDEO)] = None,
+    height: Annotated[int | None, typer.Option(help="Maximum height of the frames in pixels.", min=16, rich_help_panel=VIDEO)] = None,
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Draw the time into the frames.", rich_help_panel=VIDEO)] = False,
+    input_type: Annotated[str, typer.Option(help="video, frames or link; auto: the provider's default.", rich_help_panel=VIDEO)] = "auto",
+    video_url: Annotated[
+        str, typer.Option(help="For link: URL of the folder with the videos, such as gs://bucket/folder.", rich_help_panel=VIDEO)
+    ] = "",
+    transfer: Annotated[
+        str, typer.Option(help="Send videos inline or by upload; auto: depending on their size.", rich_help_panel=VIDEO)
+    ] = "auto",
+    time_format: Annotated[str, typer.Option(help="Times in the answer: MM:SS, HH:MM:SS or seconds.", rich_help_panel=PROMPT)] = "MM:SS",
+    structured_output: Annotated[
+        str, typer.Option(help="Request the answer with a JSON schema, as any JSON object, or none.", rich_help_panel=PROMPT)
+    ] = "schema",
+    examples: Annotated[str | None, typer.Option(help="Dataset for worked examples.", metavar="DATASET", rich_help_panel=PROMPT)] = None,
+    shots: Annotated[int, typer.Option(help="Number of examples (clips: per behavior).", min=1, rich_help_panel=PROMPT)] = 1,
+    example_kind: Annotated[
+        str, typer.Option(help="excerpts (video and annotation), clips (of single behaviors) or text.", rich_help_panel=PROMPT)
+    ] = "excerpts",
+    example_seconds: Annotated[float, typer.Option(help="Maximum duration of an example.", min=1, rich_help_panel=PROMPT)] = 60,
+    annotator: Annotated[str | None, typer.Option(help="Annotator of the examples, if there are several.", rich_help_panel=PROMPT)] = None,
+    initial: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with annotations of the videos' beginnings, by file name: part of the prompt, and kept.", rich_help_panel=PROMPT
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed; another seed gives an independent answer.", rich_help_panel=PROMPT)] = 0,
+    max_output_tokens: Annotated[int | None, typer.Option(help="Maximum length of an answer.", min=16, rich_help_panel=LIMITS)] = None,
+    max_concurrent: Annotated[int, typer.Option(help="Maximum number of concurrent requests.", min=1, rich_help_panel=LIMITS)] = 4,
+    max_per_minute: Annotated[
+        float | None, typer.Option(help="Maximum number of requests per minute.", min=0.01, rich_help_panel=LIMITS)
+    ] = None,
+    attempts: Annotated[int, typer.Option(help="Maximum number of attempts per request.", min=1, rich_help_panel=LIMITS)] = 6,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for a reply.", min=0.1, rich_help_panel=LIMITS)] = 600,
+    poll: Annotated[float, typer.Option(help="Seconds between checks of a batch or upload.", min=0.01, rich_help_panel=LIMITS)] = 10,
+    retry_incomplete: Annotated[
+        bool, typer.Option("--retry-incomplete", help="Repeat requests whose cached answer is cut off or withheld.", rich_help_panel=LIMITS)
+    ] = False,
+    prices: Annotated[Path | None, typer.Option(help="Price table of your own (TOML).", rich_help_panel=LIMITS)] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder for the cache of answers; default: the user's cache folder.")] = None,
     to: Annotated[str, typer.Option(help="Format of the annotations.")] = "tidy",
 ) -> None:
-    """Have a language model annotate videos; answers are kept, mended where needed, and never paid for twice.
+    """Annotate videos with a multimodal language model. Answers are cached, so no request is paid for twice.
 
-    Keys come from the environment alone: GEMINI_API_KEY, OPENAI_API_KEY, DASHSCOPE_API_KEY.
+    API keys are read from the environment only: GEMINI_API_KEY, OPENAI_API_KEY, DASHSCOPE_API_KEY.
 
     For example:
 
@@ -93,50 +101,63 @@ def run(
 
     [bold]ethobench annotate *.mp4 --task mine.toml --provider openai --base-url http://localhost:8000/v1 --model qwen --out labels[/bold]
     """
-    from ethobench.mllm.annotate import make_provider
-    from ethobench.mllm.cost import Prices
-    from ethobench.mllm.output import OutFolder
+    from ethobench.mllm.annotate import create_provider
+    from ethobench.mllm.cache import ReplyCache
+    from ethobench.mllm.cost import Budget, PriceTable
+    from ethobench.mllm.output import OutputFolder
     from ethobench.mllm.providers import Access
-    from ethobench.mllm.settings import Settings
+    from ethobench.mllm.request import RequestSettings
+    from ethobench.mllm.retry import RetryPolicy
+    from ethobench.mllm.runner import RequestRunner
     from ethobench.mllm.task import load_task
 
-    access = Access(base_url, key_variable, timeout, poll, send, answers)
-    whom = make_provider(provider, model, access, Prices(prices))
-    how = Settings(
+    access = Access(base_url, key_variable, timeout, poll, transfer, answers)
+    service = create_provider(provider, model, access, PriceTable(prices))
+    settings = RequestSettings(
         window=window,
         overlap=overlap if window else 0.0,
         fps=fps,
         height=height,
         timestamps=timestamps,
-        times=times,
-        form=form,
-        address=address,
-        structured=structured,
+        time_format=time_format,
+        input_type=input_type,
+        video_url=video_url,
+        structured_output=structured_output,
         max_output_tokens=max_output_tokens,
     )
-    what = load_task(task)
-    options: dict[str, Any] = {"seconds": 60 * minutes if minutes else None, "draw": seed}
+    options: dict[str, Any] = {"seconds": 60 * minutes if minutes else None, "seed": seed}
+    loaded_task = load_task(task)
     if examples:
-        options["examples"] = _examples(examples, annotator, whom, how, kind=example_kind, shots=shots, seconds=example_seconds)
-    assignments = _assignments(videos, what, whom, how, given, options)
+        selection = {"kind": example_kind, "shots": shots, "seconds": example_seconds}
+        options["examples"] = _load_examples(examples, annotator, service, settings, **selection)
+    recordings = _build_requests(videos, loaded_task, service, settings, initial, options)
     if show_prompt:
-        for assignment in assignments:
-            for request in assignment.requests:
-                echo(f"=== {request.recording}, {request.window[0]:g} s to {request.window[1]:g} s, key {request.key}\n{request.show()}\n")
+        _print_prompts(recordings)
         return
-    asker = _asker(whom, cache, max_cost, at_once, per_minute, attempts, again)
+    runner = RequestRunner(
+        service,
+        ReplyCache(cache),
+        retry_policy=RetryPolicy(attempts=attempts),
+        budget=Budget(max_cost),
+        max_concurrent=max_concurrent,
+        max_per_minute=max_per_minute,
+        retry_incomplete=retry_incomplete,
+        log=print_note,
+    )
     if estimate:
-        _tell_estimate(assignments, asker, batch=batch, at_once=at_once)
+        _print_estimate(recordings, runner, batch=batch)
         return
-    _work(assignments, asker, OutFolder(out, to, model or provider), batch=batch, poll=poll)
+    _annotate(recordings, runner, OutputFolder(out, to, model or provider), batch=batch, poll=poll)
 
 
-def _examples(dataset: str, annotator: str | None, provider: Provider, settings: Any, **chosen: Any) -> tuple[Any, ...]:
+def _load_examples(
+    dataset: str, annotator: str | None, provider: Provider, settings: RequestSettings, **selection: Any
+) -> tuple[Example, ...]:
     from ethobench.core import Recording
     from ethobench.core.errors import EthobenchError
     from ethobench.datasets import load_dataset
     from ethobench.mllm.annotate import make_clip
-    from ethobench.mllm.examples import pick_examples
+    from ethobench.mllm.prompts import select_examples
     from ethobench.mllm.request import Clip
 
     data = load_dataset(dataset)
@@ -144,34 +165,35 @@ def _examples(dataset: str, annotator: str | None, provider: Provider, settings:
 
     def clip(recording: Recording, start: float, stop: float) -> Clip:
         if recording.video is None:
-            raise EthobenchError(f"{dataset}: recording {recording.id!r} has no video to show; use --example-kind text")
+            raise EthobenchError(f"{dataset}: recording {recording.id!r} has no video; use --example-kind text")
         return make_clip(recording.video, start, stop, float("inf"), provider, settings)
 
-    return pick_examples(data.recordings, truths, clip, **chosen)
+    return select_examples(data.recordings, truths, clip, **selection)
 
 
-def _assignments(
-    videos: Sequence[Path], task: Any, provider: Provider, settings: Any, given: Path | None, options: dict[str, Any]
-) -> list[Assignment]:
+def _build_requests(
+    videos: Sequence[Path], task: Task, provider: Provider, settings: RequestSettings, initial: Path | None, options: dict[str, Any]
+) -> list[RecordingRequests]:
     from ethobench.core import Recording
     from ethobench.core.errors import EthobenchError
     from ethobench.core.video import probe
-    from ethobench.mllm.annotate import assign
+    from ethobench.mllm.annotate import build_requests
 
     stems = [video.stem for video in videos]
-    twice = sorted({stem for stem in stems if stems.count(stem) > 1})
-    if twice:
-        raise EthobenchError(f"results are called by the videos' names, but these stand twice: {', '.join(twice)}")
-    found = []
+    duplicates = sorted({stem for stem in stems if stems.count(stem) > 1})
+    if duplicates:
+        raise EthobenchError(f"duplicate video names: {', '.join(duplicates)}; rename the files, since results are named after them")
+    recordings = []
     for video in videos:
         info = probe(video)
-        known = _given(given, video, info.rate, task) if given else None
-        found.append(assign(Recording(video.stem, rate=info.rate, video=video), task, provider, settings, given=known, **options))
-    return found
+        recording = Recording(video.stem, rate=info.rate, video=video)
+        annotation = _read_initial(initial, video, info.rate, task) if initial else None
+        recordings.append(build_requests(recording, task, provider, settings, initial=annotation, **options))
+    return recordings
 
 
-def _given(folder: Path, video: Path, rate: float, task: Any) -> Annotation | None:
-    """Read what a person annotated of a video's beginning: it reaches to the end of the last bout."""
+def _read_initial(folder: Path, video: Path, rate: float, task: Task) -> Annotation | None:
+    """Read the annotation of a video's beginning, which ends with its last bout; None if there is no file for the video."""
     from ethobench.core.errors import EthobenchError
     from ethobench.formats import read_at_rate
 
@@ -180,104 +202,90 @@ def _given(folder: Path, video: Path, rate: float, task: Any) -> Annotation | No
         return None
     recordings = [r for r in read_at_rate(files[0], rate) if r.annotations]
     if len(recordings) != 1:
-        raise EthobenchError(f"{files[0]}: one annotation of {video.name} is expected here, not {len(recordings)}")
+        raise EthobenchError(f"{files[0]}: expected one annotation of {video.name}, got {len(recordings)}")
     return recordings[0].annotation().with_ethogram(task.ethogram)
 
 
-def _asker(
-    provider: Provider, cache: Path | None, max_cost: float | None, at_once: int, per_minute: float | None, attempts: int, again: bool
-) -> Asker:
-    from ethobench.cli.output import print_note
-    from ethobench.mllm.ask import Asker, Patience
-    from ethobench.mllm.cache import AnswerCache
-    from ethobench.mllm.cost import Budget
-
-    return Asker(
-        provider,
-        AnswerCache(cache),
-        patience=Patience(attempts=attempts),
-        budget=Budget(max_cost),
-        at_once=at_once,
-        per_minute=per_minute,
-        again=again,
-        tell=print_note,
-    )
+def _print_prompts(recordings: Sequence[RecordingRequests]) -> None:
+    for recording in recordings:
+        for request in recording.requests:
+            start, stop = request.window
+            echo(f"=== {request.recording}, {start:g} s to {stop:g} s, key {request.key}\n{request.describe()}\n")
 
 
-def _tell_estimate(assignments: Sequence[Assignment], asker: Asker, *, batch: bool, at_once: int) -> None:
-    from ethobench.mllm.cost import estimate
-    from ethobench.mllm.session import unique_requests
+def _print_estimate(recordings: Sequence[RecordingRequests], runner: RequestRunner, *, batch: bool) -> None:
+    from ethobench.mllm.annotate import unique_requests
+    from ethobench.mllm.cost import estimate_cost
 
-    requests = unique_requests(assignments)
-    new = [request for request in requests if asker.known(request) is None]
-    facts = asker.provider.facts
-    told = estimate(new, facts, batch=batch)
-    echo(f"{len(assignments)} videos, {len(requests)} questions, {len(requests) - len(new)} of them answered before")
-    echo(f"tokens: about {told.input_tokens:,} in, {told.output_tokens:,} out")
-    if asker.provider.is_free:
-        echo("dollars: none, nothing is sent")
-    elif told.dollars is None or told.most is None:
-        echo(f"dollars: no price is known for {facts.name}; give one with --prices")
+    requests = unique_requests(recordings)
+    new = [request for request in requests if runner.cached_reply(request) is None]
+    spec = runner.provider.spec
+    estimate = estimate_cost(new, spec, batch=batch)
+    echo(f"{len(recordings)} videos, {len(requests)} requests, {len(requests) - len(new)} of them in the cache")
+    echo(f"tokens: about {estimate.input_tokens:,} input, {estimate.output_tokens:,} output")
+    if runner.provider.is_free:
+        echo("cost: none, nothing is sent")
+    elif estimate.dollars is None or estimate.max_dollars is None:
+        echo(f"cost: unknown, there is no price for {spec.name}; add one with --prices")
     else:
-        echo(f"dollars: about {told.dollars:.2f}, at most {told.most:.2f} (prices of {facts.date}, {facts.source})")
-    echo("minutes: a batch may take up to a day" if batch else f"minutes: about {told.minutes / min(at_once, max(1, len(new))):.1f}")
+        echo(f"cost: about ${estimate.dollars:.2f}, at most ${estimate.max_dollars:.2f} (prices of {spec.date}, {spec.source})")
+    minutes = estimate.minutes / min(runner.max_concurrent, max(1, len(new)))
+    echo("time: a batch may take up to a day" if batch else f"time: about {minutes:.1f} minutes")
 
 
-def _work(assignments: Sequence[Assignment], asker: Asker, folder: OutFolder, *, batch: bool, poll: float) -> None:
-    from ethobench.cli.output import print_note
-    from ethobench.mllm.annotate import read_answers
-    from ethobench.mllm.batch import Batcher
-    from ethobench.mllm.outcome import FAILED
-    from ethobench.mllm.session import ask_about
+def _annotate(recordings: Sequence[RecordingRequests], runner: RequestRunner, folder: OutputFolder, *, batch: bool, poll: float) -> None:
+    from ethobench.mllm.annotate import FAILED, read_replies, send_requests
+    from ethobench.mllm.runner import BatchRunner
     from ethobench.models.network_use import NetworkUse
 
-    missing = [assignment for assignment in assignments if not folder.is_done(assignment)]
-    if len(missing) < len(assignments):
-        echo(f"{len(assignments) - len(missing)} of {len(assignments)} videos were annotated before, and are left as they are")
-    if missing and asker.provider.uses_network:
-        use = NetworkUse(asker.provider.name, asker.provider.model, asker.provider.host, asker.provider.key_variables)
-        secho(f"network: annotate sends {use.describe(len(missing))}", err=True, fg=typer.colors.YELLOW)
-    ask_all = Batcher(asker, poll=poll, tell=print_note).ask_all if batch else asker.ask_all
-    outcomes: list[Outcome] = []
+    pending = [recording for recording in recordings if not folder.is_done(recording)]
+    if len(pending) < len(recordings):
+        echo(f"{len(recordings) - len(pending)} of {len(recordings)} videos are already annotated and are skipped")
+    if pending and runner.provider.uses_network:
+        use = NetworkUse(runner.provider.name, runner.provider.model, runner.provider.host, runner.provider.key_variables)
+        secho(f"network: annotate sends {use.describe(len(pending))}", err=True, fg=typer.colors.YELLOW)
+    send_all = BatchRunner(runner, poll=poll, log=print_note).send_all if batch else runner.send_all
+    outcomes: list[AnnotationOutcome] = []
     try:
-        with _shown(len(missing)) as show:
-            for assignment, asked in ask_about(missing, ask_all):
-                annotation, outcome = read_answers(assignment, asked)
-                notes = folder.write(assignment, asked, annotation, outcome)
+        with _progress(len(pending)) as show:
+            for recording, results in send_requests(pending, send_all):
+                annotation, outcome = read_replies(recording, results)
+                notes = folder.write(recording, results, annotation, outcome)
                 outcomes.append(outcome)
-                show(outcome.told())
+                show(outcome.summary())
                 for note in notes:
-                    print_note(f"{assignment.recording}: {note}")
+                    print_note(f"{recording.recording}: {note}")
     except KeyboardInterrupt:
-        secho("stopped; the same command goes on from here", err=True, fg=typer.colors.YELLOW)
+        secho("interrupted; run the same command again to continue", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
     finally:
         if outcomes:
             folder.write_table()
     failed = [outcome for outcome in outcomes if outcome.state == FAILED]
-    echo(f"{len(outcomes) - len(failed)} videos annotated into {folder.root}, ${asker.budget.spent:.4f} spent")
+    echo(f"{len(outcomes) - len(failed)} videos annotated in {folder.root}, cost ${runner.budget.spent:.4f}")
     if failed:
-        secho(f"error: {len(failed)} of {len(missing)} videos have no annotation; see {folder.root / 'outcomes.csv'}", err=True, fg="red")
+        secho(f"error: {len(failed)} of {len(pending)} videos have no annotation; see {folder.root / 'outcomes.csv'}", err=True, fg="red")
         raise typer.Exit(1)
 
 
 @contextmanager
-def _shown(total: int) -> Iterator[Any]:
-    """Yield what is told of each video: a bar on a terminal, plain lines elsewhere."""
+def _progress(total: int) -> Iterator[Callable[[str], None]]:
+    """Yield a function that prints a line per video: above a progress bar on a terminal, numbered elsewhere."""
     console = make_console()
     if not console.is_terminal:
-        done = [0]
+        count = 0
 
-        def line(text: str) -> None:
-            done[0] += 1
-            echo(f"[{done[0]}/{total}] {text}")
+        def print_line(text: str) -> None:
+            nonlocal count
+            count += 1
+            echo(f"[{count}/{total}] {text}")
 
-        yield line
+        yield print_line
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
     with Progress(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console) as progress:
-        bar = progress.add_task("asking", total=total)
+        bar = progress.add_task("annotating", total=total)
 
         def advance(text: str) -> None:
             progress.console.print(text, markup=False)

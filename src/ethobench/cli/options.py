@@ -32,7 +32,7 @@ ExternalOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--param",
-        help="A setting that is never read from a model folder: base_url, key_variable, answers or address; may be repeated.",
+        help="A setting that is never read from a model folder: base_url, key_variable, answers or video_url; may be repeated.",
         metavar="NAME=VALUE",
     ),
 ]

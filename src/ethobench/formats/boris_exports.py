@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Ethogram, Recording
+from ethobench.core import Annotation, Ethogram, Recording
 from ethobench.core.errors import FormatError, Note
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import event_logs
@@ -30,6 +30,7 @@ from ethobench.formats.boris_tables import (
     OBSERVATION_COLUMNS,
     SOURCE,
     Export,
+    ObservationFacts,
     modifier_cells,
     modifier_count,
     observation_cells,
@@ -74,12 +75,7 @@ class BorisTabular(Format):
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         n_modifiers = modifier_count(recordings)
-        header = [
-            *OBSERVATION_COLUMNS,
-            *("Subject", "Behavior", "Behavioral category"),
-            *(f"Modifier #{i + 1}" for i in range(n_modifiers)),
-            *("Behavior type", "Time", "Media file name", "Image index", "Image file path", "Comment"),
-        ]
+        header = [*_common_header(n_modifiers), "Time", "Media file name", "Image index", "Image file path", "Comment"]
         kept, notes = writable_annotations(recordings, TABULAR_TITLE)
         points = event_logs.point_behaviors(a for _, a in kept)
         rows = []
@@ -125,12 +121,7 @@ class BorisAggregated(Format):
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         n_modifiers = modifier_count(recordings)
-        header = [
-            *OBSERVATION_COLUMNS,
-            *("Subject", "Behavior", "Behavioral category"),
-            *(f"Modifier #{i + 1}" for i in range(n_modifiers)),
-            *("Behavior type", "Start (s)", "Stop (s)", "Duration (s)", "Media file name", *COLUMNS[3:]),
-        ]
+        header = [*_common_header(n_modifiers), *COLUMNS[:3], "Media file name", *COLUMNS[3:]]
         kept, notes = writable_annotations(recordings, AGGREGATED_TITLE)
         points = event_logs.point_behaviors(a for _, a in kept)
         rows = []
@@ -164,6 +155,23 @@ def _open_tabular(path: Path) -> Export:
     return Export(read_table(path, skip=line - 1, delimiter=delimiter or None), above=above, notes=other_sheets(path))
 
 
+def _common_header(n_modifiers: int) -> list[str]:
+    """Return the columns that both kinds of tables begin with."""
+    modifiers = [f"Modifier #{i + 1}" for i in range(n_modifiers)]
+    return [*OBSERVATION_COLUMNS, "Subject", "Behavior", "Behavioral category", *modifiers, "Behavior type"]
+
+
+def _recording(name: str, annotation: Annotation, facts: ObservationFacts, notes: Sequence[Note], stated_rate: float | None) -> Recording:
+    return Recording(
+        name,
+        annotations={DEFAULT_ANNOTATOR: annotation},
+        subjects=annotation.subjects,
+        metadata=facts.metadata,
+        notes=(*facts.notes, *notes),
+        clock_origin=origin_of(stated_rate),
+    )
+
+
 def _event_rows(export: Export) -> list[Event]:
     """Return every row of the table as an event, with the time as stated."""
     times = export.numbers("Time")
@@ -176,10 +184,10 @@ def _event_rows(export: Export) -> list[Event]:
 
 
 def _read_tabular(
-    export: Export, name: str, rows: Sequence[int], every: Sequence[Event], ethogram: Ethogram, rate: float | None
+    export: Export, name: str, rows: Sequence[int], all_events: Sequence[Event], ethogram: Ethogram, rate: float | None
 ) -> Recording:
     facts = export.facts(rows)
-    events = [every[i] for i in rows]
+    events = [all_events[i] for i in rows]
     images = export.numbers("Image index")[rows]
     in_images = bool(rows) and all(np.isnan(e.time) for e in events) and bool(np.isfinite(images).all())
     if in_images:
@@ -194,14 +202,7 @@ def _read_tabular(
         notes.append(Note("no events; the length and the observed period are unknown", code="no-events"))
     observation = event_logs.pair_events(export.table.path, events)
     annotation, more = observation.to_annotation(ethogram, clock, seconds=not in_images, length=length)
-    return Recording(
-        name,
-        annotations={DEFAULT_ANNOTATOR: annotation},
-        subjects=annotation.subjects,
-        metadata=facts.metadata,
-        notes=(*facts.notes, *notes, *more),
-        clock_origin=origin_of(None if in_images else facts.fps),
-    )
+    return _recording(name, annotation, facts, [*notes, *more], None if in_images else facts.fps)
 
 
 def _read_aggregated(
@@ -223,14 +224,7 @@ def _read_aggregated(
         clock, length = facts.clock(rate), facts.length_for(float(np.nanmax(times, initial=0.0)))
     observation = _observation(export, rows, start, stop, points)
     annotation, more = observation.to_annotation(ethogram, clock, seconds=not in_images, length=length)
-    return Recording(
-        name,
-        annotations={DEFAULT_ANNOTATOR: annotation},
-        subjects=annotation.subjects,
-        metadata=facts.metadata,
-        notes=(*facts.notes, *notes, *more),
-        clock_origin=origin_of(None if in_images else facts.fps),
-    )
+    return _recording(name, annotation, facts, [*notes, *more], None if in_images else facts.fps)
 
 
 def _observation(export: Export, rows: Sequence[int], start: Times, stop: Times, points: NDArray[np.bool_]) -> Observation:

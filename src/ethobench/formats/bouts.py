@@ -97,24 +97,7 @@ class BoutRows:
         annotation : Annotation
         notes : list of Note
         """
-        notes: list[Note] = []
-        start, stop = np.array(self.start, dtype=float), np.array(self.stop, dtype=float)
-        keep = np.isfinite(start) & np.isfinite(stop)
-        notes += self._note_at(~keep, "has no start or stop time; dropped", "dropped-bouts")
-        reverse = keep & (stop < start)
-        if reverse.any():
-            i = int(np.flatnonzero(reverse)[0])
-            message = f"stops at {stop[i]:g}, before its start at {start[i]:g}; read as a bout of zero length"
-            notes += self._note_at(reverse, message, "reversed-bouts")
-        stop = np.where(reverse, start, stop)
-        early = keep & (start < 0)
-        if early.any():
-            i = int(np.flatnonzero(early)[0])
-            raise FormatError(self.path, f"{self.behavior[i]!r} starts at {start[i]:g}, before the recording starts", self.location[i])
-        late = keep & (stop * (rate if seconds else 1.0) > MAX_FRAMES)
-        if late.any():
-            i = int(np.flatnonzero(late)[0])
-            raise FormatError(self.path, f"{self.behavior[i]!r} ends at {stop[i]:g}, longer than any recording", self.location[i])
+        start, stop, keep, notes = self._checked_times(rate if seconds else 1.0)
         first, last = to_clock(start[keep], rate, seconds), to_clock(stop[keep], rate, seconds)
         notes += off_grid_notes(np.concatenate((start[keep], stop[keep])), rate, seconds)
         end = int(last.max()) if last.size else 0
@@ -145,6 +128,34 @@ class BoutRows:
             order=chosen,
         )
         return annotation, notes
+
+    def _checked_times(self, scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], list[Note]]:
+        """Return starts, stops, which bouts have both, and notes; `scale` converts times to frames.
+
+        Raises
+        ------
+        FormatError
+            If a time is negative or implausibly late.
+        """
+        notes: list[Note] = []
+        start, stop = np.array(self.start, dtype=float), np.array(self.stop, dtype=float)
+        keep = np.isfinite(start) & np.isfinite(stop)
+        notes += self._note_at(~keep, "has no start or stop time; dropped", "dropped-bouts")
+        reverse = keep & (stop < start)
+        if reverse.any():
+            i = int(np.flatnonzero(reverse)[0])
+            message = f"stops at {stop[i]:g}, before its start at {start[i]:g}; read as a bout of zero length"
+            notes += self._note_at(reverse, message, "reversed-bouts")
+        stop = np.where(reverse, start, stop)
+        early = keep & (start < 0)
+        if early.any():
+            i = int(np.flatnonzero(early)[0])
+            raise FormatError(self.path, f"{self.behavior[i]!r} starts at {start[i]:g}, before the recording starts", self.location[i])
+        late = keep & (stop * scale > MAX_FRAMES)
+        if late.any():
+            i = int(np.flatnonzero(late)[0])
+            raise FormatError(self.path, f"{self.behavior[i]!r} ends at {stop[i]:g}, longer than any recording", self.location[i])
+        return start, stop, keep, notes
 
     def _note_at(self, bad: NDArray[np.bool_], message: str, code: str) -> list[Note]:
         """Return one note with the location of the first such bout and their number; none if there are none."""

@@ -52,7 +52,7 @@ class DeepEthogramLabels(Format):
         clock = clock_of(table, rate)
         values = np.stack([per_frame.binary(table, c) for c in columns], axis=1)
         ethogram = Ethogram([table.header[c] for c in columns], BACKGROUND)
-        annotation, notes = per_frame.annotation_of(clock.spread(values, per_frame.HIDDEN), ethogram, clock.rate)
+        annotation, notes = per_frame.annotation_of(clock.spread(values, per_frame.UNOBSERVED), ethogram, clock.rate)
         return [
             Recording(
                 path.stem,
@@ -72,7 +72,7 @@ class DeepEthogramLabels(Format):
         notes = per_frame.rate_notes(self.title, "none", annotation.rate)
         if background is None:
             rest = np.where((frames == 1).any(axis=1), 0, 1)
-            first = np.where((frames == per_frame.HIDDEN).any(axis=1) & (rest == 1), per_frame.HIDDEN, rest)
+            first = np.where((frames == per_frame.UNOBSERVED).any(axis=1) & (rest == 1), per_frame.UNOBSERVED, rest)
             notes.append(Note(f"a column {BACKGROUND!r} is added for frames without a behavior", code="added-background"))
         else:
             first = frames[:, background]

@@ -239,13 +239,13 @@ def _notes(events: Sequence[Event], message: str, code: str) -> list[Note]:
 
 
 def _observed(frames: iv.Intervals, gaps: Sequence[Gap], rate: float, seconds: bool, n_frames: int) -> Observed:
-    hidden: dict[tuple[str, str], list[iv.Intervals]] = {}
+    unobserved: dict[tuple[str, str], list[iv.Intervals]] = {}
     for gap in gaps:
         track = (gap.behavior, gap.subject) if gap.behavior.strip() else ("", "")
-        hidden.setdefault(track, []).append(_span(gap.start, gap.stop, rate, seconds, n_frames))
-    frames = iv.difference(frames, iv.union_all(hidden.pop(("", ""), [])))
+        unobserved.setdefault(track, []).append(_span(gap.start, gap.stop, rate, seconds, n_frames))
+    frames = iv.difference(frames, iv.union_all(unobserved.pop(("", ""), [])))
     tracks: dict[Track, iv.Intervals] = {}
-    for (behavior, subject), spans in hidden.items():
+    for (behavior, subject), spans in unobserved.items():
         observed_frames = iv.difference(frames, iv.union_all(spans))
         if iv.total(observed_frames) < iv.total(frames):
             tracks[Track(behavior, subject or None)] = observed_frames

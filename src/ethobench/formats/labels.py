@@ -65,8 +65,8 @@ class LabelsCsv(Format):
         chosen, notes = _label_column(table, column)
         clock = clock_of(table, rate)
         codes, ethogram, more = _decode(table, chosen, behaviors)
-        codes = clock.spread(codes, per_frame.HIDDEN)
-        annotation = Annotation.from_frames(codes, ethogram, clock.rate, unobserved=codes == per_frame.HIDDEN)
+        codes = clock.spread(codes, per_frame.UNOBSERVED)
+        annotation = Annotation.from_frames(codes, ethogram, clock.rate, unobserved=codes == per_frame.UNOBSERVED)
         annotation, last = at_rate(annotation, rate)
         notes = [*table.notes, *notes, *clock.notes, *more, *last]
         return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes), clock_origin=clock.origin)]
@@ -122,7 +122,7 @@ class OneHotCsv(Format):
         if "" in names:
             raise FormatError(path, "a column of a behavior has no name", "header")
         values = np.stack([per_frame.binary(table, c) for c in columns], axis=1)
-        annotation, notes = per_frame.annotation_of(clock.spread(values, per_frame.HIDDEN), named_ethogram(names), clock.rate)
+        annotation, notes = per_frame.annotation_of(clock.spread(values, per_frame.UNOBSERVED), named_ethogram(names), clock.rate)
         annotation, more = at_rate(annotation, rate)
         return [
             Recording(
@@ -140,8 +140,8 @@ class OneHotCsv(Format):
         frames = per_frame.frames_of(annotation)
         columns: dict[str, Any] = dict(per_frame.index_cells(index, annotation))
         for code, name in enumerate(annotation.ethogram.names):
-            hidden = frames[:, code] == per_frame.HIDDEN
-            columns[name] = np.where(hidden, "", frames[:, code].astype(str)) if hidden.any() else frames[:, code]
+            unobserved = frames[:, code] == per_frame.UNOBSERVED
+            columns[name] = np.where(unobserved, "", frames[:, code].astype(str)) if unobserved.any() else frames[:, code]
         pd.DataFrame(columns).to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
         return [
             *per_frame.rate_notes(self.title, index, annotation.rate),
@@ -171,7 +171,7 @@ def _label_column(table: per_frame.FrameTable, column: str | None) -> tuple[int,
 def _decode(
     table: per_frame.FrameTable, column: int, behaviors: Sequence[str] | str | None
 ) -> tuple[NDArray[np.int64], Ethogram, list[Note]]:
-    """Return one code per row (`HIDDEN` = unobserved, ``len(ethogram)`` = no behavior), the ethogram, and notes."""
+    """Return one code per row (`UNOBSERVED` = unobserved, ``len(ethogram)`` = no behavior), the ethogram, and notes."""
     import pandas as pd
 
     label_index, labels_in_file = pd.factorize(table.cells[column].str.strip())
@@ -192,7 +192,7 @@ def _decode(
         for word in words:
             if not numeric and guess_background([word]) is not None:
                 code_of.setdefault(word, len(names))
-    lookup = np.full(len(words) + 1, per_frame.HIDDEN, dtype=np.int64)
+    lookup = np.full(len(words) + 1, per_frame.UNOBSERVED, dtype=np.int64)
     for i in valid:
         if keys[i] not in code_of:
             row = int(np.flatnonzero(label_index == i)[0])

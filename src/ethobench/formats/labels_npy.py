@@ -83,7 +83,7 @@ class LabelsNpy(Format):
                 raise EthobenchError("frames without a behavior have no code, because the ethogram has no background; use layout=named")
         else:
             array = per_frame.frames_of(annotation)
-            if not (array == per_frame.HIDDEN).any():
+            if not (array == per_frame.UNOBSERVED).any():
                 array = array.astype(bool)
         if layout == "named":
             fields = np.empty(len(array), dtype=[(name, array.dtype) for name in ethogram.names])
@@ -158,19 +158,19 @@ def _from_names(path: Path, array: NDArray[Any], expected: list[str] | None, rat
     if unknown:
         frame = int(np.argmax(label_index == text.index(unknown[0])))
         raise FormatError(path, f"not in behaviors=: {', '.join(unknown)}", f"frame {frame}")
-    lookup = np.array([ethogram.code(word) if word in ethogram else per_frame.HIDDEN for word in text], dtype=np.int64)
+    lookup = np.array([ethogram.code(word) if word in ethogram else per_frame.UNOBSERVED for word in text], dtype=np.int64)
     return _from_code_array(lookup[label_index.reshape(-1)] if text else np.zeros(0, dtype=np.int64), ethogram, rate), []
 
 
 def _from_codes(path: Path, array: NDArray[Any], expected: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
     values = np.asarray(array)
     finite = np.isfinite(values)
-    codes = np.where(finite, values, per_frame.HIDDEN).astype(np.int64)
+    codes = np.where(finite, values, per_frame.UNOBSERVED).astype(np.int64)
     off = finite & (codes != values)
     if off.any():
         frame = int(np.argmax(off))
         raise FormatError(path, f"{values[frame]!s} is not a code; codes must be integers", f"frame {frame}")
-    codes[codes < 0] = per_frame.HIDDEN
+    codes[codes < 0] = per_frame.UNOBSERVED
     highest = int(codes.max(initial=-1))
     if expected is None and highest >= MOST_BEHAVIORS:
         raise FormatError(path, f"code {highest} is too high for a label", f"frame {int(np.argmax(codes))}")
@@ -181,8 +181,8 @@ def _from_codes(path: Path, array: NDArray[Any], expected: list[str] | None, rat
 
 
 def _from_code_array(codes: NDArray[np.int64], ethogram: Ethogram, rate: float) -> Annotation:
-    hidden = codes == per_frame.HIDDEN
-    return Annotation.from_frames(codes, ethogram, rate, unobserved=hidden if hidden.any() else None)
+    unobserved = codes == per_frame.UNOBSERVED
+    return Annotation.from_frames(codes, ethogram, rate, unobserved=unobserved if unobserved.any() else None)
 
 
 def _names(count: int, expected: list[str] | None) -> tuple[list[str], list[Note]]:
@@ -193,9 +193,9 @@ def _names(count: int, expected: list[str] | None) -> tuple[list[str], list[Note
 
 def _checked(path: Path, column: NDArray[Any], name: str) -> NDArray[np.int8]:
     values = column.astype(np.float64)
-    bad = ~(np.isnan(values) | np.isin(values, (per_frame.HIDDEN, 0, 1)))
+    bad = ~(np.isnan(values) | np.isin(values, (per_frame.UNOBSERVED, 0, 1)))
     if bad.any():
         frame = int(np.argmax(bad))
         message = f"{column[frame]!s} for {name!r} is neither 0 nor 1; probabilities cannot be read as bouts"
         raise FormatError(path, message, f"frame {frame}")
-    return np.where(np.isnan(values), per_frame.HIDDEN, values).astype(np.int8)
+    return np.where(np.isnan(values), per_frame.UNOBSERVED, values).astype(np.int8)

@@ -160,9 +160,9 @@ def _annotation(
         n_frames = max(n_frames, int(observed_spans.stop.max(initial=0)))
     frames = iv.full(n_frames) if observed_spans is None else iv.union(observed_spans)
     if blanks:
-        hidden = iv.intervals(*(to_clock(times, rate, seconds=True) for times in zip(*blanks, strict=True)))
-        n_frames = max(n_frames, int(hidden.stop.max()))
-        frames = iv.difference(iv.full(n_frames) if observed_spans is None else frames, iv.union(hidden))
+        unobserved = iv.intervals(*(to_clock(times, rate, seconds=True) for times in zip(*blanks, strict=True)))
+        n_frames = max(n_frames, int(unobserved.stop.max()))
+        frames = iv.difference(iv.full(n_frames) if observed_spans is None else frames, iv.union(unobserved))
     observed = Observed(frames, {track: iv.intersection(track_frames, frames) for track, track_frames in tracks.items()})
     return annotation.extend(n_frames).with_observed(observed), notes
 

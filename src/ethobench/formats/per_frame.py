@@ -22,7 +22,7 @@ from ethobench.formats.text import duplicates, guess_delimiter, has_spaced_cells
 if TYPE_CHECKING:
     import pandas as pd
 
-HIDDEN = -1  # label of an unobserved frame
+UNOBSERVED = -1  # label of an unobserved frame
 MISSING = ("", "NaN", "nan", "NA")
 FRAME_NAMES = frozenset({"frame", "frames", "frame number", "frame_number", "frame_id", "frameid", "index", "frame index", "frame_index"})
 TIME_NAMES = frozenset({"time", "time_s", "time (s)", "times", "t", "seconds", "sec", "timestamp", "timestamps"})
@@ -150,7 +150,7 @@ def _with_index_first(table: FrameTable) -> FrameTable:
         numbers = table.cells[order[0]].to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
         return table
-    if not (np.diff(numbers) > 0).all() and np.isin(numbers[~np.isnan(numbers)], (HIDDEN, 0, 1)).all():
+    if not (np.diff(numbers) > 0).all() and np.isin(numbers[~np.isnan(numbers)], (UNOBSERVED, 0, 1)).all():
         return table
     cells = table.cells[order]
     cells.columns = list(range(len(order)))
@@ -178,15 +178,15 @@ def _stripped(path: Path, body: str, delimiter: str) -> str:
 
 
 def binary(table: FrameTable, column: int) -> NDArray[np.int8]:
-    """Return a column of 0 and 1, with `HIDDEN` for blank cells and -1; raise `FormatError` for anything else."""
+    """Return a column of 0 and 1, with `UNOBSERVED` for blank cells and -1; raise `FormatError` for anything else."""
     series = table.cells[column]
     if series.dtype.kind in "biuf":
         values = series.to_numpy(dtype=np.float64)
-        bad = ~(np.isnan(values) | (values == 0) | (values == 1) | (values == HIDDEN))
-        labels = np.where(np.isnan(values), HIDDEN, values)
+        bad = ~(np.isnan(values) | (values == 0) | (values == 1) | (values == UNOBSERVED))
+        labels = np.where(np.isnan(values), UNOBSERVED, values)
     else:
-        text = [HIDDEN if blank else str(cell).strip().lower() for cell, blank in zip(series.tolist(), series.isna(), strict=True)]
-        label_of: dict[Any, int] = {HIDDEN: HIDDEN, "-1": HIDDEN, **dict.fromkeys(YES, 1), **dict.fromkeys(NO, 0)}
+        text = [UNOBSERVED if blank else str(cell).strip().lower() for cell, blank in zip(series.tolist(), series.isna(), strict=True)]
+        label_of: dict[Any, int] = {UNOBSERVED: UNOBSERVED, "-1": UNOBSERVED, **dict.fromkeys(YES, 1), **dict.fromkeys(NO, 0)}
         labels = np.array([label_of.get(cell, 2) for cell in text], dtype=np.float64)
         bad = labels == 2
     if bad.any():
@@ -199,7 +199,7 @@ def binary(table: FrameTable, column: int) -> NDArray[np.int8]:
 
 
 def annotation_of(values: NDArray[np.int8], ethogram: Ethogram, rate: float) -> tuple[Annotation, list[Note]]:
-    """Return an annotation from an array of 0, 1 and `HIDDEN` of shape (n_frames, n_behaviors), and notes on the background."""
+    """Return an annotation from an array of 0, 1 and `UNOBSERVED` of shape (n_frames, n_behaviors), and notes on the background."""
     values = np.asfortranarray(values)
     names = ethogram.names
     spans = [iv.from_mask(values[:, code] == 1) for code in range(len(names))]
@@ -208,19 +208,19 @@ def annotation_of(values: NDArray[np.int8], ethogram: Ethogram, rate: float) -> 
     behavior = np.repeat(np.arange(len(spans)), [len(s.start) for s in spans])
     order = np.lexsort((behavior, start))
     observed = None
-    if (values == HIDDEN).any():
-        observed = _observed({name: iv.from_mask(values[:, code] != HIDDEN) for code, name in enumerate(names)})
+    if (values == UNOBSERVED).any():
+        observed = _observed({name: iv.from_mask(values[:, code] != UNOBSERVED) for code, name in enumerate(names)})
     annotation = Annotation.from_bouts(start[order], stop[order], behavior[order], ethogram, rate, len(values), observed=observed)
     return annotation, _contradictions(values, ethogram)
 
 
 def frames_of(annotation: Annotation) -> NDArray[np.int8]:
-    """Return an array of 0, 1 and `HIDDEN` of shape (n_frames, n_behaviors), the inverse of `annotation_of`."""
+    """Return an array of 0, 1 and `UNOBSERVED` of shape (n_frames, n_behaviors), the inverse of `annotation_of`."""
     frames = annotation.to_frames().astype(np.int8)
     if not annotation.observed.is_complete(annotation.n_frames):
         for code, name in enumerate(annotation.ethogram.names):
             is_observed = iv.to_mask(annotation.observed.of(name), annotation.n_frames)
-            frames[~is_observed & (frames[:, code] == 0), code] = HIDDEN
+            frames[~is_observed & (frames[:, code] == 0), code] = UNOBSERVED
     return frames
 
 
@@ -308,7 +308,7 @@ def _contradictions(values: NDArray[np.int8], ethogram: Ethogram) -> list[Note]:
     name, column = ethogram.background_name, values[:, ethogram.background]
     active = (values == 1).sum(axis=1, dtype=np.int32)
     both = int(((column == 1) & (active > 1)).sum())
-    empty = int(((active == 0) & (values != HIDDEN).all(axis=1)).sum())
+    empty = int(((active == 0) & (values != UNOBSERVED).all(axis=1)).sum())
     notes = []
     if both:
         notes.append(Note(f"{both} frames have {name!r} and another behavior; both are kept", code="ambiguous-background"))

@@ -73,7 +73,7 @@ def repair_recordings(recordings: Sequence[Recording]) -> None:
         annotations = {name(annotator) or UNNAMED: annotation for annotator, annotation in recording.annotations.items()}
         if len(annotations) == len(recording.annotations):
             recording.annotations = annotations
-        recording.annotations = {who: _repaired(a, name, text) for who, a in recording.annotations.items()}
+        recording.annotations = {annotator: _repaired(a, name, text) for annotator, a in recording.annotations.items()}
         recording.metadata = _repaired_values(recording.metadata, text)
         if changed:
             old, new = next(iter(changed.items()))

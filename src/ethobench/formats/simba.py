@@ -252,12 +252,12 @@ def _annotation(layout: _Layout, labels: list[int], clock: FrameClock) -> tuple[
     table = per_frame.FrameTable(layout.path, layout.header, layout.load(labels), layout.first_row)
     names = [layout.header[i] for i in labels]
     values = np.stack([per_frame.binary(table, i) for i in labels], axis=1)
-    frames = clock.spread(values, per_frame.HIDDEN)
+    frames = clock.spread(values, per_frame.UNOBSERVED)
     annotation, notes = per_frame.annotation_of(frames, named_ethogram(names), clock.rate)
-    hidden = (values == per_frame.HIDDEN).any(axis=1)
-    if hidden.any():
-        location = table.location(int(np.argmax(hidden)))
-        message = f"{int(hidden.sum())} frames have a missing label; the behavior is read as unobserved there"
+    unobserved = (values == per_frame.UNOBSERVED).any(axis=1)
+    if unobserved.any():
+        location = table.location(int(np.argmax(unobserved)))
+        message = f"{int(unobserved.sum())} frames have a missing label; the behavior is read as unobserved there"
         notes.append(Note(message, location, "missing-labels"))
     if layout.probabilities and all(name in layout.probabilities for name in names):
         probabilities = clock.spread(layout.numbers([layout.probabilities[name] for name in names]), 0)

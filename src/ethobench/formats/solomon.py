@@ -190,12 +190,12 @@ def _annotation(cells: Sequence[str], frames: NDArray[np.int64], rate: float, n_
     code_of = {name: i for i, name in enumerate(labels)}
     codes = np.full(n_frames, len(labels), dtype=np.int64)
     codes[frames] = [code_of.get(cell, len(labels)) for cell in cells]
-    hidden = np.ones(n_frames, dtype=bool)
-    hidden[frames[:last]] = missing[:last]
+    unobserved = np.ones(n_frames, dtype=bool)
+    unobserved[frames[:last]] = missing[:last]
     ethogram = Ethogram(labels, guess_background(labels))
     message = f"{int(missing.sum())} cells are marked as missing; read as unobserved"
     notes = [Note(message, code="missing-labels")] if missing.any() else []
-    return Annotation.from_frames(codes, ethogram, rate, unobserved=hidden if hidden.any() else None), notes
+    return Annotation.from_frames(codes, ethogram, rate, unobserved=unobserved if unobserved.any() else None), notes
 
 
 def _cells(a: Annotation) -> NDArray[np.object_]:

@@ -1,5 +1,5 @@
-"""Multimodal language models as annotators."""
+"""Multimodal large language models (MLLMs) that annotate videos."""
 
-from ethobench.mllm.repair import Answer, parse_answer
+from ethobench.mllm.answers import Answer, parse_answer
 
 __all__ = ["Answer", "parse_answer"]

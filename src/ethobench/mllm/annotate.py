@@ -1,49 +1,52 @@
-"""From recordings to questions, and from answers to annotations."""
+"""Annotation of recordings with a model: recording to requests, replies to annotation and outcome."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ethobench.core import Annotation, Recording
-from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.errors import EthobenchError, MismatchError, ParameterError
 from ethobench.formats.parse_cache import cache_folder, content_hash
-from ethobench.mllm.ask import Asked
-from ethobench.mllm.cache import CHECKSUM, answer_checksum
-from ethobench.mllm.cost import Prices
-from ethobench.mllm.examples import Example
-from ethobench.mllm.ledger import Ledger
-from ethobench.mllm.outcome import FAILED, PARTIAL, REPAIRED, WELL_FORMED, Outcome
-from ethobench.mllm.prompts import build_prompt
+from ethobench.mllm.answers import Answer, parse_answer, parse_answer_as_published
+from ethobench.mllm.cost import PriceTable
+from ethobench.mllm.prompts import Example, build_prompt
 from ethobench.mllm.providers import Access, Provider, providers
-from ethobench.mllm.published import parse_published
-from ethobench.mllm.repair import Answer, parse_answer
-from ethobench.mllm.request import BLOCKED, LENGTH, Clip, Request
-from ethobench.mllm.schema import answer_schema
-from ethobench.mllm.settings import Settings
-from ethobench.mllm.task import Task
-from ethobench.mllm.windows import merge_windows, windows
+from ethobench.mllm.repair_log import RepairLog
+from ethobench.mllm.request import BLOCKED, LENGTH, Clip, Request, RequestSettings
+from ethobench.mllm.runner import RequestResult
+from ethobench.mllm.task import Task, answer_schema
+from ethobench.mllm.windows import merge_windows, split_into_windows
 
 RULES = ("repair", "published")
-USUAL_RATE = 30.0
+DEFAULT_RATE = 30.0
+WELL_FORMED, REPAIRED, PARTIAL, FAILED = "well-formed", "repaired", "partial", "failed"
+
+SendAll = Callable[[Sequence[Request]], Iterable[RequestResult]]
+
+
+class AnswerWarning(UserWarning):
+    """An answer was repaired, or could not be read."""
 
 
 @dataclass(frozen=True)
-class Assignment:
-    """A recording and the questions that have to be asked about it, one for each window.
+class RecordingRequests:
+    """The requests that annotate a recording, one per window.
 
     Attributes
     ----------
     recording : str
+        Id of the recording.
     task : Task
     rate : float
+        Frame rate of the annotation in Hz.
     n_frames : int
-        Of the annotation that is to be made.
+        Length of the annotation.
     requests : tuple of Request
-    given : Annotation, optional
-        What a person has annotated of the beginning.
+    initial : Annotation, optional
+        A person's annotation of the beginning.
     """
 
     recording: str
@@ -51,65 +54,131 @@ class Assignment:
     rate: float
     n_frames: int
     requests: tuple[Request, ...]
-    given: Annotation | None = None
+    initial: Annotation | None = None
 
 
-def make_provider(name: str, model: str = "", access: Access | None = None, prices: Prices | None = None) -> Provider:
-    """Make a provider for a model, with what is known of its price and limits."""
-    return providers[name](model, access or Access(), (prices or Prices()).of(name, model))
+@dataclass(frozen=True)
+class AnnotationOutcome:
+    """Outcome of the requests of one recording.
+
+    Attributes
+    ----------
+    recording : str
+    state : {"well-formed", "repaired", "partial", "failed"}
+        "partial": some windows have no usable answer and are unobserved.
+    repairs : mapping of str to int
+        Number of repairs by kind.
+    reasons : tuple of str
+        Why windows failed.
+    questions, cached : int
+        Number of requests, and of those answered from the cache.
+    input_tokens, output_tokens : int
+    dollars : float, optional
+        Cost in US dollars of the requests that were sent; None if unknown.
+    """
+
+    recording: str
+    state: str
+    repairs: Mapping[str, int] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+    questions: int = 0
+    cached: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    dollars: float | None = 0.0
+
+    def summary(self) -> str:
+        """Return the outcome as one line."""
+        repairs = ", ".join(f"{kind} {count}" for kind, count in self.repairs.items())
+        details = "; ".join(text for text in (repairs, *self.reasons[:2]) if text)
+        return f"{self.recording}: {self.state}{f' ({details})' if details else ''}"
 
 
-def make_clip(video: Path, start: float, stop: float, length: float, provider: Provider, settings: Settings) -> Clip:
-    """Make the clip of a stretch, in the form in which the provider is to see it."""
-    form = provider.forms[0] if settings.form == "auto" else settings.form
-    if form not in provider.forms:
-        raise EthobenchError(f"{provider.name} takes videos as {' or '.join(provider.forms)}, not as {form}")
-    address = f"{settings.address.rstrip('/')}/{video.name}" if form == "link" else ""
+def outcomes_from_fit_report(fit_report: Mapping[str, Any]) -> list[AnnotationOutcome]:
+    """Return the outcomes in the fit report of an `Mllm` model."""
+    return [AnnotationOutcome(**{**fields, "reasons": tuple(fields["reasons"])}) for fields in fit_report.get("outcomes", [])]
+
+
+def count_repairs(outcomes: Iterable[AnnotationOutcome]) -> dict[str, int]:
+    """Return the total number of repairs by kind."""
+    totals: dict[str, int] = {}
+    for outcome in outcomes:
+        for kind, count in outcome.repairs.items():
+            totals[kind] = totals.get(kind, 0) + count
+    return dict(sorted(totals.items()))
+
+
+def create_provider(name: str, model: str = "", access: Access | None = None, prices: PriceTable | None = None) -> Provider:
+    """Create a provider for a model, with the prices and limits of that model."""
+    return providers[name](model, access or Access(), (prices or PriceTable()).lookup(name, model))
+
+
+def make_clip(video: Path, start: float, stop: float, duration: float, provider: Provider, settings: RequestSettings) -> Clip:
+    """Make the clip of a section of a video, with the input type that the provider supports.
+
+    Parameters
+    ----------
+    video : Path
+    start, stop : float
+        Section in seconds.
+    duration : float
+        Duration of the video in seconds.
+    provider : Provider
+    settings : RequestSettings
+    """
+    input_type = provider.input_types[0] if settings.input_type == "auto" else settings.input_type
+    if input_type not in provider.input_types:
+        raise EthobenchError(f"{provider.name} supports input_type {' or '.join(provider.input_types)}, not {input_type}")
+    url = f"{settings.video_url.rstrip('/')}/{video.name}" if input_type == "link" else ""
     digest = content_hash(video, cache_folder() / "arrays") if provider.needs_video else str(video)
-    whole = start <= 0 and stop >= length - 1e-3
-    if form == "link" and not whole:
-        raise EthobenchError(f"{video.name}: a video at an address is sent whole; cut it first, or leave out the limit")
-    return Clip(video, digest, start, stop, whole, form, settings.fps, settings.height, settings.timestamps, address)
+    is_full_video = start <= 0 and stop >= duration - 1e-3
+    if input_type == "link" and not is_full_video:
+        raise EthobenchError(f"{video.name}: a linked video cannot be cut; cut it first, or omit --minutes")
+    return Clip(video, digest, start, stop, is_full_video, input_type, settings.fps, settings.height, settings.timestamps, url)
 
 
-def assign(
+def build_requests(
     recording: Recording,
     task: Task,
     provider: Provider,
-    settings: Settings,
+    settings: RequestSettings,
     *,
     examples: Sequence[Example] = (),
-    given: Annotation | None = None,
+    initial: Annotation | None = None,
     seconds: float | None = None,
-    draw: int = 0,
-) -> Assignment:
-    """Put the questions about a recording.
+    seed: int = 0,
+) -> RecordingRequests:
+    """Build the requests that annotate a recording.
 
     Parameters
     ----------
     recording : Recording
-        With a video, unless the provider looks at none; its length and rate are the annotation's where known.
+        With a video, unless the provider uses none. Its length and rate, if known, are those of the annotation.
     task : Task
     provider : Provider
-    settings : Settings
+    settings : RequestSettings
     examples : sequence of Example
-    given : Annotation, optional
-        What a person has annotated of the beginning; kept as it is, and shown to the model.
+        Worked examples.
+    initial : Annotation, optional
+        A person's annotation of the beginning. It is part of the prompt, and kept in the result.
     seconds : float, optional
-        Only so much of the beginning.
-    draw : int
-        Numbers independent answers to the same question.
+        Annotate only the first `seconds` seconds.
+    seed : int
+        Requests with different seeds get independent answers.
     """
-    length, duration, rate = _length(recording, task, provider, seconds)
+    video_seconds, duration, rate = _durations(recording, task, provider, seconds)
     video = recording.video if recording.video is not None and provider.needs_video else Path(recording.id)
-    schema = answer_schema(task, settings.times) if settings.structured == "schema" else None
-    hints = {"behaviors": list(task.ethogram.names), "bouts": [(b - a, name) for e in examples for a, b, name in e.segments]}
-    limit = min(settings.max_output_tokens or provider.facts.output_tokens, provider.facts.output_tokens)
+    schema = answer_schema(task, settings.time_format) if settings.structured_output == "schema" else None
+    example_bouts = [(stop - start, name) for example in examples for start, stop, name in example.segments]
+    hints = {"behaviors": list(task.ethogram.names), "bouts": example_bouts}
+    max_tokens = provider.spec.output_tokens
     requests = []
-    for start, stop in windows(duration, settings.window, settings.overlap):
-        _check_limits(recording.id, stop - start, provider)
-        clip = make_clip(video, start, stop, length, provider, settings)
-        system, parts = build_prompt(task, clip, times=settings.times, examples=examples, given=_given_in(given, start, stop))
+    for start, stop in split_into_windows(duration, settings.window, settings.overlap):
+        _check_duration(recording.id, stop - start, provider)
+        clip = make_clip(video, start, stop, video_seconds, provider, settings)
+        system, parts = build_prompt(
+            task, clip, time_format=settings.time_format, examples=examples, initial=_crop_to_window(initial, start, stop)
+        )
         requests.append(
             Request(
                 provider=provider.identity,
@@ -117,151 +186,163 @@ def assign(
                 system=system,
                 parts=parts,
                 schema=schema,
-                structured=settings.structured,
+                structured_output=settings.structured_output,
                 temperature=settings.temperature,
                 top_p=settings.top_p,
-                max_output_tokens=limit,
-                draw=draw,
+                max_output_tokens=min(settings.max_output_tokens or max_tokens, max_tokens),
+                seed=seed,
                 recording=recording.id,
                 window=(start, stop),
                 hints=hints,
             )
         )
-    return Assignment(recording.id, task, rate, max(1, int(duration * rate + 0.5)), tuple(requests), given)
+    return RecordingRequests(recording.id, task, rate, max(1, int(duration * rate + 0.5)), tuple(requests), initial)
 
 
-def read_answers(assignment: Assignment, asked: Sequence[Asked], *, rule: str = "repair") -> tuple[Annotation, Outcome]:
-    """Bring the answers about a recording together.
+def send_requests(recordings: Sequence[RecordingRequests], send_all: SendAll) -> Iterator[tuple[RecordingRequests, list[RequestResult]]]:
+    """Send the requests of many recordings, and yield each recording with its results as soon as it is complete.
+
+    Equal requests are sent once.
 
     Parameters
     ----------
-    assignment : Assignment
-    asked : sequence of Asked
-        One for each of the assignment's requests, in any order.
+    recordings : sequence of RecordingRequests
+    send_all : callable
+        `RequestRunner.send_all` or `BatchRunner.send_all`.
+    """
+    results: dict[str, RequestResult] = {}
+    pending = list(recordings)
+    for result in send_all(unique_requests(recordings)):
+        results[result.request.key] = result
+        for recording in [r for r in pending if all(request.key in results for request in r.requests)]:
+            pending.remove(recording)
+            yield recording, [results[request.key] for request in recording.requests]
+
+
+def unique_requests(recordings: Iterable[RecordingRequests]) -> list[Request]:
+    """Return the requests of all recordings without duplicates."""
+    return list({request.key: request for recording in recordings for request in recording.requests}.values())
+
+
+def read_replies(
+    recording: RecordingRequests, results: Sequence[RequestResult], *, rule: str = "repair"
+) -> tuple[Annotation, AnnotationOutcome]:
+    """Parse the replies for a recording and merge its windows.
+
+    Parameters
+    ----------
+    recording : RecordingRequests
+    results : sequence of RequestResult
+        One per request of the recording, in any order.
     rule : {"repair", "published"}
-        Mend what can be mended; or read as Rodent-Bench's own code does.
+        Parse with `parse_answer` or with `parse_answer_as_published`.
 
     Returns
     -------
     annotation : Annotation
-        Windows without a usable answer are not observed.
-    outcome : Outcome
+        Windows without a usable answer are unobserved.
+    outcome : AnnotationOutcome
     """
     if rule not in RULES:
-        raise EthobenchError(f"answers are read by the rule {' or '.join(RULES)}, not {rule!r}")
-    by_key = {one.request.key: one for one in asked}
-    ledger, reasons, parts = Ledger(), [], []
-    ethogram = assignment.task.ethogram
-    for request in assignment.requests:
-        answer = _read(by_key[request.key], assignment, rule)
-        ledger.count_all(answer.repairs)
+        raise ParameterError(f"`rule` must be one of {', '.join(RULES)}, got {rule!r}")
+    by_key = {result.request.key: result for result in results}
+    log, reasons = RepairLog(), []
+    windows: list[tuple[tuple[float, float], Annotation | None]] = []
+    ethogram = recording.task.ethogram
+    for request in recording.requests:
+        answer = _parse_result(by_key[request.key], recording, rule)
+        log.add_counts(answer.repairs)
         if answer.failed:
             reasons.append(answer.reason)
         ethogram = ethogram.join(answer.annotation.ethogram)
-        parts.append((request.window, None if answer.failed else answer.annotation))
-    if len(parts) == 1 and parts[0][1] is not None:
-        annotation = parts[0][1]
+        windows.append((request.window, None if answer.failed else answer.annotation))
+    if len(windows) == 1 and windows[0][1] is not None:
+        annotation = windows[0][1]
     else:
-        recoded = [(window, None if part is None else part.with_ethogram(ethogram)) for window, part in parts]
-        annotation = merge_windows(recoded, ethogram, assignment.rate, assignment.n_frames)
-    if assignment.given is not None:
-        annotation = _after_given(assignment.given, annotation)
-    replies = [one.reply for one in by_key.values() if one.reply is not None]
-    spent = [one.dollars for one in by_key.values()]
-    failed = len(reasons)
-    state = FAILED if failed == len(parts) else PARTIAL if failed else REPAIRED if ledger.counts else WELL_FORMED
-    outcome = Outcome(
-        assignment.recording,
+        recoded = [(window, None if part is None else part.with_ethogram(ethogram)) for window, part in windows]
+        annotation = merge_windows(recoded, ethogram, recording.rate, recording.n_frames)
+    if recording.initial is not None:
+        annotation = _prepend_initial(recording.initial, annotation)
+    state = FAILED if len(reasons) == len(windows) else PARTIAL if reasons else REPAIRED if log.counts else WELL_FORMED
+    replies = [result.reply for result in by_key.values() if result.reply is not None]
+    costs = [result.dollars for result in by_key.values()]
+    outcome = AnnotationOutcome(
+        recording.recording,
         state,
-        ledger.by_kind(),
+        log.by_kind(),
         tuple(reasons),
-        len(parts),
-        sum(one.is_cached for one in by_key.values()),
+        len(windows),
+        sum(result.is_cached for result in by_key.values()),
         sum(reply.input_tokens or 0 for reply in replies),
         sum(reply.output_tokens or 0 for reply in replies),
-        None if None in spent else sum(d for d in spent if d is not None),
+        None if None in costs else sum(cost for cost in costs if cost is not None),
     )
     return annotation, outcome
 
 
-def kept_answers(assignment: Assignment, asked: Sequence[Asked]) -> str:
-    """Return the raw answers about a recording as JSON, in the form that `replay` reads."""
-    by_key = {one.request.key: one for one in asked}
-    rows = []
-    for request in assignment.requests:
-        one = by_key[request.key]
-        reply = None if one.reply is None else {**vars(one.reply), "raw": {}}
-        row = {"key": request.key, "window": list(request.window), "reply": reply, "error": one.error}
-        rows.append({**row, CHECKSUM: answer_checksum(row)})
-    return json.dumps({"ethobench": "answers", "recording": assignment.recording, "answers": rows}, indent=1)
-
-
-def _read(one: Asked, assignment: Assignment, rule: str) -> Answer:
-    start, stop = one.request.window
-    task, reply = assignment.task, one.reply
+def _parse_result(result: RequestResult, recording: RecordingRequests, rule: str) -> Answer:
+    start, stop = result.request.window
+    task, reply = recording.task, result.reply
     if reply is None or reply.finish == BLOCKED:
-        failed = parse_answer("", task.ethogram, stop - start, assignment.rate)
-        return Answer(failed.annotation, failed=True, reason=one.error or f"blocked: {reply.detail if reply else ''}")
+        empty = parse_answer("", task.ethogram, stop - start, recording.rate)
+        return Answer(empty.annotation, failed=True, reason=result.error or f"blocked: {reply.detail if reply else ''}")
     if rule == "published":
-        return parse_published(reply.text, task.ethogram, stop - start, assignment.rate)
+        return parse_answer_as_published(reply.text, task.ethogram, stop - start, recording.rate)
     return parse_answer(
         reply.text,
         task.ethogram,
         stop - start,
-        assignment.rate,
+        recording.rate,
         aliases=task.aliases,
         exclusive=task.exclusive,
         truncated=reply.finish == LENGTH,
     )
 
 
-def _length(recording: Recording, task: Task, provider: Provider, seconds: float | None) -> tuple[float, float, float]:
-    """Return the seconds of the video file, those to annotate, and the rate."""
-    known = None if recording.n_frames is None or recording.rate is None else recording.n_frames / recording.rate
-    if provider.needs_video:
-        from ethobench.core.video import probe
-
-        if recording.video is None:
-            raise MismatchError(f"recording {recording.id!r} has no video, and {provider.name} looks at one")
-        info = probe(recording.video)
-        length, rate = info.duration, recording.rate or info.rate
-    elif known is None and recording.video is not None:
+def _durations(recording: Recording, task: Task, provider: Provider, max_seconds: float | None) -> tuple[float, float, float]:
+    """Return the duration of the video and that of the annotation, in seconds, and the frame rate."""
+    annotated = None if recording.n_frames is None or recording.rate is None else recording.n_frames / recording.rate
+    if provider.needs_video and recording.video is None:
+        raise MismatchError(f"recording {recording.id!r} has no video, which provider {provider.name!r} needs")
+    if recording.video is not None and (provider.needs_video or annotated is None):
         from ethobench.core.video import probe
 
         info = probe(recording.video)
-        length, rate = info.duration, recording.rate or info.rate
-    elif known is None:
-        raise MismatchError(f"recording {recording.id!r} tells neither its length nor its rate, and has no video")
+        video_seconds, rate = info.duration, recording.rate or info.rate
+    elif annotated is None:
+        raise MismatchError(f"recording {recording.id!r} has no video, and its length or rate is unknown")
     else:
-        length, rate = known, recording.rate or task.rate or USUAL_RATE
-    wanted = min(part for part in (length if known is None else known, seconds) if part is not None)
-    return length, min(length, wanted) if provider.needs_video else wanted, rate
+        video_seconds, rate = annotated, recording.rate or task.rate or DEFAULT_RATE
+    duration = video_seconds if annotated is None else annotated
+    if max_seconds is not None:
+        duration = min(duration, max_seconds)
+    return video_seconds, min(video_seconds, duration) if provider.needs_video else duration, rate
 
 
-def _check_limits(name: str, seconds: float, provider: Provider) -> None:
-    most = provider.facts.seconds
-    if provider.needs_video and most is not None and seconds > most:
-        hint = "use --window, or --minutes for the beginning alone"
-        raise EthobenchError(f"{name}: {seconds:.0f} s at once, and {provider.facts.name} takes {most:g} s; {hint}")
+def _check_duration(recording: str, seconds: float, provider: Provider) -> None:
+    limit = provider.spec.seconds
+    if provider.needs_video and limit is not None and seconds > limit:
+        advice = "use --window, or --minutes to annotate only the beginning"
+        raise EthobenchError(f"{recording}: {seconds:.0f} s of video exceed the limit of {provider.spec.name}, {limit:g} s; {advice}")
 
 
-def _given_in(given: Annotation | None, start: float, stop: float) -> Annotation | None:
-    """Return the part of what is given that falls into a window; None if there is none."""
-    if given is None:
+def _crop_to_window(initial: Annotation | None, start: float, stop: float) -> Annotation | None:
+    """Return the initial annotation within a window; None if nothing is observed there."""
+    if initial is None:
         return None
-    first, last = int(start * given.rate + 0.5), min(given.n_frames, int(stop * given.rate + 0.5))
+    first, last = int(start * initial.rate + 0.5), min(initial.n_frames, int(stop * initial.rate + 0.5))
     if first >= last:
         return None
-    part = given.crop(first, last)
-    return part if len(part.observed.of_any().start) else None
+    cropped = initial.crop(first, last)
+    return cropped if len(cropped.observed.of_any().start) else None
 
 
-def _after_given(given: Annotation, found: Annotation) -> Annotation:
-    """Keep what a person annotated of the beginning, and what was found of the rest."""
-    known = given.resample(found.rate) if given.rate != found.rate else given
-    seen = known.observed.of_any()
-    until = min(found.n_frames, known.n_frames, int(seen.stop.max()) if len(seen.stop) else 0)
-    head = known.without_subjects().with_ethogram(found.ethogram).crop(0, until)
-    edges = [0.0, until / found.rate, found.n_frames / found.rate]
-    tail = found.crop(until, found.n_frames)
-    return merge_windows([((edges[0], edges[1]), head), ((edges[1], edges[2]), tail)], found.ethogram, found.rate, found.n_frames)
+def _prepend_initial(initial: Annotation, predicted: Annotation) -> Annotation:
+    """Replace the beginning of the predicted annotation by the initial one."""
+    initial = initial.resample(predicted.rate) if initial.rate != predicted.rate else initial
+    observed = initial.observed.of_any()
+    end = min(predicted.n_frames, initial.n_frames, int(observed.stop.max()) if len(observed.stop) else 0)
+    head = initial.without_subjects().with_ethogram(predicted.ethogram).crop(0, end)
+    tail = predicted.crop(end, predicted.n_frames)
+    cut, duration = end / predicted.rate, predicted.n_frames / predicted.rate
+    return merge_windows([((0.0, cut), head), ((cut, duration), tail)], predicted.ethogram, predicted.rate, predicted.n_frames)

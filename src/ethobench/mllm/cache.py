@@ -1,4 +1,4 @@
-"""Answers that were paid for, kept by what was asked; and how they are written so that none is lost."""
+"""Storage of replies: a cache by request, and checksums of stored replies. A reply is stored before it is parsed, so none is lost."""
 
 from __future__ import annotations
 
@@ -16,90 +16,106 @@ from ethobench.formats.parse_cache import cache_folder
 from ethobench.mllm.request import Reply, Request
 
 CHECKSUM = "sha256"
+FORMAT_VERSION = 1
 
 
-class AnswerCache:
-    """Raw answers in a folder, each in a file named by its question's key.
+class ReplyCache:
+    """Raw replies in a folder, one file per request, named by the key of the request.
 
     Parameters
     ----------
     root : Path, optional
-        ``answers`` in Ethobench's cache folder unless told.
+        Default: ``answers`` in Ethobench's cache folder.
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
         self.root = Path(root) if root is not None else cache_folder() / "answers"
-        self._is_told = False
+        self._warned = False
 
-    def place(self, key: str) -> Path:
-        """Return where an answer lies or would lie."""
+    def path(self, key: str) -> Path:
+        """Return the path of the file for a request."""
         return self.root / key[:2] / f"{key}.json"
 
     def get(self, request: Request) -> Reply | None:
-        """Return the answer to a question.
+        """Return the stored reply to a request; None if there is none.
 
-        An answer that is damaged, or was changed since it was kept, is put aside with a `ReadWarning`, and the question counts as not
-        asked. One that an earlier version kept without a checksum is returned with a `ReadWarning`, issued once for each cache.
+        A file that is damaged, or whose reply does not match its checksum, is renamed to ``*.damaged`` with a `ReadWarning` and counts as
+        missing. A reply without a checksum is returned with a `ReadWarning`, issued once per cache.
+
+        Raises
+        ------
+        FormatError
+            If the file has an unknown format version.
         """
-        path = self.place(request.key)
+        path = self.path(request.key)
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            reply = Reply(**content["reply"])
-            if CHECKSUM in content and content[CHECKSUM] != checksum({"key": request.key, "reply": content["reply"]}):
-                raise ValueError("it was changed since it was kept")
+            reply_fields, version = content["reply"], content.get("format_version")
+            if version == FORMAT_VERSION:
+                reply = Reply(**reply_fields)
+                if CHECKSUM in content and content[CHECKSUM] != checksum({"key": request.key, "reply": reply_fields}):
+                    raise ValueError("the reply does not match its checksum")
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             path.replace(path.with_suffix(".damaged"))
-            self._warn(f"{path}: this answer is damaged ({error}); it is put aside as {path.stem}.damaged, and the question is asked again")
+            self._warn(f"{path}: damaged reply ({error}); renamed to {path.stem}.damaged, the request is sent again")
             return None
-        if CHECKSUM not in content and not self._is_told:
-            self._is_told = True
-            self._warn(f"{self.root}: some answers were kept by an earlier version, without checksums, and cannot be verified")
+        check_format_version(path, version)
+        if CHECKSUM not in content and not self._warned:
+            self._warned = True
+            self._warn(f"{self.root}: replies without a checksum cannot be verified")
         return reply
 
     def put(self, request: Request, reply: Reply) -> Path:
-        """Keep an answer, before anybody tries to read it."""
-        path, fields = self.place(request.key), asdict(reply)
-        content = {"question": request.identity(), "recording": request.recording, "reply": fields}
-        write_json(path, {**content, CHECKSUM: checksum({"key": request.key, "reply": fields})})
+        """Store a reply and return the path of its file."""
+        path, fields = self.path(request.key), asdict(reply)
+        content = {"format_version": FORMAT_VERSION, "request": request.identity(), "recording": request.recording, "reply": fields}
+        write_ascii_json(path, {**content, CHECKSUM: checksum({"key": request.key, "reply": fields})})
         return path
 
     def _warn(self, message: str) -> None:
         warnings.warn(message, ReadWarning, stacklevel=3)
 
 
+def check_format_version(path: Path, version: object) -> None:
+    """Raise a `FormatError` if a file with stored replies has an unknown format version."""
+    if version != FORMAT_VERSION:
+        message = f"format_version {version!r} is not supported, this version of ethobench reads {FORMAT_VERSION}; use another folder"
+        raise FormatError(path, message)
+
+
 def checksum(value: Any) -> str:
-    """Return the SHA-256 of a value, as it is after being written as JSON and read again."""
+    """Return the SHA-256 of a value as it is after a round trip through JSON."""
     plain = json.loads(json.dumps(value, default=dict))
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
-def answer_checksum(row: Mapping[str, Any]) -> str:
-    """Return the checksum of one of the answers about a recording: what was asked of which window, and the reply."""
+def reply_checksum(row: Mapping[str, Any]) -> str:
+    """Return the checksum of one row of an answer file: the key of the request, its window and the reply."""
     return checksum({name: row.get(name) for name in ("key", "window", "reply")})
 
 
-def verify_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Check the answers about a recording that were read from a file.
+def verify_replies(path: Path, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Verify the checksums of the rows of an answer file.
 
     Returns
     -------
     bool
-        Whether all answers have a checksum; those that an earlier version kept have none.
+        Whether all rows have a checksum.
 
     Raises
     ------
     FormatError
-        If an answer was changed since it was kept.
+        If a row does not match its checksum.
     """
     for row in rows:
-        if CHECKSUM in row and row[CHECKSUM] != answer_checksum(row):
-            message = f'an answer was changed since it was kept: restore the file, or remove the answer\'s "{CHECKSUM}" to use it as it is'
+        if CHECKSUM in row and row[CHECKSUM] != reply_checksum(row):
+            message = f'a reply does not match its checksum: restore the file, or remove "{CHECKSUM}" from the row to use it unverified'
             raise FormatError(path, message, f"window {row.get('window')}")
     return all(CHECKSUM in row for row in rows)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file that appears whole or not at all; ASCII only, so that any text of a model can be held."""
-    write_text(path, json.dumps(value, indent=1, default=dict), overwrite=True)
+def write_ascii_json(path: Path, content: Any) -> None:
+    """Write a JSON file atomically. It is ASCII, since replies may hold lone surrogates, which UTF-8 cannot encode."""
+    write_text(path, json.dumps(content, indent=1, default=dict), overwrite=True)

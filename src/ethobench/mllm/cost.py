@@ -1,4 +1,4 @@
-"""What questions cost: a dated table of prices and limits, an estimate before anything is sent, and a budget that holds."""
+"""Cost of requests: a table of prices and limits, an estimate before anything is sent, and a budget that is never exceeded."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.mllm.request import Reply, Request, Text
 
-TABLE = Path(__file__).parent / "prices.toml"
+PRICE_FILE = Path(__file__).parent / "prices.toml"
 CHARACTERS_PER_TOKEN = 3.0
 SECONDS_PER_SEGMENT = 8.0
 TOKENS_PER_SEGMENT = 45
 THINKING_TOKENS = 1_500
-TOKENS_PER_SECOND = 80.0
-SECONDS_PER_VIDEO_MINUTE = 2.0
+OUTPUT_TOKENS_PER_SECOND = 80.0
+PROCESSING_SECONDS_PER_VIDEO_MINUTE = 2.0
 MILLION = 1e6
 
 
 class BudgetError(EthobenchError):
-    """The next question might cost more than is left."""
+    """The next request could exceed the maximum cost."""
 
 
-class ModelFacts(BaseModel):
-    """What a model costs (dollars for a million tokens) and takes; fields as told in ``prices.toml``."""
+class ModelSpec(BaseModel):
+    """Prices (US dollars per million tokens) and limits of a model. ``prices.toml`` explains the fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
@@ -51,11 +51,11 @@ class ModelFacts(BaseModel):
 
     @property
     def is_priced(self) -> bool:
-        """Whether a price is known."""
+        """Whether the table has a price for the model."""
         return self.input is not None and self.output is not None
 
     def dollars(self, input_tokens: float, output_tokens: float, *, batch: bool = False) -> float | None:
-        """Return what tokens cost; None where no price is known."""
+        """Return the cost of a request in US dollars; None without a price."""
         if self.input is None or self.output is None:
             return None
         long = self.long_from is not None and input_tokens > self.long_from
@@ -63,107 +63,128 @@ class ModelFacts(BaseModel):
         return (input_tokens * prices[0] + output_tokens * prices[1]) / MILLION * (self.batch if batch else 1.0)
 
 
-class _Table(BaseModel):
+class _PriceFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    model: list[ModelFacts] = []
-    provider: list[ModelFacts] = []
+    model: list[ModelSpec] = []
+    provider: list[ModelSpec] = []
 
 
-class Prices:
-    """The table that comes with the package, with the user's entries in front.
+class PriceTable:
+    """The prices that come with the package, overridden by those of the user.
 
     Parameters
     ----------
-    own : Path, optional
-        A TOML file in the form of ``prices.toml``.
+    path : Path, optional
+        A TOML file of the same form as ``prices.toml``.
+
+    Attributes
+    ----------
+    models, providers : dict of str to ModelSpec
+        Entries by name. Those of a provider apply to its models that are not listed.
     """
 
-    def __init__(self, own: Path | None = None) -> None:
-        tables = [_read(TABLE), *([_read(own)] if own is not None else [])]
-        self._models = {facts.name: facts for table in tables for facts in table.model}
-        self._providers = {facts.name: facts for table in tables for facts in table.provider}
+    def __init__(self, path: Path | None = None) -> None:
+        tables = [_read_prices(PRICE_FILE), *([_read_prices(path)] if path is not None else [])]
+        self.models = {spec.name: spec for table in tables for spec in table.model}
+        self.providers = {spec.name: spec for table in tables for spec in table.provider}
 
-    def of(self, provider: str, model: str) -> ModelFacts:
-        """Return what is known of a model: by its name, by the longest name that it begins with, or by its provider."""
-        fitting = [name for name in self._models if model == name or model.startswith((f"{name}-", f"{name}@"))]
-        if fitting:
-            return self._models[max(fitting, key=len)]
-        return self._providers.get(provider, ModelFacts(name=provider)).model_copy(update={"name": model or provider})
+    def lookup(self, provider: str, model: str) -> ModelSpec:
+        """Return the entry of a model: by its name, by the longest name it starts with, or else that of its provider."""
+        matching = [name for name in self.models if model == name or model.startswith((f"{name}-", f"{name}@"))]
+        if matching:
+            return self.models[max(matching, key=len)]
+        return self.providers.get(provider, ModelSpec(name=provider)).model_copy(update={"name": model or provider})
 
 
-def _read(path: Path) -> _Table:
+def _read_prices(path: Path) -> _PriceFile:
     try:
-        return _Table.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return _PriceFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise FormatError(path, "there is no such table of prices") from None
+        raise FormatError(path, "no such price file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(path, f"this is not valid TOML ({error})") from None
+        raise FormatError(path, f"not valid TOML ({error})") from None
     except ValidationError as error:
         first = error.errors()[0]
         raise FormatError(path, first["msg"].lower(), ".".join(map(str, first["loc"]))) from None
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What questions are expected to take.
+class CostEstimate:
+    """Estimated cost and duration of requests.
 
     Attributes
     ----------
-    questions : int
+    requests : int
+        Number of requests.
     input_tokens, output_tokens : int
-        Expected.
+        Expected number of tokens.
     dollars : float, optional
-        Expected; None where no price is known.
-    most : float, optional
-        Dollars if every answer were as long as it may be.
+        Expected cost in US dollars; None without a price.
+    max_dollars : float, optional
+        Cost if every answer has its maximum length.
     minutes : float
-        For one question at a time.
+        Expected duration if requests are sent one after the other.
     """
 
-    questions: int
+    requests: int
     input_tokens: int
     output_tokens: int
     dollars: float | None
-    most: float | None
+    max_dollars: float | None
     minutes: float
 
 
-def estimate(requests: Iterable[Request], facts: ModelFacts, *, batch: bool = False) -> Estimate:
-    """Estimate what questions will take; input is counted generously, since a budget must hold."""
-    count = tokens_in = tokens_out = 0
-    dollars, most, seconds = 0.0, 0.0, 0.0
+def estimate_cost(requests: Iterable[Request], spec: ModelSpec, *, batch: bool = False) -> CostEstimate:
+    """Estimate cost and duration of requests. Input tokens are overestimated, so that a budget is not exceeded.
+
+    Parameters
+    ----------
+    requests : iterable of Request
+    spec : ModelSpec
+    batch : bool
+        Whether the batch discount applies.
+    """
+    count = total_input = total_output = 0
+    dollars, max_dollars, seconds = 0.0, 0.0, 0.0
     for request in requests:
-        video = sum(clip.duration for clip in request.clips)
-        told = sum(len(part.text) for part in request.parts if isinstance(part, Text)) + len(request.system)
-        given = int(told / CHARACTERS_PER_TOKEN) + int(sum(_clip_tokens(clip.duration, clip.fps, facts) for clip in request.clips))
-        asked = request.window[1] - request.window[0] or video
-        expected = min(request.max_output_tokens, int(THINKING_TOKENS + TOKENS_PER_SEGMENT * (1 + asked / SECONDS_PER_SEGMENT)))
-        count, tokens_in, tokens_out = count + 1, tokens_in + given, tokens_out + expected
-        dollars += facts.dollars(given, expected, batch=batch) or 0.0
-        most += facts.dollars(given, request.max_output_tokens, batch=batch) or 0.0
-        seconds += expected / TOKENS_PER_SECOND + video / 60 * SECONDS_PER_VIDEO_MINUTE
-    priced = facts.is_priced
-    return Estimate(count, tokens_in, tokens_out, dollars if priced else None, most if priced else None, seconds / 60)
+        video_seconds = sum(clip.duration for clip in request.clips)
+        characters = sum(len(part.text) for part in request.parts if isinstance(part, Text)) + len(request.system)
+        video_tokens = sum(_clip_tokens(clip.duration, clip.fps, spec) for clip in request.clips)
+        input_tokens = int(characters / CHARACTERS_PER_TOKEN) + int(video_tokens)
+        window_seconds = request.window[1] - request.window[0] or video_seconds
+        answer_tokens = int(THINKING_TOKENS + TOKENS_PER_SEGMENT * (1 + window_seconds / SECONDS_PER_SEGMENT))
+        output_tokens = min(request.max_output_tokens, answer_tokens)
+        count, total_input, total_output = count + 1, total_input + input_tokens, total_output + output_tokens
+        dollars += spec.dollars(input_tokens, output_tokens, batch=batch) or 0.0
+        max_dollars += spec.dollars(input_tokens, request.max_output_tokens, batch=batch) or 0.0
+        seconds += output_tokens / OUTPUT_TOKENS_PER_SECOND + video_seconds / 60 * PROCESSING_SECONDS_PER_VIDEO_MINUTE
+    priced = spec.is_priced
+    return CostEstimate(count, total_input, total_output, dollars if priced else None, max_dollars if priced else None, seconds / 60)
 
 
-def cost_of(reply: Reply, facts: ModelFacts, *, batch: bool = False) -> float | None:
-    """Return what an answer cost; None where the tokens or the price are not known."""
+def reply_cost(reply: Reply, spec: ModelSpec, *, batch: bool = False) -> float | None:
+    """Return the cost of a reply in US dollars; None if its tokens or the price are unknown."""
     if reply.input_tokens is None or reply.output_tokens is None:
         return None
-    return facts.dollars(reply.input_tokens, reply.output_tokens, batch=batch)
+    return spec.dollars(reply.input_tokens, reply.output_tokens, batch=batch)
 
 
-def _clip_tokens(duration: float, fps: float | None, facts: ModelFacts) -> float:
-    return duration * ((fps or facts.fps) * facts.frame_tokens + facts.second_tokens)
+def _clip_tokens(duration: float, fps: float | None, spec: ModelSpec) -> float:
+    return duration * ((fps or spec.fps) * spec.frame_tokens + spec.second_tokens)
 
 
 class Budget:
-    """Dollars that may be spent; a question is sent only if the most it can cost is left.
+    """A limit on the total cost. A request is sent only if its maximum cost fits into the remaining budget.
 
     Parameters
     ----------
     limit : float, optional
-        None: no limit, the sum is kept all the same.
+        Maximum total in US dollars. Without a limit, the total is still counted.
+
+    Attributes
+    ----------
+    spent : float
+        US dollars spent so far.
     """
 
     def __init__(self, limit: float | None = None) -> None:
@@ -172,29 +193,36 @@ class Budget:
         self._changed = threading.Condition()
 
     def reserve(self, amount: float | None) -> float:
-        """Put the most that a question can cost aside; wait for others to be settled where that may make room.
+        """Reserve the maximum cost of a request. Waits while requests of other threads may still free reserved money.
+
+        Parameters
+        ----------
+        amount : float, optional
+            US dollars; None if the price is unknown.
 
         Raises
         ------
         BudgetError
-            If it cannot fit, or no price is known while there is a limit.
+            If the amount does not fit, or there is a limit and the price is unknown.
         """
         if self.limit is None:
             return amount or 0.0
         if amount is None:
-            raise BudgetError("no price is known for this model, so a limit cannot be kept; give one with --prices")
+            raise BudgetError("the maximum cost cannot be checked, since this model has no price; add one with --prices")
         with self._changed:
             while self.spent + self._reserved + amount > self.limit + 1e-12:
                 if self._reserved <= 0:
-                    left = self.limit - self.spent
-                    told = f"the next question may cost up to ${amount:.4f}, and ${left:.4f} of ${self.limit:.2f} is left"
-                    raise BudgetError(f"stopped before the limit: {told}")
+                    remaining = self.limit - self.spent
+                    raise BudgetError(
+                        f"stopped before the maximum cost of ${self.limit:.2f}: "
+                        f"the next request may cost up to ${amount:.4f}, and ${remaining:.4f} remains"
+                    )
                 self._changed.wait()
             self._reserved += amount
         return amount
 
     def settle(self, reserved: float, spent: float | None) -> None:
-        """Give back what was put aside, and count what was spent; what is not known counts in full."""
+        """Release a reserved amount and add the actual cost; an unknown cost (None) counts as the reserved amount."""
         with self._changed:
             if self.limit is not None:
                 self._reserved = max(0.0, self._reserved - reserved)

@@ -1,4 +1,4 @@
-"""The folder that `annotate` fills: annotations, raw answers, and a table of what became of each video."""
+"""The output folder of `ethobench annotate`: annotations, raw replies, and a table of outcomes."""
 
 from __future__ import annotations
 
@@ -13,104 +13,115 @@ from typing import Any
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
-from ethobench.core.files import atomic_path
+from ethobench.core.files import write_text
 from ethobench.core.names import shorten
 from ethobench.formats import formats, write_recordings
-from ethobench.mllm.annotate import Assignment, kept_answers
-from ethobench.mllm.ask import Asked
-from ethobench.mllm.cache import verify_answers, write_json
-from ethobench.mllm.outcome import FAILED, Outcome
+from ethobench.mllm.annotate import FAILED, AnnotationOutcome, RecordingRequests
+from ethobench.mllm.cache import CHECKSUM, FORMAT_VERSION, check_format_version, reply_checksum, verify_replies, write_ascii_json
+from ethobench.mllm.runner import RequestResult
 
-ANSWERS, TABLE = "answers", "outcomes.csv"
-MAX_STEM = 220  # bytes; file systems hold 255 with the suffix
+ANSWERS_FOLDER, OUTCOME_TABLE = "answers", "outcomes.csv"
+MAX_STEM_BYTES = 220  # file systems allow 255 bytes including the suffix
 COLUMNS = ("recording", "state", "repairs", "reasons", "questions", "cached", "input_tokens", "output_tokens", "dollars")
 
 
-class OutFolder:
-    """Where results go. A file that somebody has changed since it was written is left alone.
+class OutputFolder:
+    """A folder of results. A file that was changed after it was written is never replaced.
 
     Parameters
     ----------
     root : Path
     format : str
-        Of the annotations.
+        Format of the annotations.
     annotator : str
-        What the annotator is called in them.
+        Name of the annotator in the annotations.
     """
 
     def __init__(self, root: Path, format: str, annotator: str) -> None:
         self.root, self.format, self.annotator = root, formats[format], annotator
         if not self.format.can_write or "annotations" not in self.format.contents:
-            raise EthobenchError(f"{self.format.title} holds no annotations that can be written; choose another --to")
+            raise EthobenchError(f"{self.format.title} cannot be written with annotations; choose another format with --to")
 
-    def place(self, recording: str) -> Path:
-        """Return where a recording's annotation lies or would lie."""
+    def annotation_path(self, recording: str) -> Path:
+        """Return the path of a recording's annotation."""
         return self.root / f"{_stem(recording)}{self.format.suffixes[0]}"
 
-    def _answers(self, recording: str) -> Path:
-        return self.root / ANSWERS / f"{_stem(recording)}.json"
+    def _answers_path(self, recording: str) -> Path:
+        return self.root / ANSWERS_FOLDER / f"{_stem(recording)}.json"
 
-    def is_done(self, assignment: Assignment) -> bool:
-        """Whether the answers to just these questions are here already, all of them.
+    def is_done(self, recording: RecordingRequests) -> bool:
+        """Whether the folder holds the annotation and all replies for exactly these requests.
 
         Raises
         ------
         EthobenchError
-            If there is an annotation made from other questions, or changed since.
+            If it holds an annotation from other requests, or one that was changed.
         """
-        path = self.place(assignment.recording)
-        kept = self._kept(assignment.recording)
-        if path.exists() and (kept is None or kept.get("written") != _digest(path)):
-            raise EthobenchError(f"{path} is not as this command left it, and is left alone; move it away or choose another --out")
-        same = kept is not None and [row["key"] for row in kept["answers"]] == [request.key for request in assignment.requests]
+        path = self.annotation_path(recording.recording)
+        answers = _read_answers(self._answers_path(recording.recording))
+        if path.exists() and (answers is None or answers.get("written") != _digest(path)):
+            raise EthobenchError(f"{path} was changed after it was written and is not replaced; move it or choose another --out")
+        same = answers is not None and [row["key"] for row in answers["answers"]] == [request.key for request in recording.requests]
         if path.exists() and not same:
-            raise EthobenchError(f"{path} was made from other questions; choose another --out")
-        return same and path.exists() and all(row["reply"] is not None for row in kept["answers"])  # type: ignore[index]
+            raise EthobenchError(f"{path} was made with other settings; choose another --out")
+        return same and path.exists() and all(row["reply"] is not None for row in answers["answers"])  # type: ignore[index]
 
-    def write(self, assignment: Assignment, asked: Sequence[Asked], annotation: Annotation, outcome: Outcome) -> list[Note]:
-        """Write raw answers, then the annotation if there is one; return what its format cannot hold."""
-        kept = json.loads(kept_answers(assignment, asked))
-        place = self._answers(assignment.recording)
-        write_json(place, {**kept, "outcome": asdict(outcome)})
+    def write(
+        self, requests: RecordingRequests, results: Sequence[RequestResult], annotation: Annotation, outcome: AnnotationOutcome
+    ) -> list[Note]:
+        """Write the raw replies, then the annotation unless it failed. Return notes on what the format cannot store."""
+        path = self._answers_path(requests.recording)
+        content = {**_answers_content(requests, results), "outcome": asdict(outcome)}
+        write_ascii_json(path, content)
         if outcome.state == FAILED:
             return []
-        recording = Recording(assignment.recording, annotations={self.annotator: annotation})
-        path = self.place(assignment.recording)
-        notes = write_recordings([recording], path, self.format.name, overwrite=True)
-        write_json(place, {**kept, "outcome": asdict(outcome), "written": _digest(path)})
+        recording = Recording(requests.recording, annotations={self.annotator: annotation})
+        annotation_path = self.annotation_path(requests.recording)
+        notes = write_recordings([recording], annotation_path, self.format.name, overwrite=True)
+        write_ascii_json(path, {**content, "written": _digest(annotation_path)})
         return notes
 
     def write_table(self) -> Path:
-        """Write what became of all videos that were asked about into this folder."""
+        """Write the outcomes of all recordings in the folder to ``outcomes.csv``."""
         lines = io.StringIO()
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for file in sorted((self.root / ANSWERS).glob("*.json")):
+        for file in sorted((self.root / ANSWERS_FOLDER).glob("*.json")):
             outcome = (_read_answers(file) or {}).get("outcome") or {}
             writer.writerow([_cell(outcome.get(name)) for name in COLUMNS])
-        with atomic_path(self.root / TABLE, overwrite=True) as temporary:
-            temporary.write_text(lines.getvalue(), encoding="utf-8", newline="\n")
-        return self.root / TABLE
-
-    def _kept(self, recording: str) -> dict[str, Any] | None:
-        return _read_answers(self._answers(recording))
+        write_text(self.root / OUTCOME_TABLE, lines.getvalue(), overwrite=True)
+        return self.root / OUTCOME_TABLE
 
 
 def _stem(recording: str) -> str:
-    """Name the files of a recording: by the recording, unless that is too long with the suffixes of our formats."""
-    return shorten(recording, MAX_STEM)
+    """Return the file name of a recording without suffix: its id, shortened if needed."""
+    return shorten(recording, MAX_STEM_BYTES)
+
+
+def _answers_content(recording: RecordingRequests, results: Sequence[RequestResult]) -> dict[str, Any]:
+    """Return the raw replies for a recording in the form that the provider ``replay`` reads."""
+    by_key = {result.request.key: result for result in results}
+    rows = []
+    for request in recording.requests:
+        result = by_key[request.key]
+        reply = None if result.reply is None else {**vars(result.reply), "raw": {}}
+        row = {"key": request.key, "window": list(request.window), "reply": reply, "error": result.error}
+        rows.append({**row, CHECKSUM: reply_checksum(row)})
+    return {"ethobench": "answers", "format_version": FORMAT_VERSION, "recording": recording.recording, "answers": rows}
 
 
 def _read_answers(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _ = [(row["key"], row["reply"]) for row in kept["answers"]]
-    except (ValueError, KeyError, TypeError):
-        raise FormatError(path, "these are no answers that this command kept; move them away or choose another --out") from None
-    verify_answers(path, kept["answers"])
-    return kept
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        version = content.get("format_version")
+        _ = [(row["key"], row["reply"]) for row in content["answers"]]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise FormatError(path, "not a file of replies written by ethobench annotate; move it or choose another --out") from None
+    check_format_version(path, version)
+    verify_replies(path, content["answers"])
+    return content
 
 
 def _digest(path: Path) -> str:
@@ -118,7 +129,7 @@ def _digest(path: Path) -> str:
 
 
 def _cell(value: Any) -> str:
-    """Write a cell; text that a spreadsheet would take for a formula is kept from being one."""
+    """Return the text of a table cell. Text that a spreadsheet would run as a formula gets a leading apostrophe."""
     if isinstance(value, dict):
         value = ", ".join(f"{key} {count}" for key, count in value.items())
     elif isinstance(value, list):

@@ -52,7 +52,7 @@ def load_model(path: str | Path, *, allow_network: bool = False, **external: str
     allow_network : bool
         Whether the model may contact the provider that it names (model ``mllm``); see `Model.network_use`.
     **external : str
-        Settings that are never read from the folder: for model ``mllm`` ``base_url``, ``key_variable``, ``answers`` and ``address``.
+        Settings that are never read from the folder: for model ``mllm`` ``base_url``, ``key_variable``, ``answers`` and ``video_url``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Providers: one file each."""
+"""Providers of models, one module each."""
 
 from ethobench.mllm.providers.base import Access, Provider, ProviderError, providers, register_provider
 

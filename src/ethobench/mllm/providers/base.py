@@ -1,4 +1,4 @@
-"""The contract of a provider, and the registry that finds them."""
+"""The contract of a provider, and the registry of providers."""
 
 from __future__ import annotations
 
@@ -7,107 +7,115 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.registry import Registry
-from ethobench.mllm.cost import ModelFacts
+from ethobench.mllm.cost import ModelSpec
 from ethobench.mllm.request import Reply, Request
 
-TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-HIDDEN = "***"
-SHORTEST_SECRET = 8
-SENDING = ("auto", "inline", "upload")
-RUNNING, DONE, BROKEN = "running", "done", "broken"
+TRANSIENT_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+REDACTED = "***"
+MIN_SECRET_CHARS = 8
+TRANSFERS = ("auto", "inline", "upload")
+BATCH_RUNNING, BATCH_DONE, BATCH_FAILED = "running", "done", "failed"
 
 
 class ProviderError(EthobenchError):
-    """A question was not answered.
+    """A request got no reply.
 
     Attributes
     ----------
     transient : bool
-        Whether asking again may help.
-    after : float, optional
-        Seconds that the provider asks to wait.
+        Whether another attempt may succeed.
+    retry_after : float, optional
+        Seconds to wait that the provider requested.
     billed : bool
-        Whether it may have been charged all the same.
+        Whether the request may have been billed nevertheless.
     """
 
-    def __init__(self, message: str, *, transient: bool = False, after: float | None = None, billed: bool = False) -> None:
+    def __init__(self, message: str, *, transient: bool = False, retry_after: float | None = None, billed: bool = False) -> None:
         super().__init__(" ".join(message.split()))
-        self.transient, self.after, self.billed = transient, after, billed
+        self.transient, self.retry_after, self.billed = transient, retry_after, billed
 
 
 @dataclass(frozen=True)
 class Access:
-    """How a provider is reached.
+    """How a provider is accessed.
 
     Attributes
     ----------
     base_url : str
-        Another address than the provider's own.
+        URL of another server than the provider's.
     key_variable : str
-        The environment variable that holds the key, where it is not the usual one.
+        Environment variable that holds the API key, if not the provider's default.
     timeout : float
-        Seconds after which a question counts as lost.
+        Seconds to wait for a reply.
     poll : float
-        Seconds between looks at an upload or a batch.
-    send : {"auto", "inline", "upload"}
-        Whether videos go with the question or are uploaded before; by their size unless told.
+        Seconds between checks of an upload or a batch.
+    transfer : {"auto", "inline", "upload"}
+        Send videos within the request, or upload them first. "auto" decides by their size.
     answers : Path, optional
-        For ``replay``: where the answers lie.
+        For ``replay``: the folder or file of answers.
     """
 
     base_url: str = ""
     key_variable: str = ""
     timeout: float = 600.0
     poll: float = 5.0
-    send: str = "auto"
+    transfer: str = "auto"
     answers: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.send not in SENDING:
-            raise EthobenchError(f"videos are sent {', '.join(SENDING)}, not {self.send!r}")
+        if self.transfer not in TRANSFERS:
+            raise ParameterError(f"`transfer` must be one of {', '.join(TRANSFERS)}, got {self.transfer!r}")
 
 
 class Provider:
-    """Somebody who answers questions; its name is the module's name.
+    """A service that replies to requests. Subclasses implement `send`, and the batch methods if they support batches.
+
+    Parameters
+    ----------
+    model : str
+    access : Access
+    spec : ModelSpec
+        Prices and limits of the model.
 
     Attributes
     ----------
     title : str
-        Who it is, in one line.
-    forms : tuple of str
-        How it can be shown a video: ``video``, ``frames``, ``link``; the first is its own choice.
+        Description in one line.
+    input_types : tuple of str
+        Supported types of video input: ``video``, ``frames``, ``link``; the first is the default.
     needs_video : bool
-        Whether it looks at videos at all.
+        Whether the provider uses videos at all.
     is_free : bool
-        Whether answers cost nothing and are not kept in the cache.
+        Whether replies cost nothing. They are not cached then.
     can_batch : bool
-        Whether it takes many questions in one file.
+        Whether the provider supports batches.
     uses_network : bool
-        Whether questions leave this computer.
+        Whether requests leave this computer.
     default_host : str
-        Where questions are sent, unless an address is given.
-    address_variables : tuple of str
-        Environment variables by which the provider's client takes another address.
+        Host to which requests are sent, unless another URL is set.
+    base_url_variables : tuple of str
+        Environment variables from which the provider's client library takes another URL.
     """
 
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
-    forms: ClassVar[tuple[str, ...]] = ("video",)
+    input_types: ClassVar[tuple[str, ...]] = ("video",)
     needs_video: ClassVar[bool] = True
     is_free: ClassVar[bool] = False
     can_batch: ClassVar[bool] = False
     uses_network: ClassVar[bool] = True
     default_host: ClassVar[str] = ""
-    address_variables: ClassVar[tuple[str, ...]] = ()
+    base_url_variables: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, model: str, access: Access, facts: ModelFacts) -> None:
-        self.model, self.access, self.facts = model, access, facts
+    def __init__(self, model: str, access: Access, spec: ModelSpec) -> None:
+        self.model, self.access, self.spec = model, access, spec
         self._secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -115,99 +123,105 @@ class Provider:
 
     @property
     def identity(self) -> str:
-        """Who answers: part of every question's key."""
+        """The provider and its server, as part of the key of each request."""
         return f"{self.name}@{self.access.base_url.rstrip('/')}" if self.access.base_url else self.name
 
     @property
     def host(self) -> str:
-        """The host, and port if one is given, that questions are sent to."""
-        addresses = (self.access.base_url, *(os.environ.get(name, "") for name in self.address_variables))
-        address = next(filter(None, addresses), "")
-        return urlsplit(address).netloc.rpartition("@")[2] or address or self.default_host or self.name
+        """The host, with the port if there is one, to which requests are sent."""
+        urls = (self.access.base_url, *(os.environ.get(name, "") for name in self.base_url_variables))
+        url = next(filter(None, urls), "")
+        return urlsplit(url).netloc.rpartition("@")[2] or url or self.default_host or self.name
 
     @property
-    def usual_key_variables(self) -> tuple[str, ...]:
-        """The environment variables that hold the key, unless another is named."""
+    def default_key_variables(self) -> tuple[str, ...]:
+        """Environment variables that may hold the API key."""
         return ()
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """The environment variables, the first of which that is set holds the key."""
-        return (self.access.key_variable,) if self.access.key_variable else self.usual_key_variables
+        """Environment variables for the API key; the first one that is set is used."""
+        return (self.access.key_variable,) if self.access.key_variable else self.default_key_variables
 
-    def ask(self, request: Request, folder: Path) -> Reply:
-        """Ask once; `folder` is for files that have to be made for it.
+    def send(self, request: Request, folder: Path) -> Reply:
+        """Send a request once, without retries.
+
+        Parameters
+        ----------
+        request : Request
+        folder : Path
+            For temporary files.
 
         Raises
         ------
         ProviderError
-            Says whether asking again may help. Never holds a key.
+            If there is no reply. The message never contains a key.
         """
         raise NotImplementedError
 
     def batch_line(self, request: Request, folder: Path) -> str:
-        """Return the line of a batch file that asks a question; videos are uploaded where needed."""
+        """Return the line of a batch file for a request; large videos are uploaded here."""
         raise NotImplementedError
 
     def submit_batch(self, lines: Path, label: str) -> str:
-        """Hand a batch in and return its name."""
+        """Submit a batch file and return the name of the batch."""
         raise NotImplementedError
 
     def find_batch(self, label: str) -> str | None:
-        """Return the name of a batch that was handed in under a label."""
+        """Return the name of the batch that was submitted with this label; None if there is none."""
         raise NotImplementedError
 
     def batch_state(self, name: str) -> tuple[str, str]:
-        """Return ``running``, ``done`` or ``broken``, and what the provider says of it."""
+        """Return ``running``, ``done`` or ``failed``, and the provider's description of the state."""
         raise NotImplementedError
 
-    def batch_answers(self, name: str) -> Iterator[tuple[str, Reply | ProviderError]]:
-        """Yield keys of questions and what came of them."""
+    def batch_replies(self, name: str) -> Iterator[tuple[str, Reply | ProviderError]]:
+        """Yield the key of each request in a batch, and its reply or error."""
         raise NotImplementedError
 
     def key(self, *, optional: bool = False) -> str:
-        """Return the API key from the environment; it is taken out of everything that is told or kept from then on."""
+        """Return the API key from the environment. From then on it is redacted from everything that is printed or stored."""
         names = self.key_variables
-        found = next((os.environ[name].strip() for name in names if os.environ.get(name, "").strip()), "")
-        if not found and not optional:
-            raise ProviderError(f"{self.name} needs a key in the environment variable {' or '.join(names)}")
-        if len(found) >= SHORTEST_SECRET:  # local servers take any word, which may well occur in an answer
-            self._secrets = (*self._secrets, found)
-        return found
+        key = next((os.environ[name].strip() for name in names if os.environ.get(name, "").strip()), "")
+        if not key and not optional:
+            raise ProviderError(f"{self.name} needs an API key in the environment variable {' or '.join(names)}")
+        if len(key) >= MIN_SECRET_CHARS:  # local servers accept any word, which may well occur in an answer
+            self._secrets = (*self._secrets, key)
+        return key
 
-    def clean(self, value: Any) -> Any:
-        """Take keys out of a text, or out of everything in a JSON value."""
+    def redact(self, value: Any) -> Any:
+        """Remove API keys from a text, or from all texts in a JSON value."""
         if isinstance(value, str):
             for secret in self._secrets:
-                value = value.replace(secret, HIDDEN)
+                value = value.replace(secret, REDACTED)
             return value
         if isinstance(value, Mapping):
-            return {self.clean(str(key)): self.clean(item) for key, item in value.items()}
+            return {self.redact(str(key)): self.redact(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.clean(item) for item in value]
+            return [self.redact(item) for item in value]
         return value
 
-    def failure(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> ProviderError:
-        """Make the error for an HTTP status."""
+    def http_error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> ProviderError:
+        """Return the error for an HTTP status. Redirects are never followed."""
         if 300 <= status < 400:
             location = {key.lower(): value for key, value in (headers or {}).items()}.get("location")
-            target = self.clean(location or "another address")
+            target = self.redact(location or "another address")
             return ProviderError(
-                f"{self.name} answered {status}, a redirect to {target[:200]}; nothing was sent there: neither key nor video leaves for an "
-                "address that you did not name. If it is the right one, give it as base_url"
+                f"{self.name} returned status {status}, a redirect to {target[:200]}; nothing was sent there, since key and video are only "
+                "sent to the address that you state. If the new address is correct, set it as base_url"
             )
-        told = self.clean(message)[:300]
-        return ProviderError(f"{self.name} answered {status}: {told}", transient=status in TRANSIENT, after=retry_after(headers or {}))
+        text = f"{self.name} returned status {status}: {self.redact(message)[:300]}"
+        return ProviderError(text, transient=status in TRANSIENT_STATUSES, retry_after=parse_retry_after(headers or {}))
 
-    def lost(self, error: Exception) -> ProviderError:
-        """Make the error for a connection that failed; the answer may have been on its way, and charged."""
-        return ProviderError(f"{self.name}: {self.clean(str(error) or type(error).__name__)[:300]}", transient=True, billed=True)
+    def connection_error(self, error: Exception) -> ProviderError:
+        """Return the error for a failed connection. The reply may have been generated and billed."""
+        return ProviderError(f"{self.name}: {self.redact(str(error) or type(error).__name__)[:300]}", transient=True, billed=True)
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how long a response asks to wait: in seconds, or until a date.
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait from the header ``Retry-After``, which holds a number or a date.
 
-    >>> retry_after({"retry-after": "7"}), retry_after({})
+    >>> parse_retry_after({"retry-after": "7"}), parse_retry_after({})
     (7.0, None)
     """
     text = next((value for key, value in headers.items() if key.lower() == "retry-after"), "").strip()
@@ -223,15 +237,18 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-MODULES = {
-    name: f"ethobench.mllm.providers.{name}"
-    for name in (
-        "chance",
-        "gemini",
-        "openai",
-        "replay",
-    )
-}
+def transport_errors() -> tuple[type[Exception], ...]:
+    """Return the classes of timeouts and broken connections, also those of the HTTP library that is installed."""
+    classes: list[type[Exception]] = [ConnectionError, TimeoutError]
+    for name in ("httpx", "httpx2"):
+        try:
+            classes.append(import_module(name).TransportError)
+        except ImportError:
+            continue
+    return tuple(classes)
+
+
+MODULES = {name: f"ethobench.mllm.providers.{name}" for name in ("chance", "gemini", "openai", "replay")}
 
 providers: Registry[type[Provider]] = Registry("provider", MODULES, classes=True)
 register_provider = providers.register
