@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, TypeAlias, TypeVar, dataclass_transform
+from typing import Annotated, Any, TypeAlias, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
@@ -54,7 +54,7 @@ def hyperparameters(cls: type[T]) -> type[T]:
 
     Types are strict: ``"100"`` is not an integer and ``1.0`` is not one either, but an integer is accepted as a float.
     """
-    return pydantic_dataclass(frozen=True, config=ConfigDict(strict=True, allow_inf_nan=False))(cls)
+    return cast("type[T]", pydantic_dataclass(frozen=True, config=ConfigDict(strict=True, allow_inf_nan=False))(cls))
 
 
 def parameter_names(params: type) -> list[str]:
