@@ -207,7 +207,7 @@ def test_unknown_models_are_refused():
         ("rf", {"seconds": "long"}, "`seconds` must be a number, got 'long'"),
         ("rf", {"exact": 1}, "`exact` must be true or false, got 1"),
         ("crnn", {"window": 2.5}, "`window` must be an integer, got 2.5"),
-        ("chance", {"kind": 3}, "`kind` must be text, got 3"),
+        ("chance", {"kind": 3}, "`kind` must be one of 'majority', 'random' or 'renewal', got 3"),
     ],
 )
 def test_hyper_parameters_of_the_wrong_type_are_refused(name, params, why):
