@@ -265,7 +265,8 @@ class IntervalRows:
         missing = [role for role in ("start", "stop", "behavior") if role not in columns and not (role == "stop" and "duration" in columns)]
         if missing:
             header = " ".join(", ".join(self.table.header).split())
-            message = f"no column for {missing[0]}; specify it with columns={{{missing[0]!r}: ...}} (columns: {header})"
+            example = ", ".join(f"{role!r}: ..." for role in missing)
+            message = f"no column for {', '.join(missing)}; specify with columns={{{example}}} (columns: {header})"
             raise FormatError(self.path, message, "header")
         used = {name for role, name in columns.items() if role != "unit"}
         durations = {normalize_name(name) for name in DURATIONS}
