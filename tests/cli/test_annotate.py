@@ -135,11 +135,11 @@ def test_changed_files_are_not_overwritten(lab):
 
 def test_prompts_and_estimates_send_nothing(lab):
     options = ("--provider", "gemini", "--model", "gemini-2.5-pro", "--base-url", "http://127.0.0.1:9", "--out", lab.folder / "out")
-    shown = lab(*options, "--show-prompt", "--window", 4, "--overlap", 2)
-    assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.count("=== cage1") == 2
-    assert "- grooming: " in shown.stdout
-    assert shown.stdout == lab(*options, "--show-prompt", "--window", 4, "--overlap", 2).stdout
+    prompts = lab(*options, "--show-prompt", "--window", 4, "--overlap", 2)
+    assert prompts.returncode == 0, prompts.stderr
+    assert prompts.stdout.count("=== cage1") == 2
+    assert "- grooming: " in prompts.stdout
+    assert prompts.stdout == lab(*options, "--show-prompt", "--window", 4, "--overlap", 2).stdout
     estimate = lab(*options, "--estimate")
     assert estimate.returncode == 0, estimate.stderr
     assert "2 videos, 1 requests, 0 of them in the cache" in estimate.stdout
@@ -197,10 +197,10 @@ def test_invalid_input(lab, tmp_path):
 def test_examples_and_initial_annotations(lab):
     study = lab.folder / "study"
     study.mkdir()
-    plain_video(study / "known.mp4")
-    (study / "known.json").write_text(GOOD, encoding="utf-8")
+    plain_video(study / "example.mp4")
+    (study / "example.json").write_text(GOOD, encoding="utf-8")
     (study / "recordings.csv").write_text(
-        "recording,rate,annotations,annotator,video\nknown,10,known.json,anna,known.mp4\n", encoding="utf-8"
+        "recording,rate,annotations,annotator,video\nexample,10,example.json,anna,example.mp4\n", encoding="utf-8"
     )
     initial = lab.folder / "initial"
     initial.mkdir()

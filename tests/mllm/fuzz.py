@@ -1,6 +1,6 @@
-"""Seeded mutations of answers: whatever the text, the parser gives a sound annotation or a reason.
+"""Seeded mutations of answers: for any text, the parser returns a valid annotation or a reason.
 
-Run on its own for as many inputs as wished: ``python -m tests.mllm.fuzz 100000``.
+Run for any number of inputs: ``python -m tests.mllm.fuzz 100000``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PIECES += [
 
 
 def mutated(number: int) -> str:
-    """Return one text; the same for the same number."""
+    """Return a mutated text; the same number gives the same text."""
     generator = random.Random(number)  # noqa: S311
     text = generator.choice(SEEDS)
     for _ in range(generator.randint(0, 6)):
@@ -64,7 +64,7 @@ def mutated(number: int) -> str:
 
 
 def check(text: str, duration: float = 60.0, rate: float = 10.0) -> Answer:
-    """Parse a text and check that what comes out is sound."""
+    """Parse a text and check that the result is valid."""
     answer = parse_answer(text, ETHOGRAM, duration, rate)
     a = answer.annotation
     assert a.n_frames == round(duration * rate)
@@ -82,17 +82,17 @@ def check(text: str, duration: float = 60.0, rate: float = 10.0) -> Answer:
 
 
 def main(count: int) -> None:
-    began = time.process_time()
-    failed = mended = longest = 0
+    start = time.process_time()
+    failed = repaired = longest = 0
     for number in range(count):
-        mark = time.process_time()
+        before = time.process_time()
         answer = check(mutated(number))
-        longest = max(longest, time.process_time() - mark)
+        longest = max(longest, time.process_time() - before)
         failed += answer.failed
-        mended += bool(answer.repairs) and not answer.failed
-    seconds = time.process_time() - began
-    told = f"{failed} refused with a reason, {mended} mended, {count - failed - mended} as they were"
-    sys.stdout.write(f"{count} inputs in {seconds:.1f} s of CPU (longest {1000 * longest:.1f} ms): {told}; no crash\n")
+        repaired += bool(answer.repairs) and not answer.failed
+    seconds = time.process_time() - start
+    counts = f"{failed} refused with a reason, {repaired} repaired, {count - failed - repaired} well-formed"
+    sys.stdout.write(f"{count} inputs in {seconds:.1f} s of CPU (longest {1000 * longest:.1f} ms): {counts}; no crash\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What becomes of a video, whatever the provider does: a table of outcomes and repairs, against the stubs.
+"""Outcomes and repairs for many kinds of replies and errors, as a table; with local servers in place of the providers.
 
 ``python -m tests.mllm.outcomes`` draws a video of three minutes and prints the table for both providers.
 """
@@ -33,7 +33,7 @@ TIMEOUT = 1.0
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table."""
+    """A row of the table."""
 
     case: str
     outcome: AnnotationOutcome
@@ -42,7 +42,7 @@ class Row:
 
 
 def true_segments(recording: Recording) -> list[dict[str, object]]:
-    """Write the truth as a good answer has it: in whole seconds."""
+    """Return the reference annotation as segments of a correct answer, in whole seconds."""
     rows, at = [], 0
     for _, stop, name in annotation_segments(recording.annotation(), recording.annotation().ethogram):
         end = int(stop + 0.5)
@@ -53,7 +53,7 @@ def true_segments(recording: Recording) -> list[dict[str, object]]:
 
 
 def cases(segments: list[dict[str, object]]) -> dict[str, list[Act]]:
-    """Return what the stub does in each case; after that it answers well."""
+    """Return the acts of the server by case; after them it replies well."""
     text = json.dumps({"segments": segments})
     first, second, *rest = segments
 
@@ -97,32 +97,35 @@ def cases(segments: list[dict[str, object]]) -> dict[str, list[Act]]:
 def run_case(
     provider_name: str, recording: Recording, acts: list[Act], folder: Path, settings: RequestSettings
 ) -> tuple[AnnotationOutcome, int, int, object]:
-    """Ask twice; return the outcome, how many requests each time took, and the annotation."""
+    """Send the requests twice. Return the first outcome, the number of requests each time, and the annotation."""
     with STUBS[provider_name](*acts) as stub:
         provider = create_provider(provider_name, MODELS[provider_name], Access(base_url=stub.url, timeout=TIMEOUT, poll=0.02))
-        assignment = build_requests(recording, load_task("calms21"), provider, settings)
+        requests = build_requests(recording, load_task("calms21"), provider, settings)
         sent, outcomes, annotation = [], [], None
         for _ in range(2):
             runner = RequestRunner(provider, ReplyCache(folder), retry_policy=RetryPolicy(attempts=3, initial_delay=0.05))
             before = len(stub.questions)
-            annotation, outcome = read_replies(assignment, list(runner.send_all(assignment.requests)))
+            annotation, outcome = read_replies(requests, list(runner.send_all(requests.requests)))
             sent.append(len(stub.questions) - before)
             outcomes.append(outcome)
         return outcomes[0], sent[0], sent[1], annotation
 
 
 def table(provider_name: str, recording: Recording, folder: Path, settings: RequestSettings, only: tuple[str, ...] = ()) -> list[Row]:
-    """Go through all cases."""
+    """Run all cases."""
     rows = []
     for number, (case, acts) in enumerate(cases(true_segments(recording)).items()):
         if not only or case in only:
-            outcome, sent, again, _ = run_case(provider_name, recording, acts, folder / f"{provider_name}{number}", settings)
-            rows.append(Row(case, outcome, sent, again))
+            outcome, sent, resent, _ = run_case(provider_name, recording, acts, folder / f"{provider_name}{number}", settings)
+            rows.append(Row(case, outcome, sent, resent))
     return rows
 
 
 def markdown(provider_name: str, rows: list[Row]) -> str:
-    lines = ["| provider | the stub answers | outcome | repairs | reason | requests | once more |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| provider | reply of the server | outcome | repairs | reason | requests | repeated |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for row in rows:
         repairs = ", ".join(f"{kind} {count}" for kind, count in row.outcome.repairs.items())
         reason = "; ".join(row.outcome.reasons)[:90]

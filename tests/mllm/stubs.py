@@ -1,4 +1,4 @@
-"""HTTP servers on loopback that speak the wire formats of Gemini and of OpenAI's chat completions, and misbehave when told to."""
+"""Local HTTP servers with the APIs of Gemini and of OpenAI, which also return errors, hang or break off, as a test needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Say:
-    """Answer a text."""
+    """Reply with a text."""
 
     text: str
     cut: bool = False
@@ -23,7 +23,7 @@ class Say:
 
 @dataclass(frozen=True)
 class Fail:
-    """Answer with an HTTP error."""
+    """Reply with an HTTP error."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
@@ -32,14 +32,14 @@ class Fail:
 
 @dataclass(frozen=True)
 class Hang:
-    """Take the question and say nothing for a while."""
+    """Accept the request and send nothing for a while."""
 
     seconds: float = 5.0
 
 
 @dataclass(frozen=True)
 class BreakOff:
-    """Promise a body and close the connection in the middle of it."""
+    """Close the connection in the middle of the body."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ Act = Say | Fail | Hang | BreakOff | HalfJson | Block
 
 
 class Stub:
-    """A server that plays a list of acts, one for each question, and then says the same thing always."""
+    """A server that performs a list of acts, one per request, and then always the same act."""
 
     def __init__(self, *acts: Act, always: Act | Callable[[dict[str, Any]], Act] = NOTHING) -> None:
         self.acts, self.always = deque(acts), always
         self.questions: list[dict[str, Any]] = []
-        self.seen: list[tuple[str, str, dict[str, str]]] = []
+        self.received: list[tuple[str, str, dict[str, str]]] = []
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.batch_is_done = True
@@ -75,12 +75,12 @@ class Stub:
             protocol_version = "HTTP/1.1"
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Print nothing."""
 
             def _handle(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 with stub.lock:
-                    stub.seen.append((self.command, self.path, dict(self.headers.items())))
+                    stub.received.append((self.command, self.path, dict(self.headers.items())))
                 stub.handle(self, self.command, self.path.partition("?")[0], body, self.headers)
 
             do_GET = do_POST = _handle  # noqa: N815
@@ -121,16 +121,16 @@ class Stub:
             time.sleep(act.seconds)
             http.close_connection = True
         elif isinstance(act, BreakOff):
-            whole = json.dumps(self.completion(Say('{"segments": []}'))).encode()
+            body = json.dumps(self.completion(Say('{"segments": []}'))).encode()
             http.send_response(200)
             http.send_header("content-type", "application/json")
-            http.send_header("content-length", str(len(whole) + 1000))
+            http.send_header("content-length", str(len(body) + 1000))
             http.end_headers()
-            http.wfile.write(whole[: len(whole) // 2])
+            http.wfile.write(body[: len(body) // 2])
             http.close_connection = True
         elif isinstance(act, HalfJson):
-            whole = json.dumps(self.completion(Say('{"segments": []}'))).encode()
-            send(http, whole[: len(whole) // 2])
+            body = json.dumps(self.completion(Say('{"segments": []}'))).encode()
+            send(http, body[: len(body) // 2])
         elif isinstance(act, Fail):
             send(http, json.dumps(self.error(act)).encode(), act.status, act.headers)
         else:
@@ -138,7 +138,7 @@ class Stub:
 
 
 class GeminiStub(Stub):
-    """Speaks ``models/*:generateContent``, resumable uploads, files and batches."""
+    """Serves ``models/*:generateContent``, resumable uploads, files and batches."""
 
     def handle(self, http: Any, method: str, path: str, body: bytes, headers: Message) -> None:
         if path.startswith("/upload/"):
@@ -146,9 +146,9 @@ class GeminiStub(Stub):
         elif path.endswith(":generateContent"):
             self.play(http, json.loads(body))
         elif path.endswith(":batchGenerateContent"):
-            asked = json.loads(body)["batch"]
+            submitted = json.loads(body)["batch"]
             name = f"batches/{len(self.batches) + 1}"
-            self.batches[name] = asked
+            self.batches[name] = submitted
             send(http, json.dumps({"name": name, "metadata": self._metadata(name)}).encode())
         elif path.endswith("/batches"):
             listed = [{"name": name, "metadata": self._metadata(name)} for name in self.batches]
@@ -191,25 +191,25 @@ class GeminiStub(Stub):
 
     def _metadata(self, name: str) -> dict[str, Any]:
         state = "BATCH_STATE_SUCCEEDED" if self.batch_is_done else "BATCH_STATE_RUNNING"
-        told: dict[str, Any] = {"state": state, "displayName": self.batches[name]["displayName"], "model": "models/stub"}
+        metadata: dict[str, Any] = {"state": state, "displayName": self.batches[name]["displayName"], "model": "models/stub"}
         if self.batch_is_done:
-            told["output"] = {"responsesFile": f"files/results-{name.rpartition('/')[2]}"}
-        return told
+            metadata["output"] = {"responsesFile": f"files/results-{name.rpartition('/')[2]}"}
+        return metadata
 
     def _results(self, name: str) -> bytes:
         lines = self.files[self.batches[name]["inputConfig"]["fileName"]].decode().splitlines()
-        made = []
+        entries = []
         for line in map(json.loads, lines):
             act = self.act(line["request"])
             if isinstance(act, Fail):
-                made.append({"key": line["key"], "error": self.error(act)["error"]})
+                entries.append({"key": line["key"], "error": self.error(act)["error"]})
             else:
-                made.append({"key": line["key"], "response": self.completion(act)})
-        return "\n".join(map(json.dumps, made)).encode()
+                entries.append({"key": line["key"], "response": self.completion(act)})
+        return "\n".join(map(json.dumps, entries)).encode()
 
 
 class OpenAIStub(Stub):
-    """Speaks ``/chat/completions``, files and batches."""
+    """Serves ``/chat/completions``, files and batches."""
 
     def handle(self, http: Any, method: str, path: str, body: bytes, headers: Message) -> None:
         if path.endswith("/chat/completions"):
@@ -246,27 +246,27 @@ class OpenAIStub(Stub):
         return {"error": {"message": act.message, "type": "requests", "code": "rate_limit_exceeded"}}
 
     def _batch(self, name: str) -> dict[str, Any]:
-        asked = self.batches[name]
+        submitted = self.batches[name]
         return {
             "id": name,
             "object": "batch",
-            "endpoint": asked["endpoint"],
-            "input_file_id": asked["input_file_id"],
+            "endpoint": submitted["endpoint"],
+            "input_file_id": submitted["input_file_id"],
             "completion_window": "24h",
             "created_at": 1,
             "status": "completed" if self.batch_is_done else "in_progress",
-            "metadata": asked.get("metadata"),
+            "metadata": submitted.get("metadata"),
             "output_file_id": f"out-{name}" if self.batch_is_done else None,
         }
 
     def _results(self, name: str) -> bytes:
         lines = self.files[self.batches[name]["input_file_id"]].decode().splitlines()
-        made = []
+        entries = []
         for line in map(json.loads, lines):
             act = self.act(line["body"])
             status, body = (act.status, self.error(act)) if isinstance(act, Fail) else (200, self.completion(act))
-            made.append({"id": "r", "custom_id": line["custom_id"], "response": {"status_code": status, "body": body}, "error": None})
-        return "\n".join(map(json.dumps, made)).encode()
+            entries.append({"id": "r", "custom_id": line["custom_id"], "response": {"status_code": status, "body": body}, "error": None})
+        return "\n".join(map(json.dumps, entries)).encode()
 
 
 def send(http: Any, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The parser against any text at all."""
+"""The parser of answers with arbitrary text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_any_json(value):
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=12), st.data())
-def test_what_is_well_formed_comes_back_exactly_in_every_style(lengths, data):
+def test_well_formed_answers_are_parsed_exactly_in_every_time_format(lengths, data):
     times = [0]
     for length in lengths:
         times.append(times[-1] + length)
@@ -47,16 +47,16 @@ def test_what_is_well_formed_comes_back_exactly_in_every_style(lengths, data):
     assert answer.annotation.stop.tolist() == times[1:]
     assert [NAMES[code] for code in answer.annotation.behavior] == names
     cut = data.draw(st.integers(1, len(json.dumps(rows)) - 1))
-    part = parse_answer(json.dumps(rows)[:cut], ETHOGRAM, float(times[-1]), 1.0)
-    assert part.failed == (len(part.annotation) == 0)
-    count = len(part.annotation)
-    assert part.annotation.stop.tolist() == times[1 : count + 1]  # nothing is invented, nothing complete is lost
+    truncated = parse_answer(json.dumps(rows)[:cut], ETHOGRAM, float(times[-1]), 1.0)
+    assert truncated.failed == (len(truncated.annotation) == 0)
+    count = len(truncated.annotation)
+    assert truncated.annotation.stop.tolist() == times[1 : count + 1]  # no segment is invented, no complete one lost
     assert count == json.dumps(rows)[:cut].count("}")
 
 
 @given(st.lists(st.tuples(st.integers(-5, 65), st.integers(-5, 65), st.sampled_from(NAMES)), max_size=12))
-def test_the_first_listed_has_every_second(segments):
-    """Second by second, as the published evaluator looks labels up."""
+def test_the_segment_listed_first_keeps_the_time(segments):
+    """Compared second by second, as in the published evaluation."""
     rows = [{"start_time": a, "end_time": b, "behavior": name} for a, b, name in segments]
     answer = parse_answer(json.dumps(rows), ETHOGRAM, 60.0, 1.0)
     codes = answer.annotation.to_frames()
@@ -94,7 +94,7 @@ def test_many_mutations():
     ],
     ids=lambda text: f"{text[:8]}...{len(text)}",
 )
-def test_ten_megabytes_of_nonsense_are_refused(text):
+def test_ten_megabytes_without_an_answer_are_refused(text):
     assert check(text).failed
 
 
@@ -102,13 +102,13 @@ def test_ten_megabytes_of_nonsense_are_refused(text):
 @pytest.mark.parametrize("kind", ["steps", "nested", "labels", "repeats"])
 def test_a_hundred_thousand_segments(kind):
     n = 100_000
-    made = {
+    segments = {
         "steps": [(k / 100, (k + 1) / 100, "attack" if k % 2 else "mount") for k in range(n)],
         "nested": [(k / 1000, 1000 - k / 1000, "attack" if k % 2 else "mount") for k in range(n)],
-        "labels": [(k / 100, (k + 1) / 100, f"behaviour {k}") for k in range(n)],
+        "labels": [(k / 100, (k + 1) / 100, f"behavior {k}") for k in range(n)],
         "repeats": [(1, 2, "attack")] * n,
     }[kind]
-    text = json.dumps({"segments": [{"start_time": a, "end_time": b, "behavior": name} for a, b, name in made]})
+    text = json.dumps({"segments": [{"start_time": a, "end_time": b, "behavior": name} for a, b, name in segments]})
     answer = parse_answer(text, Ethogram(["attack", "mount"]), duration=1000, rate=100)
     assert len(answer.annotation) == {"steps": n, "nested": 1, "labels": 0, "repeats": 1}[kind]
     assert answer.failed == (kind == "labels")

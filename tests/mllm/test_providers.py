@@ -80,7 +80,7 @@ def test_a_correct_answer_gives_the_reference_annotation(provider_name, social, 
 def test_gemini_request(clip):
     with GeminiStub() as stub:
         requests, _ = send("gemini", stub, clip, RequestSettings(fps=2, max_output_tokens=999))
-    method, path, headers = stub.seen[-1]
+    method, path, headers = stub.received[-1]
     assert (method, path.rpartition("/")[2]) == ("POST", "gemini-2.5-flash:generateContent")
     assert {k.lower(): v for k, v in headers.items()}["x-goog-api-key"] == KEY
     body = stub.questions[0]
@@ -165,7 +165,7 @@ def test_keys_leak_nowhere(provider_name, clip, tmp_path, caplog):
             requests = build_requests(clip, load_task("calms21"), provider, settings)
             result = runner.send(requests.requests[0])
             messages += [result.error, repr(result), repr(provider), str(read_replies(requests, [result])[1])]
-    assert any(KEY in json.dumps(headers) for *_, headers in stub.seen)  # the key was sent, as it must be
+    assert any(KEY in json.dumps(headers) for *_, headers in stub.received)  # the key was sent, as it must be
     assert not [text for text in messages if KEY in text]
     assert any("***" in text for text in messages)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -216,7 +216,7 @@ def test_vertex_ai_has_no_uploads_and_no_batches(monkeypatch, clip, tmp_path):
         _, (result,) = send("gemini", stub, clip, transfer="upload")
         assert result.reply is not None, result.error
         assert "inlineData" in stub.questions[0]["contents"][0]["parts"][-1]
-        assert stub.seen[-1][1].endswith("publishers/google/models/gemini-2.5-flash:generateContent")
+        assert stub.received[-1][1].endswith("publishers/google/models/gemini-2.5-flash:generateContent")
         provider = create_provider("gemini", "gemini-2.5-flash", Access(base_url=stub.url))
         with pytest.raises(ProviderError, match="Cloud Storage"):
             provider.submit_batch(tmp_path / "x.jsonl", "label")

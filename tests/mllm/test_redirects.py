@@ -33,7 +33,7 @@ def test_no_client_follows_a_redirect(provider_name: str, status: int, short: Pa
         provider = create_provider(provider_name, MODELS[provider_name], Access(base_url=server.url, timeout=5, poll=0.01))
         recording = build_requests(Recording("short", video=short), load_task("calms21"), provider, RequestSettings(fps=1))
         result = RequestRunner(provider, retry_policy=RetryPolicy(attempts=3, initial_delay=0.0)).send(recording.requests[0])
-        assert elsewhere.seen == []
+        assert elsewhere.received == []
         assert len(server.questions) == 1  # sent once: a redirect is not retried
     assert f"{provider_name} returned status {status}, a redirect to http://127.0.0.1:" in result.error
     assert "nothing was sent there" in result.error
@@ -62,7 +62,7 @@ def test_downloads_follow_redirects_without_credentials(tmp_path: Path, monkeypa
         assert [file.name for file in list_record(f"{server.url}/api/records/1")] == ["a.csv"]
         fetched = download(RemoteFile(url=f"{server.url}/a.csv", name="a.csv"), tmp_path)
         assert fetched.read_bytes() == b"content"
-        sent = [headers for stub in (server, mirror) for *_, headers in stub.seen]
+        sent = [headers for stub in (server, mirror) for *_, headers in stub.received]
     assert len(sent) == 4
     for headers in sent:
         assert not {"authorization", "cookie", "x-goog-api-key"} & {name.lower() for name in headers}

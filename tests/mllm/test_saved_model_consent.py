@@ -76,7 +76,7 @@ def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study
         stated = {"base_url": thief.url, "key_variable": "LAB_DATABASE_PASSWORD"}
         with pytest.raises(ConsentError, match=r"would send video to .*127\.0\.0\.1.* LAB_DATABASE_PASSWORD\. Nothing was sent"):
             load_model(folder, **stated).predict(recording)
-        assert thief.seen == []
+        assert thief.received == []
     assert PRIVATE not in str(refusal.value)
 
 
@@ -86,7 +86,7 @@ def test_with_consent_it_says_first_what_goes_where(study, tmp_path):
         folder = downloaded(tmp_path / "model", provider="openai", model="m", base_url=stub.url)
         server = f"base_url={stub.url}"
         refused = predict(folder, study, "--out", tmp_path / "out", "--param", server)
-        assert stub.seen == []
+        assert stub.received == []
         assert "would send video of 1 recording to openai (m) at 127.0.0.1" in str(refused.exception)
         assert not (tmp_path / "out").exists()
         done = predict(folder, study, "--out", tmp_path / "out", "--param", server, "--allow-network")
@@ -129,7 +129,7 @@ def test_the_viewer_sends_nothing_without_consent(stub_class, provider, study, v
         stated_only = view(study, "--model", folder, *stated, *corrections)
         assert isinstance(stated_only.exception, ConsentError)
         assert "would send video of 1 recording" in str(stated_only.exception)
-        assert thief.seen == []
+        assert thief.received == []
     assert view.projects == []
     for refused in (unstated, allowed_only, stated_only):
         assert PRIVATE not in f"{refused.exception}{refused.output}"

@@ -259,7 +259,7 @@ def read_replies(
     if len(windows) == 1 and windows[0][1] is not None:
         annotation = windows[0][1]
     else:
-        recoded = [(window, None if part is None else part.with_ethogram(ethogram)) for window, part in windows]
+        recoded = [(window, None if answer is None else answer.with_ethogram(ethogram)) for window, answer in windows]
         annotation = merge_windows(recoded, ethogram, recording.rate, recording.n_frames)
     if recording.initial is not None:
         annotation = _prepend_initial(recording.initial, annotation)

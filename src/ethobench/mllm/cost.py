@@ -148,7 +148,7 @@ def estimate_cost(requests: Iterable[Request], spec: ModelSpec, *, batch: bool =
     dollars, max_dollars, seconds = 0.0, 0.0, 0.0
     for request in requests:
         video_seconds = sum(clip.duration for clip in request.clips)
-        characters = sum(len(part.text) for part in request.parts if isinstance(part, Text)) + len(request.system)
+        characters = sum(len(item.text) for item in request.parts if isinstance(item, Text)) + len(request.system)
         video_tokens = sum(_clip_tokens(clip.duration, clip.fps, spec) for clip in request.clips)
         input_tokens = int(characters / CHARACTERS_PER_TOKEN) + int(video_tokens)
         window_seconds = request.window[1] - request.window[0] or video_seconds

@@ -216,7 +216,7 @@ class Request:
     def identity(self) -> dict[str, Any]:
         """Return all fields that may change the answer."""
         names = ("provider", "model", "system", "schema", "structured_output", "temperature", "top_p", "max_output_tokens", "seed")
-        return {**{name: getattr(self, name) for name in names}, "parts": [part.identity() for part in self.parts]}
+        return {**{name: getattr(self, name) for name in names}, "parts": [item.identity() for item in self.parts]}
 
     @cached_property
     def key(self) -> str:
@@ -226,11 +226,11 @@ class Request:
     @property
     def clips(self) -> tuple[Clip, ...]:
         """The video parts."""
-        return tuple(part for part in self.parts if isinstance(part, Clip))
+        return tuple(item for item in self.parts if isinstance(item, Clip))
 
     def describe(self) -> str:
         """Return the complete prompt as readable text."""
-        return "\n\n".join(text for text in (self.system, *(part.describe() for part in self.parts)) if text)
+        return "\n\n".join(text for text in (self.system, *(item.describe() for item in self.parts)) if text)
 
 
 @dataclass(frozen=True)

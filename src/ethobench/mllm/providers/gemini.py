@@ -100,7 +100,7 @@ class Gemini(Provider):
         with self._convert_errors():
             from google.genai import types
 
-            content = {"role": "user", "parts": [self._encode_part(part, folder) for part in request.parts]}
+            content = {"role": "user", "parts": [self._encode_part(item, folder) for item in request.parts]}
             response = self._client.models.generate_content(
                 model=request.model,
                 contents=[types.Content.model_validate_json(json.dumps(content))],
@@ -112,7 +112,7 @@ class Gemini(Provider):
     def batch_line(self, request: Request, folder: Path) -> str:
         """Return the line of a batch file."""
         with self._convert_errors():
-            parts = [self._encode_part(part, folder, upload=True) for part in request.parts]
+            parts = [self._encode_part(item, folder, upload=True) for item in request.parts]
         body = {
             "contents": [{"role": "user", "parts": parts}],
             "systemInstruction": {"parts": [{"text": request.system}]},
@@ -161,25 +161,25 @@ class Gemini(Provider):
                 fault = entry.get("error") or entry.get("status") or {}
                 yield key, self.http_error(int(fault.get("code") or 0), str(fault.get("message") or "no reply"))
 
-    def _encode_part(self, part: Part, folder: Path, *, upload: bool = False) -> dict[str, Any]:
+    def _encode_part(self, item: Part, folder: Path, *, upload: bool = False) -> dict[str, Any]:
         """Return a part as the API expects it. Videos that are too large for a request are uploaded first."""
-        if not isinstance(part, Clip):
-            return {"text": part.text}
-        metadata: dict[str, Any] = {"videoMetadata": {"fps": part.fps}} if part.fps else {}
-        if part.input_type == "link":
-            return {"fileData": {"fileUri": part.url, "mimeType": "video/mp4"}, **metadata}
-        if part.key not in self._uploads:
-            file, mime = part.file(folder)
+        if not isinstance(item, Clip):
+            return {"text": item.text}
+        metadata: dict[str, Any] = {"videoMetadata": {"fps": item.fps}} if item.fps else {}
+        if item.input_type == "link":
+            return {"fileData": {"fileUri": item.url, "mimeType": "video/mp4"}, **metadata}
+        if item.key not in self._uploads:
+            file, mime = item.file(folder)
             size = file.stat().st_size
             transfer = self.access.transfer
             if transfer == "auto":
                 transfer = "inline" if size <= self.spec.inline_bytes else "upload"
             if self._uses_vertex or (transfer == "inline" and not upload):
-                self._check_size(part, size, self.spec.inline_bytes, "within a request")
+                self._check_size(item, size, self.spec.inline_bytes, "within a request")
                 return {"inlineData": {"data": base64.b64encode(file.read_bytes()).decode(), "mimeType": mime}, **metadata}
-            self._check_size(part, size, self.spec.file_bytes, "per file")
-            self._uploads[part.key] = (self._upload(file, mime), mime)
-        url, mime = self._uploads[part.key]
+            self._check_size(item, size, self.spec.file_bytes, "per file")
+            self._uploads[item.key] = (self._upload(file, mime), mime)
+        url, mime = self._uploads[item.key]
         return {"fileData": {"fileUri": url, "mimeType": mime}, **metadata}
 
     def _check_size(self, clip: Clip, size: int, limit: int, where: str) -> None:
@@ -237,7 +237,7 @@ def parse_gemini_response(response: Mapping[str, Any]) -> Reply:
         return Reply("", BLOCKED, f"the request was blocked: {block_reason or 'no reason'}", **fields)
     first = candidates[0]
     parts = (first.get("content") or {}).get("parts") or []
-    text = "".join(str(part.get("text") or "") for part in parts if not part.get("thought"))
+    text = "".join(str(item.get("text") or "") for item in parts if not item.get("thought"))
     reason = str(first.get("finishReason") or "STOP")
     if reason in WITHHELD or (reason not in ("STOP", "MAX_TOKENS") and not text):
         return Reply(text, BLOCKED, f"the answer was withheld: {reason}", **fields)

@@ -183,8 +183,8 @@ def _chat_body(request: Request, folder: Path, spec: ModelSpec, *, limit_name: s
         The server's name of the limit of output tokens.
     """
     content: list[dict[str, Any]] = []
-    for part in request.parts:
-        content += _encode_clip(part, folder, spec) if isinstance(part, Clip) else [{"type": "text", "text": part.text}]
+    for item in request.parts:
+        content += _encode_clip(item, folder, spec) if isinstance(item, Clip) else [{"type": "text", "text": item.text}]
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": content}],
