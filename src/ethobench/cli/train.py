@@ -116,7 +116,7 @@ def _create(name: str, param: list[str], decode: str, init: Path | None, seed: i
     """Create a model, or the default one; return it with the hyper-parameters that differ from the defaults."""
     from ethobench.cli.options import parse_params
     from ethobench.models import create_model
-    from ethobench.models.default import default_model
+    from ethobench.models.auto import default_model
 
     default = default_model()
     if default.note and name in ("", default.name):
