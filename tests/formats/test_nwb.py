@@ -135,7 +135,7 @@ def test_tables_are_annotators(session: Session) -> None:
 
 def test_tables_without_behaviors_are_reported(session: Session) -> None:
     session.table("intervals/trials", start_time=[0.0], stop_time=[1.0], side=["left"], id=[0])
-    with pytest.warns(UserWarning, match=r"trials: no column names behaviors \(others: side\); left out, give label= to name one"):
+    with pytest.warns(UserWarning, match=r"trials: ignored table without a column of behaviors; specify it with label= \(columns: side\)"):
         (recording,) = read_recordings(session.path)
     assert recording.annotations == {}
     assert only(session.path, label="side").annotation("trials").ethogram.names == ("left",)
@@ -161,14 +161,14 @@ def test_rows_without_a_label_are_unobserved(session: Session) -> None:
     recording = only(session.path, rate=10)
     annotation = recording.annotation()
     assert (annotation.n_frames, annotation.observed.frames.stop.tolist()) == (30, [20])
-    assert "1 rows name no behavior" in str(recording.notes[0])
+    assert "1 rows have no behavior" in str(recording.notes[0])
 
 
 def test_a_stop_before_its_start_is_repaired_and_reported(session: Session) -> None:
     session.table("intervals/x", start_time=[2.0], stop_time=[1.0], label=["rear"])
     recording = only(session.path, rate=10)
     assert (recording.annotation().start.tolist(), recording.annotation().stop.tolist()) == ([20], [20])
-    assert "stops before it starts" in str(recording.notes[0])
+    assert "stops at 1, before its start at 2" in str(recording.notes[0])
 
 
 def test_enumerated_labels(session: Session) -> None:
@@ -190,7 +190,7 @@ def test_behavioral_epochs(session: Session) -> None:
     assert annotation.spans("groom").start.tolist() == [2]
     assert annotation.observed.of("groom").stop.tolist() == [12], "open from there on"
     session.table("processing/behavior/BehavioralEpochs/bad", "IntervalSeries", data=np.array([1, 1], "i1"), timestamps=[0.0, 1.0])
-    with pytest.raises(FormatError, match=r"bad, row 2: a start or a stop stands twice"):
+    with pytest.raises(FormatError, match=r"bad, row 2: two consecutive starts or stops"):
         only(session.path)
 
 
@@ -206,7 +206,7 @@ def test_behavioral_epochs(session: Session) -> None:
 def test_damaged_tables(columns: dict[str, Any], message: str | None, session: Session) -> None:
     session.table("intervals/x", **columns)
     if message is None:
-        assert "1 begin at it" in str(only(session.path).notes[0])
+        assert "1 are shortened" in str(only(session.path).notes[0])
     else:
         with pytest.raises(FormatError, match=message):
             only(session.path)
@@ -218,7 +218,7 @@ def test_links_to_other_files_are_not_followed(session: Session, tmp_path: Path)
         file["processing/behavior/x"] = h5py.ExternalLink(str(other.path), "/intervals/x")
     recording = only(session.path)
     assert recording.annotations == {}
-    assert [str(n) for n in recording.notes] == ["/processing/behavior/x: a link to another file is not followed"]
+    assert [str(n) for n in recording.notes] == ["/processing/behavior/x: ignored a link to another file"]
 
 
 def test_groups_that_hold_themselves_end(session: Session) -> None:
@@ -234,7 +234,7 @@ def test_truncated_and_other_files(session: Session, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="truncated"):
         read_recordings(tmp_path / "cut.nwb", "nwb", warn=False)
     (tmp_path / "text.nwb").write_text("nothing", encoding="utf-8")
-    with pytest.raises(FormatError, match="no sound HDF5"):
+    with pytest.raises(FormatError, match="not a valid HDF5"):
         read_recordings(tmp_path / "text.nwb", "nwb", warn=False)
 
 
@@ -312,7 +312,7 @@ def test_spatial_series(session: Session) -> None:
     recording = only(session.path)
     assert recording.signals.keypoints == ("led",)
     assert recording.signals.positions[1, 0, 0].tolist() == [1, 1.5]
-    assert "not in a plane or in space" in str(recording.notes[0])
+    assert "neither 2-D nor 3-D" in str(recording.notes[0])
 
 
 def test_bouts_are_counted_from_the_first_pose(session: Session) -> None:
@@ -322,21 +322,21 @@ def test_bouts_are_counted_from_the_first_pose(session: Session) -> None:
     recording = only(session.path)
     annotation = recording.annotation()
     assert (annotation.start.tolist(), annotation.stop.tolist(), annotation.n_frames) == ([0, 20], [10, 30], 100)
-    assert "1 bouts before the first pose are left out, 1 begin at it" in str(recording.notes[0])
+    assert "1 bouts before the first pose are dropped, 1 are shortened to start with it" in str(recording.notes[0])
     assert recording.metadata["starting_time"] == 10
 
 
-def test_timestamps_that_count_frames_tell_no_rate(session: Session) -> None:
+def test_timestamps_that_are_frame_numbers_state_no_rate(session: Session) -> None:
     session.group("processing/behavior/P", "PoseEstimation")
     session.points("processing/behavior/P/nose", np.zeros((5, 2)), np.arange(5))
     recording = only(session.path)
     assert recording.rate is None
-    assert "count frames" in str(recording.notes[0])
+    assert "frame numbers" in str(recording.notes[0])
     assert only(session.path, rate=30).rate == 30
     assert only(session.path, rate=30).n_frames == 5
 
 
-def test_uneven_timestamps_are_brought_to_an_even_clock(session: Session) -> None:
+def test_irregular_timestamps_are_resampled_to_a_regular_clock(session: Session) -> None:
     times = np.array([0, 0.1, 0.2, 0.3, 0.9, 1.0])
     session.group("processing/behavior/P", "PoseEstimation")
     session.points("processing/behavior/P/nose", np.arange(12).reshape(6, 2), times)
@@ -358,7 +358,7 @@ def test_poses_can_be_resampled(session: Session) -> None:
 
 @pytest.mark.parametrize(
     ("times", "message"),
-    [([0.0, 0.2, 0.1], "timestamps do not rise"), ([0.0, 0.1], "3 positions, 3 confidences and 2 timestamps")],
+    [([0.0, 0.2, 0.1], "timestamps do not increase"), ([0.0, 0.1], "3 positions, 3 confidences and 2 timestamps")],
 )
 def test_wrong_timestamps(times: list[float], message: str, session: Session) -> None:
     session.group("processing/behavior/P", "PoseEstimation")
@@ -428,7 +428,7 @@ def test_round_trip(extension: bool, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert kinds == ({"TimeIntervals", "EthogramBouts"} if extension else {"TimeIntervals"}), "events without duration are no bouts there"
 
 
-def test_what_is_written_is_sound_nwb(tmp_path: Path) -> None:
+def test_written_files_are_valid_nwb(tmp_path: Path) -> None:
     pynwb = pytest.importorskip("pynwb")
     write_recordings([Recording("r", annotations=annotations())], tmp_path / "out.nwb")
     assert pynwb.validate(path=str(tmp_path / "out.nwb")) == []
@@ -449,8 +449,8 @@ def test_an_unknown_start_stays_unknown_and_poses_are_reported_as_lost(tmp_path:
     poses = Poses(np.zeros((2, 1, 1, 2)), np.ones((2, 1, 1)), ("individual",), ("nose",), 25)
     notes = write_recordings([Recording("r", signals=poses, start_time=datetime(2024, 1, 1))], tmp_path / "a.nwb")
     assert [str(n) for n in notes] == [
-        "poses and signals are not written to NWB: they are lost",
-        "the start time tells no time zone; written as UTC",
+        "poses and signals are not written to NWB; they are lost",
+        "the start time has no time zone; written as UTC",
     ]
     write_recordings([Recording("r", annotations={"me": annotations()["plain"]})], tmp_path / "b.nwb")
     assert only(tmp_path / "b.nwb").start_time is None
@@ -522,7 +522,7 @@ def test_real_sample(data: Path) -> None:
     assert (recording.signals.individuals, recording.signals.keypoints) == (("ind1",), ("snout", "leftear", "rightear", "tailbase"))
     assert np.allclose(recording.signals.positions[0, 0, 0], [77.29780579, 88.87557983])
     assert recording.signals.confidence.min() >= 0
-    assert "count frames" in str(recording.notes[0])
+    assert "frame numbers" in str(recording.notes[0])
 
 
 def test_a_missing_label_column_is_reported(tmp_path: Path) -> None:
@@ -530,9 +530,9 @@ def test_a_missing_label_column_is_reported(tmp_path: Path) -> None:
     write_recordings([Recording("r", annotations={"me": Annotation.from_bouts([1], [5], ["a"], ["a"], 25, 20)})], path, "nwb")
     with h5py.File(path, "a") as file:
         del file[f"processing/behavior/{SUMMARY_TABLE}"]
-    recording = read_recordings(path, "nwb", label="typo", warn=False)
-    assert not any(r.annotations for r in recording)
-    assert any("no column 'typo'" in str(n) for r in recording for n in r.notes)
+    recordings = read_recordings(path, "nwb", label="typo", warn=False)
+    assert not any(r.annotations for r in recordings)
+    assert any("ignored table without a column 'typo'" in str(n) for r in recordings for n in r.notes)
 
 
 def test_text_where_a_reference_belongs_is_refused(tmp_path: Path) -> None:
