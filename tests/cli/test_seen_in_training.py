@@ -98,7 +98,7 @@ def test_predict_and_score_agree_with_cross_validation(lab, tmp_path):
     assert training["seen_in_training"] == ["animal01", "animal02", "animal03"]
 
 
-def test_copies_are_recognised_and_edited_predictions_are_not_taken_for_the_models(lab, tmp_path):
+def test_copies_are_recognized_and_edited_predictions_are_not_taken_for_the_models(lab, tmp_path):
     shutil.copy(lab / "study" / "animal01.csv", tmp_path / "copy.csv")
     done = ethobench("predict", lab / "bare", tmp_path / "copy.csv", lab / "new", "--out", tmp_path / "p")
     assert "1 of 2 recordings was used to train" in done.stderr

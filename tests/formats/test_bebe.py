@@ -38,7 +38,7 @@ def folder(tmp_path) -> Path:
     return root
 
 
-def test_folder_clip_and_metadata_file_are_all_recognised(folder):
+def test_folder_clip_and_metadata_file_are_all_recognized(folder):
     for path in (folder, folder / "dataset_metadata.yaml", folder / "clip_data" / "two.csv"):
         assert detect(path).name == "bebe"
     assert [r.id for r in read_recordings(folder, warn=False)] == ["one", "two"]

@@ -293,7 +293,7 @@ def test_bom_and_crlf(write: Any) -> None:
     assert len(only(path).annotation()) == 3
 
 
-def test_a_long_project_in_one_line_is_recognised(write: Any) -> None:
+def test_a_long_project_in_one_line_is_recognized(write: Any) -> None:
     events = [[i / 10, "", "bite", "", "x" * 50] for i in range(2000)]
     path = write({"x": observation(events)})
     assert path.stat().st_size > 1 << 16

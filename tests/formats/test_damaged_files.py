@@ -88,7 +88,7 @@ def test_the_reason_is_in_the_message(tmp_path: Path) -> None:
         detect(parquet)
 
 
-def test_any_exception_of_a_sniffer_means_that_it_does_not_recognise_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_exception_of_a_sniffer_means_that_it_does_not_recognize_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "mouse001.csv"
     write_recordings([example(40)], path, "tidy")
 

@@ -201,7 +201,7 @@ def test_coordinates_that_are_unknown_are_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_first_row_longer_than_the_head_is_recognised(tmp_path: Path) -> None:
+def test_a_first_row_longer_than_the_head_is_recognized(tmp_path: Path) -> None:
     n = 4000
     parts = [f"keypoint_with_a_long_name_{i}" for i in range(n) for _ in "xyl"]
     rows = [

@@ -43,7 +43,7 @@ def test_a_format_describes_itself(name):
 
 
 @pytest.mark.parametrize("name", WRITABLE)
-def test_what_is_written_is_recognised_and_read_back(name, tmp_path):
+def test_what_is_written_is_recognized_and_read_back(name, tmp_path):
     format = formats[name]
     recording = example()
     path = tmp_path / f"mouse001{format.suffixes[0]}"
@@ -254,14 +254,14 @@ SAMPLES = {
 
 @pytest.mark.data
 @pytest.mark.parametrize("folder", SAMPLES)
-def test_real_files_are_recognised(folder, data):
+def test_real_files_are_recognized(folder, data):
     files = [p for p in sorted((data / folder).rglob("*")) if p.is_file() and p.name not in ("PROVENANCE.txt", "banos_reference.json")]
     assert files
     assert {detect(p).name for p in files} == {SAMPLES[folder]}
 
 
 @pytest.mark.data
-def test_boris_files_are_recognised(data):
+def test_boris_files_are_recognized(data):
     for path in [*(data / "formats" / "boris").iterdir(), *(data / "boris_two_raters").rglob("*")]:
         if path.is_file() and path.name != "PROVENANCE.txt":
             assert detect(path).name.startswith("boris"), path

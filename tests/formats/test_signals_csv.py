@@ -101,7 +101,7 @@ def test_a_table_without_rows_is_refused(tmp_path):
         read_recordings(path, "signals_csv", warn=False)
 
 
-def test_parquet_of_numbers_is_recognised_and_other_parquet_is_not(tmp_path):
+def test_parquet_of_numbers_is_recognized_and_other_parquet_is_not(tmp_path):
     path = tmp_path / "tag.parquet"
     pd.DataFrame({"AccX": np.arange(5) / 2, "AccY": np.arange(5), "time": np.arange(5)}).to_parquet(path)
     assert detect(path).name == "signals_csv"

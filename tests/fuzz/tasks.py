@@ -32,11 +32,11 @@ def warm_up() -> None:
 
 
 def sniff(path: str) -> str:
-    """Detect the format of a file; that no format recognises it is an answer too."""
+    """Detect the format of a file; that no format recognizes it is an answer too."""
     try:
         return detect(path).name
     except FormatError:
-        return "not recognised"
+        return "not recognized"
 
 
 def read(path: str, format: str | None = None) -> str:
