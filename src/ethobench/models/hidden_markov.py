@@ -1,6 +1,6 @@
 """A hidden Markov model with Gaussian states, fitted by expectation maximization, in NumPy.
 
-All windows are processed at once, which makes it faster than packages that process one sequence after the other.
+All windows are processed at once, not one sequence after the other.
 """
 
 from __future__ import annotations
