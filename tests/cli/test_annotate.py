@@ -209,7 +209,7 @@ def test_examples_and_initial_annotations(lab):
         options = ("--provider", "gemini", "--model", "gemini-2.5-flash", "--base-url", stub.url, "--out", lab.folder / "out")
         done = lab(*options, "--examples", study, "--example-seconds", 3, "--initial", initial, chosen=lab.videos[:1])
     assert done.returncode == 0, done.stderr
-    texts = [part.get("text", "") for part in stub.questions[0]["contents"][0]["parts"]]
+    texts = [content.get("text", "") for content in stub.questions[0]["contents"][0]["parts"]]
     assert any(text.startswith("Example 1 of 1") for text in texts)
     assert any("until 00:02" in text for text in texts)
     annotation = read_annotation(lab.folder / "out" / "cage1.csv")

@@ -76,8 +76,8 @@ def test_examples_are_part_of_the_prompt(kind, clips, texts, pairs):
         model.predict(pairs["animal03"])
     parts = stub.questions[0]["contents"][0]["parts"]
     n_clips = min(clips, len(model.worked_examples)) if kind == "clips" else clips
-    assert sum("inlineData" in part for part in parts) == n_clips + 1
-    assert sum(part.get("text", "").startswith("Example ") for part in parts) == len(model.worked_examples)
+    assert sum("inlineData" in content for content in parts) == n_clips + 1
+    assert sum(content.get("text", "").startswith("Example ") for content in parts) == len(model.worked_examples)
     assert len(model.worked_examples) <= texts
     for example in model.worked_examples:
         assert all(0 <= a < b <= example.duration + 1e-6 for a, b, _ in example.segments)

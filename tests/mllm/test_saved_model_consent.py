@@ -125,7 +125,7 @@ def test_the_viewer_sends_nothing_without_consent(stub_class, provider, study, v
         allowed_only = view(study, "--model", folder, "--allow-network", *corrections)
         assert isinstance(allowed_only.exception, ConsentError)
         assert "--param base_url=" in str(allowed_only.exception)
-        stated = [part for name, value in stolen.items() for part in ("--param", f"{name}={value}")]
+        stated = [option for name, value in stolen.items() for option in ("--param", f"{name}={value}")]
         stated_only = view(study, "--model", folder, *stated, *corrections)
         assert isinstance(stated_only.exception, ConsentError)
         assert "would send video of 1 recording" in str(stated_only.exception)

@@ -100,7 +100,7 @@ def test_a_prompt_is_complete_and_deterministic():
     task = load_task("grooming")
     system, parts = build_prompt(task, CLIP)
     assert (system, parts) == build_prompt(load_task("grooming"), CLIP)
-    text = "\n".join(part.describe() for part in parts)
+    text = "\n".join(block.describe() for block in parts)
     for phrase in (
         "one mouse in an open field, seen from above",
         "- grooming: ",
@@ -135,7 +135,7 @@ def test_prompts_with_worked_examples_and_an_initial_annotation():
     alone = Example(((0.0, 3.0, "grooming"),), 3.0, behavior="grooming")
     initial = Annotation.from_bouts([0], [50], ["grooming"], task.ethogram, 10, 1250, observed=[True] * 80 + [False] * 1170)
     _, parts = build_prompt(task, CLIP, examples=[example, alone], initial=initial)
-    texts = [part.describe() for part in parts]
+    texts = [block.describe() for block in parts]
     assert texts[1] == "Example 1 of 2. The video that follows is annotated in full, until 00:09."
     assert texts[2] == "[video: 00:10 to 00:19 of e.mp4]"
     assert json.loads(texts[3].partition("\n")[2])["segments"][1] == {

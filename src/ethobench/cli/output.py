@@ -126,7 +126,7 @@ class NoteCollector:
         """Add the notes about a file."""
         from ethobench.core.errors import Note
 
-        self._notes += [Note(note.message, f"{file}: {note.place}" if note.place else str(file)) for note in notes]
+        self._notes += [Note(note.message, f"{file}: {note.location}" if note.location else str(file), note.code) for note in notes]
 
     def print(self) -> None:
         """Print the first note of each kind, and how many more of that kind there are."""

@@ -280,7 +280,7 @@ def unobserved_mask(frames: NDArray[Any], unobserved: int | ArrayLike | None) ->
         return None
     if np.isscalar(unobserved):
         mask = np.asarray(np.isnan(frames) if _is_nan(unobserved) else frames == unobserved)
-        return mask.all(axis=1) if frames.ndim == 2 else mask
+        return np.asarray(mask.all(axis=1)) if frames.ndim == 2 else mask
     mask = np.asarray(unobserved, dtype=bool)
     if mask.shape != frames.shape[:1]:
         raise MismatchError(f"the mask of unobserved frames has shape {mask.shape}, the recording {len(frames)} frames")

@@ -203,10 +203,10 @@ class Dataset:
             selected = [r.copy(annotations={annotator: r.annotations[annotator]}) for r in selected if annotator in r.annotations]
         ethogram = self.ethogram
         if behaviors is not None:
-            names = list(behaviors)
-            ethogram = self.ethogram.restrict(names)
+            restricted = list(behaviors)
+            ethogram = self.ethogram.restrict(restricted)
             selected = [
-                r.copy(annotations={k: a.with_ethogram(self.ethogram).restrict(names) for k, a in r.annotations.items()}) for r in selected
+                r.copy(annotations={k: a.with_ethogram(self.ethogram).restrict(restricted) for k, a in r.annotations.items()}) for r in selected
             ]
         ids = {r.id for r in selected}
         return replace(
