@@ -241,7 +241,7 @@ class _FewShotFold:
         if self.options.pretrain_params is None:
             params = {name: value for name, value in self.options.params_of(self.model).items() if name in SHARED_PARAMS}
         else:
-            params = self.options.pretrain_params.get(self.model, {})
+            params = dict(self.options.pretrain_params.get(self.model, {}))
         fields = {"dataset": data.name, "version": data.version, "source": source, "setting": Setting("pre-training")}
         return self._job(train, params, stage=PRETRAINING, keep=("model",), **fields)
 

@@ -84,8 +84,8 @@ def summarize(store: Store, *, failures: str = "count") -> list[Row]:
         rows += [{**names, **row, **group.counts()} for row in _human_agreement(data, draws[0])]
     for setting, by_dataset in sorted(scores_by_setting.items()):
         n_draws = max(map(len, by_dataset.values()))
-        values = [entropy_weighted_mcc({name: draws[k % len(draws)] for name, draws in by_dataset.items()}) for k in range(n_draws)]
-        rows.append({"dataset": ALL, "setting": setting, "metric": "mcc", "mean": float(np.mean(values)), "se": None, "n": len(by_dataset)})
+        mccs = [entropy_weighted_mcc({name: draws[k % len(draws)] for name, draws in by_dataset.items()}) for k in range(n_draws)]
+        rows.append({"dataset": ALL, "setting": setting, "metric": "mcc", "mean": float(np.mean(mccs)), "se": None, "n": len(by_dataset)})
     return rows
 
 

@@ -190,7 +190,8 @@ def _option_fields(benchmark: type[Benchmark]) -> list[Field[Any]]:
 def _benchmark_parameters(benchmark: type[Benchmark]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(benchmark.Options)
     for item in _option_fields(benchmark):
-        kind, default, help_text = hints[item.name], item.default, item.metadata["help"]
+        kind, help_text = hints[item.name], item.metadata["help"]
+        default: Any = item.default
         name = f"--{(item.metadata['name'] or item.name).replace('_', '-')}"
         names = [f"{name}/--no-{name[2:]}"] if default is True else [name]
         if item.name == "models" and benchmark.models:

@@ -206,7 +206,8 @@ class Dataset:
             restricted = list(behaviors)
             ethogram = self.ethogram.restrict(restricted)
             selected = [
-                r.copy(annotations={k: a.with_ethogram(self.ethogram).restrict(restricted) for k, a in r.annotations.items()}) for r in selected
+                r.copy(annotations={k: a.with_ethogram(self.ethogram).restrict(restricted) for k, a in r.annotations.items()})
+                for r in selected
             ]
         ids = {r.id for r in selected}
         return replace(

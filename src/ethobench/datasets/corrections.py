@@ -51,8 +51,8 @@ def with_corrections(data: Dataset, folder: Path, rename: Mapping[str, str]) -> 
             errors.append(error)
     if errors and not corrections:
         raise errors[0]
-    for error in errors:
-        warnings.warn(f"a correction is skipped: {error}", ReadWarning, stacklevel=3)
+    for reason in errors:
+        warnings.warn(f"a correction is skipped: {reason}", ReadWarning, stacklevel=3)
     recordings = tuple(r.copy(annotations={**r.annotations, **corrections[r.id]}) if r.id in corrections else r for r in data)
     return replace(data, recordings=recordings, version=digest.hexdigest())
 

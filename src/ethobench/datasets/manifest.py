@@ -99,7 +99,8 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> R
                 other = first[column]
                 problems.add(row.location, f"{column} of {name!r} is {row[column]!r} here, but {other[column]!r} in {other.location}")
     rate, signals = first["rate"].rate, first["signals"].path("signals")
-    length, load, notes = None, None, []
+    length, load = None, None
+    notes: list[Note] = []
     try:
         if signals is not None and signals.exists():
             length, load, notes = open_signals(signals, name, rate)

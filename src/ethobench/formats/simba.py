@@ -239,8 +239,8 @@ def _label_columns(layout: _Layout, behaviors: Sequence[str] | str | None) -> tu
     if not guessed:
         message = "no columns of behaviors (the last columns, with only 0 and 1); list them with behaviors= if there are any"
         return [], [Note(message, code="no-behaviors")]
-    names = ", ".join(layout.header[i] for i in guessed)
-    message = f"the last columns with only 0 and 1 are read as behaviors: {names} (set them with behaviors=)"
+    guessed_names = ", ".join(layout.header[i] for i in guessed)
+    message = f"the last columns with only 0 and 1 are read as behaviors: {guessed_names} (set them with behaviors=)"
     return guessed, [Note(message, code="guessed-behaviors")]
 
 
