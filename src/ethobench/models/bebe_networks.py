@@ -6,7 +6,7 @@ Reference: Hoffman et al., "A benchmark for computational analysis of animal beh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -246,7 +246,7 @@ class Rnn(BebeNetwork):
     """BEBE's recurrent network: `crnn` without the convolutions."""
 
     title = "recurrent network on signals (BEBE)"
-    Params = RnnParams
+    Params: ClassVar[type[BebeParams]] = RnnParams
     grid = {"learning_rate": LEARNING_RATES}  # noqa: RUF012
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
