@@ -352,7 +352,7 @@ def test_every_format_that_can_be_written_can_be_downloaded(client, tmp_path):
     for chosen in client.get("project")["formats"]:
         status, headers, content = client.request(f"{API}/recordings/0/export?track=anna&format={chosen['name']}")
         if chosen["name"] == "simba":
-            assert (status, b"needs tracked body parts" in content) == (400, True)
+            assert (status, b"needs poses" in content) == (400, True)
             continue
         assert status == 200, (chosen, content)
         name = unquote(headers["content-disposition"].split("''")[1])

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from ethobench import Annotation, read_annotation, write_annotation
 from ethobench.cli import app
 from ethobench.core.errors import EthobenchError, ReadWarning
-from tests.cli.test_scoring import some
+from tests.cli.test_scoring import random_annotation
 
 
 @dataclass
@@ -98,10 +98,10 @@ def test_predictions_with_other_names_against_a_manifest(raters, tmp_path):
 
 
 def test_predictions_against_a_manifest_keep_the_clock_that_they_state(tmp_path):
-    write_annotation(some(1), tmp_path / "truth.csv", "tidy")
+    write_annotation(random_annotation(1), tmp_path / "truth.csv", "tidy")
     (tmp_path / "recordings.csv").write_text("recording,individual,rate,annotations\nm1,m1,30,truth.csv\n", encoding="utf-8")
-    write_annotation(some(1), tmp_path / "seconds" / "m1.csv", "intervals")
-    write_annotation(some(1, rate=25), tmp_path / "other" / "m1.csv", "tidy")
+    write_annotation(random_annotation(1), tmp_path / "seconds" / "m1.csv", "intervals")
+    write_annotation(random_annotation(1, rate=25), tmp_path / "other" / "m1.csv", "tidy")
     done = ethobench("score", tmp_path / "seconds", tmp_path / "recordings.csv", "--json")
     assert json.loads(done.stdout)["overall"]["f1"] == 1
     assert "no frame rate; using 30 Hz" in done.stderr

@@ -72,7 +72,7 @@ def test_train_keeps_out_of_fold_predictions(lab):
             assert model.out_of_fold[name].annotation == held_out.with_ethogram(model.ethogram)
             assert model.predict(data[name]).annotation != model.out_of_fold[name].annotation
     assert not load_model(lab / "bare").out_of_fold
-    assert "out-of-fold predictions of 3 of them are kept" in (lab / "model" / "CARD.md").read_text(encoding="utf-8")
+    assert "with out-of-fold predictions of 3 of them" in (lab / "model" / "CARD.md").read_text(encoding="utf-8")
     assert "no out-of-fold predictions" in (lab / "bare" / "CARD.md").read_text(encoding="utf-8")
 
 
@@ -148,7 +148,7 @@ def test_the_viewer_prefers_out_of_fold_predictions(lab, tmp_path, monkeypatch):
     study, model = load_dataset(lab / "study"), load_model(lab / "model")
     honest = open_project([str(lab / "study")], models=[lab / "model"], corrections=tmp_path / "c")
     bare = open_project([str(lab / "study")], models=[lab / "bare"], corrections=tmp_path / "c")
-    for entry, in_sample in zip(honest.entries, bare.entries, strict=True):
+    for entry, in_sample in zip(honest.recordings, bare.recordings, strict=True):
         assert [t.name for t in entry.tracks] == ["me", "model (out-of-fold)"]
         assert [t.name for t in in_sample.tracks] == ["me", "bare (seen in training)"]
         assert "says nothing about new animals" in in_sample.notes[0]
@@ -156,7 +156,7 @@ def test_the_viewer_prefers_out_of_fold_predictions(lab, tmp_path, monkeypatch):
         held_out = model.out_of_fold[entry.recording.id].annotation.with_ethogram(truth.ethogram)
         assert entry.disagreement == pytest.approx(iv.total(disagreement([truth, held_out])) / entry.n_frames)
         assert entry.track("model (out-of-fold)").prediction is not None
-    assert np.mean([e.disagreement for e in honest.entries]) > 2 * np.mean([e.disagreement for e in bare.entries])
+    assert np.mean([e.disagreement for e in honest.recordings]) > 2 * np.mean([e.disagreement for e in bare.recordings])
 
 
 @pytest.mark.data
@@ -179,7 +179,7 @@ def test_rats(data, tmp_path, monkeypatch):
         writer.writerows(rows)
     ethobench("train", study, "--model", "boost", "--param", "rounds=20", "--out", "m")
     project = open_project([str(study)], models=[tmp_path / "m"], corrections=tmp_path / "c")
-    honest = [entry.disagreement for entry in project.entries]
+    honest = [entry.disagreement for entry in project.recordings]
     in_sample = ethobench("predict", "m", study, "--in-sample", "--out", "in_sample")
     assert "2 of 2 recordings were used to train m (seen in training): 01, 02" in in_sample.stderr
     ethobench("predict", "m", study, "--out", "p")
@@ -189,7 +189,7 @@ def test_rats(data, tmp_path, monkeypatch):
     assert in_sample_f1 > card["evaluation"]["scores"]["f1"] + 0.2
     assert training["seen_in_training"] == ["01", "02"]
     truths = load_dataset(study)
-    for entry, share in zip(project.entries, honest, strict=True):
+    for entry, share in zip(project.recordings, honest, strict=True):
         truth = truths[entry.recording.id].annotation()
         predicted = read_annotation(Path("p", f"{entry.recording.id}.csv")).with_ethogram(truth.ethogram)
         codes = predicted.to_codes()

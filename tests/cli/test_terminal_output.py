@@ -165,7 +165,7 @@ def test_tables_show_control_characters(capsys: pytest.CaptureFixture[str]) -> N
 def test_commands_print_in_one_place_only() -> None:
     """Other ways to print would let names through as they are."""
     for path in (Path(ethobench.__file__).parent / "cli").glob("*.py"):
-        if path.name == "_output.py":
+        if path.name == "output.py":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute):

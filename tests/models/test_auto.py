@@ -190,7 +190,7 @@ def test_pieces_give_the_same_predictions(tag, monkeypatch):
     recording = eb.load_dataset("synthetic/tag", individuals=1, seconds=300, seed=5).recordings[0]
     entire = model.predict(recording).annotation
     monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 2500)
-    monkeypatch.setattr(decoder, "CONTEXT", 30.0)
+    monkeypatch.setattr(decoder, "CONTEXT_SECONDS", 30.0)
     pieces = model.annotate(recording)
     assert (pieces.to_codes() == entire.to_codes()).mean() > 0.995
 
