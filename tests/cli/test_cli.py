@@ -138,7 +138,7 @@ def test_convert_resamples_and_picks(two, tmp_path):
 
 
 def test_convert_tells_what_it_needs(two, tmp_path):
-    assert "name the format with --to" in ethobench("convert", two, tmp_path / "folder").stderr
+    assert "specify the format with --to" in ethobench("convert", two, tmp_path / "folder").stderr
     assert "no format is written" in ethobench("convert", two, tmp_path / "x.docx").stderr
 
 

@@ -70,7 +70,7 @@ def test_without_torch_the_loss_is_told_first_and_kept_in_the_card(study, tmp_pa
     done = ethobench_without("torch", "train", study, "--no-evaluate", "--budget", "1s", "--out", tmp_path / "m")
     assert done.returncode == 0, done.stderr
     note = done.stderr.splitlines()[0]
-    assert note.startswith("note: torch is not installed, so auto uses boosted trees alone")
+    assert note.startswith("note: torch is not installed, so auto uses boosted trees without a network")
     assert note.endswith(NETWORK)
     assert note.removeprefix("note: ") in (tmp_path / "m" / "CARD.md").read_text(encoding="utf-8")
 
