@@ -96,7 +96,7 @@ def test_train_card_and_results(study, tmp_path):
     assert text.count("never annotated: chase, bite, clinch") == 1
     assert not {"chase", "bite", "clinch"} & rows_of(text)
     card = (tmp_path / "m" / "CARD.md").read_text(encoding="utf-8")
-    assert card.startswith("# A model that tells other, rest, run\n")
+    assert card.startswith("# A model of other, rest, run\n")
     assert "- never annotated in the training data, so never predicted: chase, bite, clinch" in card
     assert "| chase |" not in card
     assert "| run |" in card
