@@ -171,7 +171,7 @@ def test_names_with_dots_and_new_folders(tmp_path):
     (tmp_path / "t" / "empty.txt").touch()
     done = ethobench("score", tmp_path / "p", tmp_path / "t", "--csv", tmp_path / "new" / "scores.csv")
     assert done.returncode == 0, done.stderr
-    assert "skipped, as no format recognizes them: empty.txt" in done.stderr
+    assert "skipped, since their format is not recognized: empty.txt" in done.stderr
     assert (tmp_path / "new" / "scores.csv").is_file()
 
 
