@@ -139,7 +139,7 @@ def test_convert_resamples_and_picks(two, tmp_path):
 
 def test_convert_tells_what_it_needs(two, tmp_path):
     assert "specify the format with --to" in ethobench("convert", two, tmp_path / "folder").stderr
-    assert "no format is written" in ethobench("convert", two, tmp_path / "x.docx").stderr
+    assert "no format has the suffix" in ethobench("convert", two, tmp_path / "x.docx").stderr
 
 
 def test_datasets(tmp_path):
