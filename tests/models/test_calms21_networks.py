@@ -111,7 +111,6 @@ def test_attention_is_not_scaled_and_its_keys_are_its_values():
     query, value = (
         signals[0].T.numpy() @ linear.weight[..., 0].T.detach().numpy() + linear.bias.detach().numpy()
         for linear in (layer.query, layer.value)
-        for linear in (layer.query, layer.value)
     )
     scores = query @ value.T
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
