@@ -150,3 +150,10 @@ def test_what_no_reader_foresees_is_explained(error: Exception, reason: str, tmp
     advice = "the file is damaged, or of a version that is not supported (if other software opens it, please report it)"
     assert str(caught.value) == f"{tmp_path / 'a.annot'}: could not be read as {formats['bento'].title}: {reason}; {advice}"
     assert caught.value.__cause__ is error
+
+
+def test_an_impossible_rate_in_a_file_is_refused_with_the_name_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("label\na\nb\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"a\.csv.*`rate` must be"):
+        read_recordings(path, "labels", rate=-5)

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from ethobench.core import Annotation, ClockOrigin, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning, describe_exception
+from ethobench.core.errors import (
+    EthobenchError,
+    FormatError,
+    MismatchError,
+    Note,
+    NotFoundError,
+    ParameterError,
+    ReadWarning,
+    describe_exception,
+)
 from ethobench.core.files import atomic_path, check_new_path
 from ethobench.formats.base import Format, formats
 from ethobench.formats.recording_checks import check_measurements, check_read_back, check_recordings, repair_recordings
@@ -119,7 +128,7 @@ def read_recordings(
     try:
         recordings = reader.read(path, entry, **options)
     except EthobenchError as error:
-        if type(error) is EthobenchError and str(path) not in str(error):  # from the core, which knows no files
+        if type(error) in (EthobenchError, ParameterError) and str(path) not in str(error):  # from the core, which knows no files
             raise FormatError(path, str(error)) from error
         raise
     except (OSError, MemoryError):
