@@ -2,7 +2,7 @@
 
 Run it from the root of a checkout::
 
-    python -m tests.code_metrics [SRC]           # size, private imports, complexity, tests without a twin module, banned names
+    python -m tests.code_metrics [SRC]           # size, private imports, complexity, tests across modules, banned names
     python -m tests.code_metrics [SRC] --hops    # functions and modules that a few commands enter
     python -m tests.code_metrics [SRC] --check   # fail on banned names and phrases and on private imports; part of `make check`
 
@@ -170,13 +170,21 @@ def complex_functions(folder: Path) -> list[str]:
     ]
 
 
-def tests_without_twin(source: Path, tests: Path) -> list[str]:
-    """List ``tests/X/test_Y.py`` for which there is no ``ethobench/X/Y.py``."""
+def tests_without_module(source: Path, tests: Path) -> list[str]:
+    """List the test files that are not about one module: those across modules, and those of the tests' own tools.
+
+    ``tests/X/test_Y.py`` and ``tests/X/test_Y_ASPECT.py`` are about the module or package ``ethobench/X/Y``, ``tests/X/test_X.py`` about
+    the package ``ethobench/X``, and ``tests/test_Y.py`` also about ``tests/Y.py``.
+    """
     lines = []
     for path in sorted(tests.rglob("test_*.py")):
         relative = path.relative_to(tests)
-        twin = source / PACKAGE / relative.parent / path.name.removeprefix("test_")
-        if not twin.exists():
+        package = source / PACKAGE / relative.parent
+        words = path.stem.removeprefix("test_").split("_")
+        names = ["_".join(words[:count]) for count in range(1, len(words) + 1)]
+        modules = [path.with_name(f"{names[-1]}.py"), package.parent / names[-1] / "__init__.py"]
+        modules += [module for name in names for module in (package / f"{name}.py", package / name / "__init__.py")]
+        if not any(module.exists() for module in modules):
             lines.append(str(relative))
     return lines
 
@@ -223,13 +231,13 @@ def listed(title: str, lines: Sequence[str]) -> list[str]:
 def report(source: Path, tests: Path) -> list[str]:
     """Return all measurements as markdown."""
     across, in_tests = private_imports(source), private_imports_of_tests(tests)
-    complexity, twins = complex_functions(source / PACKAGE), tests_without_twin(source, tests)
+    complexity, cross_module_tests = complex_functions(source / PACKAGE), tests_without_module(source, tests)
     in_source, in_test_code = banned_names(source / PACKAGE), banned_names(tests)
     summary = [
         ("private imports across packages", len(across)),
         ("private imports in tests", len(in_tests)),
         (f"functions over complexity {MAX_COMPLEXITY}", len(complexity)),
-        ("test files without a twin module", f"{len(twins)} of {len(list(tests.rglob('test_*.py')))}"),
+        ("test files across modules", f"{len(cross_module_tests)} of {len(list(tests.rglob('test_*.py')))}"),
         ("banned names in src", in_source.total()),
         ("banned names in tests", in_test_code.total()),
     ]
@@ -249,7 +257,7 @@ def report(source: Path, tests: Path) -> list[str]:
         *listed("Private imports across packages", across),
         *listed("Private imports in tests", in_tests),
         *listed(f"Functions over complexity {MAX_COMPLEXITY}", complexity),
-        *listed("Test files without a twin module", twins),
+        *listed("Test files across modules", cross_module_tests),
     ]
 
 

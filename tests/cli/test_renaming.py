@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from ethobench import Annotation, read_annotation, write_annotation
 from ethobench.cli import app
 from ethobench.core.errors import EthobenchError, ReadWarning
-from tests.cli.test_scoring import random_annotation
+from tests.cli.test_score import random_annotation
 
 
 @dataclass

@@ -17,8 +17,8 @@ from ethobench.core.errors import FormatError
 from ethobench.formats import formats, read_recordings, write_recordings
 
 from .test_anipose import TEXT as ANIPOSE
+from .test_deeplabcut_lightning_pose import TEXT as LIGHTNING_POSE
 from .test_every_format import WRITABLE, example
-from .test_lightning_pose import TEXT as LIGHTNING_POSE
 from .test_sleap import CSV as SLEAP
 
 pytestmark = pytest.mark.slow

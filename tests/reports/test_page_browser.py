@@ -319,7 +319,7 @@ def test_everything_has_an_accessible_name(opened, scores):
 
 
 def test_the_legend_shows_behaviors_that_occur_in_their_colors(opened):
-    from tests.reports.test_occurrence import make_scores as with_absent
+    from tests.reports.test_score_report_occurrence import make_scores as with_absent
 
     page = opened(summarize_scores({"model": with_absent()}))
     legend = page.locator(".drawing > .legend").first

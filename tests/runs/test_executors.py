@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runs.test_faults import done_in_logs
+from tests.runs.test_engine_faults import done_in_logs
 
 from ethobench.benchmarks import results_table
 from ethobench.core.errors import EthobenchError
