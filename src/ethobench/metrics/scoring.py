@@ -1,6 +1,7 @@
 """`score`: read the inputs, align predictions with truths, and return `Scores`.
 
-Inputs are annotations in memory, a dataset, or paths. Paths are matched by recording as `ethobench.datasets.collate` defines it.
+Inputs are annotations in memory, arrays of frames (`ethobench.metrics.frame_arrays`), a dataset, or paths. Paths are matched by recording
+as `ethobench.datasets.collate` defines it.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from numpy.typing import ArrayLike
 
-from ethobench.core import Annotation, Dataset, Prediction, Recording
+from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError, ReadWarning
 from ethobench.datasets import load_dataset
 from ethobench.datasets.collate import CollatedPairs, RecordingPair, collate_pairs, equalize_lengths
 from ethobench.datasets.loose_files import is_dataset
 from ethobench.metrics.alignment import ALL, SINGLE, Unaligned, align, join_ethograms
 from ethobench.metrics.bootstrap import RESAMPLES
+from ethobench.metrics.frame_arrays import has_frame_arrays, read_frame_arrays
 from ethobench.metrics.label_mismatches import label_notes
 from ethobench.metrics.majority import consensus
 from ethobench.metrics.pairs import AlignedPair
@@ -33,27 +35,32 @@ SIDES = ("the prediction", "the truth")
 
 
 def score(
-    pred: Annotation | Prediction | Mapping[str, Any] | str | Path,
-    truth: Annotation | Prediction | Mapping[str, Any] | Dataset | str | Path | None = None,
+    pred: Annotation | Prediction | ArrayLike | Mapping[str, Any] | str | Path,
+    truth: Annotation | Prediction | ArrayLike | Mapping[str, Any] | Dataset | str | Path | None = None,
     *,
     suite: str = "ethobench",
     individuals: Mapping[str, str] | None = None,
     annotator: str | None = None,
-    behaviors: Iterable[str] | str | None = None,
+    behaviors: Ethogram | Iterable[str] | str | None = None,
     tracks: str = "auto",
     resamples: int = RESAMPLES,
     seed: int = 0,
     rate: float | None = None,
     rename: Mapping[str, str] | None = None,
+    exclusive: bool | None = None,
 ) -> Scores:
     """Score predictions against a truth.
 
     Parameters
     ----------
-    pred : Annotation, Prediction, mapping or path
+    pred : Annotation, Prediction, array, mapping or path
         One prediction; or recordings to ``(prediction, truth)``; or recordings to predictions, with `truth` a
         Dataset or a mapping of truths; or a file or folder, with `truth` a path or a Dataset.
-    truth : Annotation, mapping, Dataset or path, optional
+
+        An array, list, pandas Series or DataFrame has one row for each frame: integer codes or names of behaviors ``(n_frames,)``, 0 and 1
+        ``(n_frames, n_behaviors)``, or probabilities of the same shape. -1, NaN and None (in all columns) are unobserved frames, and
+        empty text is a frame without behavior. The columns of a DataFrame are behaviors.
+    truth : Annotation, array, mapping, Dataset or path, optional
         What the predictions are compared with. A path is a file, a folder, or a study with a ``recordings.csv``.
     suite : str
         Whose definitions: ``"ethobench"``, ``"banos"``, ``"bebe"``, ``"calms21"`` or ``"rodentbench"``.
@@ -61,8 +68,9 @@ def score(
         Recordings to individuals; intervals resample individuals. By default each recording is an individual.
     annotator : str, optional
         Whose annotation is the truth, if there are several: a name, ``"consensus"`` or ``"all"``. For paths and datasets.
-    behaviors : iterable of str, optional
-        Score only these; ``"all"`` scores every behavior of either side.
+    behaviors : iterable of str or Ethogram, optional
+        Score only these; ``"all"`` scores every behavior of either side. For arrays of codes, 0 and 1, or probabilities: the names, in the
+        order of codes or columns. An Ethogram may name a background.
     tracks : {"auto", "merge"}
         ``"auto"`` scores subjects separately if both sides name them, ``"merge"`` pools them.
     resamples : int
@@ -70,9 +78,11 @@ def score(
     seed : int
         Random seed of the resampling.
     rate : float, optional
-        Frames per second of files that do not state it.
+        Frames per second of arrays, and of files that do not state it.
     rename : mapping of str to str, optional
         Behaviors in files to rename, old name to new name.
+    exclusive : bool, optional
+        Whether the behaviors of arrays of probabilities exclude each other. Default: yes if all rows sum to 1.
 
     Returns
     -------
@@ -92,6 +102,20 @@ def score(
     >>> round(scores.overall["f1"], 3), scores.behaviors["run"]["recall"]
     (0.733, 0.5)
 
+    Arrays need a frame rate and the names of their codes or columns. Several recordings are dicts; with five or more, scores have
+    intervals:
+
+    >>> scores = score([0, 0, 0, 1], [0, 0, 1, -1], rate=1, behaviors=["rest", "run"])
+    >>> round(scores.behaviors["rest"]["precision"], 3)
+    0.667
+    >>> labels = {f"mouse{k}": ["rest", "run"] * k + ["run"] * 9 for k in range(6)}
+    >>> scores = score({name: ["rest", *frames[1:]] for name, frames in labels.items()}, labels, rate=1)
+    >>> scores.headline_table()["f1"].to_dict()
+    {'all': '0.980 [0.65, 1.00]', 'rest': '0.968 [0.48, 1.00]', 'run': '0.993 [0.90, 1.00]'}
+    >>> probabilities = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]]
+    >>> score(probabilities, [[1, 0], [1, 0], [0, 1], [0, 1]], rate=1, behaviors=["rest", "run"]).overall["map"]
+    1.0
+
     Files are scored as the command ``ethobench score`` does it:
 
     >>> from ethobench import write_annotation
@@ -101,15 +125,24 @@ def score(
     0.733
     """
     chosen = suites[suite]
-    if behaviors is not None and not isinstance(behaviors, str):
+    if isinstance(behaviors, Iterable) and not isinstance(behaviors, (str, Ethogram)):
         behaviors = list(behaviors)
+    if not isinstance(pred, (str, Path)) and has_frame_arrays(pred, truth):
+        pred, truth = read_frame_arrays(pred, truth, rate=rate, behaviors=behaviors, exclusive=exclusive)
+        rate = exclusive = None
+    if isinstance(behaviors, Ethogram):
+        behaviors = list(behaviors.names)
+    if exclusive is not None:
+        raise EthobenchError("`exclusive` is an option for arrays of probabilities; a Prediction states it itself")
     if isinstance(pred, (str, Path)):
         files = read_score_files(pred, truth, annotator=annotator, rate=rate, rename=rename)
         for note in files.notes:
             warnings.warn(str(note), ReadWarning, stacklevel=2)
         pred, truth = files.predictions, files.dataset
     elif rate is not None or rename:
-        raise EthobenchError("`rate` and `rename` are options for reading files; resample or rename annotations before scoring them")
+        raise EthobenchError(
+            "`rate` is an option for files and arrays, and `rename` for files; resample or rename annotations before scoring"
+        )
     recordings = _pair_inputs(pred, truth, individuals, annotator)
     pairs = [align(recording, chosen, behaviors=behaviors, tracks=tracks) for recording in recordings]
     notes = _prediction_notes(recordings, chosen)
@@ -300,9 +333,8 @@ def _checked_pair(name: object, value: Any) -> tuple[Annotation | Prediction, An
 def _checked(value: Any, name: object) -> Annotation | Prediction:
     if isinstance(value, (Annotation, Prediction)):
         return value
-    is_table = isinstance(value, (np.ndarray, list)) or hasattr(value, "columns")
-    hint = "use Annotation.from_frames for labels by frame" if is_table else "read_annotation reads one"
-    raise EthobenchError(f"recording {name!r}: expected an Annotation or a Prediction, got {type(value).__name__}; {hint}")
+    expected = "an Annotation, a Prediction or an array of frames"
+    raise EthobenchError(f"recording {name!r}: expected {expected}, got {type(value).__name__}; read_annotation reads files")
 
 
 def _annotation(value: Any, name: object) -> Annotation:

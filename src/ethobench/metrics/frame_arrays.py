@@ -1,0 +1,388 @@
+"""Frame arrays as inputs of `score`: NumPy arrays, lists, pandas Series and DataFrames become annotations and predictions.
+
+Conventions
+-----------
+An array has one row for each frame.
+
+- **Codes**, integers ``(n_frames,)``: positions in `behaviors`. ``len(behaviors)`` means "none of these", as in `Annotation.to_codes`.
+- **Labels**, text ``(n_frames,)``: names of behaviors. Empty text means "none".
+- **One-hot**, 0 and 1 or bool ``(n_frames, n_behaviors)``: 1 where a behavior occurs; several may occur at once. For one behavior also
+  ``(n_frames,)``.
+- **Probabilities**, floats ``(n_frames, n_behaviors)``, for predictions only. A last column may be that of "none". Behaviors exclude each
+  other if all rows sum to 1.
+
+Unobserved frames are -1, NaN or None; in two-dimensional arrays, all columns of the row. The columns of a DataFrame name its behaviors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethobench.core import Annotation, Dataset, Ethogram, Prediction
+from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError, ParameterError
+from ethobench.core.intervals import BoolArray
+from ethobench.metrics.alignment import ALL, SINGLE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROW_SUM_TOLERANCE = 0.011
+"""Difference of a row of exclusive probabilities from 1: probabilities in files are often rounded to two decimals."""
+
+CODES, LABELS, ONE_HOT, PROBABILITIES = "codes", "labels", "one-hot", "probabilities"
+
+
+def is_frame_array(value: Any) -> bool:
+    """Whether a value holds frames: an array, a list, a pandas Series or DataFrame, or another array such as a tensor."""
+    return isinstance(value, (np.ndarray, list)) or hasattr(value, "__array__")
+
+
+def has_frame_arrays(pred: Any, truth: Any) -> bool:
+    """Whether any of the inputs of `score` is an array."""
+    return any(is_frame_array(side) for entry in _entries(pred, truth) for side in entry.sides)
+
+
+@dataclass(frozen=True)
+class _Frames:
+    """The frames of one recording on one side.
+
+    Attributes
+    ----------
+    where : str
+        Side and recording, for messages.
+    kind : str
+        Codes, labels, one-hot or probabilities.
+    values : array
+    unobserved : mask (n_frames,)
+    names : tuple of str, optional
+        Names of the columns.
+    """
+
+    where: str
+    kind: str
+    values: NDArray[Any]
+    unobserved: BoolArray
+    names: tuple[str, ...] | None = None
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of behaviors that the frames themselves state."""
+        if self.kind == LABELS:
+            return sorted({*self.values[~self.unobserved].tolist()} - {""})
+        return list(self.names or ())
+
+
+def read_frame_arrays(
+    pred: Any,
+    truth: Any,
+    *,
+    rate: float | None,
+    behaviors: Ethogram | Iterable[str] | str | None,
+    exclusive: bool | None,
+) -> tuple[Any, Any]:
+    """Replace the arrays among the inputs of `score` by annotations and predictions.
+
+    Parameters
+    ----------
+    pred, truth
+        As in `score`.
+    rate : float, optional
+        Frames per second. Default: that of the other side.
+    behaviors : Ethogram or iterable of str, optional
+        Names of codes and columns. Default: those that labels, DataFrames or the other side state.
+    exclusive : bool, optional
+        Whether the behaviors of probabilities exclude each other. Default: if all rows sum to 1.
+
+    Raises
+    ------
+    EthobenchError
+        If there is no rate, if codes or columns have no names, or if arrays are not of one of the kinds above.
+    """
+    names = None if behaviors == ALL else [behaviors] if isinstance(behaviors, str) else behaviors
+    stated = names if isinstance(names, Ethogram) or names is None else Ethogram(map(str, names))
+    entries = list(_entries(pred, truth))
+    read: dict[tuple[str, int], _Frames] = {}
+    for entry in entries:
+        _check_index(entry)
+        for side, value in enumerate(entry.sides):
+            if is_frame_array(value):
+                read[entry.name, side] = _read(value, entry.where(side), stated.names if stated else None, is_prediction=side == 0)
+    frames = _as_one_kind(read)
+    named = stated or next((r.ethogram for entry in entries for r in entry.references), Ethogram([]))
+    labels = Ethogram(sorted({label for f in frames.values() for label in f.labels} - {*named.names}))
+    if stated and all(f.kind == LABELS for f in frames.values()) and not any(entry.references for entry in entries):
+        _check_names(stated, [*frames.values()], labels)
+    converted: dict[tuple[str, int], Any] = {}
+    for entry in entries:
+        for side, value in reversed([*enumerate(entry.sides)]):  # the truth first: it shows whether behaviors overlap
+            if (entry.name, side) not in frames:
+                converted[entry.name, side] = value
+                continue
+            clock = next((r.rate for r in entry.references), rate) if rate is None else rate
+            if clock is None:
+                raise EthobenchError(f"{entry.where(side)}: an array has no frame rate; pass it as rate=, in frames per second")
+            others = [a for a in (converted.get((entry.name, 1)), *entry.references) if isinstance(a, Annotation)]
+            overlaps = not all(a.is_exclusive for a in others)
+            converted[entry.name, side] = _convert(frames[entry.name, side], named, labels, clock, exclusive, overlaps=overlaps)
+    return _replaced(pred, truth, converted)
+
+
+# Which values are arrays
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """The prediction and the truth of one recording, either of them perhaps an array; `references` are known annotations of it."""
+
+    name: str
+    sides: tuple[Any, Any]
+    references: tuple[Annotation | Prediction, ...] = ()
+
+    def where(self, side: int) -> str:
+        recording = "" if self.name == SINGLE else f" of recording {self.name!r}"
+        return f"the {('prediction', 'truth')[side]}{recording}"
+
+
+def _entries(pred: Any, truth: Any) -> Iterator[_Entry]:
+    if isinstance(truth, Dataset):
+        for name, value in pred.items() if isinstance(pred, Mapping) else [(r.id, pred) for r in truth.recordings[:1]]:
+            recording = next((r for r in truth if r.id == name), None)
+            yield _Entry(str(name), (value, None), tuple(recording.annotations.values()) if recording is not None else ())
+    elif isinstance(pred, Mapping) and isinstance(truth, Mapping):
+        for name in pred:
+            yield _entry(str(name), pred[name], truth.get(name))
+    elif isinstance(pred, Mapping):
+        for name, pair in pred.items():
+            if isinstance(pair, tuple) and len(pair) == 2:
+                yield _entry(str(name), *pair)
+    else:
+        yield _entry(SINGLE, pred, truth)
+
+
+def _entry(name: str, pred: Any, truth: Any) -> _Entry:
+    return _Entry(name, (pred, truth), tuple(side for side in (truth, pred) if isinstance(side, (Annotation, Prediction))))
+
+
+def _replaced(pred: Any, truth: Any, converted: Mapping[tuple[str, int], Any]) -> tuple[Any, Any]:
+    """Return the inputs with converted values in the place of arrays."""
+    if isinstance(pred, Mapping) and isinstance(truth, Mapping):
+        truths = {name: converted.get((str(name), 1), value) for name, value in truth.items()}
+        return {name: converted[str(name), 0] for name in pred}, truths
+    if isinstance(pred, Mapping) and isinstance(truth, Dataset):
+        return {name: converted[str(name), 0] for name in pred}, truth
+    if isinstance(pred, Mapping):
+        keys = {name: [(str(name), side) for side in range(2)] for name in pred}
+        return {name: tuple(converted[k] for k in keys[name]) if keys[name][0] in converted else pred[name] for name in pred}, truth
+    if isinstance(truth, Dataset):
+        return next((value for (_, side), value in converted.items() if side == 0), pred), truth
+    return converted[SINGLE, 0], converted[SINGLE, 1]
+
+
+def _check_index(entry: _Entry) -> None:
+    """Refuse pandas objects of the same length with different rows, such as two selections of one table."""
+    indexes = [side.index for side in entry.sides if hasattr(side, "iloc")]
+    if len(indexes) == 2 and len(indexes[0]) == len(indexes[1]) and not indexes[0].equals(indexes[1]):
+        raise MismatchError(
+            f"{entry.where(0)} and {entry.where(1)} have different pandas indexes; sort both alike, then use reset_index(drop=True)"
+        )
+
+
+# Reading one array
+
+
+def _read(value: Any, where: str, behaviors: tuple[str, ...] | None, *, is_prediction: bool) -> _Frames:
+    if hasattr(value, "columns"):
+        if len(value.columns) == 1 and value.dtypes.iloc[0].kind not in "iufb":
+            return _read(value.iloc[:, 0], where, behaviors, is_prediction=is_prediction)
+        return _read_table(value, where, behaviors, is_prediction=is_prediction)
+    values = _as_array(value, where)
+    if values.dtype.kind == "O":
+        return _read_labels(values, where)
+    if values.ndim == 1 and (values.dtype.kind == "b" or (behaviors is not None and len(behaviors) == 1)):
+        values = values[:, None]
+    if values.ndim == 1:
+        unobserved = np.isnan(values) | (values == -1) if values.dtype.kind == "f" else values == -1
+        _check_codes(values[~unobserved], where)
+        return _Frames(where, CODES, values, np.asarray(unobserved))
+    if values.ndim != 2:
+        hint = "; pass several recordings as a dict of arrays" if values.ndim > 2 else ""
+        raise MismatchError(f"{where} has {values.ndim} axes; frames have 1 (codes or labels) or 2 (one column per behavior){hint}")
+    return _read_columns(values, where, None, is_prediction=is_prediction)
+
+
+def _as_array(value: Any, where: str) -> NDArray[Any]:
+    """Return codes or columns as numbers, and labels as objects."""
+    if hasattr(value, "iloc"):  # a Series; its missing values become NaN
+        is_number = getattr(value.dtype, "kind", "O") in "iufb"
+        values: NDArray[Any] = value.to_numpy(dtype=float, na_value=np.nan) if is_number and value.isna().any() else value.to_numpy()
+    else:
+        try:
+            is_text = isinstance(value, list) and any(isinstance(v, str) for v in value)
+            values = np.array(value, dtype=object) if is_text else np.asarray(value)
+        except ValueError:
+            message = f"{where} has rows of different lengths; pass one array per recording, as a dict of recording to array"
+            raise MismatchError(message) from None
+    if values.dtype.kind in "iufb":
+        return values
+    if values.dtype.kind in "US":
+        return values.astype(str).astype(object)
+    if values.dtype.kind != "O" or values.ndim != 1:
+        raise MismatchError(f"{where} must be numbers or text, one row for each frame, got {values.dtype} of shape {values.shape}")
+    if any(isinstance(v, str) for v in values):
+        return values
+    try:
+        return np.where(_is_missing(values), np.nan, values).astype(float)
+    except (TypeError, ValueError):
+        raise MismatchError(f"{where} must be numbers or text, got {type(values[0]).__name__} in each frame") from None
+
+
+def _is_missing(values: NDArray[Any]) -> BoolArray:
+    """Return which values are None, NaN or pandas' NA."""
+    import pandas as pd
+
+    return np.asarray(pd.isna(values))
+
+
+def _read_labels(values: NDArray[Any], where: str) -> _Frames:
+    if values.ndim != 1:
+        raise MismatchError(f"{where} has text in {values.ndim} axes; labels have one for each frame")
+    unobserved = _is_missing(values)
+    wrong = [k for k in np.flatnonzero(~unobserved) if not isinstance(values[k], str)]
+    if wrong:
+        raise MismatchError(f"{where} mixes text with other values (frame {wrong[0]}: {values[wrong[0]]!r}); use names or codes, not both")
+    return _Frames(where, LABELS, values, unobserved)
+
+
+def _read_table(table: pd.DataFrame, where: str, behaviors: tuple[str, ...] | None, *, is_prediction: bool) -> _Frames:
+    names = tuple(map(str, table.columns))
+    text = [name for name, dtype in zip(names, table.dtypes, strict=True) if getattr(dtype, "kind", "O") not in "iufb"]
+    if text:
+        raise MismatchError(
+            f"{where}: columns with text cannot be behaviors: {', '.join(text)}; pass one column of labels, or only numbers"
+        )
+    missing = [name for name in behaviors or () if name not in names]
+    if missing:
+        raise NotFoundError(f"{where} has no column {', '.join(map(repr, missing))}. Its columns: {', '.join(names)}")
+    chosen = behaviors or names
+    values = table.iloc[:, [names.index(name) for name in chosen]].to_numpy(dtype=float, na_value=np.nan)
+    return _read_columns(values, where, chosen, is_prediction=is_prediction)
+
+
+def _read_columns(values: NDArray[Any], where: str, names: tuple[str, ...] | None, *, is_prediction: bool) -> _Frames:
+    missing = np.isnan(values) | (values == -1) if values.dtype.kind == "f" else values == -1
+    unobserved = np.asarray(missing.all(axis=1))
+    partial = missing.any(axis=1) & ~unobserved
+    if partial.any():
+        message = "is unobserved in some columns only; set the entire row to NaN, or the missing values to 0"
+        raise MismatchError(f"{where}: frame {int(np.flatnonzero(partial)[0])} {message}")
+    observed = values[~unobserved]
+    if ((observed == 0) | (observed == 1)).all():
+        return _Frames(where, ONE_HOT, values, unobserved, names)
+    low, high = observed.min(), observed.max()
+    if low < 0 or high > 1:
+        hint = "apply softmax or sigmoid to scores first" if values.dtype.kind == "f" else "codes have one axis"
+        raise ParameterError(f"{where} has values from {low:.4g} to {high:.4g}; columns are 0 and 1, or probabilities ({hint})")
+    if not is_prediction:
+        raise MismatchError(f"{where} has probabilities, but a truth must have labels: 0 and 1, codes or names")
+    return _Frames(where, PROBABILITIES, values, unobserved, names)
+
+
+def _check_codes(codes: NDArray[Any], where: str) -> None:
+    if codes.dtype.kind == "f" and not np.array_equal(codes, np.floor(codes)):
+        raise MismatchError(f"{where} has one axis, so it must have integer codes; probabilities have one column per behavior")
+
+
+def _as_one_kind(frames: dict[tuple[str, int], _Frames]) -> dict[tuple[str, int], _Frames]:
+    """Read predictions of 0 and 1 as probabilities if those of other recordings are, so that all have the same metrics."""
+    if not any(f.kind == PROBABILITIES for f in frames.values()):
+        return frames
+    return {
+        key: replace(f, kind=PROBABILITIES) if key[1] == 0 and f.kind == ONE_HOT and f.values.dtype.kind == "f" else f
+        for key, f in frames.items()
+    }
+
+
+# Names
+
+
+def _check_names(stated: Ethogram, frames: Sequence[_Frames], other_labels: Ethogram) -> None:
+    """Refuse a name that no frame has if it is similar to a label that would not be scored."""
+    used = {label for f in frames for label in f.labels}
+    for name in stated.names:
+        similar = get_close_matches(name, other_labels.names, n=1, cutoff=0.8)
+        if name not in used and similar:
+            raise NotFoundError(f"no frame has the behavior {name!r}; did you mean {similar[0]!r}? Labels: {', '.join(sorted(used))}")
+
+
+def _convert(
+    frames: _Frames, named: Ethogram, labels: Ethogram, rate: float, exclusive: bool | None, *, overlaps: bool
+) -> Annotation | Prediction:
+    """Convert frames; codes and columns without names stand for the behaviors in `named`, text may also be one of `labels`."""
+    if frames.kind == LABELS:
+        ethogram = named.join(labels)
+        codes = _label_codes(frames, ethogram)
+        return Annotation.from_frames(codes, ethogram, rate, unobserved=frames.unobserved)
+    ethogram = named if frames.names is None else named.join(labels).restrict(frames.names)
+    if not len(ethogram):
+        columns = "codes" if frames.kind == CODES else "columns"
+        raise EthobenchError(f"{frames.where} has {columns} without names; pass behaviors=[...], in the order of the {columns}")
+    if frames.kind == CODES:
+        return _convert_codes(frames, ethogram, rate)
+    if frames.kind == ONE_HOT:
+        if frames.values.shape[1] != len(ethogram):
+            raise _wrong_columns(frames, ethogram)
+        return Annotation.from_frames(frames.values, ethogram, rate, unobserved=frames.unobserved)
+    return _convert_probabilities(frames, ethogram, rate, exclusive, overlaps=overlaps)
+
+
+def _label_codes(frames: _Frames, ethogram: Ethogram) -> NDArray[np.int64]:
+    """Return the code of each label; that of "none" for empty text."""
+    import pandas as pd
+
+    codes = pd.Index(ethogram.names, dtype=object).get_indexer(pd.Index(frames.values, dtype=object))
+    return np.where(codes < 0, len(ethogram), codes)
+
+
+def _convert_codes(frames: _Frames, ethogram: Ethogram, rate: float) -> Annotation:
+    n, codes = len(ethogram), frames.values[~frames.unobserved]
+    if len(codes) and (codes.min() < 0 or codes.max() > n):
+        wrong = codes.max() if codes.max() > n else codes.min()
+        raise NotFoundError(f"{frames.where} has code {wrong:g}, but the {n} behaviors have codes 0 to {n - 1}, and -1 is unobserved")
+    if len(codes) and codes.max() == n and codes.min() > 0:
+        message = f"{frames.where} has codes {codes.min():g} to {n} for {n} behaviors, which have codes 0 to {n - 1}: subtract 1 if yours"
+        raise MismatchError(f"{message} start at 1 (code {n} means none of these, and is allowed only beside code 0)")
+    return Annotation.from_frames(frames.values, ethogram, rate, unobserved=frames.unobserved)
+
+
+def _convert_probabilities(frames: _Frames, ethogram: Ethogram, rate: float, exclusive: bool | None, *, overlaps: bool) -> Prediction:
+    values = frames.values.astype(np.float32 if frames.values.dtype == np.float16 else frames.values.dtype)
+    values = np.where(frames.unobserved[:, None], np.nan, values)
+    n_columns = values.shape[1]
+    if n_columns not in {len(ethogram), len(ethogram) + (ethogram.background is None)}:
+        raise _wrong_columns(frames, ethogram)
+    sums = values[~frames.unobserved].sum(axis=1, dtype=np.float64)
+    off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+    if exclusive is None and (n_columns == 1 or (off.any() and overlaps)):
+        exclusive = False
+    elif exclusive is None and off.any():
+        first = int(np.flatnonzero(off)[0])
+        raise MismatchError(
+            f"{frames.where}: probabilities do not sum to 1 in {int(off.sum())} of {len(off)} frames (frame "
+            f"{int(np.flatnonzero(~frames.unobserved)[first])}: {sums[first]:.3g}); pass exclusive=False if each behavior has its own "
+            "probability, or exclusive=True if the rest is the probability of none of them"
+        )
+    elif exclusive and (sums > 1 + ROW_SUM_TOLERANCE).any():
+        raise MismatchError(f"{frames.where}: probabilities of exclusive behaviors sum to {sums.max():.3g}; divide each row by its sum")
+    return Prediction(values, ethogram, rate, exclusive=True if exclusive is None else exclusive)
+
+
+def _wrong_columns(frames: _Frames, ethogram: Ethogram) -> MismatchError:
+    n = frames.values.shape[1]
+    hint = "; its axes seem to be swapped" if len(frames.values) == len(ethogram) else ""
+    return MismatchError(f"{frames.where} has {n} columns for {len(ethogram)} behaviors ({', '.join(ethogram.names)}){hint}")
