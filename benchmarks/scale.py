@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from ethobench import Annotation, load_dataset, score
 from ethobench.benchmarks import results_table
 from ethobench.core import Recording
 from ethobench.formats import write_recordings
-from ethobench.runs import Engine, Job, Store, engine
+from ethobench.runs import Engine, Job, Store
 from ethobench.runs.executors import ClusterNodes, cluster_pool, local_pool
 from ethobench.runs.worker import BUSY, DONE
 
@@ -121,7 +122,7 @@ def workers_for(kind: str, count: int) -> Any:
 
 def run_jobs(store: Store, kind: str, count: int, n_jobs: int, **params: float) -> Any:
     with workers_for(kind, count) as pool:
-        return Engine(store, pool.make_executor, pool.count).run([plan(n_jobs, **params)])
+        return Engine(store, pool.make_executor, pool.count, run_job=run_mock_job).run([plan(n_jobs, **params)])
 
 
 def show(name: str, value: str, target: str = "") -> None:
@@ -154,12 +155,14 @@ def efficiency(kind: str, folder: Path, n_jobs: int = 120) -> None:
     cores = os.cpu_count() or 1
     with workers_for(kind, cores) as pool, ProcessPoolExecutor(cores) as bare:
         list(bare.map(work, [{"compute": 0.1}] * cores))
-        Engine(Store(folder / f"{kind}-warm"), pool.make_executor, pool.count).run([plan(cores, sleep=0.0)])
+        warm_up = Engine(Store(folder / f"{kind}-warm"), pool.make_executor, pool.count, run_job=run_mock_job)
+        warm_up.run([plan(cores, sleep=0.0)])
         walls = [0.0, 0.0]
         for turn in range(2):  # alternating, because the load of the machine varies
             walls[0] += measured(lambda: list(bare.map(work, [{"compute": 1.0}] * (n_jobs // 2))))[0]
             store = Store(folder / f"{kind}-busy{turn}")
-            walls[1] += measured(lambda: Engine(store, pool.make_executor, pool.count).run([plan(n_jobs // 2, compute=1.0)]))[0]  # noqa: B023
+            engine = Engine(store, pool.make_executor, pool.count, run_job=run_mock_job)
+            walls[1] += measured(partial(engine.run, [plan(n_jobs // 2, compute=1.0)]))[0]
     name = f"{kind}: efficiency of {cores} cores, {n_jobs} jobs of 1 s of computing:"
     show(f"{name} of the cores' time", f"{n_jobs / cores / walls[1]:.0%}", ">= 90 % on an idle machine")
     show("  relative to plain processes", f"{walls[0] / walls[1]:.0%}", ">= 90 %")
@@ -172,7 +175,6 @@ def main() -> None:
     parser.add_argument("--executors", default="pool,dask")
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
-    engine.run_job = run_mock_job
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         show(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}", "")
         for kind in arguments.executors.split(","):

@@ -6,18 +6,80 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from multiprocessing import active_children
-from typing import IO
+from pathlib import Path
+from typing import IO, Any, Protocol, TypeAlias
 
 from ethobench.core.errors import EthobenchError
-from ethobench.runs.plan import FINAL, Job, JobPlan, Result
-from ethobench.runs.store import Store
+from ethobench.runs.leases import Leases
+from ethobench.runs.plan import FINAL, Result
 from ethobench.runs.worker import BUSY, DONE, WorkerOptions, run_job
 
 POLL_SECONDS = 1.0
+
+
+class EngineJob(Protocol):
+    """What the engine needs of a job; see `ethobench.runs.plan.Job`."""
+
+    @property
+    def key(self) -> str:
+        """Unique name of the job."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the job as plain values, which are sent to a worker."""
+        ...
+
+
+class JobStore(Protocol):
+    """What the engine needs of a store of results; see `ethobench.runs.store.Store`."""
+
+    @property
+    def root(self) -> Path:
+        """Folder that workers find the store by."""
+        ...
+
+    @property
+    def logs(self) -> Path:
+        """Folder for the log of each run."""
+        ...
+
+    @property
+    def leases(self) -> Leases:
+        """Leases on the jobs in progress."""
+        ...
+
+    def check_writable(self) -> None:
+        """Raise an error if results cannot be stored."""
+
+    def remove_leftovers(self) -> None:
+        """Remove what killed processes have left."""
+
+    def has(self, key: str) -> bool:
+        """Return whether a job is finished."""
+        ...
+
+    def verify(self, key: str) -> bool:
+        """Return whether a finished job is undamaged and can be reused."""
+        ...
+
+    def result(self, job: Any) -> Any:
+        """Return the result of a finished job; None if it is damaged."""
+        ...
+
+    def repair(self) -> list[str]:
+        """Make damaged jobs repeatable; return one message for each."""
+        ...
+
+
+Plan: TypeAlias = Generator[list[Any], list[Any], None]
+"""Jobs in stages: yields the jobs that can run now, is sent their results, and yields the next ones; such as a `JobPlan`."""
+
+JobFunction: TypeAlias = Callable[[dict[str, Any], str, Any], tuple[str, str]]
+"""Runs one job in a worker, as `ethobench.runs.worker.run_job` does."""
 
 
 @dataclass
@@ -70,21 +132,33 @@ class RunControl:
 
     one_at_a_time: bool = False
 
-    def admits(self, job: Job, summary: RunSummary) -> bool:
+    def admits(self, job: Any, summary: RunSummary) -> bool:
         """Return whether to start a job; otherwise it is added to `RunSummary.skipped`."""
         return True
 
-    def observe(self, running: list[Job], summary: RunSummary) -> None:
+    def observe(self, running: list[Any], summary: RunSummary) -> None:
         """Observe the jobs in progress, about once a second; may raise `StopRun`."""
 
 
 @dataclass(frozen=True)
 class RunEvent:
-    """An event of a run: a message, the summary of the run so far, and whether the message only says that a job succeeded."""
+    """An event of a run.
+
+    Attributes
+    ----------
+    message : str
+    summary : RunSummary
+        The summary of the run so far.
+    job_succeeded : bool
+        Whether the message only says that a job succeeded.
+    result : optional
+        The result of the job that ended; None for other events.
+    """
 
     message: str
     summary: RunSummary
     job_succeeded: bool = False
+    result: Any = None
 
 
 ProgressCallback = Callable[[RunEvent], None]
@@ -93,10 +167,10 @@ ProgressCallback = Callable[[RunEvent], None]
 class _Stage:
     """The jobs that a plan waits for."""
 
-    def __init__(self, plan: JobPlan, jobs: list[Job]) -> None:
+    def __init__(self, plan: Plan, jobs: list[EngineJob]) -> None:
         self.plan, self.jobs = plan, jobs
         self.keys = {job.key for job in jobs}
-        self.results: dict[str, Result] = {}
+        self.results: dict[str, Any] = {}
 
     def is_complete(self) -> bool:
         return len(self.results) == len(self.keys)
@@ -107,46 +181,54 @@ class Engine:
 
     Parameters
     ----------
-    store : Store
+    store : JobStore
+        A `Store`, or another folder of results.
     make_executor : callable
         Creates an executor; called again when an executor breaks.
     workers : int or callable
         Maximum number of jobs in progress; a callable, since a cluster may grow.
     report : callable, optional
         Called with a `RunEvent` after every job, and when something unusual happens.
-    options : WorkerOptions, optional
-        Options of the workers; the name of the run is filled in.
+    options : optional
+        Options of the workers: `WorkerOptions`, or another dataclass with the field ``run``, which is set to the name of the run.
     control : RunControl, optional
         Decides which jobs are started, and may end the run.
+    run_job : callable
+        Runs one job in a worker.
+    failure : callable
+        Returns the result of a job that failed, from the job and the reason.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: JobStore,
         make_executor: Callable[[], Executor],
         workers: int | Callable[[], int],
         report: ProgressCallback = lambda _: None,
-        options: WorkerOptions | None = None,
+        options: Any = None,
         control: RunControl | None = None,
+        run_job: JobFunction = run_job,
+        failure: Callable[[Any, str], Any] = lambda job, error: Result(job, error=error),
     ) -> None:
         self.store, self.make_executor, self.report = store, make_executor, report
+        self.run_job, self.failure = run_job, failure
         self.workers = workers if callable(workers) else lambda: workers
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{socket.gethostname()}-{os.getpid()}"
         self.options = replace(options or WorkerOptions(), run=name)
         self.control = control or RunControl()
         self.summary = RunSummary()
-        self._queue: deque[Job] = deque()
-        self._suspects: deque[Job] = deque()
+        self._queue: deque[EngineJob] = deque()
+        self._suspects: deque[EngineJob] = deque()
         self._waiting: dict[str, list[_Stage]] = {}
-        self._running: dict[Future[tuple[str, str]], Job] = {}
-        self._busy: dict[str, tuple[float, Job]] = {}
+        self._running: dict[Future[tuple[str, str]], EngineJob] = {}
+        self._busy: dict[str, tuple[float, EngineJob]] = {}
         self._log_file: IO[str] | None = None
 
-    def run(self, plans: Iterable[JobPlan]) -> RunSummary:
+    def run(self, plans: Iterable[Plan]) -> RunSummary:
         """Run plans to their end."""
         self.store.check_writable()
         self.store.remove_leftovers()
-        with (self.store.root / "logs" / f"{self.options.run}.log").open("a", encoding="utf-8") as self._log_file:
+        with (self.store.logs / f"{self.options.run}.log").open("a", encoding="utf-8") as self._log_file:
             for plan in plans:
                 self._advance(plan)
             if self._queue:
@@ -175,17 +257,19 @@ class Engine:
                 future.cancel()
             executor.shutdown(wait=True)
 
-    def _log(self, line: str, *, job_succeeded: bool = False) -> None:
+    def _log(self, line: str, *, job_succeeded: bool = False, result: Any = None) -> None:
         if self._log_file is not None:
             self._log_file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
             self._log_file.flush()
         self.summary.running = min(len(self._running), self.workers())
         self.summary.waiting = len(self._waiting) - self.summary.running
-        self.report(RunEvent(line, self.summary, job_succeeded))
+        self.report(RunEvent(line, self.summary, job_succeeded, result))
 
     def _stop(self) -> None:
         """Wait for the jobs in progress; a second Ctrl-C kills them. Either way no job is stored incompletely."""
         started = [future for future in self._running if not future.cancel()]
+        if not started:
+            return
         self._log(f"stopping after {len(started)} jobs in progress; press Ctrl-C again to stop immediately")
         try:
             wait(started)
@@ -203,7 +287,7 @@ class Engine:
         self.summary.skipped |= {job.key for job in unfinished if not self.store.has(job.key)}
         self._running = {}
 
-    def _advance(self, plan: JobPlan, results: list[Result] | None = None) -> None:
+    def _advance(self, plan: Plan, results: list[Any] | None = None) -> None:
         """Get the next jobs of a plan until one of them needs a worker."""
         while True:
             try:
@@ -222,7 +306,7 @@ class Engine:
                 return
             results = [stage.results[job.key] for job in stage.jobs]
 
-    def _reuse_or_queue(self, job: Job, stage: _Stage) -> None:
+    def _reuse_or_queue(self, job: EngineJob, stage: _Stage) -> None:
         """Read the result of a job from the store, or add the job to the queue."""
         result = self.store.result(job) if self.store.has(job.key) and self.store.verify(job.key) else None
         self._repair()
@@ -261,8 +345,8 @@ class Engine:
             else:
                 self.summary.skipped.add(self._queue.popleft().key)
 
-    def _start(self, executor: Executor, jobs: deque[Job]) -> None:
-        future = executor.submit(run_job, jobs[0].to_dict(), str(self.store.root), self.options)
+    def _start(self, executor: Executor, jobs: deque[EngineJob]) -> None:
+        future = executor.submit(self.run_job, jobs[0].to_dict(), str(self.store.root), self.options)
         self._running[future] = jobs.popleft()
 
     def _collect(self) -> None:
@@ -288,9 +372,9 @@ class Engine:
                 continue
             self._end(job, "" if state == DONE else error)
 
-    def _end(self, job: Job, error: str) -> None:
+    def _end(self, job: EngineJob, error: str) -> None:
         """Pass the result of a job to all plans that wait for it."""
-        result = Result(job, error=error) if error else self.store.result(job)
+        result = self.failure(job, error) if error else self.store.result(job)
         self._repair()
         if result is None:
             self._queue.append(job)
@@ -301,14 +385,14 @@ class Engine:
         else:
             self.summary.done += 1
             self._update_best(result)
-        self._log(f"{job.key} {job}: {'failed: ' + error if error else 'done'}", job_succeeded=not error)
+        self._log(f"{job.key} {job}: {'failed: ' + error if error else 'done'}", job_succeeded=not error, result=result)
         for stage in stages:
             stage.results[job.key] = result
             if stage.is_complete():
                 self._advance(stage.plan, [stage.results[j.key] for j in stage.jobs])
 
-    def _update_best(self, result: Result) -> None:
-        if result.job.stage == FINAL and (value := result.headline) is not None:
+    def _update_best(self, result: Any) -> None:
+        if isinstance(result, Result) and result.job.stage == FINAL and (value := result.headline) is not None:
             best = None if self.summary.best is None else self.summary.best.headline
             if best is None or value > best:
                 self.summary.best = result

@@ -117,6 +117,11 @@ class Store:
         self.quarantine = Quarantine(self.root / "quarantine")
         self.damage: list[Damage] = []
 
+    @property
+    def logs(self) -> Path:
+        """Folder for the log of each run."""
+        return self.root / "logs"
+
     def check_writable(self) -> None:
         """Raise `StoreError` if the store is read-only."""
         try:

@@ -10,12 +10,12 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ethobench.core import Dataset, Prediction, Recording
 from ethobench.core.deadline import Deadline
@@ -23,7 +23,7 @@ from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.files import write_text
 from ethobench.core.progress import progress_listener, progress_range, report_progress
 from ethobench.features.cache import feature_cache
-from ethobench.runs.leases import LEASE_SECONDS, StoreError
+from ethobench.runs.leases import LEASE_SECONDS, Leases, StoreError
 from ethobench.runs.plan import Job
 from ethobench.runs.store import Store
 
@@ -96,36 +96,92 @@ def run_job(values: Mapping[str, Any], root: str, options: WorkerOptions | None 
     """
     options = options or WorkerOptions()
     job, store = Job.from_dict(values), Store(root)
+
+    def work() -> None:
+        use_data_folder(options.data)
+        with progress_listener(ProgressFile(store.progress_file(job.key))), feature_cache(options.features or None):
+            _run(job, store, options)
+
+    try:
+        return run_leased(job, store, options.run, work)
+    finally:
+        store.progress_file(job.key).unlink(missing_ok=True)
+
+
+class LeasedStore(Protocol):
+    """What `run_leased` needs of a store."""
+
+    @property
+    def leases(self) -> Leases:
+        """Leases on the jobs in progress."""
+        ...
+
+    def has(self, key: str) -> bool:
+        """Return whether a job is finished."""
+        ...
+
+    def fail(self, job: Any, error: str, traceback: str = "") -> None:
+        """Record the failure of a job."""
+
+
+def run_leased(job: Any, store: LeasedStore, run: str, work: Callable[[], None]) -> tuple[str, str]:
+    """Run one job, unless it is finished or another process runs it.
+
+    Parameters
+    ----------
+    job : Job
+        Or another object with a ``key``.
+    store : LeasedStore
+    run : str
+        Name of the run.
+    work : callable
+        Runs the job and stores its result.
+
+    Returns
+    -------
+    state, error
+        As `run_job` returns them.
+    """
     if store.has(job.key):
         return DONE, ""
-    crashes = store.leases.acquire(job.key, options.run)
+    crashes = store.leases.acquire(job.key, run)
     if crashes is None:
         return BUSY, ""
     if store.has(job.key):  # another process finished the job and released its lease just before this one acquired it
         store.leases.release(job.key)
         return DONE, ""
     stop = threading.Event()
-    renewal = threading.Thread(target=_renew_lease, args=(store, job.key, stop), daemon=True)
+    renewal = threading.Thread(target=_renew_lease, args=(store.leases, job.key, stop), daemon=True)
     renewal.start()
     try:
         if crashes >= MAX_CRASHES:
             raise WorkerCrashError(f"its worker crashed {crashes} times")
-        if options.data and "ETHOBENCH_DATA" not in os.environ and Path(options.data).is_dir():
-            os.environ["ETHOBENCH_DATA"] = options.data
-        with progress_listener(ProgressFile(store.progress_file(job.key))), feature_cache(options.features or None):
-            _run(job, store, options)
+        work()
     except StoreError:
         raise
     except Exception as error:
-        message = str(error) if isinstance(error, EthobenchError) else f"{type(error).__name__}: {error}"
+        message = _describe_error(error)
         store.fail(job, message, traceback.format_exc())
         return FAILED, message
     finally:
         stop.set()
         renewal.join()
         store.leases.release(job.key)
-        store.progress_file(job.key).unlink(missing_ok=True)
     return DONE, ""
+
+
+def use_data_folder(folder: str) -> None:
+    """Set ``$ETHOBENCH_DATA`` in a worker where it is not set."""
+    if folder and "ETHOBENCH_DATA" not in os.environ and Path(folder).is_dir():
+        os.environ["ETHOBENCH_DATA"] = folder
+
+
+def _describe_error(error: Exception) -> str:
+    if isinstance(error, EthobenchError):
+        return str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return f"{type(error).__name__}: {error}"
 
 
 class ProgressFile:
@@ -284,9 +340,9 @@ def load_cached(dataset: str, options: str) -> Dataset:
     return load_dataset(dataset, **json.loads(options))
 
 
-def _renew_lease(store: Store, key: str, stop: threading.Event) -> None:
+def _renew_lease(leases: Leases, key: str, stop: threading.Event) -> None:
     while not stop.wait(LEASE_SECONDS / 4):
         try:
-            store.leases.renew(key)
+            leases.renew(key)
         except OSError:  # the disk may be full or disconnected for a while; then the lease expires, as it should
             continue
