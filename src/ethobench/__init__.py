@@ -39,6 +39,7 @@ _MODULES = {
     "ethobench.metrics": ("Scores", "Suite", "agreement", "ceiling", "consensus", "register_metric", "register_suite", "score"),
     "ethobench.decoding": ("Decoder",),
     "ethobench.models": ("Model", "create_model", "load_model", "register_model"),
+    "ethobench.benchmarks.published": ("published",),
     "ethobench.mllm": ("parse_answer",),
     "ethobench.mllm.providers": ("Provider", "register_provider"),
 }
@@ -48,6 +49,7 @@ __all__ = ["__version__", "banos", *_MODULE_OF]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from ethobench import banos
+    from ethobench.benchmarks.published import published  # noqa: F401
     from ethobench.core import (  # noqa: F401
         Annotation,
         Behavior,

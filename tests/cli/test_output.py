@@ -86,6 +86,7 @@ COMMANDS = {  # arguments in which {x} is a file of the folder; each prints name
     "run": ["study", "{folder}", "--store", "{folder}/runs", "--models", "rf"],
     "status": ["{store}"],
     "results": ["{store}"],
+    "published": [f"no{CLEAR}"],
     "report": ["{store}", "--out", "{folder}/report.html"],
     "view": ["{unknown}", "--no-browser"],
     f"no{CLEAR}": [],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from ethobench.benchmarks.base import Row
+from ethobench.benchmarks.published import CLAIM_FILE, read_rows
 from ethobench.benchmarks.results import results_table
 from ethobench.benchmarks.tables import behaviors_table
 from ethobench.core.errors import NotFoundError
@@ -19,7 +18,6 @@ from ethobench.runs.plan import FINAL
 
 COMPARED = ("benchmark", "dataset", "model", "suite", "behavior")
 SETTINGS = ("reduced", "full")
-CLAIM_FILE = "claims.csv"
 CLAIM_COLUMNS = ("benchmark", "claim", "published", "ours", "datasets", "source")
 NETWORKS = ("cnn", "crnn", "rnn", "harnet", "wavelet_rnn")
 CLASSICAL = ("rf", "dt", "svm", "wavelet_rf", "wavelet_dt", "wavelet_svm")
@@ -128,9 +126,8 @@ def claims_table(store: Store) -> list[Row]:
         the claim; ``datasets`` is the number of datasets it is computed from.
     """
     evidence = Evidence(store)
-    text = (files("ethobench.benchmarks") / CLAIM_FILE).read_text(encoding="utf-8")
     rows = []
-    for claim in csv.DictReader(text.splitlines()):
+    for claim in read_rows(CLAIM_FILE):
         value = CLAIM_VALUES[claim["kind"]](evidence, claim["model"]) if claim["kind"] else None
         ours, n_datasets = value or (None, 0)
         cells = (claim["benchmark"], claim["claim"], claim["value"], ours, n_datasets, claim["source"])

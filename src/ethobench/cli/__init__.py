@@ -22,6 +22,7 @@ from ethobench.cli import (
     models,
     predict,
     pretrain,
+    published,
     report,
     results,
     run,
@@ -59,7 +60,7 @@ COMMANDS = {
     "Files": (demo, inspect, convert, formats, view),
     "Score": (score, agreement, budget),
     "Annotate": (models, train, predict, pretrain, annotate),
-    "Benchmark": (status, results, report),
+    "Benchmark": (status, results, published, report),
 }
 for purpose, commands in COMMANDS.items():
     for command in commands:
