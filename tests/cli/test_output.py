@@ -78,6 +78,7 @@ COMMANDS = {  # arguments in which {x} is a file of the folder; each prints name
     "convert unknown": ["{unknown}", "{folder}/other", "--to", "boris"],
     "formats": [],
     "datasets show": [f"no{CLEAR}"],
+    "study check": [f"no{CLEAR}"],
     "models": [f"no{CLEAR}"],
     "train": ["{folder}", "--model", "rf", "--out", "{folder}/trained"],
     "predict": ["{model}", "{folder}", "--out", "{folder}/predicted"],
@@ -99,13 +100,13 @@ def test_every_command_is_enrolled() -> None:
     from ethobench.cli import COMMANDS as GROUPS
 
     names = {command.__name__.rpartition(".")[2] for commands in GROUPS.values() for command in commands}
-    assert {name.split()[0] for name in COMMANDS} >= {*names, "datasets"} - {"demo"}
+    assert {name.split()[0] for name in COMMANDS} >= {*names, "datasets", "study"} - {"demo"}
 
 
 def arguments_of(name: str, folder: Path) -> list[str]:
     paths = {key: str(folder / file) for key, file in FILES.items()}
     first, *others = name.split()
-    words = [first, *(word for word in others if word.startswith("-") or word == "show")]
+    words = [first, *(word for word in others if word.startswith("-") or word in ("show", "check"))]
     return words + [argument.format(folder=folder, **paths) for argument in COMMANDS[name]]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from pathlib import Path
 
@@ -187,7 +188,7 @@ def test_paths_that_are_not_datasets(tmp_path, folder):
         load_dataset(tmp_path)
     with pytest.raises(FormatError, match="no such file"):
         load_dataset(tmp_path / "recordings.csv")
-    write(folder / "recordings.csv", "name,file\na,b\n")
+    write(folder / "recordings.csv", "number,where\na,b\n")
     with pytest.raises(FormatError, match="no column 'recording'"):
         load_dataset(folder)
     with pytest.raises(NotFoundError, match="did you mean 'bebe'"):
@@ -207,11 +208,77 @@ def test_any_row_may_have_the_values_of_the_recording(folder):
     assert (data.folds, data.splits) == ({"m1": 2}, {"m1": "test"})
 
 
-def test_misspelled_columns_are_reported(folder):
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [
+        *(("individual", name) for name in ("animal", "Animal ID", "subject_id", "mouse", "individuals")),
+        *(("rate", name) for name in ("fps", "FPS", "frame rate", "framerate", "frame_rate")),
+        *(("signals", name) for name in ("poses", "pose", "tracking", "signal")),
+        *(("annotations", name) for name in ("labels", "annotation", "labels_file", "annotationss")),
+        *(("annotator", name) for name in ("rater", "observer", "coder")),
+        *(("recording", name) for name in ("id", "video_id", "name")),
+    ],
+)
+def test_synonyms_and_misspellings_of_columns_are_refused(folder, column, name):
     path = folder / "recordings.csv"
-    path.write_text(path.read_text(encoding="utf-8").replace(",annotations,", ",annotation,"), encoding="utf-8")
-    with pytest.warns(ReadWarning, match="did you mean 'annotations'"):
+    header, *rows = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([",".join(name if c == column else c for c in header.split(",")), *rows]), encoding="utf-8")
+    with pytest.raises(EthobenchError, match=rf"header: column '{name.lower()}' is not known; did you mean '{column}'\?"):
         load_dataset(folder)
+
+
+def test_columns_of_the_user_are_metadata(folder):
+    path = folder / "recordings.csv"
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    extra = {"treatment": "saline", "weight": "21", "id": "77", "mouse": "b", "date": "2024-05-01", "name": "x"}
+    lines = [f"{header},{','.join(extra)}", *(f"{row},{','.join(extra.values())}" for row in rows)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    data = load_dataset(folder)
+    assert {column: data["m1"].metadata[column] for column in extra} == extra
+
+
+@pytest.mark.parametrize(("before", "after", "suggestion"), [
+    ("tags/m1.csv", "tags/m1.cvs", "tags/m1.csv"),
+    ("tags/m1.csv", "m1.csv", "tags/m1.csv"),
+    ("labels/m1_ann2.csv", "labels/M1_ann2.CSV", "labels/m1_ann2.csv"),
+    ("tags/m1.csv", "nothing_like_it.parquet", None),
+])  # fmt: skip
+def test_similar_paths_are_suggested(folder, before, after, suggestion):
+    path = folder / "recordings.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")
+    with pytest.raises(EthobenchError) as caught:
+        load_dataset(folder)
+    expected = f"{after} does not exist" + (f"; did you mean {suggestion}?" if suggestion else "")
+    assert expected in str(caught.value).splitlines()[1]
+    assert ("did you mean" in str(caught.value)) == (suggestion is not None)
+
+
+@pytest.mark.parametrize(("in_table", "on_disk"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_umlauts_may_be_composed_or_not(folder, in_table, on_disk):
+    name = "Mäuse über Nacht/kä fig.csv"
+    target = folder / unicodedata.normalize(on_disk, name)
+    target.parent.mkdir()
+    (folder / "tags" / "m1.csv").rename(target)
+    path = folder / "recordings.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace("tags/m1.csv", unicodedata.normalize(in_table, name)), encoding="utf-8")
+    assert len(load_dataset(folder)["m1"].signals) == N
+
+
+@pytest.mark.parametrize("column", ["entry", "channel"])
+def test_entries_of_files_with_several(folder, column):
+    rows = "recording,behavior,start,stop\nmorning,rest,0,50\nevening,run,0,100\n"
+    write(folder / "labels" / "both.csv", rows)
+    write(folder / "recordings.csv", f"recording,rate,annotations,{column}\nm1,10,labels/both.csv,evening\n")
+    assert load_dataset(folder)["m1"].annotation().ethogram.names[load_dataset(folder)["m1"].annotation().behavior[0]] == "run"
+    write(folder / "recordings.csv", "recording,rate,annotations\nm1,10,labels/both.csv\n")
+    with pytest.raises(EthobenchError, match="name one in column 'entry': morning, evening"):
+        load_dataset(folder)
+
+
+def test_a_folder_without_a_manifest_names_the_command_that_drafts_one(tmp_path):
+    for name in (tmp_path, tmp_path / "recordings.csv"):
+        with pytest.raises(EthobenchError, match=f"`ethobench study make {tmp_path}`"):
+            load_dataset(name)
 
 
 @pytest.mark.parametrize(("column", "value"), [("fold", "1.5"), ("rate", '"1,000"')])

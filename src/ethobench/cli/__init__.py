@@ -28,6 +28,7 @@ from ethobench.cli import (
     run,
     score,
     status,
+    study,
     train,
     view,
 )
@@ -66,6 +67,7 @@ for purpose, commands in COMMANDS.items():
     for command in commands:
         app.command(command.__name__.rpartition(".")[2], rich_help_panel=purpose)(command.run)
 app.add_typer(datasets.app, name="datasets", rich_help_panel="Files")
+app.add_typer(study.app, name="study", rich_help_panel="Files")
 app.add_typer(run.app, name="run", rich_help_panel="Benchmark")
 
 

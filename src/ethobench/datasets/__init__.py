@@ -85,4 +85,9 @@ def _load_folder(path: Path) -> Dataset:
 
     if (path / METADATA).is_file():
         return load_folder(path, path.name)
-    raise NotFoundError(f"{path} is not a dataset: it has neither {MANIFEST} nor {METADATA}")
+    if not path.exists():
+        raise NotFoundError(f"{path}: no such folder")
+    raise NotFoundError(
+        f"{path} is not a dataset: it has neither {MANIFEST} nor {METADATA}; "
+        f"`ethobench study make {path}` drafts a {MANIFEST} from the files in it"
+    )

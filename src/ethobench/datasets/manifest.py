@@ -52,15 +52,45 @@ def load_manifest(path: Path, *, rename: Mapping[str, str] | None = None, check_
     EthobenchError
         Lists all problems of the manifest at once.
     """
-    if not path.is_file():
-        raise FormatError(path, "no such file")
     problems = Problems(path)
+    data = read_study(path, problems, rename=rename, check_rename=check_rename)
+    problems.raise_if_any()
+    _warn_of_notes(path, data)
+    return data
+
+
+def read_study(
+    path: Path,
+    problems: Problems,
+    *,
+    rename: Mapping[str, str] | None = None,
+    check_rename: bool = True,
+    keep_going: bool = False,
+) -> Dataset:
+    """Read the recordings listed in a manifest that have no problems; the others are described in `problems`.
+
+    Parameters
+    ----------
+    path, rename, check_rename
+        See `load_manifest`.
+    problems : Problems
+        Extended by all problems.
+    keep_going : bool
+        Whether to read the other recordings if some rows are wrong. By default, wrong rows are an error, and nothing else is read.
+    """
+    if not path.is_file():
+        raise FormatError(path, f"no such file; `ethobench study make {path.parent}` drafts one from the files in a folder")
     rows = read_rows(path, problems)
     corrections = path.parent / CORRECTIONS / path.name
     if corrections.is_file():
         rows += read_correction_rows(corrections)
-    problems.raise_if_any()
-    ethogram, aliases = read_ethogram(path.parent / ETHOGRAM, {row["channel"] for row in rows})
+    if keep_going:
+        wrong = {location for location, _ in problems.problems}
+        wrong_recordings = {row["recording"] for row in rows if row.location in wrong}
+        rows = [row for row in rows if row["recording"] not in wrong_recordings]
+    else:
+        problems.raise_if_any()
+    ethogram, aliases = _read_ethogram(path.parent / ETHOGRAM, rows, problems, keep_going=keep_going)
     rows_of: dict[str, list[ManifestRow]] = {}
     for row in rows:
         rows_of.setdefault(row["recording"], []).append(row)
@@ -74,8 +104,6 @@ def load_manifest(path: Path, *, rename: Mapping[str, str] | None = None, check_
         ethogram = ethogram.rename({old: new for old, new in rename.items() if old in ethogram})
     for recording in recordings:
         _use_ethogram(recording, ethogram, rows_of[recording.id], problems)
-    problems.raise_if_any()
-    _warn_of_notes(path, recordings)
     fold_of = {name: _first(group, "fold").fold for name, group in rows_of.items()}
     split_of = {name: _first(group, "split")["split"] for name, group in rows_of.items()}
     return Dataset(
@@ -88,6 +116,18 @@ def load_manifest(path: Path, *, rename: Mapping[str, str] | None = None, check_
         version=_version(path, rows, recordings),
         keypoints=read_keypoints(path.parent / KEYPOINTS),
     )
+
+
+def _read_ethogram(
+    path: Path, rows: Iterable[ManifestRow], problems: Problems, *, keep_going: bool
+) -> tuple[Ethogram | None, dict[str, str]]:
+    try:
+        return read_ethogram(path, {row["entry"] for row in rows})
+    except FormatError as error:
+        if not keep_going:
+            raise
+        problems.add(ETHOGRAM, f"{error.location}: {error.message}" if error.location else error.message)
+        return None, {}
 
 
 def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> Recording | None:
@@ -103,7 +143,7 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> R
     notes: list[Note] = []
     try:
         if signals is not None and signals.exists():
-            length, load, notes = open_signals(signals, name, rate)
+            length, load, notes = open_signals(signals, name, rate, entry=first["entry"]["entry"])
     except EthobenchError as error:
         problems.add(first["signals"].location, error)
         return None
@@ -115,7 +155,7 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> R
         problems.add(error.row.location, error.reason)
         return None
     if rate is None and signals is not None and load is not None and not annotations:
-        rate, more = _rate_of_signals(signals, name, length, first["video"])
+        rate, more = _rate_of_signals(signals, name, length, first)
         notes += more
     if clock is not None:
         rate = rate or next((a.rate for a in annotations.values()), clock.rate)
@@ -153,11 +193,13 @@ def _video_clock(row: ManifestRow) -> tuple[VideoClock | None, list[Note]]:
     return read_video_clock(path, row["video"]) if path is not None and path.exists() else (None, [])
 
 
-def _rate_of_signals(signals: Path, recording: str, length: int | None, row: ManifestRow) -> tuple[float | None, list[Note]]:
+def _rate_of_signals(
+    signals: Path, recording: str, length: int | None, first: Mapping[str, ManifestRow]
+) -> tuple[float | None, list[Note]]:
     """Return the rate that the signals state, else that of a video of the same length."""
-    if (rate := stated_rate(signals, recording)) is not None:
+    if (rate := stated_rate(signals, recording, entry=first["entry"]["entry"])) is not None:
         return rate, []
-    clock, notes = _video_clock(row)
+    clock, notes = _video_clock(first["video"])
     if clock is None or not clock.is_as_long_as(length):
         return None, notes
     return clock.rate, [Note(f"no frame rate; using {clock.rate:g} Hz, the rate of {clock.name}", signals.name, "matched-rate")]
@@ -229,7 +271,7 @@ def _read_annotation(
 def _find_recording(row: ManifestRow, path: Path, rate: float | None, clock: VideoClock | None) -> Recording:
     """Return the recording of a file that a row is about; a file without a frame rate is read at that of the video."""
     reader = detect(path)
-    entry = row["channel"] or None
+    entry = row["entry"] or None
     recordings = [r for r in read_at_rate(path, rate, reader.name, entry=entry) if r.annotations]
     if rate is None and clock is not None and any(r.clock_origin is ClockOrigin.ASSUMED for r in recordings):
         recordings = [r for r in read_at_rate(path, clock.rate, reader.name, entry=entry) if r.annotations]
@@ -240,7 +282,7 @@ def _find_recording(row: ManifestRow, path: Path, rate: float | None, clock: Vid
         raise FormatError(path, "the file has no annotation")
     if len(recordings) > 1:
         entries = ", ".join(reader.entries(path))
-        raise FormatError(path, f"the file has {len(recordings)} annotations; name one in column 'channel': {entries}")
+        raise FormatError(path, f"the file has {len(recordings)} annotations; name one in column 'entry': {entries}")
     return recordings[0]
 
 

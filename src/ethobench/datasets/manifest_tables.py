@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import unicodedata
 import warnings
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 
 from ethobench.core import Behavior, Ethogram, Keypoint
@@ -19,9 +22,29 @@ KEYPOINTS = "keypoints.csv"
 CORRECTIONS = "corrections"
 """Subfolder of a study that the viewer saves corrections to."""
 
-COLUMNS = ("recording", "individual", "rate", "signals", "annotations", "annotator", "channel", "video", "subject", "split", "fold")
+COLUMNS = ("recording", "individual", "rate", "signals", "annotations", "annotator", "entry", "video", "subject", "split", "fold")
 NUMBERS = ("width", "height", "pixels_per_cm")
 TRUE = {"yes", "y", "true", "1", "x"}
+FILES = ("signals", "annotations", "video")
+"""Columns with paths."""
+
+ALIASES = {"channel": "entry"}
+"""Other names of columns that are read without a message."""
+
+SYNONYMS = {
+    "recording": "recording_id recording_name rec rec_id id name video_id video_name file filename file_name session_id trial_id",
+    "individual": "individual_id animal animal_id animal_name subject_id mouse mouse_id rat rat_id bird bird_id fish fish_id ind",
+    "rate": "fps hz frame_rate framerate frames_per_second sampling_rate sample_rate sampling_frequency frequency",
+    "signals": "signal pose poses pose_file poses_file tracking tracking_file tracks signals_file signal_file dlc_file sleap_file",
+    "annotations": "annotation label labels labels_file label_file annotation_file annotations_file behavior_file scoring boris_file",
+    "annotator": "annotators rater rater_name observer observer_name coder scorer labeler labeller annotated_by",
+    "entry": "entries observation observation_id stream",
+    "video": "videos video_file video_path movie movie_file",
+}
+"""Names that people give to a column. One that lacks the column of the right name is a mistake, not a column of their own."""
+
+_COLUMN_OF = {name: column for column, names in SYNONYMS.items() for name in names.split()}
+_MAX_LISTED_FILES = 50_000
 
 
 @dataclass
@@ -54,20 +77,59 @@ class ManifestRow:
         return self.cells.get(column, "")
 
     def path(self, column: str) -> Path | None:
-        """Return the path in a cell; Windows separators work on every system."""
-        return self.root / self[column].replace("\\", "/") if self[column] else None
+        """Return the path in a cell; Windows separators, and umlauts in one or two characters, work on every system."""
+        if not self[column]:
+            return None
+        path = self.root / self[column].replace("\\", "/")
+        variants = (Path(unicodedata.normalize(form, str(path))) for form in ("NFC", "NFD"))
+        return path if path.exists() else next((variant for variant in variants if variant.exists()), path)
 
 
 class Problems:
-    """All problems of a manifest, so that one error can list them."""
+    """All problems of a manifest, so that one error can list them.
+
+    Attributes
+    ----------
+    path : Path
+        The manifest.
+    problems : list of tuple of str
+        Location and message of each.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.messages: list[str] = []
+        self.problems: list[tuple[str, str]] = []
 
     def add(self, location: str, message: object) -> None:
         """Add one problem."""
-        self.messages.append(f"{location}: {message}")
+        self.problems.append((location, str(message)))
+
+    @property
+    def messages(self) -> list[str]:
+        """All problems as text."""
+        return [f"{location}: {message}" for location, message in self.problems]
+
+    @cached_property
+    def files(self) -> list[str]:
+        """Files below the folder of the manifest, as paths relative to it; the first 50,000."""
+        files: list[str] = []
+        for folder, subfolders, names in os.walk(self.path.parent):
+            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+            relative = Path(folder).relative_to(self.path.parent)
+            files += [(relative / name).as_posix() for name in sorted(names) if not name.startswith(".")]
+            if len(files) >= _MAX_LISTED_FILES:
+                break
+        return files
+
+    def similar_file(self, cell: str) -> str:
+        """Return the file that a path which does not exist may refer to: the same name elsewhere, or a similar one; empty if none."""
+        cell = cell.replace("\\", "/")
+        name, folder = _comparable(cell.rpartition("/")[2]), cell.rpartition("/")[0]
+        same_name = [file for file in self.files if _comparable(file.rpartition("/")[2]) == name]
+        if same_name:
+            return same_name[0]
+        nearby = [file for file in self.files if file.rpartition("/")[0] == folder] or self.files
+        return next(iter(get_close_matches(cell, nearby, n=1, cutoff=0.8)), "")
 
     def raise_if_any(self) -> None:
         """Raise an `EthobenchError` that lists all problems."""
@@ -77,15 +139,15 @@ class Problems:
 
 
 def read_rows(path: Path, problems: Problems) -> list[ManifestRow]:
-    """Read and check the rows of a manifest; problems of single rows are collected."""
+    """Read and check the rows of a manifest; problems of the header and of single rows are collected."""
     table = _with_lowercase_header(read_table(path))
     duplicates = sorted({name for name in table.header if name and table.header.count(name) > 1})
     if duplicates:
         raise FormatError(path, f"duplicate columns: {', '.join(duplicates)}", "header")
-    for name in table.header:
-        similar = get_close_matches(name, (*COLUMNS, *NUMBERS), n=1, cutoff=0.8)
-        if similar and name not in (*COLUMNS, *NUMBERS):
-            warnings.warn(f"{path}: column {name!r} is kept as metadata; did you mean {similar[0]!r}?", ReadWarning, stacklevel=5)
+    for i, (name, column) in enumerate(zip(table.header, _intended_columns(table.header), strict=True)):
+        if column:
+            problems.add("header", f"column {name!r} is not known; did you mean {column!r}?")
+            table.header[i] = column
     if "recording" not in table:
         raise FormatError(path, f"no column 'recording'; a manifest has: {', '.join(COLUMNS)}", "header")
     rows = []
@@ -96,6 +158,22 @@ def read_rows(path: Path, problems: Problems) -> list[ManifestRow]:
     if not rows:
         problems.add("header", "no recordings are listed")
     return rows
+
+
+def _intended_columns(header: list[str]) -> list[str]:
+    """Return for each column the one that was probably meant, empty if none: a synonym or a misspelling of a column that is missing."""
+    missing = [column for column in COLUMNS if column not in header]
+    intended = []
+    for name in header:
+        column = _COLUMN_OF.get(re.sub(r"[\W_]+", "_", name), "")
+        if name not in (*COLUMNS, *NUMBERS) and not column:
+            column = next(iter(get_close_matches(name, COLUMNS, n=1, cutoff=0.8)), "")
+        if column in missing:
+            missing.remove(column)
+            intended.append(column)
+        else:
+            intended.append("")
+    return intended
 
 
 def read_correction_rows(path: Path) -> list[ManifestRow]:
@@ -134,10 +212,11 @@ def check_row(row: ManifestRow, problems: Problems) -> None:
             row.fold = int(value)
         else:
             row.numbers[column] = value
-    for column in ("signals", "annotations", "video"):
+    for column in FILES:
         path = row.path(column)
         if path is not None and not path.exists():
-            problems.add(row.location, f"{column}: {row[column]} does not exist")
+            similar = problems.similar_file(row[column])
+            problems.add(row.location, f"{column}: {row[column]} does not exist" + (f"; did you mean {similar}?" if similar else ""))
 
 
 def _parse_cell(cell: str, *, integer: bool) -> float | None:
@@ -152,8 +231,8 @@ def _parse_cell(cell: str, *, integer: bool) -> float | None:
     return value if is_valid else None
 
 
-def read_ethogram(path: Path, channels: set[str]) -> tuple[Ethogram | None, dict[str, str]]:
-    """Read ``ethogram.csv``; behaviors of channels that no recording uses are skipped.
+def read_ethogram(path: Path, entries: set[str]) -> tuple[Ethogram | None, dict[str, str]]:
+    """Read ``ethogram.csv``; behaviors of entries (streams, channels) that no recording uses are skipped.
 
     A behavior may have several aliases, separated by semicolons or in several rows; all but its first row need only these two cells.
 
@@ -171,7 +250,7 @@ def read_ethogram(path: Path, channels: set[str]) -> tuple[Ethogram | None, dict
     background = None
     for location, row in _labeled_rows(path, "behavior"):
         name = row["behavior"]
-        if row.get("channel") and row["channel"] not in channels:
+        if row.get("entry") and row["entry"] not in entries:
             continue
         for alias in filter(None, (text.strip() for text in row.get("alias", "").split(";"))):
             if aliases.setdefault(alias, name) != name:
@@ -181,7 +260,7 @@ def read_ethogram(path: Path, channels: set[str]) -> tuple[Ethogram | None, dict
         if name in behaviors:
             raise FormatError(path, f"duplicate behavior {name!r}", location)
         is_point = row.get("point", "").lower() in TRUE
-        behaviors[name] = Behavior(name, row.get("definition", ""), is_point, row.get("key", ""), row.get("channel", ""))
+        behaviors[name] = Behavior(name, row.get("definition", ""), is_point, row.get("key", ""), row.get("entry", ""))
         if row.get("background", "").lower() in TRUE:
             if background is not None:
                 raise FormatError(path, f"two behaviors are background: {background!r} and {name!r}")
@@ -210,5 +289,12 @@ def _labeled_rows(path: Path, required: str) -> list[tuple[str, dict[str, str]]]
 
 
 def _with_lowercase_header(table: Table) -> Table:
-    table.header = [name.strip().lower() for name in table.header]
+    """Return a table with lower-case column names, and those of `ALIASES` under their documented names."""
+    header = [name.strip().lower() for name in table.header]
+    table.header = [name if (column := ALIASES.get(name, name)) in header else column for name in header]
     return table
+
+
+def _comparable(name: str) -> str:
+    """Return a file name in a form in which names that look the same are equal."""
+    return unicodedata.normalize("NFC", name).casefold().strip()

@@ -20,7 +20,7 @@ from ethobench.formats.parse_cache import cached_arrays
 PARSER = "signals-2"
 
 
-def open_signals(path: Path, recording: str, rate: float | None) -> tuple[int, Callable[[], Data], list[Note]]:
+def open_signals(path: Path, recording: str, rate: float | None, *, entry: str = "") -> tuple[int, Callable[[], Data], list[Note]]:
     """Return the length of the signals in a file, a function that loads them, and the notes of the reader.
 
     Parameters
@@ -31,41 +31,47 @@ def open_signals(path: Path, recording: str, rate: float | None) -> tuple[int, C
         Id of the recording, if the file has several.
     rate : float or None
         Frames per second, if set by the user.
+    entry : str
+        Id of the recording in the file, if it has several and none of them is named `recording`.
     """
-    kind = f"{PARSER}-{'' if rate is None else format(rate, 'g')}-{_safe(recording)}"
-    arrays = cached_arrays(path, kind, partial(_parse, path, recording, rate))
+    names = (recording, entry)
+    kind = f"{PARSER}-{'' if rate is None else format(rate, 'g')}-{_safe(names)}"
+    arrays = cached_arrays(path, kind, partial(_parse, path, names, rate))
     notes = [Note(str(text)) for text in arrays["notes"]]
-    return len(arrays["values"]), partial(_load, path, kind, recording, rate), notes
+    return len(arrays["values"]), partial(_load, path, kind, names, rate), notes
 
 
-def stated_rate(path: Path, recording: str) -> float | None:
+def stated_rate(path: Path, recording: str, *, entry: str = "") -> float | None:
     """Return the frame rate that a file states for a recording; None if it states none. See `open_signals`."""
-    kind = f"{PARSER}--{_safe(recording)}"
-    rate = float(cached_arrays(path, kind, partial(_parse, path, recording, None))["rate"][0])
+    names = (recording, entry)
+    rate = float(cached_arrays(path, f"{PARSER}--{_safe(names)}", partial(_parse, path, names, None))["rate"][0])
     return None if np.isnan(rate) else rate
 
 
-def _parse(path: Path, recording: str, rate: float | None) -> dict[str, NDArray[Any]]:
+def _parse(path: Path, names: tuple[str, str], rate: float | None) -> dict[str, NDArray[Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReadWarning)  # the notes have the same text
         candidates = [(r, r.signals) for r in read_at_rate(path, rate) if r.signals is not None]
     if not candidates:
         raise FormatError(path, "the file has neither poses nor signals")
     if len(candidates) > 1:
-        candidates = [pair for pair in candidates if pair[0].id == recording]
+        ids = [recording.id for recording, _ in candidates]
+        candidates = [pair for name in names for pair in candidates if pair[0].id == name]
         if not candidates:
-            raise FormatError(path, f"the file has several recordings, but none named {recording!r}")
+            raise FormatError(
+                path, f"the file has several recordings, but none named {names[0]!r}; name one in column 'entry': {', '.join(ids)}"
+            )
     selected, data = candidates[0]
     notes = np.array([str(note) for note in selected.notes], dtype=np.str_)
     stated = np.array([data.rate or selected.rate or np.nan])
     if isinstance(data, Poses):
-        names = {"individuals": np.array(data.individuals), "keypoints": np.array(data.keypoints)}
-        return {"values": data.positions, "confidence": data.confidence, "rate": stated, "notes": notes, **names}
+        labels = {"individuals": np.array(data.individuals), "keypoints": np.array(data.keypoints)}
+        return {"values": data.positions, "confidence": data.confidence, "rate": stated, "notes": notes, **labels}
     return {"values": data.values, "channels": np.array(data.channels), "rate": stated, "notes": notes}
 
 
-def _load(path: Path, kind: str, recording: str, rate: float | None) -> Data:
-    arrays = cached_arrays(path, kind, partial(_parse, path, recording, rate))
+def _load(path: Path, kind: str, names: tuple[str, str], rate: float | None) -> Data:
+    arrays = cached_arrays(path, kind, partial(_parse, path, names, rate))
     stated = float(arrays["rate"][0])
     clock = rate or (None if np.isnan(stated) else stated)
     if "keypoints" in arrays:
@@ -74,8 +80,8 @@ def _load(path: Path, kind: str, recording: str, rate: float | None) -> Data:
     return Signals(arrays["values"], tuple(str(name) for name in arrays["channels"]), clock or 1.0)
 
 
-def _safe(name: str) -> str:
-    """Return a short folder name for any text."""
+def _safe(names: tuple[str, str]) -> str:
+    """Return a short folder name for any texts."""
     import hashlib
 
-    return hashlib.blake2b(name.encode(), digest_size=6).hexdigest()
+    return hashlib.blake2b("\0".join(filter(None, names)).encode(), digest_size=6).hexdigest()
