@@ -13,8 +13,6 @@ from ethobench.benchmarks import results_table
 from ethobench.benchmarks.folds import fold_plan
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.decoding.decoder import Decoder
-from ethobench.models import Model
-from ethobench.models.cross_validation import predict_out_of_fold
 from ethobench.runs import Engine, Store
 
 SMALL = {"trees": 5, "seconds": 0.5}
@@ -51,34 +49,6 @@ def test_the_decoder_is_saved_with_the_model(data, model, tmp_path):
     assert again.decoder == model.decoder
     assert again.predict(data.recordings[4]).annotation == model.predict(data.recordings[4]).annotation
     assert again.fit_report == model.fit_report
-
-
-class Spy(Model):
-    """Records which recordings it is fitted to and predicts."""
-
-    name = "spy"
-    calls: list[tuple[set[str], str]] = []  # noqa: RUF012
-
-    def _fit(self, data, truths):
-        self.trained = {r.id for r in data}
-
-    def _predict(self, recording, baseline):
-        from ethobench.core import Prediction
-
-        Spy.calls.append((self.trained, recording.id))
-        return Prediction(np.full((recording.n_frames, 4), 0.25), self.ethogram, recording.rate)
-
-
-def test_predictions_are_by_models_not_trained_on_the_individual(data):
-    Spy.calls.clear()
-    spy = Spy()
-    truths = {r.id: r.annotation() for r in data}
-    spy.ethogram = data.ethogram
-    predictions = predict_out_of_fold(spy, data, truths, 3)
-    assert list(predictions) == [r.id for r in data]
-    groups = data.groups()
-    for trained, predicted in Spy.calls:
-        assert groups[predicted] not in {groups[name] for name in trained}
 
 
 def test_metrics_without_a_decoder_are_refused():

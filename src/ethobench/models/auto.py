@@ -177,12 +177,12 @@ class Auto(SignalModel):
         costs = [max(candidate.fold_seconds, 1e-9) for candidate in candidates]
         first = COMPARED_PROGRESS + DECODING_PROGRESS
         for number, candidate in enumerate(candidates):
-            candidate.deadline = limit.share(costs[number] / sum(costs[number:]))
-            if deadline.is_limited and candidate.deadline.remaining < MIN_REFIT_SHARE * (deadline.end - deadline.start):
-                candidate.deadline = Deadline(MIN_REFIT_SHARE * (deadline.end - deadline.start), clock=deadline.clock)
+            refit_deadline = limit.share(costs[number] / sum(costs[number:]))
+            if deadline.is_limited and refit_deadline.remaining < MIN_REFIT_SHARE * (deadline.end - deadline.start):
+                refit_deadline = Deadline(MIN_REFIT_SHARE * (deadline.end - deadline.start), clock=deadline.clock)
             start, stop = (first + (1 - first) * sum(costs[:k]) / sum(costs) for k in (number, number + 1))
             with progress_range(start, stop, "all recordings"):
-                members[candidate.name] = candidate.fit_all()
+                members[candidate.name] = candidate.fit_all(refit_deadline)
         return members
 
     def preparation_seconds(self, data: Dataset) -> float:

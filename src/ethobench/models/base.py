@@ -19,6 +19,7 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, MismatchError, NotFittedError
 from ethobench.core.occurrence import Occurrence
 from ethobench.core.processes import usable_cores
+from ethobench.core.progress import progress_range
 from ethobench.core.recording import match_length
 from ethobench.core.registry import Registry
 from ethobench.core.signals import Keypoint
@@ -27,7 +28,7 @@ from ethobench.decoding.search import check_metric
 from ethobench.features.missing_data import MAX_GAP_SECONDS, max_gap_frames
 from ethobench.metrics import consensus
 from ethobench.models.adapt import has_rate, match_skeleton, resample_recording, restore_rate, split_by_annotator
-from ethobench.models.cross_validation import fit_decoder_out_of_fold
+from ethobench.models.cross_validation import DECODED_PROGRESS, fit_decoder_out_of_fold
 from ethobench.models.directed import DirectedExamples
 from ethobench.models.held_out import Predicted
 from ethobench.models.hyperparameters import hyperparameters, make_params, parameter_names
@@ -244,7 +245,8 @@ class Model:
         if self.decode:
             self.decoder, trials = fit_decoder_out_of_fold(self, data, truths, self.decode)
             self.fit_report["decoding"] = [dataclasses.asdict(trial) for trial in trials]
-        self._fit(data, truths)
+        with progress_range(DECODED_PROGRESS if self.decode else 0.0, 1.0):
+            self._fit(data, truths)
         self.training, self.out_of_fold = training.select(self._training_ids(training)), {}
         if (initial := initial_training_data(self.params)) is not None:
             self.training = self.training.initialized_from(initial[1], initial[0])

@@ -21,11 +21,12 @@ from ethobench.decoding.calibration import log_loss
 from ethobench.metrics import score
 from ethobench.models.base import Model
 from ethobench.models.boost import Boost
-from ethobench.models.cross_validation import copy_fitted_metadata, inner_folds
+from ethobench.models.cross_validation import FoldResult, copy_fitted_metadata, cross_validate, fit_without, inner_folds
 from ethobench.models.tcn import Tcn
 from ethobench.training.loop import Progress
 
 REFIT_COST = 1.5  # duration of a fit to all recordings, relative to a fit to all but one fold
+MIN_FOLDS = 2  # inner folds that are evaluated in any case
 MIN_TIMING_SECONDS = 30.0  # remaining time on an idle machine below which the speed of the network is not even measured
 MIN_UPDATES = 75  # optimizer steps below which a network is not worth its time
 TIMED_UPDATES = 10  # after which the speed of a training is known
@@ -78,8 +79,6 @@ class Candidate:
         Whether it was given up after the first fold.
     recordings : tuple of str
         The recordings it is fitted to, if not all.
-    deadline : Deadline
-        Of the next fit.
     fold_seconds : float
         Mean duration of fitting and predicting a fold.
     """
@@ -90,30 +89,25 @@ class Candidate:
     seconds: float = 0.0
     dropped: bool = False
     recordings: tuple[str, ...] = ()
-    deadline: Deadline = field(default_factory=Deadline)
     fold_seconds: float = 0.0
 
-    def fit_without(self, held_out: Sequence[str]) -> Model:
-        """Fit a model to the recordings that are not held out."""
+    def fit_without(self, held_out: Sequence[str], deadline: Deadline) -> Model:
+        """Fit a model to the recordings that are not held out, until a deadline; leave time to predict those that are."""
         raise NotImplementedError
 
-    def fit_all(self) -> Model:
-        """Fit a model to all recordings."""
+    def fit_all(self, deadline: Deadline) -> Model:
+        """Fit a model to all recordings, until a deadline."""
         started = time.perf_counter()
-        model = self.fit_without([])
+        model = self.fit_without([], deadline)
         self.seconds += time.perf_counter() - started
         return model
 
-    def evaluate_fold(self, data: Dataset, held_out: Sequence[str]) -> float:
-        """Fit to the other recordings, predict those held out, and return the seconds that took."""
-        started = time.perf_counter()
-        model = self.fit_without(held_out)
-        self.predictions |= {name: model.predict_probabilities(data[name]) for name in held_out}
-        seconds = time.perf_counter() - started
-        self.fold_seconds = (self.fold_seconds * self.folds + seconds) / (self.folds + 1)
+    def add_fold(self, fold: FoldResult) -> None:
+        """Add the predictions of a fold and their duration."""
+        self.predictions |= fold.predictions
+        self.fold_seconds = (self.fold_seconds * self.folds + fold.seconds) / (self.folds + 1)
         self.folds += 1
-        self.seconds += seconds
-        return seconds
+        self.seconds += fold.seconds
 
     def summary(self, truths: Mapping[str, Annotation]) -> dict[str, Any]:
         """Return folds, seconds and out-of-fold scores as plain values."""
@@ -136,17 +130,17 @@ class BoostCandidate(Candidate):
         self.first = copy_fitted_metadata(template, Boost(seed=template.seed))
         self.first.keypoints = dict(data.keypoints)
         self.first.deadline = deadline
-        self.rows = self.first.collect_rows(data, truths, WITHOUT_NETWORK.boost / (2 + REFIT_COST))
+        self.rows = self.first.collect_rows(data, truths, WITHOUT_NETWORK.boost / (MIN_FOLDS + REFIT_COST))
         if len(self.first.recordings_used) < len(data):
             self.recordings = tuple(recording.id for recording in data if recording.id in self.rows)
         self.seconds = time.perf_counter() - started
         self.seconds_per_cpu_second = max(1.0, self.seconds / max(time.process_time() - computed, 1e-3))
 
-    def fit_without(self, held_out: Sequence[str]) -> Model:
+    def fit_without(self, held_out: Sequence[str], deadline: Deadline) -> Model:
         """Fit trees to the rows of the other recordings."""
         model = copy_fitted_metadata(self.first, Boost(seed=self.first.seed))
         model.keypoints = self.first.keypoints
-        model.deadline = self.deadline.share(FIT_SHARE if held_out else 1.0)
+        model.deadline = deadline.share(FIT_SHARE if held_out else 1.0)
         model.seconds_per_row = self.first.seconds_per_row
         model.fit_rows({name: rows for name, rows in self.rows.items() if name not in held_out})
         self.first.seconds_per_row = model.seconds_per_row
@@ -160,15 +154,13 @@ class NetworkCandidate(Candidate):
         super().__init__("tcn")
         self.data, self.truths, self.template = data, truths, template
 
-    def fit_without(self, held_out: Sequence[str]) -> Model:
+    def fit_without(self, held_out: Sequence[str], deadline: Deadline) -> Model:
         """Train a network on the other recordings."""
         model = copy_fitted_metadata(self.template, Tcn(seed=self.template.seed))
-        model.deadline = self.deadline.share(FIT_SHARE if held_out else 1.0)
+        model.deadline = deadline.share(FIT_SHARE if held_out else 1.0)
         if model.deadline.is_limited and held_out:
-            model.progress = partial(stop_slow_training, model.deadline, self.deadline.clock())
-        training = self.data.select(recordings=[r.id for r in self.data if r.id not in held_out])
-        model._fit(training, {r.id: self.truths[r.id] for r in training})
-        return model
+            model.progress = partial(stop_slow_training, model.deadline, deadline.clock())
+        return fit_without(model, self.data, self.truths, held_out)
 
 
 def stop_slow_training(deadline: Deadline, start: float, progress: Progress) -> None:
@@ -232,20 +224,21 @@ def compare_candidates(data: Dataset, truths: Mapping[str, Annotation], template
     comparison = Comparison([boost], data, evaluable_truths({r.id: truths[r.id].without_subjects() for r in data}, folds), notes)
     if not folds:
         notes.append("only one annotated recording, so nothing could be compared: boosted trees, decoded frame by frame")
-        boost.deadline = deadline
         return comparison
     network = make_network_candidate(data, truths, template, deadline, notes, boost.seconds_per_cpu_second)
     shares = WITHOUT_NETWORK if network is None else WITH_NETWORK
     available = deadline.remaining
     with progress_range(0.05, COMPARED_PROGRESS if network is None else BOOST_PROGRESS):
-        evaluated = _evaluate_boost(boost, data, folds, shares.boost * available, deadline)
-    if len(evaluated) < len(folds):
-        notes.append(f"{len(evaluated)} of {len(folds)} inner folds were used, to keep the time budget")
+        limit = deadline.share(shares.boost)
+        for fold in cross_validate(boost.fit_without, data, folds, limit, reserved_fits=REFIT_COST, min_folds=MIN_FOLDS):
+            boost.add_fold(fold)
+    if boost.folds < len(folds):
+        notes.append(f"{boost.folds} of {len(folds)} inner folds were used, to keep the time budget")
     if network is None:
         return comparison
     reserved = REFIT_COST * boost.fold_seconds + (1 - shares.boost - shares.network) * available if deadline.is_limited else 0.0
     with progress_range(BOOST_PROGRESS, COMPARED_PROGRESS):
-        _evaluate_network(network, comparison, evaluated, deadline.before(reserved))
+        _evaluate_network(network, comparison, folds[: boost.folds], deadline.before(reserved))
     if network.folds:
         comparison.candidates.append(network)
     return comparison
@@ -298,41 +291,21 @@ def _possible_updates(data: Dataset, template: Model, seconds: float) -> float:
     model = copy_fitted_metadata(template, Tcn(seed=template.seed))
     model.keypoints = dict(data.keypoints)
     update_seconds = NETWORK_OVERHEAD * model.time_update(data)
-    return FIT_SHARE * seconds / (2 + REFIT_COST) / max(update_seconds, 1e-9)
-
-
-def _evaluate_boost(boost: Candidate, data: Dataset, folds: list[list[str]], seconds: float, deadline: Deadline) -> list[list[str]]:
-    """Evaluate boosted trees on the folds for which there is time, at least two; return these folds."""
-    used = folds
-    for number, held_out in enumerate(folds):
-        if number >= len(used):
-            break
-        if deadline.is_limited:
-            n_fits = (2 if number == 0 else len(used)) + REFIT_COST
-            boost.deadline = deadline.until(deadline.clock() + seconds / n_fits)
-        with progress_range(number / len(used), (number + 1) / len(used), f"inner fold {number + 1} of {len(used)}"):
-            fold_seconds = boost.evaluate_fold(data, held_out)
-        if number == 0 and deadline.is_limited:
-            used = folds[: max(2, min(len(folds), int(seconds / max(fold_seconds, 1e-9) - REFIT_COST)))]
-    return used
+    return FIT_SHARE * seconds / (MIN_FOLDS + REFIT_COST) / max(update_seconds, 1e-9)
 
 
 def _evaluate_network(network: Candidate, comparison: Comparison, folds: list[list[str]], deadline: Deadline) -> None:
     """Evaluate the network on the same folds as boosted trees; drop it after the first if it does not improve them."""
-    data, notes = comparison.data, comparison.notes
-    for number, held_out in enumerate(folds):
-        network.deadline = deadline.share(1 / (len(folds) - number + REFIT_COST))
-        try:
-            with progress_range(number / len(folds), (number + 1) / len(folds), f"inner fold {number + 1} of {len(folds)}"):
-                network.evaluate_fold(data, held_out)
-        except OutOfTimeError as error:
-            notes.append(f"no network, to keep the time budget: {error}")
-            network.dropped = True
-            return
-        if number == 0 and len(folds) > 1 and not _improves_blend(network, comparison):
-            network.dropped = True
-            notes.append("the network did not improve on the trees in the first fold, so it is not used")
-            return
+    try:
+        for fold in cross_validate(network.fit_without, comparison.data, folds, deadline, reserved_fits=REFIT_COST):
+            network.add_fold(fold)
+            if network.folds == 1 < len(folds) and not _improves_blend(network, comparison):
+                comparison.notes.append("the network did not improve on the trees in the first fold, so it is not used")
+                network.dropped = True
+                return
+    except OutOfTimeError as error:
+        comparison.notes.append(f"no network, to keep the time budget: {error}")
+        network.dropped = True
 
 
 def _improves_blend(candidate: Candidate, comparison: Comparison) -> bool:
