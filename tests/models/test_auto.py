@@ -16,7 +16,7 @@ from ethobench.core.deadline import Deadline, OutOfTimeError
 from ethobench.core.errors import EthobenchError
 from ethobench.decoding import decoder
 from ethobench.decoding.decoder import Decoder
-from ethobench.models import auto, base, candidates
+from ethobench.models import auto, candidates, pieces
 from ethobench.models.auto import Auto
 from ethobench.models.cross_validation import inner_folds
 from ethobench.training.loop import Progress
@@ -189,10 +189,10 @@ def test_pieces_give_the_same_predictions(tag, monkeypatch):
     model = eb.create_model("auto", budget=0.001).fit(tag)
     recording = eb.load_dataset("synthetic/tag", individuals=1, seconds=300, seed=5).recordings[0]
     entire = model.predict(recording).annotation
-    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 2500)
+    monkeypatch.setattr(pieces, "MAX_PIECE_FRAMES", 2500)
     monkeypatch.setattr(decoder, "CONTEXT_SECONDS", 30.0)
-    pieces = model.annotate(recording)
-    assert (pieces.to_codes() == entire.to_codes()).mean() > 0.995
+    annotation = model.annotate(recording)
+    assert (annotation.to_codes() == entire.to_codes()).mean() > 0.995
 
 
 @pytest.mark.slow

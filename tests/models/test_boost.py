@@ -16,8 +16,8 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.observed import Track
 from ethobench.features.cache import feature_cache
-from ethobench.models import base
-from ethobench.models.inputs import interpolate_steps, order_inputs
+from ethobench.models import pieces
+from ethobench.models.inputs import input_names, interpolate_steps, order_inputs
 from ethobench.models.row_sampling import choose_rows, row_weights
 
 pytestmark = pytest.mark.slow
@@ -83,9 +83,9 @@ def test_pieces_give_the_same_predictions(monkeypatch):
     entire = model.predict(data.recordings[0]).annotation
     context = model.context(data.recordings[0].rate)
     assert len(data.recordings[0].signals) > 2 * context
-    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 1500)
-    pieces = model.annotate(data.recordings[0])
-    assert (pieces.to_codes() == entire.to_codes()).mean() > 0.998
+    monkeypatch.setattr(pieces, "MAX_PIECE_FRAMES", 1500)
+    joined = model.annotate(data.recordings[0])
+    assert (joined.to_codes() == entire.to_codes()).mean() > 0.998
 
 
 def test_channels_are_matched_by_name():
@@ -103,7 +103,7 @@ def test_channels_are_matched_by_name():
 
 def test_keypoints_are_matched_by_name():
     poses = eb.load_dataset("synthetic/pose", individuals=1, seconds=10).recordings[0].signals
-    inputs = base.input_names(Recording("r", signals=poses))
+    inputs = input_names(Recording("r", signals=poses))
     back = dataclasses.replace(
         poses,
         positions=poses.positions[:, ::-1, ::-1],
@@ -150,13 +150,6 @@ def test_saved_files_are_plain_text(tmp_path):
     renew_digests(tmp_path / "m")
     with pytest.raises(FormatError, match="damaged"):
         eb.load_model(tmp_path / "m")
-
-
-@pytest.mark.parametrize(("name", "extra"), [("boost", "boost"), ("auto", "boost"), ("tcn", "nn"), ("crnn", "nn"), ("conv1d", "nn")])
-def test_missing_packages_are_named(monkeypatch, name, extra):
-    monkeypatch.setattr(base, "find_spec", lambda package: None)
-    with pytest.raises(EthobenchError, match=rf'model {name!r} needs .*pip install "ethobench\[{extra}\]"'):
-        eb.create_model(name)
 
 
 def test_invalid_parameters_are_refused():

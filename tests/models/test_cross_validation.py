@@ -37,17 +37,17 @@ def data() -> Dataset:
 
 
 def recorded_fit(data, clock, durations):
-    """Return a `fit` that takes so many seconds for each fold, and the list of seconds that it is given."""
-    given = []
+    """Return a `fit` that takes so many seconds for each fold, and the list of its time limits."""
+    time_limits = []
 
     def fit(held_out, deadline):
-        given.append(deadline.remaining)
-        clock.now += durations[len(given) - 1]
+        time_limits.append(deadline.remaining)
+        clock.now += durations[len(time_limits) - 1]
         model = Uniform()
         model.ethogram, model.exclusive = data.ethogram, False
         return model
 
-    return fit, given
+    return fit, time_limits
 
 
 def test_predictions_are_by_models_not_trained_on_the_individual(data):
@@ -65,7 +65,7 @@ def test_predictions_are_by_models_not_trained_on_the_individual(data):
 
 def test_recordings_of_one_individual_or_without_annotation(data):
     truths = {r.id: r.annotation() for r in data}
-    assert sorted(sum(inner_folds(data, truths, 2), [])) == sorted(truths)
+    assert sorted(name for fold in inner_folds(data, truths, 2) for name in fold) == sorted(truths)
     first, *others = truths
     unobserved = {name: truths[name].with_observed(np.zeros(truths[name].n_frames, dtype=bool)) for name in others}
     assert inner_folds(data, {first: truths[first], **unobserved}) == []
@@ -73,9 +73,9 @@ def test_recordings_of_one_individual_or_without_annotation(data):
 
 def test_each_fold_gets_the_same_share_of_the_remaining_time(data):
     clock = Clock()
-    fit, given = recorded_fit(data, clock, [10, 0, 20, 20])
+    fit, time_limits = recorded_fit(data, clock, [10, 0, 20, 20])
     results = list(cross_validate(fit, data, FOLDS, Deadline(120, clock=clock), reserved_fits=2))
-    assert given == pytest.approx([120 / 6, 110 / 5, 110 / 4, 90 / 3])
+    assert time_limits == pytest.approx([120 / 6, 110 / 5, 110 / 4, 90 / 3])
     assert [result.seconds for result in results] == [10, 0, 20, 20]
     assert [[*result.predictions] for result in results] == FOLDS
 
@@ -84,26 +84,26 @@ def test_each_fold_gets_the_same_share_of_the_remaining_time(data):
 def test_the_duration_of_the_first_fold_decides_how_many_there_are(data, first, n_folds):
     """100 s for the folds and one more fit: with 20 s each there is time for four folds, with 22 s for three."""
     clock = Clock()
-    fit, given = recorded_fit(data, clock, [first, 1, 1, 1])
+    fit, time_limits = recorded_fit(data, clock, [first, 1, 1, 1])
     results = list(cross_validate(fit, data, FOLDS, Deadline(100, clock=clock), reserved_fits=1, min_folds=2))
     assert len(results) == n_folds
-    assert given[0] == pytest.approx(100 / 3)  # two folds and the reserved fit: there may be no more
-    assert given[1] == pytest.approx((100 - first) / n_folds)
+    assert time_limits[0] == pytest.approx(100 / 3)  # two folds and the reserved fit: there may be no more
+    assert time_limits[1] == pytest.approx((100 - first) / n_folds)
 
 
 def test_all_folds_are_used_without_a_time_limit(data):
     clock = Clock()
-    fit, given = recorded_fit(data, clock, [1e6] * 4)
+    fit, time_limits = recorded_fit(data, clock, [1e6] * 4)
     assert len(list(cross_validate(fit, data, FOLDS, Deadline(clock=clock), reserved_fits=1, min_folds=2))) == 4
-    assert given == [np.inf] * 4
+    assert time_limits == [np.inf] * 4
 
 
 def test_the_caller_may_stop_after_any_fold(data):
-    fit, given = recorded_fit(data, Clock(), [0] * 4)
+    fit, time_limits = recorded_fit(data, Clock(), [0] * 4)
     folds = cross_validate(fit, data, FOLDS, Deadline(), reserved_fits=1)
     assert [*next(folds).predictions] == FOLDS[0]
     folds.close()
-    assert len(given) == 1
+    assert len(time_limits) == 1
 
 
 def test_progress_of_a_fold_is_its_share_of_the_total(data):

@@ -88,7 +88,7 @@ def test_pieces_are_decoded_like_the_entire_recording(monkeypatch):
     model = create_model("rf", decode="balanced", **SMALL).fit(data)
     long = load_dataset("synthetic/tag", individuals=1, seconds=1200.0, seed=5).recordings[0]
     entire = model.annotate(long).to_codes()
-    monkeypatch.setattr("ethobench.models.base.MAX_PIECE_FRAMES", 4000)
+    monkeypatch.setattr("ethobench.models.pieces.MAX_PIECE_FRAMES", 4000)
     pieces = model.annotate(long).to_codes()
     assert model.decoder.transition_models or model.decoder.smoothing != "none"
     assert (pieces == entire).mean() > 0.999

@@ -140,8 +140,9 @@ def test_unobserved_frames_are_not_used(name):
 
 def test_mismatches_are_refused(name, data):
     model = make(name)
-    with pytest.raises(NotFittedError, match="is not fitted"):
-        model.predict(data.recordings[0])
+    for use in (model.predict, model.annotate, getattr(model, "requests", model.predict)):
+        with pytest.raises(NotFittedError, match="is not fitted"):
+            use(data.recordings[0])
     model.fit(data)
     if model.needs_signals:
         with pytest.raises(MismatchError, match="no signals"):

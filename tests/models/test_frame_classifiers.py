@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-
 import numpy as np
 import pytest
 
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals, create_model, load_dataset
-from ethobench.models import base, frame_classifiers
-from ethobench.models.base import join_pieces
+from ethobench.models import frame_classifiers, pieces
 
 ETHOGRAM = Ethogram(["rest", "run"])
 
@@ -29,7 +25,7 @@ def test_blocks_and_pieces_give_the_same_predictions(monkeypatch):
     in_blocks = model.predict(data.recordings[0])
     assert np.allclose(in_blocks.probabilities, entire.probabilities, atol=0.21)
     assert (in_blocks.annotation.to_codes() == entire.annotation.to_codes()).mean() > 0.999
-    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 900)
+    monkeypatch.setattr(pieces, "MAX_PIECE_FRAMES", 900)
     assert (model.annotate(data.recordings[0]).to_codes() == entire.annotation.to_codes()).mean() > 0.999
 
 
@@ -71,18 +67,6 @@ def test_poses_are_subsampled_for_training_and_tags_are_not(monkeypatch):
     assert shapes[1] == (tags.recordings[0].n_frames,) * 2
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_joined_pieces_equal_the_annotation(seed):
-    random = np.random.default_rng(seed)
-    codes = np.repeat(random.integers(-1, 2, 30), random.integers(1, 8, 30))
-    both = np.repeat(random.random((len(codes) // 2, 2)) < 0.5, 2, axis=0)
-    annotations = (Annotation.from_frames(codes, ETHOGRAM, 10.0, unobserved=-1), Annotation.from_frames(both, ETHOGRAM, 10.0))
-    for annotation in annotations:
-        cuts = np.unique([0, *random.integers(1, annotation.n_frames, 5), annotation.n_frames]).tolist()
-        pieces = [annotation.crop(start, stop) for start, stop in itertools.pairwise(cuts)]
-        assert join_pieces(pieces) == dataclasses.replace(annotation, order=np.arange(len(annotation)))
-
-
 @pytest.mark.parametrize("name", ["rf", "dt", "svm", "kmeans", "wavelet_dt"])
 def test_channels_are_matched_by_name(name):
     random = np.random.default_rng(0)
@@ -102,11 +86,3 @@ def test_behavior_that_never_stops_is_always_predicted():
     for name in ("rf", "dt"):
         prediction = create_model(name, seconds=0.5, cutoff=0.0).fit(Dataset((one,), ETHOGRAM)).predict(one)
         assert (prediction.probabilities[:, 0] == 1).all()
-
-
-def test_pieces_of_poses_use_the_scene_of_the_entire_recording(monkeypatch):
-    data = load_dataset("synthetic/pose", individuals=2, seconds=60)
-    model = create_model("rf", trees=5, seconds=0.5).fit(data)
-    entire = model.predict(data.recordings[0]).annotation.to_codes()
-    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 300)
-    assert (model.annotate(data.recordings[0]).to_codes() == entire).mean() > 0.995

@@ -7,10 +7,15 @@ import pytest
 
 import ethobench as eb
 from ethobench import Annotation, Ethogram, Prediction
-from ethobench.models.held_out import Origin, describe_origins, read_predictions, write_predictions
+from ethobench.models.held_out import Origin, describe_origins, predict_or_held_out, read_predictions, write_predictions
 from ethobench.models.provenance import TrainingMatch
 
 ETHOGRAM = Ethogram(["rest", "run"])
+NO_PREDICTION = Annotation.from_bouts([], [], [], ETHOGRAM, 10, 0)
+
+
+def no_prediction() -> Annotation:
+    return NO_PREDICTION
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
@@ -41,12 +46,14 @@ def test_held_out_predictions_of_training_recordings(tmp_path):
     model.out_of_fold = {first.id: eb.create_model("chance", seed=2).fit(data.select(recordings=[second.id])).predict(first)}
     model.save(tmp_path / "m")
     again = eb.load_model(tmp_path / "m")
-    held_out = again.held_out_prediction(first.copy(id="renamed"))
+    held_out, origin = predict_or_held_out(again, first.copy(id="renamed"), no_prediction)
+    assert origin.out_of_fold
     assert held_out.annotation == model.out_of_fold[first.id].annotation
     assert held_out.ethogram == again.ethogram
-    assert again.held_out_prediction(second) is None
-    assert again.held_out_prediction(third) is None
-    assert again.held_out_prediction(first.copy(rate=first.rate * 2, annotations={}, signals=None)) is None
+    other_rate = first.copy(rate=first.rate * 2, annotations={}, signals=None)
+    for recording in (second, third, other_rate):
+        assert predict_or_held_out(again, recording, no_prediction)[0] is NO_PREDICTION
+    assert predict_or_held_out(again, first, no_prediction, use_out_of_fold=False)[0] is NO_PREDICTION
     again.save(tmp_path / "copy")
     assert eb.load_model(tmp_path / "copy").out_of_fold[first.id].annotation == held_out.annotation
     assert model.fit(data).out_of_fold == {}

@@ -9,7 +9,7 @@ import torch
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError
-from ethobench.models import base
+from ethobench.models import pieces
 from ethobench.models.streaming import StepScorer
 from ethobench.models.tcn_modules import TemporalNetwork
 from ethobench.training import inference
@@ -114,10 +114,10 @@ def test_annotating_in_pieces_gives_the_same_annotation(monkeypatch):
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=120)
     model = eb.create_model("tcn", **QUICK).fit(data)
     complete = model.predict(data.recordings[0]).annotation
-    monkeypatch.setattr(base, "MAX_PIECE_FRAMES", 700)
-    pieces = model.annotate(data.recordings[0])
+    monkeypatch.setattr(pieces, "MAX_PIECE_FRAMES", 700)
+    joined = model.annotate(data.recordings[0])
     assert len(data.recordings[0].signals) > 2 * model.context(25.0)
-    assert (pieces.to_codes() == complete.to_codes()).mean() > 0.999
+    assert (joined.to_codes() == complete.to_codes()).mean() > 0.999
 
 
 def test_overlapping_behaviors_are_independent():

@@ -192,7 +192,7 @@ class OutOfFoldPredictions:
         """
         training = model.training
         if training is None:
-            raise EthobenchError(f"{model!r} is not fitted")
+            raise EthobenchError(f"{model!r} does not know its training recordings, so no predictions can be attached to them")
         excluded = [r.id for r in training.direct if r.id in self.predictions and not training.held_out_by_initial_model(r)]
         included = [r.id for r in training.direct if r.id in self.predictions and r.id not in excluded]
         model.out_of_fold = {name: self.predictions[name] for name in included}

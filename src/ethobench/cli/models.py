@@ -22,7 +22,7 @@ def run(
     """
     from ethobench.models import models
     from ethobench.models.auto import DEFAULT, default_model
-    from ethobench.models.base import install_command
+    from ethobench.models.registry import install_command
 
     if name is None:
         for each in models.names():

@@ -119,6 +119,12 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+def thread_count() -> int:
+    """Return the number of threads that a fit may use: ``OMP_NUM_THREADS``, which workers of a run set, or all usable cores."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return int(limit) if limit.isdigit() and int(limit) else usable_cores()
+
+
 def idle_cores() -> int:
     """Return the number of cores that other programs do not use, at least one.
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Behavior, Dataset, Ethogram, Prediction, Recording
-from ethobench.core.errors import EthobenchError, FormatError, NotFittedError, ParameterError
+from ethobench.core.errors import EthobenchError, FormatError, ParameterError
 from ethobench.core.files import read_json, write_json
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.mllm.annotate import (
@@ -99,8 +99,8 @@ class Mllm(Model):
 
     Attributes
     ----------
-    task : Task, optional
-        None before `fit`.
+    task : Task
+        What to annotate; set by `fit`.
     worked_examples : tuple of Example
         Worked examples in the prompt.
     training_annotations : tuple of Example
@@ -114,11 +114,12 @@ class Mllm(Model):
     needs_signals = False
     external_params = ("base_url", "key_variable", "answers", "video_url")
 
+    task: Task
+
     def __init__(self, *, seed: int = 0, **params: Any) -> None:
         super().__init__(seed=seed, **params)
         if self.params.rule not in RULES:
             raise ParameterError(f"`rule` must be one of {', '.join(RULES)}, got {self.params.rule!r}")
-        self.task: Task | None = None
         self.dataset = ""
         self.worked_examples: tuple[Example, ...] = ()
         self.training_annotations: tuple[Example, ...] = ()
@@ -162,8 +163,7 @@ class Mllm(Model):
 
     def requests(self, recording: Recording) -> RecordingRequests:
         """Return the requests that annotate a recording."""
-        if self.task is None:
-            raise NotFittedError(f"{self!r} is not fitted: call `fit`, or load a saved model")
+        self.check_is_fitted()
         examples = self.worked_examples if self.provider.needs_video else self.training_annotations
         return build_requests(recording, self.task, self.provider, self.params.settings(), examples=examples, seed=self.seed)
 
@@ -240,7 +240,7 @@ class Mllm(Model):
         content = {
             "format_version": FORMAT_VERSION,
             "dataset": self.dataset,
-            "task": None if self.task is None else _task_to_dict(self.task),  # complete, so that loading needs no file outside the folder
+            "task": _task_to_dict(self.task),  # complete, so that loading needs no file outside the folder
             "examples": examples,
             "training_annotations": [dataclasses.asdict(example) for example in self.training_annotations],
         }

@@ -32,13 +32,15 @@ from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import Trial, check_metric, fit_decoder
 from ethobench.features.multiscale import Baseline
 from ethobench.metrics import score
-from ethobench.models.base import Model, register_model
+from ethobench.models.base import Model
 from ethobench.models.boost import Boost
 from ethobench.models.candidates import COMPARED_PROGRESS, NO_NETWORK, REFIT_COST, Candidate, Comparison, compare_candidates
 from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.input_checks import TrainingRange
-from ethobench.models.inputs import SignalModel, keypoints_from_json, keypoints_to_json
+from ethobench.models.inputs import keypoints_from_json, keypoints_to_json
+from ethobench.models.registry import register_model
 from ethobench.models.saving import load_model
+from ethobench.models.signal_model import SignalModel
 
 DEFAULT, FALLBACK = "auto", "rf"
 STATE = "auto.json"

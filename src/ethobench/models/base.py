@@ -1,44 +1,34 @@
-"""The contract of a model: hyper-parameters, `fit`, `predict`, `annotate`; and the registry of models."""
+"""The contract of a model: hyper-parameters, `fit`, `predict`, `annotate`."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
-import warnings
 from collections.abc import Collection, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Dataset, Ethogram, Poses, Prediction, Recording, Signals
-from ethobench.core import intervals as iv
+from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.deadline import Deadline
-from ethobench.core.errors import EthobenchError, MismatchError, NotFittedError
-from ethobench.core.occurrence import Occurrence
-from ethobench.core.processes import usable_cores
+from ethobench.core.errors import EthobenchError, NotFittedError
 from ethobench.core.progress import progress_range
-from ethobench.core.recording import match_length
-from ethobench.core.registry import Registry
 from ethobench.core.signals import Keypoint
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import check_metric
-from ethobench.features.missing_data import MAX_GAP_SECONDS, max_gap_frames
-from ethobench.metrics import consensus
-from ethobench.models.adapt import has_rate, match_skeleton, resample_recording, restore_rate, split_by_annotator
+from ethobench.models.adapt import has_rate, match_skeleton, resample_recording, restore_rate
 from ethobench.models.cross_validation import DECODED_PROGRESS, fit_decoder_out_of_fold
 from ethobench.models.directed import DirectedExamples
 from ethobench.models.held_out import Predicted
 from ethobench.models.hyperparameters import hyperparameters, make_params, parameter_names
 from ethobench.models.input_checks import RequiredInput, input_present
+from ethobench.models.inputs import check_inputs, input_names, select_inputs
 from ethobench.models.network_use import NetworkUse
+from ethobench.models.pieces import Pieces
 from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
 from ethobench.models.streaming import PredictionStream
-
-MAX_PIECE_FRAMES = 1_000_000  # longer recordings are annotated piece by piece
-CONSENSUS, ALL = "consensus", "all"
+from ethobench.models.training_examples import prepare_examples
 
 
 @hyperparameters
@@ -131,8 +121,7 @@ class Model:
 
     def __init__(self, *, seed: int = 0, decode: str = "", **params: Any) -> None:
         self.params = make_params(self.name, self.Params, params)
-        self.seed = seed
-        self.decode = decode
+        self.seed, self.decode = seed, decode
         if decode:
             check_metric(decode)
         self.decoder: Decoder | None = None
@@ -160,6 +149,7 @@ class Model:
 
         Examples
         --------
+        >>> from ethobench import create_model
         >>> create_model("dt", seconds=1.0).get_params()
         {'seconds': 1.0, 'cutoff': 1.6, 'exact': True, 'seed': 0, 'decode': ''}
         """
@@ -171,6 +161,7 @@ class Model:
 
         Examples
         --------
+        >>> from ethobench import create_model
         >>> create_model("dt").set_params(seconds=0.5, seed=3).get_params()["seconds"]
         0.5
         """
@@ -215,11 +206,6 @@ class Model:
         """Add a note about the fit to the report; `train` prints it, and the model card contains it."""
         self.fit_report.setdefault("notes", []).append(text)
 
-    def note_epochs(self, done: int, planned: int) -> None:
-        """Note that a network was trained for fewer epochs than planned because of a deadline."""
-        if self.deadline.is_limited and done < planned:
-            self.note(f"the network was trained for {done} of {planned} epochs, to keep the time budget")
-
     def fit(self, data: Dataset, *, annotator: str | None = None) -> Self:
         """Fit the model to annotated recordings.
 
@@ -239,15 +225,16 @@ class Model:
         if not len(data):
             raise EthobenchError("cannot fit a model to a dataset without recordings")
         self.trained_on, self.licence = f"{data.name} ({len(data)} recordings, version {data.version})", data.licence
-        training = self._describe_training(data, annotator)
-        data, truths = self._prepare_training(data, annotator)
-        self.exclusive = all(truth.without_subjects().is_exclusive for truth in truths.values())
+        examples = prepare_examples(data, annotator, needs_signals=self.needs_signals)
+        self.ethogram, self.rate, self.inputs = data.ethogram, examples.rate, examples.inputs
+        self.directed, self.required_input = examples.directed, examples.required_input
+        self.never_annotated, self.exclusive = examples.never_annotated, examples.exclusive
         if self.decode:
-            self.decoder, trials = fit_decoder_out_of_fold(self, data, truths, self.decode)
+            self.decoder, trials = fit_decoder_out_of_fold(self, examples.data, examples.truths, self.decode)
             self.fit_report["decoding"] = [dataclasses.asdict(trial) for trial in trials]
         with progress_range(DECODED_PROGRESS if self.decode else 0.0, 1.0):
-            self._fit(data, truths)
-        self.training, self.out_of_fold = training.select(self._training_ids(training)), {}
+            self._fit(examples.data, examples.truths)
+        self.training, self.out_of_fold = examples.training.select(self._training_ids(examples.training)), {}
         if (initial := initial_training_data(self.params)) is not None:
             self.training = self.training.initialized_from(initial[1], initial[0])
         return self
@@ -259,7 +246,7 @@ class Model:
 
         Examples
         --------
-        >>> from ethobench import load_dataset
+        >>> from ethobench import create_model, load_dataset
         >>> data = load_dataset("synthetic/tag", individuals=3, seconds=20)
         >>> model = create_model("dt").fit(data.select(individual=["animal01", "animal02"]))
         >>> model.match_training(data["animal01"].copy(id="renamed"))
@@ -272,22 +259,6 @@ class Model:
     def was_trained_on(self, recording: Recording) -> bool:
         """Return whether this model was trained on a recording; see `match_training`."""
         return self.match_training(recording).is_training_recording
-
-    def held_out_prediction(self, recording: Recording, match: TrainingMatch | None = None) -> Predicted | None:
-        """Return the out-of-fold prediction of a training recording; None if there is none.
-
-        Parameters
-        ----------
-        recording : Recording
-        match : TrainingMatch, optional
-            The result of `match_training`, to avoid computing it again.
-        """
-        match = match or self.match_training(recording)
-        predicted = self.out_of_fold.get(match.training_id) if match.is_training_recording else None
-        if predicted is None or not has_rate(recording, predicted.rate):
-            return None
-        lengths = {recording.n_frames, None if recording.signals is None else len(recording.signals)}
-        return predicted if predicted.n_frames in lengths else None
 
     def predict(self, recording: Recording) -> Prediction:
         """Predict one recording. One with another rate is resampled, and the prediction is converted back to its rate."""
@@ -319,7 +290,8 @@ class Model:
         """
         if recording.signals is None:
             return np.ones(recording.n_frames or 0, dtype=bool)
-        return self.required_input.met(self._input_present(recording))
+        data = select_inputs(recording, self.inputs or input_names(recording))
+        return self.required_input.met(input_present(data, self.rate_of(recording)))
 
     def network_use(self) -> NetworkUse | None:
         """Return what predicting sends over the network, and where to; None for a model that sends nothing."""
@@ -345,23 +317,15 @@ class Model:
 
     def annotate(self, recording: Recording) -> Annotation:
         """Annotate one recording; a long one piece by piece, so that memory does not grow with its length."""
-        data, context = recording.signals, self._piece_context(recording)
-        if data is None or context is None:
+        data, pieces = recording.signals, self._plan_pieces(recording)
+        if data is None or pieces is None or len(data) <= pieces.frames:
             return self.predict(recording).annotation
-        baseline = None
-        if self.directed is None:
-            self._check_inputs(recording)
-            baseline = self._baseline_of(recording)
-            self._warn_if_unlike_training(recording, baseline)
-        size = -(-MAX_PIECE_FRAMES // self._stride()) * self._stride()
-        annotations = []
-        for start in range(0, len(data), size):
-            stop, first = min(start + size, len(data)), max(start - context, 0)
-            signals = data[first : stop + context]
-            piece = recording.copy(signals=signals, n_frames=len(signals), annotations={}, features=None)
-            prediction = self.predict(piece) if self.directed is not None else self._decode(self._predict_observed(piece, baseline))
-            annotations.append(prediction.annotation.crop(start - first, stop - first))
-        return join_pieces(annotations)
+        if self.directed is not None:
+            return pieces.annotate(recording, data, lambda piece: self.predict(piece).annotation)
+        self._check_inputs(recording)
+        baseline = self._baseline_of(recording)
+        self._warn_if_unlike_training(recording, baseline)
+        return pieces.annotate(recording, data, lambda piece: self._decode(self._predict_observed(piece, baseline)).annotation)
 
     def context(self, rate: float) -> int | None:
         """Return how many frames before and after a frame influence its prediction; None if the entire recording does."""
@@ -373,41 +337,13 @@ class Model:
 
         save_model(self, path)
 
-    def _prepare_training(self, data: Dataset, annotator: str | None) -> tuple[Dataset, dict[str, Annotation]]:
-        """Return the examples to fit to and the annotation of each: one rate, one annotator, one subject where bouts name subjects."""
-        if annotator == ALL:
-            data, annotator = split_by_annotator(data), None
-        self.ethogram, self.rate = data.ethogram, data.recordings[0].rate
-        if not all(has_rate(recording, self.rate) for recording in data):
-            resampled = tuple(r if has_rate(r, self.rate) else resample_recording(r, float(self.rate or 1.0)) for r in data)
-            data = dataclasses.replace(data, recordings=resampled)
-        truths = {recording.id: reference_annotation(recording, annotator).with_ethogram(data.ethogram) for recording in data}
-        self.never_annotated = Occurrence.count(data.ethogram, truths.values()).never_annotated
-        self.inputs, self.directed = (), None
-        if not self.needs_signals:
-            return data, truths
-        truths = {recording.id: _fit_to_signals(recording, truths[recording.id]) for recording in data}
-        self.directed = DirectedExamples.from_annotations(data, truths)
-        if self.directed is not None:
-            data, truths = self.directed.expand(data, truths)
-        self.inputs = input_names(data.recordings[0])
-        for recording in data:
-            self._check_inputs(recording)
-        truths = self._fit_required_input(data, truths)
-        _warn_of_point_events(data.ethogram, truths)
-        return data, truths
-
-    def _piece_context(self, recording: Recording) -> int | None:
-        """Return the frames of context on both sides of a piece; None for a recording that is predicted in one piece."""
-        data, stride = recording.signals, self._stride()
-        if data is None or self.rate is None or not has_rate(recording, self.rate) or len(data) <= -(-MAX_PIECE_FRAMES // stride) * stride:
-            return None
-        context = self.context(self.rate)
-        if context is None:
+    def _plan_pieces(self, recording: Recording) -> Pieces | None:
+        """Return how to cut a long recording; None if its predictions depend on the entire recording, or it must be resampled."""
+        context = None if self.rate is None or not has_rate(recording, self.rate) else self.context(self.rate)
+        if self.rate is None or context is None:
             return None
         context += 0 if self.decoder is None else int(self.decoder.context_seconds * self.rate)
-        context = max(context, max_gap_frames(MAX_GAP_SECONDS, self.rate) + 1)  # else the edge of a piece would shorten a gap
-        return -(-context // stride) * stride
+        return Pieces.plan(context, self.rate, self._stride())
 
     def _predict_decoded(self, recording: Recording) -> Prediction:
         """Predict and decode a recording of the model's rate."""
@@ -433,32 +369,6 @@ class Model:
     def _warn_if_unlike_training(self, recording: Recording, baseline: Any) -> None:
         """Warn if a recording is out of the distribution of the training data."""
 
-    def _input_present(self, recording: Recording) -> NDArray[np.bool_]:
-        """Return which frames have input, by animal, from the channels or keypoints that the model uses."""
-        from ethobench.models.inputs import select_inputs
-
-        data = select_inputs(recording, self.inputs or input_names(recording))
-        return input_present(data, self.rate_of(recording))
-
-    def _fit_required_input(self, data: Dataset, truths: Mapping[str, Annotation]) -> dict[str, Annotation]:
-        """Determine which input predictions need; return the annotations with frames that lack it unobserved."""
-        present = {recording.id: self._input_present(recording)[: truths[recording.id].n_frames] for recording in data}
-        annotated = {name: iv.to_mask(truth.observed.of_any(), truth.n_frames) for name, truth in truths.items()}
-        n_animals = None if self.directed is None else 1 + bool(self.directed.targeted)
-        examples = [(mask, annotated[name][: len(mask)]) for name, mask in present.items()]
-        self.required_input = RequiredInput.fit(examples, n_animals)
-        missing = {name: ~self.required_input.met(mask) for name, mask in present.items()}
-        unused_seconds = {name: (mask & annotated[name][: len(mask)]).sum() / truths[name].rate for name, mask in missing.items()}
-        if total := sum(unused_seconds.values()):
-            affected = sum(seconds > 0 for seconds in unused_seconds.values())
-            warnings.warn(
-                f"{total:.1f} s of annotations in {affected} of {len(unused_seconds)} recordings are not used for training: "
-                "the input is missing there (a gap in the signals, or animals that are not tracked)",
-                stacklevel=3,
-            )
-        padded = {name: np.pad(mask, (0, truths[name].n_frames - len(mask))) for name, mask in missing.items()}
-        return {name: truth.mark_unobserved(padded[name]) if padded[name].any() else truth for name, truth in truths.items()}
-
     def _decode(self, prediction: Prediction) -> Prediction:
         return prediction if self.decoder is None else self.decoder.apply(prediction)
 
@@ -469,15 +379,7 @@ class Model:
     def _check_inputs(self, recording: Recording) -> None:
         """Refuse a recording that lacks inputs of the model."""
         if self.needs_signals:
-            available = input_names(recording)
-            missing = [name for name in self.inputs if name not in available]
-            if missing:
-                raise MismatchError(f"recording {recording.id!r} lacks {', '.join(missing)}, which the model needs")
-
-    def _describe_training(self, data: Dataset, annotator: str | None) -> TrainingData:
-        """Hash the training recordings."""
-        extra = [reference_annotation(recording, annotator) for recording in data] if annotator == CONSENSUS else []
-        return TrainingData.from_dataset(data, signals=self.needs_signals, extra=extra)
+            check_inputs(recording, self.inputs)
 
     def _training_ids(self, training: TrainingData) -> Collection[str]:
         """Return the ids of the recordings that the fit used; all by default."""
@@ -495,127 +397,3 @@ class Model:
 
     def _load(self, folder: Path) -> None:
         """Read what `_save` wrote."""
-
-
-MODULES = {
-    "attention": "ethobench.models.calms21_networks",
-    "auto": "ethobench.models.auto",
-    "boost": "ethobench.models.boost",
-    "chance": "ethobench.models.chance",
-    "cnn": "ethobench.models.bebe_networks",
-    "conv1d": "ethobench.models.calms21_networks",
-    "crnn": "ethobench.models.bebe_networks",
-    "dense": "ethobench.models.calms21_networks",
-    "dt": "ethobench.models.frame_classifiers",
-    "gmm": "ethobench.models.unsupervised",
-    "harnet": "ethobench.models.bebe_networks",
-    "hmm": "ethobench.models.unsupervised",
-    "kmeans": "ethobench.models.unsupervised",
-    "lstm": "ethobench.models.calms21_networks",
-    "mllm": "ethobench.mllm.model",
-    "rf": "ethobench.models.frame_classifiers",
-    "rnn": "ethobench.models.bebe_networks",
-    "svm": "ethobench.models.frame_classifiers",
-    "tcn": "ethobench.models.tcn",
-    "wavelet_dt": "ethobench.models.frame_classifiers",
-    "wavelet_rf": "ethobench.models.frame_classifiers",
-    "wavelet_rnn": "ethobench.models.bebe_networks",
-    "wavelet_svm": "ethobench.models.frame_classifiers",
-}
-
-models: Registry[type[Model]] = Registry("model", MODULES, classes=True)
-register_model = models.register
-
-
-def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -> Model:
-    """Create an unfitted model.
-
-    Parameters
-    ----------
-    name : str
-        ``"auto"`` (the default of `ethobench train`), ``"boost"``, ``"rf"``, ...
-    seed : int
-        Random seed.
-    decode : str
-        The metric for which probabilities are decoded into bouts: ``"f1"``, ``"bout_f1"``, ``"balanced"``, ...; empty for the most
-        probable behavior of each frame.
-    **params
-        Hyper-parameters. The published values are the defaults.
-
-    Examples
-    --------
-    >>> create_model("auto", metric="bout_f1")
-    auto(metric='bout_f1', ...)
-    """
-    kind = models[name]
-    if missing := [package for package in kind.packages if find_spec(package) is None]:
-        raise EthobenchError(f"model {name!r} needs {' and '.join(missing)}: {install_command(kind.packages)}")
-    return kind(seed=seed, decode=decode, **params)
-
-
-def install_command(packages: Mapping[str, str]) -> str:
-    """Return the command that installs the missing packages of a model; empty if none is missing.
-
-    Parameters
-    ----------
-    packages : mapping of str to str
-        Packages, and the extra of ethobench that installs each (`Model.packages`).
-    """
-    extras = sorted({extra for package, extra in packages.items() if find_spec(package) is None})
-    return f'pip install "ethobench[{",".join(extras)}]"' if extras else ""
-
-
-def thread_count() -> int:
-    """Return the number of threads that a fit may use: ``OMP_NUM_THREADS``, which workers of a run set, or all usable cores."""
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return int(limit) if limit.isdigit() and int(limit) else usable_cores()
-
-
-def reference_annotation(recording: Recording, annotator: str | None) -> Annotation:
-    """Return the annotation that models are trained on and compared with; the majority for ``"consensus"``."""
-    return consensus(recording.annotations) if annotator == CONSENSUS else recording.annotation(annotator)
-
-
-def input_names(recording: Recording) -> tuple[str, ...]:
-    """Return the channels of a recording, or ``individual/keypoint`` for poses."""
-    data = recording.signals
-    if isinstance(data, Signals):
-        return data.channels
-    if isinstance(data, Poses):
-        return tuple(f"{individual}/{keypoint}" for individual in data.individuals for keypoint in data.keypoints)
-    raise MismatchError(f"recording {recording.id!r} has no signals")
-
-
-def join_pieces(pieces: Sequence[Annotation]) -> Annotation:
-    """Concatenate the annotations of consecutive pieces of a recording; bouts that were cut between two pieces are joined."""
-    joined = pieces[0].concatenate(*pieces[1:])
-    columns = (joined.behavior, joined.subject, joined.target)
-    stop, keep = joined.stop.copy(), np.ones(len(joined), dtype=bool)
-    for seam in np.cumsum([piece.n_frames for piece in pieces[:-1]]):
-        ending = {tuple(int(column[i]) for column in columns): i for i in np.flatnonzero((stop == seam) & keep)}
-        for j in np.flatnonzero(joined.start == seam):
-            i = ending.get(tuple(int(column[j]) for column in columns))
-            if i is not None:
-                stop[i], keep[j] = stop[j], False
-    bouts = dataclasses.replace(joined, stop=stop).take(keep)
-    return dataclasses.replace(bouts, order=np.arange(len(bouts)))
-
-
-def _warn_of_point_events(ethogram: Ethogram, truths: Mapping[str, Annotation]) -> None:
-    """Warn about point events, which have no frames to train on."""
-    annotated = {int(code) for truth in truths.values() for code in np.unique(truth.behavior)}
-    if points := [b.name for code, b in enumerate(ethogram) if b.point and code in annotated]:
-        warnings.warn(f"point events are not used for training and are not predicted: {', '.join(points)}", stacklevel=4)
-
-
-def _fit_to_signals(recording: Recording, truth: Annotation) -> Annotation:
-    """Crop an annotation that is slightly longer than the signals, with a warning; refuse one that is much longer."""
-    if recording.signals is None:
-        return truth
-    try:
-        fitted, message = match_length(truth, len(recording.signals))
-    except MismatchError as error:
-        raise MismatchError(f"recording {recording.id!r}: {error}") from None
-    if len(recording.signals) < truth.n_frames:
-        warnings.warn(f"recording {recording.id!r}: {message}", stacklevel=3)
-    return fitted

@@ -17,10 +17,11 @@ from ethobench.core.folds import assign_folds, default_grouping
 from ethobench.features.filters import axis_triples, interpolate_missing
 from ethobench.features.wavelets import wavelet_features
 from ethobench.models.adapt import has_rate, restore_rate
-from ethobench.models.base import join_pieces, register_model
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.inputs import select_inputs
 from ethobench.models.network_base import LearningRate, NetworkModel
+from ethobench.models.pieces import join_pieces
+from ethobench.models.registry import register_model
 from ethobench.training.channel_inputs import ChannelReader, acceleration_factors, open_channels
 from ethobench.training.inference import predict_windows
 from ethobench.training.loop import TrainingSettings

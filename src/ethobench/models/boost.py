@@ -19,17 +19,19 @@ from ethobench.core.annotation import UNOBSERVED
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.core.files import read_json
+from ethobench.core.processes import thread_count
 from ethobench.core.progress import progress_range, report_progress
 from ethobench.core.recording import Data
 from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.features.cache import cache_folder, cached, precompute
 from ethobench.features.multiscale import Baseline, multiscale_context, multiscale_features
-from ethobench.models.base import input_names, register_model, thread_count
 from ethobench.models.estimator_files import check_lightgbm_text
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
-from ethobench.models.inputs import SignalModel, interpolate_steps, keypoints_from_json, keypoints_to_json
+from ethobench.models.inputs import input_names, interpolate_steps, keypoints_from_json, keypoints_to_json
+from ethobench.models.registry import register_model
 from ethobench.models.row_sampling import Examples, Features, Indices, Rows, choose_rows, row_weights
+from ethobench.models.signal_model import SignalModel
 
 STATE, TREES = "boost.json", "trees-{}.txt"
 MIN_LEAF_ROWS = 20  # fewer where there are few rows altogether

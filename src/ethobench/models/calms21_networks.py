@@ -15,9 +15,9 @@ from pydantic import Field
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, ParameterError
 from ethobench.core.signals import Keypoint
-from ethobench.models.base import register_model
 from ethobench.models.hyperparameters import Count, Integers, Names, hyperparameters
 from ethobench.models.network_base import LearningRate, NetworkModel
+from ethobench.models.registry import register_model
 from ethobench.models.saving import load_model
 from ethobench.models.streaming import ConvolutionScorer, FrameScorer, WindowScorer
 from ethobench.training.augmentation import check_augmentations, check_layout

@@ -13,8 +13,9 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.files import read_json
-from ethobench.models.base import Model, register_model
+from ethobench.models.base import Model
 from ethobench.models.hyperparameters import hyperparameters
+from ethobench.models.registry import register_model
 
 Kind = Literal["majority", "random", "renewal"]
 STATE = "chance.json"

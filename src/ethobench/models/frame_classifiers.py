@@ -17,17 +17,19 @@ from pydantic import Field
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
 from ethobench.core.annotation import UNOBSERVED
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
+from ethobench.core.processes import thread_count
 from ethobench.core.signals import Keypoint
 from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.features.body import estimate_scene
 from ethobench.features.nathan import half_window, nathan_context, nathan_features
 from ethobench.features.pose import pose_context, windowed_pose_features
 from ethobench.features.wavelets import wavelet_features
-from ethobench.models.base import Model, register_model, thread_count
+from ethobench.models.base import Model
 from ethobench.models.estimator_files import read_estimator, restore_estimator
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.inputs import keypoints_from_json, keypoints_to_json, select_inputs
 from ethobench.models.linear_svm import fit_linear_svm, fit_linear_svm_with_liblinear, one_against_rest, overlapping_classes
+from ethobench.models.registry import register_model
 
 Features = NDArray[np.float32]
 ESTIMATOR = "estimator.skops"

@@ -17,6 +17,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, describe_exception
+from ethobench.models.adapt import has_rate
 from ethobench.models.provenance import INDIVIDUAL, SAME_NAME, UNKNOWN, TrainingMatch
 
 if TYPE_CHECKING:
@@ -102,10 +103,19 @@ def predict_or_held_out(
         Whether to prefer out-of-fold predictions.
     """
     match = model.match_training(recording)
-    held_out = model.held_out_prediction(recording, match) if use_out_of_fold else None
+    held_out = held_out_prediction(model, recording, match) if use_out_of_fold else None
     if held_out is None:
         return predict(), Origin(match)
     return held_out, Origin(match, out_of_fold=True, split="" if model.training is None else model.training.split)
+
+
+def held_out_prediction(model: Model, recording: Recording, match: TrainingMatch) -> Predicted | None:
+    """Return the out-of-fold prediction of a training recording, given the result of `Model.match_training`; None if there is none."""
+    predicted = model.out_of_fold.get(match.training_id) if match.is_training_recording else None
+    if predicted is None or not has_rate(recording, predicted.rate):
+        return None
+    lengths = {recording.n_frames, None if recording.signals is None else len(recording.signals)}
+    return predicted if predicted.n_frames in lengths else None
 
 
 def write_predictions(folder: Path, predictions: Mapping[str, Predicted], annotator: str) -> None:

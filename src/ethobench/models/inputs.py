@@ -1,8 +1,7 @@
-"""Inputs of a model: channels or keypoints in its order, signals relative to the recording, and steps converted to frames."""
+"""Inputs of a model: names, channels or keypoints in the model's order, and steps converted to frames."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,41 +11,23 @@ from ethobench.core import Poses, Recording, Signals
 from ethobench.core.errors import MismatchError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
-from ethobench.features.cache import cached
-from ethobench.features.multiscale import Baseline, compute_baseline
-from ethobench.models.base import Model, input_names
-from ethobench.models.input_checks import TrainingRange
 
 
-class SignalModel(Model):
-    """A model on signals that are also expressed relative to their baseline, statistics of the entire recording.
+def input_names(recording: Recording) -> tuple[str, ...]:
+    """Return the channels of a recording, or ``individual/keypoint`` for poses."""
+    data = recording.signals
+    if isinstance(data, Signals):
+        return data.channels
+    if isinstance(data, Poses):
+        return tuple(f"{individual}/{keypoint}" for individual in data.individuals for keypoint in data.keypoints)
+    raise MismatchError(f"recording {recording.id!r} has no signals")
 
-    Attributes
-    ----------
-    keypoints : mapping of str to Keypoint
-        Roles and mirror partners of the keypoints of the training data, where stated.
-    training_range : TrainingRange, optional
-        Ranges of the signals in the training data, for warnings about recordings that are unlike it.
-    """
 
-    keypoints: Mapping[str, Keypoint]
-    training_range: TrainingRange | None = None
-
-    def signal_baseline(self, recording: Recording) -> Baseline:
-        """Return the statistics of the signals of an entire recording, which features are relative to."""
-        data, rate = self._data(recording), self.rate_of(recording)
-        return cached("baseline", data, (rate, self.keypoints), lambda: compute_baseline(data, rate, keypoints=self.keypoints))
-
-    def _baseline_of(self, recording: Recording) -> Baseline | None:
-        return self.signal_baseline(recording)
-
-    def _warn_if_unlike_training(self, recording: Recording, baseline: Baseline | None) -> None:
-        warning = "" if self.training_range is None or baseline is None else self.training_range.warning(baseline)
-        if warning:
-            warnings.warn(f"recording {recording.id!r} {warning}", stacklevel=3)
-
-    def _data(self, recording: Recording) -> Data:
-        return select_inputs(recording, self.inputs)
+def check_inputs(recording: Recording, inputs: Sequence[str]) -> None:
+    """Refuse a recording that lacks inputs of a model."""
+    available = input_names(recording)
+    if missing := [name for name in inputs if name not in available]:
+        raise MismatchError(f"recording {recording.id!r} lacks {', '.join(missing)}, which the model needs")
 
 
 def select_inputs(recording: Recording, inputs: Sequence[str]) -> Data:

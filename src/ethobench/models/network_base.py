@@ -122,6 +122,11 @@ class NetworkModel(Model):
         )
         self.histories.append(history)
 
+    def note_epochs(self, done: int, planned: int) -> None:
+        """Note that a network was trained for fewer epochs than planned because of a deadline."""
+        if self.deadline.is_limited and done < planned:
+            self.note(f"the network was trained for {done} of {planned} epochs, to keep the time budget")
+
     def _describe(self) -> dict[str, Any]:
         """Return fitted values other than weights, for JSON."""
         return {}

@@ -14,12 +14,13 @@ from ethobench.core import Behavior, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, describe_exception
 from ethobench.core.files import atomic_folder, check_new_path, check_self_contained, read_json
 from ethobench.decoding.decoder import Decoder
-from ethobench.models.base import Model, create_model, models
+from ethobench.models.base import Model
 from ethobench.models.directed import DirectedExamples
 from ethobench.models.held_out import OUT_OF_FOLD, OutOfFoldPredictions, write_predictions
 from ethobench.models.input_checks import RequiredInput
 from ethobench.models.network_use import Consent, ConsentError
 from ethobench.models.provenance import TrainingData
+from ethobench.models.registry import create_model, models
 
 CARD, READABLE_CARD = "model.json", "CARD.md"
 FORMAT_VERSION = 2

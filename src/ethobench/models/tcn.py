@@ -18,11 +18,12 @@ from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
 from ethobench.features.cache import cached
 from ethobench.features.multiscale import Baseline, base_signals, signal_context
-from ethobench.models.base import register_model
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
-from ethobench.models.inputs import SignalModel, interpolate_steps, keypoints_from_json, keypoints_to_json, repeat_steps
+from ethobench.models.inputs import interpolate_steps, keypoints_from_json, keypoints_to_json, repeat_steps
 from ethobench.models.network_base import LearningRate, NetworkModel
+from ethobench.models.registry import register_model
+from ethobench.models.signal_model import SignalModel
 from ethobench.models.streaming import FrameScorer, StepScorer
 from ethobench.training.augmentation import Layout
 from ethobench.training.channel_inputs import ChannelReader

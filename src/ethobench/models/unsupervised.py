@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError
-from ethobench.models.base import Model, register_model
+from ethobench.models.base import Model
 from ethobench.models.hidden_markov import Array, fit_hmm, log_densities, most_likely_states
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.inputs import select_inputs
+from ethobench.models.registry import register_model
 
 CLUSTERS = "clusters.npz"
 MIN_CLUSTERS = 20

@@ -1,0 +1,80 @@
+"""The registry of models: names, the module of each, and `create_model`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from ethobench.core.errors import EthobenchError
+from ethobench.core.registry import Registry
+
+if TYPE_CHECKING:
+    from ethobench.models.base import Model
+
+MODULES = {
+    "attention": "ethobench.models.calms21_networks",
+    "auto": "ethobench.models.auto",
+    "boost": "ethobench.models.boost",
+    "chance": "ethobench.models.chance",
+    "cnn": "ethobench.models.bebe_networks",
+    "conv1d": "ethobench.models.calms21_networks",
+    "crnn": "ethobench.models.bebe_networks",
+    "dense": "ethobench.models.calms21_networks",
+    "dt": "ethobench.models.frame_classifiers",
+    "gmm": "ethobench.models.unsupervised",
+    "harnet": "ethobench.models.bebe_networks",
+    "hmm": "ethobench.models.unsupervised",
+    "kmeans": "ethobench.models.unsupervised",
+    "lstm": "ethobench.models.calms21_networks",
+    "mllm": "ethobench.mllm.model",
+    "rf": "ethobench.models.frame_classifiers",
+    "rnn": "ethobench.models.bebe_networks",
+    "svm": "ethobench.models.frame_classifiers",
+    "tcn": "ethobench.models.tcn",
+    "wavelet_dt": "ethobench.models.frame_classifiers",
+    "wavelet_rf": "ethobench.models.frame_classifiers",
+    "wavelet_rnn": "ethobench.models.bebe_networks",
+    "wavelet_svm": "ethobench.models.frame_classifiers",
+}
+
+models: Registry[type[Model]] = Registry("model", MODULES, classes=True)
+register_model = models.register
+
+
+def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -> Model:
+    """Create an unfitted model.
+
+    Parameters
+    ----------
+    name : str
+        ``"auto"`` (the default of `ethobench train`), ``"boost"``, ``"rf"``, ...
+    seed : int
+        Random seed.
+    decode : str
+        The metric for which probabilities are decoded into bouts: ``"f1"``, ``"bout_f1"``, ``"balanced"``, ...; empty for the most
+        probable behavior of each frame.
+    **params
+        Hyper-parameters. The published values are the defaults.
+
+    Examples
+    --------
+    >>> create_model("auto", metric="bout_f1")
+    auto(metric='bout_f1', ...)
+    """
+    kind = models[name]
+    if missing := [package for package in kind.packages if find_spec(package) is None]:
+        raise EthobenchError(f"model {name!r} needs {' and '.join(missing)}: {install_command(kind.packages)}")
+    return kind(seed=seed, decode=decode, **params)
+
+
+def install_command(packages: Mapping[str, str]) -> str:
+    """Return the command that installs the missing packages of a model; empty if none is missing.
+
+    Parameters
+    ----------
+    packages : mapping of str to str
+        Packages, and the extra of ethobench that installs each (`Model.packages`).
+    """
+    extras = sorted({extra for package, extra in packages.items() if find_spec(package) is None})
+    return f'pip install "ethobench[{",".join(extras)}]"' if extras else ""

@@ -1,0 +1,46 @@
+"""The base of models on signals that are also expressed relative to statistics of the entire recording."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+from ethobench.core import Recording
+from ethobench.core.recording import Data
+from ethobench.core.signals import Keypoint
+from ethobench.features.cache import cached
+from ethobench.features.multiscale import Baseline, compute_baseline
+from ethobench.models.base import Model
+from ethobench.models.input_checks import TrainingRange
+from ethobench.models.inputs import select_inputs
+
+
+class SignalModel(Model):
+    """A model on signals that are also expressed relative to their baseline, statistics of the entire recording.
+
+    Attributes
+    ----------
+    keypoints : mapping of str to Keypoint
+        Roles and mirror partners of the keypoints of the training data, where stated.
+    training_range : TrainingRange, optional
+        Ranges of the signals in the training data, for warnings about recordings that are unlike it.
+    """
+
+    keypoints: Mapping[str, Keypoint]
+    training_range: TrainingRange | None = None
+
+    def signal_baseline(self, recording: Recording) -> Baseline:
+        """Return the statistics of the signals of an entire recording, which features are relative to."""
+        data, rate = self._data(recording), self.rate_of(recording)
+        return cached("baseline", data, (rate, self.keypoints), lambda: compute_baseline(data, rate, keypoints=self.keypoints))
+
+    def _baseline_of(self, recording: Recording) -> Baseline | None:
+        return self.signal_baseline(recording)
+
+    def _warn_if_unlike_training(self, recording: Recording, baseline: Baseline | None) -> None:
+        warning = "" if self.training_range is None or baseline is None else self.training_range.warning(baseline)
+        if warning:
+            warnings.warn(f"recording {recording.id!r} {warning}", stacklevel=3)
+
+    def _data(self, recording: Recording) -> Data:
+        return select_inputs(recording, self.inputs)
