@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from ethobench.metrics import all_metrics
 from ethobench.metrics.base import Array, nanmean
-from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, has_spread, probability_higher, t_interval
+from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, has_spread, probability_higher
 from ethobench.metrics.bouts import FINE_WIDTH, N_BINS, N_COARSE, N_FINE
 
 RESULTS = Path(__file__).parent / "results"
@@ -178,7 +178,7 @@ def intervals_by(metric: str, value: Array, resampled: Resampled, n: Array) -> I
     yield "BCa", _at(ordered, ndtr(ends[0])), _at(ordered, ndtr(ends[1]))
     reach = stdtrit(np.maximum(n - 1, 1), 0.975) * resampled.standard_error(n)
     yield "t", np.clip(value - reach, *definition.bounds), np.clip(value + reach, *definition.bounds)
-    yield "ethobench", *t_interval(value, resampled, n, definition.bounds, on_logit=definition.on_logit)
+    yield "ethobench", *confidence_interval(value, resampled, n, definition.bounds, on_logit=definition.on_logit, min_groups=0)
 
 
 def _ordered(resampled: Resampled, value: Array) -> Array:

@@ -178,7 +178,7 @@ def test_model_without_training_data_matches_nothing(tmp_path):
 @pytest.mark.slow
 def test_the_recordings_of_the_initial_model_count_too(tmp_path):
     """The training data of a network include those of the network it was initialized from."""
-    from ethobench.benchmarks.study import OutOfFoldPredictions
+    from ethobench.benchmarks.study import CrossValidationPredictions
 
     data = eb.load_dataset("synthetic/pose", individuals=4, seconds=20)
     first, second, third, _ = (r.id for r in data)
@@ -188,6 +188,6 @@ def test_the_recordings_of_the_initial_model_count_too(tmp_path):
     assert [(r.id, r.model) for r in model.training.recordings] == [(second, ""), (third, ""), (first, "first"), (second, "first")]
     assert model.was_trained_on(data[first])
     predictions = {name: model.predict(data[name]) for name in (second, third)}
-    skipped = OutOfFoldPredictions(predictions, {second: 0, third: 1}, "individual").attach_to(model)
+    skipped = CrossValidationPredictions(predictions, {second: 0, third: 1}, "individual").attach_to(model)
     assert skipped == [second]
     assert [*model.out_of_fold] == [third]

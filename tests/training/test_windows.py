@@ -6,23 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.training.readers import reader_of
 
 from ethobench import Recording, Signals
 from ethobench.core.annotation import UNOBSERVED
 from ethobench.core.errors import EthobenchError
-from ethobench.training import windows as windows_module
 from ethobench.training.augmentation import Layout
 from ethobench.training.channel_inputs import ChannelReader
 from ethobench.training.trajectory_inputs import fit_input_transform
 from ethobench.training.windows import Plan, RandomBatches, WindowSpan, sample_frames, sample_sequences, select_rows
 
 SPAN = WindowSpan(6, 4, 2)
-
-
-def reader_of(values) -> ChannelReader:
-    values = np.asarray(values, dtype=float)
-    values = values[:, None] if values.ndim == 1 else values
-    return ChannelReader(values, range(values.shape[1]), [f"c{k}" for k in range(values.shape[1])], 10.0)
 
 
 def sequences_of(labels: list[list[int]], window: int, batch_size: int = 4):
@@ -104,49 +98,11 @@ def test_a_recording_shorter_than_the_window_is_padded_without_labels():
     assert all_anchors(sampler) == [0, *range(6, 21)]
 
 
-def test_frames_with_a_missing_channel_have_no_labels():
+def test_missing_channels_give_a_warning():
     values = np.ones((10, 2))
     values[3:5, 0] = np.nan
-    values[8, 1] = np.nan
-    labels = np.array([0, 0, 0, 0, 1, 1, 1, -1, -1, 1], dtype=np.int16)
-    with pytest.warns(UserWarning, match="2 of 8 annotated frames lack a channel"):
-        sampler = sample_sequences([reader_of(values)], [labels], 3, 4)
-    assert sampler.recordings.targets.tolist() == [0, 0, 0, -1, -1, 1, 1, -1, -1, 1]
-    assert np.isfinite(sampler.recordings.values).all()
-
-
-def test_labels_may_be_shorter_or_longer_than_the_signals():
-    readers = [reader_of(np.arange(10)), reader_of(np.arange(6))]
-    sampler = sample_sequences(readers, [np.zeros(7, np.int16), np.ones(9, np.int16)], 2, 4)
-    assert sampler.recordings.targets.tolist() == [0] * 7 + [-1] * 3 + [1] * 6
-
-
-def test_large_data_are_memory_mapped_and_the_same(monkeypatch):
-    labels = [[0, 1] * 10, [1] * 15]
-    small = sequences_of(labels, 4)
-    monkeypatch.setattr(windows_module, "MAX_BYTES_IN_MEMORY", 8)
-    large = sequences_of(labels, 4)
-    assert isinstance(large.recordings.values, np.memmap)
-    for a, b in zip(small.gather(plan_of(0, 7, 22)), large.gather(plan_of(0, 7, 22)), strict=True):
-        assert np.array_equal(a, b)
-        assert type(a) is type(b)
-
-
-def test_statistics_are_those_of_all_frames(monkeypatch):
-    monkeypatch.setattr(windows_module, "STATISTICS_ROWS", 7)
-    values = np.random.default_rng(0).normal([1e3, 0], [0.1, 5], (50, 2))
-    values[:, 1] = 3.0
-    sampler = sample_sequences([reader_of(values)], [np.zeros(50, np.int16)], 5, 4)
-    mean, variance = sampler.recordings.statistics()
-    assert mean == pytest.approx(values.mean(axis=0), rel=1e-6)
-    assert variance == pytest.approx(values.var(axis=0), rel=1e-2)
-    assert variance[1] == 0
-
-
-def test_the_checksum_changes_with_the_data():
-    labels = [[0, 1] * 10]
-    first, again, other = (sequences_of(codes, 4).recordings.checksum for codes in (labels, labels, [[1, 0] * 10]))
-    assert first == again != other
+    with pytest.warns(UserWarning, match="2 of 10 annotated frames lack a channel"):
+        sample_sequences([reader_of(values)], [np.zeros(10, np.int16)], 3, 4)
 
 
 @pytest.mark.slow

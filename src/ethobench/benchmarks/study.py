@@ -168,7 +168,7 @@ def summarize_cross_validation(store: Store, model: str, only: Collection[str] |
 
 
 @dataclass(frozen=True)
-class OutOfFoldPredictions:
+class CrossValidationPredictions:
     """Predictions of a cross-validation, each by a model that was not trained on the recording.
 
     Attributes
@@ -200,7 +200,7 @@ class OutOfFoldPredictions:
         return excluded
 
 
-def read_out_of_fold(store: Store, model: str, only: Collection[str] | None = None) -> OutOfFoldPredictions:
+def read_out_of_fold(store: Store, model: str, only: Collection[str] | None = None) -> CrossValidationPredictions:
     """Return the out-of-fold predictions of a model's cross-validation.
 
     Parameters
@@ -222,7 +222,7 @@ def read_out_of_fold(store: Store, model: str, only: Collection[str] | None = No
         fold_predictions = read_predictions(store.folder(finished.key))
         predictions |= {name: predicted for name, predicted in fold_predictions.items() if name in held_out}
         folds |= dict.fromkeys(held_out & {*fold_predictions}, job.fold)
-    return OutOfFoldPredictions(predictions, folds, split)
+    return CrossValidationPredictions(predictions, folds, split)
 
 
 def _cross_validation_jobs(store: Store, model: str, only: Collection[str] | None) -> Iterator[ScoredJob]:

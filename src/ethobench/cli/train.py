@@ -15,7 +15,7 @@ from ethobench.core.deadline import Deadline, format_seconds, seconds_since_star
 from ethobench.core.processes import idle_cores, usable_cores
 
 if TYPE_CHECKING:
-    from ethobench.benchmarks.study import OutOfFoldPredictions
+    from ethobench.benchmarks.study import CrossValidationPredictions
     from ethobench.cli.progress import TrainingProgress
     from ethobench.core import Dataset
     from ethobench.models import Model
@@ -157,7 +157,7 @@ def _shared_features(out: Path, deadline: Deadline) -> Iterator[None]:
         yield
 
 
-def _keep_out_of_fold(model: Model, cross_validation: OutOfFoldPredictions | None) -> None:
+def _keep_out_of_fold(model: Model, cross_validation: CrossValidationPredictions | None) -> None:
     """Add the out-of-fold predictions to a model; print a note if there are none."""
     from ethobench.cli.output import print_note
 
@@ -224,7 +224,7 @@ def _cross_validate(
     workers: int,
     curve: bool,
     progress: TrainingProgress,
-) -> tuple[dict[str, Any], OutOfFoldPredictions | None]:
+) -> tuple[dict[str, Any], CrossValidationPredictions | None]:
     """Cross-validate a model and print its scores; return the scores and the out-of-fold predictions.
 
     Both are empty if there is no time for any fold.

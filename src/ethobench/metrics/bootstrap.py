@@ -120,10 +120,11 @@ def confidence_interval(
     *,
     on_logit: bool = False,
     level: float = LEVEL,
+    min_groups: int = MIN_GROUPS,
 ) -> tuple[Array, Array]:
     """Return the lower and upper ends of t intervals over individuals; NaN where an interval is withheld.
 
-    An interval is withheld with fewer than `MIN_GROUPS` individuals, and if all individuals have the same value, from which
+    An interval is withheld with fewer than `min_groups` individuals, and if all individuals have the same value, from which
     the spread cannot be estimated.
 
     Parameters
@@ -139,6 +140,8 @@ def confidence_interval(
         Compute the interval on the logit scale of `bounds`.
     level : float
         Confidence level.
+    min_groups : int
+        Minimum number of individuals.
 
     Examples
     --------
@@ -148,21 +151,6 @@ def confidence_interval(
     >>> float(low.round(2)), float(high.round(2))
     (0.54, 0.79)
     """
-    enough = np.asarray(n) >= MIN_GROUPS
-    low, high = t_interval(value, resampled, n, bounds, on_logit=on_logit, level=level)
-    return np.where(enough, low, np.nan), np.where(enough, high, np.nan)
-
-
-def t_interval(
-    value: ArrayLike,
-    resampled: Resampled,
-    n: ArrayLike,
-    bounds: tuple[float, float] = UNBOUNDED,
-    *,
-    on_logit: bool = False,
-    level: float = LEVEL,
-) -> tuple[Array, Array]:
-    """Return the ends of t intervals for any number of individuals; otherwise as `confidence_interval`."""
     from scipy.special import expit, logit, stdtrit
 
     value, n = np.asarray(value, dtype=float), np.asarray(n)
@@ -178,7 +166,7 @@ def t_interval(
             shift = reach / width / (middle * (1 - middle))
             low = np.where(inside, bounds[0] + width * expit(logit(share) - shift), low)
             high = np.where(inside, bounds[0] + width * expit(logit(share) + shift), high)
-    estimable = has_spread(value, error)
+    estimable = has_spread(value, error) & (n >= min_groups)
     return np.where(estimable, np.clip(low, *bounds), np.nan), np.where(estimable, np.clip(high, *bounds), np.nan)
 
 

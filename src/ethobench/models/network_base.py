@@ -16,11 +16,11 @@ from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.models.base import Model
 from ethobench.models.streaming import FramePreparer, FrameScorer, NetworkStream, PredictionStream
 from ethobench.training.device import PACKAGES, choose_device, isolated_seed
+from ethobench.training.joined_recordings import Targets
 from ethobench.training.loop import Batches, History, Progress, TrainingSettings, train
 from ethobench.training.losses import Loss
 from ethobench.training.trajectory_inputs import InputTransform
 from ethobench.training.weight_files import load_weights, read_weights, write_weights
-from ethobench.training.windows import Targets
 
 if TYPE_CHECKING:
     import torch

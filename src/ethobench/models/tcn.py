@@ -29,10 +29,11 @@ from ethobench.training.augmentation import Layout
 from ethobench.training.channel_inputs import ChannelReader
 from ethobench.training.device import choose_device, isolated_seed
 from ethobench.training.inference import predict_steps
+from ethobench.training.joined_recordings import Targets
 from ethobench.training.loop import TrainingSettings
 from ethobench.training.losses import Loss, class_weights, overlapping_loss, smoothed_exclusive_loss
 from ethobench.training.trajectory_inputs import InputTransform, fit_input_transform
-from ethobench.training.windows import RandomBatches, Targets, sample_sequences
+from ethobench.training.windows import RandomBatches, sample_sequences
 
 if TYPE_CHECKING:
     from ethobench.models.tcn_modules import TemporalNetwork

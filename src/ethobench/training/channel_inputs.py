@@ -21,7 +21,7 @@ from ethobench.features.filters import (
     resample,
     split_frequencies,
 )
-from ethobench.training.windows import Chunk
+from ethobench.training.joined_recordings import Chunk
 
 CHUNK_FRAMES = 1 << 17
 

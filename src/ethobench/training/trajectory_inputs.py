@@ -21,7 +21,7 @@ from ethobench.features.missing_data import MAX_GAP_SECONDS, interpolate_gaps, m
 from ethobench.features.pose import pose_context, pose_features
 from ethobench.formats.calms21 import KEYPOINTS as CALMS21_KEYPOINTS
 from ethobench.training.augmentation import Layout
-from ethobench.training.windows import Chunk
+from ethobench.training.joined_recordings import Chunk
 
 Array = NDArray[np.float64]
 Arena = tuple[float, float, float, float]
