@@ -38,8 +38,7 @@ PIECE_FRAMES = 1 << 18  # frames that are annotated at a time
 MAX_WINDOW = 10_000_000  # frames; a damaged file could otherwise request any amount of memory
 PUBLISHED_WINDOW = 2048  # frames
 LEARNING_RATES = (0.01, 0.003, 0.001)
-DILATIONS = (1, 3, 5)
-CUTOFFS = (0.0, 0.1, 0.4, 1.6, 6.4)
+CONVOLUTION_GRID = {"learning_rate": LEARNING_RATES, "dilation": (1, 3, 5), "cutoff": (0.0, 0.1, 0.4, 1.6, 6.4)}
 
 
 @hyperparameters
@@ -191,7 +190,7 @@ class Cnn(BebeNetwork):
 
     title = "convolutional network on signals (BEBE)"
     Params = CnnParams
-    grid = {"learning_rate": LEARNING_RATES, "dilation": DILATIONS, "cutoff": CUTOFFS}  # noqa: RUF012
+    grid = CONVOLUTION_GRID
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
         """Build the network."""
@@ -201,20 +200,18 @@ class Cnn(BebeNetwork):
 
 
 @hyperparameters
-class CrnnParams(BebeParams):
-    """Hyper-parameters of `crnn`, in addition to `BebeParams`.
+class CrnnParams(CnnParams):
+    """Hyper-parameters of `crnn`, in addition to `CnnParams`.
 
     Attributes
     ----------
-    dilation : int
-        Frames between the taps of a convolution.
     cell : {"gru", "lstm"}
         ``gru`` as published; ``lstm`` is faster on a CPU.
     pool : int
         Frames that are averaged before the recurrent layer: 1 as published. With n frames, it is n times faster and coarser.
     """
 
-    dilation: Count = 5
+    learning_rate: LearningRate = 0.003
     cell: Literal["gru", "lstm"] = "gru"
     pool: Count = 1
 
@@ -225,7 +222,7 @@ class Crnn(BebeNetwork):
 
     title = "convolutional recurrent network on signals (BEBE)"
     Params = CrnnParams
-    grid = {"learning_rate": LEARNING_RATES, "dilation": DILATIONS, "cutoff": CUTOFFS}  # noqa: RUF012
+    grid = CONVOLUTION_GRID
 
     def build(self, n_inputs: int, n_outputs: int) -> torch.nn.Module:
         """Build the network."""
