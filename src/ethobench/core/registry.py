@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
@@ -77,4 +80,18 @@ class Registry(Generic[T]):
         return self._members[name]
 
     def _entry_points(self) -> Any:
-        return entry_points(group=f"ethobench.{self.kind}s")
+        return _entry_points(f"ethobench.{self.kind}s", tuple((path, _last_change(path)) for path in sys.path))
+
+
+@lru_cache(maxsize=64)
+def _entry_points(group: str, search_path: tuple[tuple[str, int], ...]) -> Any:
+    """Return the entry points of a group. Cached, since reading them takes longer than detecting the format of a file."""
+    return entry_points(group=group)
+
+
+def _last_change(folder: str) -> int:
+    """Return when a package was last installed into a folder; 0 if there is no such folder."""
+    try:
+        return os.stat(folder or ".").st_mtime_ns  # noqa: PTH116 - called for every file
+    except OSError:
+        return 0

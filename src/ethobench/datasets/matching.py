@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
+from typing import TypeVar
 
 from ethobench.core.errors import Note
 from ethobench.datasets.loose_files import LENGTH_TOLERANCE, TRACKER_SUFFIX, Item
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -179,8 +183,19 @@ def _is_copy(first: Item, second: Item) -> bool:
 
 def _join_by_media(groups: list[Group], notes: list[Note]) -> list[Group]:
     """Join groups that are about the same media file, if each source has only one of them."""
-    for media in sorted({name for group in groups for name in group.media}):
-        sharing = [group for group in groups if media in group.media]
+    groups_of: dict[str, list[Group]] = {}
+    for group in groups:
+        for media in group.media:
+            groups_of.setdefault(media, []).append(group)
+    joined_into: dict[int, Group] = {}
+
+    def current(group: Group) -> Group:
+        while id(group) in joined_into:
+            group = joined_into[id(group)]
+        return group
+
+    for media in sorted(groups_of):
+        sharing = list({id(group): group for group in map(current, groups_of[media])}.values())
         if len(sharing) < 2:
             continue
         annotated = Counter(number for group in sharing for number in group.annotating_sources)
@@ -192,8 +207,9 @@ def _join_by_media(groups: list[Group], notes: list[Note]) -> list[Group]:
             continue
         message = f"{names} are about the same media file {media!r}; taken as one recording"
         notes.append(Note(message, sharing[0].name, "matched-by-media"))
-        groups = _joined(groups, sharing, "media file")
-    return groups
+        _join(sharing, "media file")
+        joined_into |= {id(group): sharing[0] for group in sharing[1:]}
+    return _not_empty(groups)
 
 
 def _media_agree(first: frozenset[str], second: frozenset[str]) -> bool:
@@ -207,25 +223,29 @@ def _media_agree(first: frozenset[str], second: frozenset[str]) -> bool:
 def _join_by_affix(groups: list[Group], sources: Sequence[Path], notes: list[Note]) -> list[Group]:
     """Join groups whose names differ in an affix: one that all names of a source have, or one added to the name of another group."""
     stems = {id(group): _tokens(group.name) for group in groups}
-    for number in range(len(sources)):
-        in_source = [group for group in groups if group.sources == {number}]
-        for group, stem in zip(in_source, _without_common_affix([_tokens(group.name) for group in in_source]), strict=True):
+    in_source: dict[int, list[Group]] = {}
+    for group in groups:
+        if len(group.sources) == 1:
+            in_source.setdefault(min(group.sources), []).append(group)
+    for of_one_source in in_source.values():
+        for group, stem in zip(of_one_source, _without_common_affix([_tokens(group.name) for group in of_one_source]), strict=True):
             stems[id(group)] = stem
-    for stem in dict.fromkeys(stems.values()):
-        alike = [group for group in groups if stems[id(group)] == stem]
+    for alike in _grouped(groups, lambda group: stems[id(group)]):
         if len(alike) > 1 and _can_be_one(alike, sources):
-            groups = _join_alike(groups, alike, stem, notes)
+            _join_alike(alike, stems[id(alike[0])], notes)
+    groups = _not_empty(groups)
+    names = _NameIndex(groups)
     for group in sorted(groups, key=lambda group: -len(_tokens(group.name))):
-        alike = [other for other in groups if other is not group and _base_name_group(other, groups) is group]
+        alike = names.extensions(group)
         folders = Counter(n for other in alike for n in other.annotating_sources if sources[n].is_dir())
         if not group.has_signals_or_video and max(folders.values(), default=0) > 1:
-            names = ", ".join(repr(other.name) for other in alike)
-            notes.append(Note(f"not matched, since several names differ from it in an affix only: {names}", group.name, "not-matched"))
+            listed = ", ".join(repr(other.name) for other in alike)
+            notes.append(Note(f"not matched, since several names differ from it in an affix only: {listed}", group.name, "not-matched"))
             continue
         for other in alike:
             if _can_be_one([group, other], sources):
-                groups = _join_alike(groups, [group, other], _tokens(group.name), notes)
-    return groups
+                _join_alike([group, other], _tokens(group.name), notes)
+    return _not_empty(groups)
 
 
 def _can_be_one(groups: Sequence[Group], sources: Sequence[Path]) -> bool:
@@ -240,16 +260,16 @@ def _can_be_one(groups: Sequence[Group], sources: Sequence[Path]) -> bool:
     return is_separate and _has_one_of_each(items) and _lengths_agree(items)
 
 
-def _join_alike(groups: list[Group], alike: list[Group], stem: tuple[str, ...], notes: list[Note]) -> list[Group]:
+def _join_alike(alike: list[Group], stem: tuple[str, ...], notes: list[Note]) -> None:
     shortest = min((group.name for group in alike), key=len)
     name = shortest if _tokens(shortest) == stem else "_".join(stem)
     names = ", ".join(repr(group.name) for group in alike)
     notes.append(Note(f"{names} differ in an affix only; taken as one recording", name, "matched-by-affix"))
-    joined = _joined(groups, alike, "affix")
-    joined[[id(group) for group in joined].index(id(alike[0]))].name = name
-    return joined
+    _join(alike, "affix")
+    alike[0].name = name
 
 
+@lru_cache(maxsize=1 << 16)
 def _tokens(name: str) -> tuple[str, ...]:
     """Split a name at ``_``, ``-``, ``.`` and spaces, without what pose trackers append."""
     return tuple(token for token in re.split(r"[_\-.\s]+", TRACKER_SUFFIX.sub("", name).casefold()) if token)
@@ -272,23 +292,41 @@ def _without_common_affix(names: Sequence[tuple[str, ...]]) -> list[tuple[str, .
     return stems if _is_affix(affixes) and all(stems) and len(set(stems)) == len(names) else list(names)
 
 
-def _extends(longer: tuple[str, ...], shorter: tuple[str, ...]) -> bool:
-    """Whether a name is another one, with or without an affix before or after it."""
-    n = len(shorter)
-    if not n or len(longer) < n:
-        return False
-    return longer == shorter or any(
-        stem == shorter and _is_affix(affix) for stem, affix in ((longer[:n], longer[n:]), (longer[-n:], longer[:-n]))
-    )
+class _NameIndex:
+    """Groups by the tokens of their names, and by each name that theirs extends with an affix."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._by_name: dict[tuple[str, ...], list[Group]] = {}
+        self._by_stem: dict[tuple[str, ...], list[Group]] = {}
+        for group in groups:
+            tokens = _tokens(group.name)
+            self._by_name.setdefault(tokens, []).append(group)
+            for stem in {stem for stems in _stems(tokens) for stem in stems}:
+                self._by_stem.setdefault(stem, []).append(group)
+
+    def extensions(self, group: Group) -> list[Group]:
+        """Return the groups whose names extend that of a group, and no longer one."""
+        if not group.items:
+            return []
+        candidates = self._by_stem.get(_tokens(group.name), [])
+        return [other for other in candidates if other is not group and other.items and self._base(other) is group]
+
+    def _base(self, group: Group) -> Group | None:
+        """Return the group with the longest name that the name of `group` extends; None if there are several or none."""
+        for stems in _stems(_tokens(group.name)):
+            bases = [base for stem in stems for base in self._by_name.get(stem, []) if base is not group and base.items]
+            if bases:
+                return bases[0] if len(bases) == 1 else None
+        return None
 
 
-def _base_name_group(group: Group, groups: Iterable[Group]) -> Group | None:
-    """Return the group with the longest name that the name of `group` extends; None if there are several or none."""
-    tokens = _tokens(group.name)
-    shorter = [other for other in groups if other is not group and _extends(tokens, _tokens(other.name))]
-    longest = max((len(_tokens(other.name)) for other in shorter), default=0)
-    candidates = [other for other in shorter if len(_tokens(other.name)) == longest]
-    return candidates[0] if len(candidates) == 1 else None
+def _stems(tokens: tuple[str, ...]) -> list[set[tuple[str, ...]]]:
+    """Return the names that a name extends, longest first: the name itself, and those without an affix before or after it."""
+    stems: list[set[tuple[str, ...]]] = [{tokens} if tokens else set()]
+    for n in range(len(tokens) - 1, 0, -1):
+        splits = ((tokens[:n], tokens[n:]), (tokens[-n:], tokens[:-n]))
+        stems.append({stem for stem, affix in splits if _is_affix(affix)})
+    return stems
 
 
 # Only one recording
@@ -309,7 +347,8 @@ def _join_single_recordings(groups: list[Group], sources: Sequence[Path], notes:
         notes.append(Note(f"different recordings, since {reason}", code="not-matched"))
         return groups
     notes.append(Note(f"taken as one recording, since each file has only one: {_listed(items)}", code="matched-as-only-recording"))
-    return _joined(groups, groups, "only recording")
+    _join(groups, "only recording")
+    return _not_empty(groups)
 
 
 def _may_be_one_recording(groups: Sequence[Group], items: Sequence[Item], sources: Sequence[Path]) -> bool:
@@ -344,21 +383,25 @@ def _difference(items: Sequence[Item], *, numbers: bool) -> str:
 # Helpers
 
 
-def _grouped(items: Iterable[Item], key: Callable[[Item], str]) -> list[list[Item]]:
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
+def _grouped(members: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
+    groups: dict[Hashable, list[T]] = {}
+    for member in members:
+        groups.setdefault(key(member), []).append(member)
     return list(groups.values())
 
 
-def _joined(groups: list[Group], joining: list[Group], rule: str) -> list[Group]:
-    """Move the items of several groups into the first of them."""
+def _join(joining: Sequence[Group], rule: str) -> None:
+    """Move the items of several groups into the first of them; the others are empty afterwards."""
     first, *others = joining
     for other in others:
         for item in other.items:
             item.matched_by = rule
         first.items += other.items
-    return [group for group in groups if group is first or all(group is not other for other in others)]
+        other.items = []
+
+
+def _not_empty(groups: Iterable[Group]) -> list[Group]:
+    return [group for group in groups if group.items]
 
 
 def _has_one_of_each(items: Sequence[Item]) -> bool:

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -354,6 +355,7 @@ def write_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]])
     write_sheet(path, [header, *rows])
 
 
+@lru_cache(maxsize=1 << 14)
 def normalize_name(name: str) -> str:
     """Return the letters and digits of a column name in lower case, for comparison with other names."""
     return "".join(c for c in name.lower() if c.isalnum())
