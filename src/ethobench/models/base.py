@@ -229,11 +229,15 @@ class Model:
         self.ethogram, self.rate, self.inputs = data.ethogram, examples.rate, examples.inputs
         self.directed, self.required_input = examples.directed, examples.required_input
         self.never_annotated, self.exclusive = examples.never_annotated, examples.exclusive
-        if self.decode:
-            self.decoder, trials = fit_decoder_out_of_fold(self, examples.data, examples.truths, self.decode)
-            self.fit_report["decoding"] = [dataclasses.asdict(trial) for trial in trials]
-        with progress_range(DECODED_PROGRESS if self.decode else 0.0, 1.0):
-            self._fit(examples.data, examples.truths)
+        try:
+            if self.decode:
+                self.decoder, trials = fit_decoder_out_of_fold(self, examples.data, examples.truths, self.decode)
+                self.fit_report["decoding"] = [dataclasses.asdict(trial) for trial in trials]
+            with progress_range(DECODED_PROGRESS if self.decode else 0.0, 1.0):
+                self._fit(examples.data, examples.truths)
+        except BaseException:
+            self.ethogram = None  # not fitted
+            raise
         self.training, self.out_of_fold = examples.training.select(self._training_ids(examples.training)), {}
         if (initial := initial_training_data(self.params)) is not None:
             self.training = self.training.initialized_from(initial[1], initial[0])
