@@ -24,7 +24,16 @@ from .test_sleap import CSV as SLEAP
 pytestmark = pytest.mark.slow
 
 SIGNALS = "time,AccX,AccY\n" + "".join(f"{i / 25:.4f},{i * 0.5},{-i}\n" for i in range(50))
-HAND_MADE = {"anipose": ANIPOSE, "lightning_pose": LIGHTNING_POSE, "signals_csv": SIGNALS, "sleap": SLEAP}
+LABELED = "timestamp,animal,AccX,AccY,label\n" + "".join(
+    f"2024-05-01T12:00:{i % 50:02d},{'a' if i < 50 else 'b'},{i * 0.5},{-i},{'rest' if i % 9 else ''}\n" for i in range(100)
+)
+HAND_MADE = {
+    "anipose": ANIPOSE,
+    "labeled_signals": LABELED,
+    "lightning_pose": LIGHTNING_POSE,
+    "signals_csv": SIGNALS,
+    "sleap": SLEAP,
+}
 DELIMITED = ("bebe_predictions", "boris_aggregated", "boris_tabular", "deepethogram", "deeplabcut", "intervals", "labels", "mabe2025")
 DELIMITED += ("observer", "onehot", "simba", "solomon", "tidy", *HAND_MADE)
 OTHER_TEXT = ("bento", "boris", "calms21", "caltech", "segments")

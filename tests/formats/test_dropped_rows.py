@@ -53,6 +53,11 @@ PER_FRAME: dict[str, tuple[str, str]] = {
     "signals_csv, times": ("signals_csv", "time,AccX\n" + rows(lambda i: f"{i / 25:.4f},{i}.5")),
     "signals_csv, dates": ("signals_csv", "datetime,AccX\n" + rows(lambda i: f"2024-05-01T12:00:{i:02d},{i}.5")),
     "signals_csv, coarse times": ("signals_csv", "time,AccX\n" + rows(lambda i: f"{i / 100:.2f},{i}.5")),
+    "labeled_signals, times": ("labeled_signals", "time,AccX,label\n" + rows(lambda i: f"{i / 25:.4f},{i}.5,{labels_of(i)}")),
+    "labeled_signals, dates": (
+        "labeled_signals",
+        "timestamp,AccX,rest,walk\n" + rows(lambda i: f"2024-05-01T12:00:{i:02d},{i}.5,{one_hot_of(i)}"),
+    ),
     "signals_csv, whole seconds": ("signals_csv", "time,AccX\n" + rows(lambda i: f"{i},{i}.5")),
     **{
         f"signals_csv, {name or 'unnamed'}": ("signals_csv", f"{name},AccX\n" + rows(lambda i: f"{i},{i}.5"))

@@ -111,7 +111,7 @@ AS_WRITTEN = {  # the origin of the clock of what the format's writer writes
     **dict.fromkeys(("mabe2025", "observer", "onehot", "segments", "simba"), ASSUMED),
 }
 NO_CLOCK = {"anipose", "deeplabcut", "jabs", "lightning_pose", "sleap"}  # poses are read without a rate unless one is given
-ALWAYS_STATED = {"bebe", "signals_csv"}  # a table of signals without times is refused
+ALWAYS_STATED = {"bebe", "labeled_signals", "signals_csv"}  # a table of signals without times is refused
 
 
 def test_every_format_is_in_one_of_these_lists():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ethobench.core.errors import FormatError
-from ethobench.formats import detect, io, read_recordings, signals_csv
+from ethobench.formats import detect, io, read_recordings, sample_tables
 
 
 def test_a_regular_clock_gives_the_rate(tmp_path):
@@ -29,7 +29,7 @@ def test_dates_semicolons_and_decimal_commas(tmp_path):
 
 
 def test_irregular_samples_are_resampled_and_gaps_are_missing(tmp_path):
-    time = np.concatenate([np.arange(0, 5, 0.1), np.arange(8, 12, 0.1)]) + np.random.default_rng(0).uniform(0, 0.02, 90)
+    time = np.concatenate([np.arange(0, 5, 0.1), np.arange(8, 12, 0.1)]) + np.random.default_rng(0).uniform(0, 0.05, 90)
     path = tmp_path / "tag.csv"
     pd.DataFrame({"time": time, "x": time * 2}).to_csv(path, index=False)
     with pytest.raises(FormatError, match="irregular times"):
@@ -77,8 +77,8 @@ def test_large_tables_are_read_in_pieces_and_kept_on_the_disk(tmp_path, monkeypa
     path = tmp_path / f"tag.{suffix}"
     table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
     (full,) = read_recordings(path, "signals_csv", rate=10, warn=False)
-    monkeypatch.setattr(signals_csv, "LARGE", 100)
-    monkeypatch.setattr(signals_csv, "CHUNK", 64)
+    monkeypatch.setattr(sample_tables, "LARGE", 100)
+    monkeypatch.setattr(sample_tables, "CHUNK", 64)
     (pieces,) = read_recordings(path, "signals_csv", rate=10, warn=False)
     assert isinstance(pieces.signals.values, np.memmap)
     assert pieces.signals.channels == ("x", "y")
@@ -87,7 +87,7 @@ def test_large_tables_are_read_in_pieces_and_kept_on_the_disk(tmp_path, monkeypa
 
 
 def test_a_wrong_cell_in_a_later_piece_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(signals_csv, "CHUNK", 4)
+    monkeypatch.setattr(sample_tables, "CHUNK", 4)
     path = tmp_path / "tag.csv"
     path.write_text("time,x\n" + "".join(f"{i},{i if i != 9 else 'oops'}\n" for i in range(12)), encoding="utf-8")
     with pytest.raises(FormatError, match=r"row 11.*'oops' in channel 'x'"):

@@ -321,6 +321,7 @@ SHORT_ROWS = {  # by format: the header and one of its rows, which has far fewer
     "onehot": (MANY_NAMES, "1"),
     "simba": (f",nose_x,nose_y,nose_p,{MANY_NAMES}", "1"),
     "signals_csv": (MANY_NAMES, "1.5"),
+    "labeled_signals": (f"time,label,{MANY_NAMES}", "1.5,rest"),
 }
 
 

@@ -81,6 +81,14 @@ def _handmade(name: str) -> list[dict[str, bytes]]:
     if name == "signals_csv":
         text = "time,AccX,AccY\n" + "".join(f"{i / 10},{i * 0.25},-1.5\n" for i in rows)
         return [{"seed.csv": text.encode()}, {"seed.parquet": _parquet()}]
+    if name == "labeled_signals":
+        times = [f"2024-05-01T12:00:{i:02d}" for i in rows]
+        text = "timestamp,animal,ax,ay,az,label\n" + "".join(
+            f"{t},a,{i * 0.25},-1.5,9.5,{'rest' if i % 2 else ''}\n" for i, t in enumerate(times)
+        )
+        bursts = "timestamp,tag,accelerations-raw,acceleration-axes,sampling-frequency,label\n"
+        bursts += "".join(f"{t},7,1 2 3 4 5 6,XYZ,2,rest\n" for t in times)
+        return [{"seed.csv": text.encode()}, {"bursts.csv": bursts.encode()}]
     if name == "bebe":
         metadata = (
             "clip_column_names: [AccX, AccY, individual_id, label]\nclip_ids: [a]\nclip_id_to_individual_id: {a: '1'}\n"

@@ -39,8 +39,8 @@ def axis_triples(channels: tuple[str, ...]) -> dict[str, list[int]]:
 
 
 def is_accelerometer(channel: str) -> bool:
-    """Return whether a channel measures acceleration, by its name."""
-    return "acc" in channel.lower()
+    """Return whether a channel (``AccX``, ``ax``) or a sensor (``Acc``, ``a``) measures acceleration, by its name."""
+    return "acc" in channel.lower() or re.fullmatch("a[xyz]?", channel.lower()) is not None
 
 
 def split_frequencies(values: ArrayLike, channels: Sequence[str], rate: float, cutoff: float) -> tuple[Array, tuple[str, ...]]:

@@ -135,6 +135,7 @@ MODULES = {
     "deeplabcut": "ethobench.formats.deeplabcut",
     "intervals": "ethobench.formats.intervals",
     "jabs": "ethobench.formats.jabs",
+    "labeled_signals": "ethobench.formats.signals_csv",
     "labels": "ethobench.formats.labels",
     "labels_npy": "ethobench.formats.labels_npy",
     "lightning_pose": "ethobench.formats.deeplabcut",

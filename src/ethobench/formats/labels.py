@@ -6,7 +6,7 @@ in a one-hot column (for its behavior). The first column may hold frame numbers,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +175,37 @@ def _decode(
     import pandas as pd
 
     label_index, labels_in_file = pd.factorize(table.cells[column].str.strip())
-    words = [str(word) for word in labels_in_file]
+
+    def location(word: int) -> str:
+        return table.location(int(np.flatnonzero(label_index == word)[0]))
+
+    lookup, ethogram, notes = decode_words(table.path, [str(word) for word in labels_in_file], behaviors, location)
+    return np.append(lookup, per_frame.UNOBSERVED)[label_index], ethogram, notes
+
+
+def decode_words(
+    path: Path, words: Sequence[str], behaviors: Sequence[str] | str | None, location: Callable[[int], str]
+) -> tuple[NDArray[np.int64], Ethogram, list[Note]]:
+    """Decode the distinct labels of a file.
+
+    Parameters
+    ----------
+    path : Path
+        Named in errors.
+    words : sequence of str
+        Names or numeric codes of behaviors. Missing labels and negative codes mean that a frame is unobserved.
+    behaviors : sequence of str, or comma-separated str, optional
+        Names of the behaviors; of the codes 0, 1, ... if labels are numbers.
+    location : callable
+        Returns the location of the first occurrence of a word, given its index, for errors.
+
+    Returns
+    -------
+    codes : array of int64
+        One per word: `UNOBSERVED`, the code of a behavior, or ``len(ethogram)`` for "no behavior".
+    ethogram : Ethogram
+    notes : list of Note
+    """
     numbers = [_integer(word) for word in words]
     valid = [i for i, (word, number) in enumerate(zip(words, numbers, strict=True)) if word not in per_frame.MISSING and (number or 0) >= 0]
     expected = None if behaviors is None else per_frame.behavior_names(behaviors)
@@ -192,13 +222,12 @@ def _decode(
         for word in words:
             if not numeric and guess_background([word]) is not None:
                 code_of.setdefault(word, len(names))
-    lookup = np.full(len(words) + 1, per_frame.UNOBSERVED, dtype=np.int64)
+    lookup = np.full(len(words), per_frame.UNOBSERVED, dtype=np.int64)
     for i in valid:
         if keys[i] not in code_of:
-            row = int(np.flatnonzero(label_index == i)[0])
-            raise FormatError(table.path, f"{words[i]!r} is not one of the behaviors ({', '.join(names)})", table.location(row))
+            raise FormatError(path, f"{words[i]!r} is not one of the behaviors ({', '.join(names)})", location(i))
         lookup[i] = code_of[keys[i]]
-    return lookup[label_index], named_ethogram(names), notes
+    return lookup, named_ethogram(names), notes
 
 
 def _integer(word: str) -> int | None:
