@@ -222,7 +222,7 @@ def test_paths_score_as_the_annotations_in_them(files):
 
 def test_paths_that_do_not_match_are_refused(files):
     eb.write_annotation(random_annotation(9), files / "pred" / "r9.csv", "tidy")
-    with pytest.raises(EthobenchError, match=r"recording names do not match .*: r9"):
+    with pytest.raises(EthobenchError, match=r"recording names do not match: only in .*: r9"):
         eb.score(files / "pred", files / "truth")
     with pytest.raises(NotFoundError, match=r"has no annotated recording r9\. Available: r0, r1, r2"):
         eb.score(files / "pred", files / "recordings.csv")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +18,10 @@ from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
 from ethobench.core.names import file_stem
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
-from ethobench.datasets.collate import collate_files
+from ethobench.datasets.collate import collate_files, select_annotators
+from ethobench.datasets.loose_files import check_source, is_dataset
 from ethobench.datasets.manifest_tables import CORRECTIONS, MANIFEST
+from ethobench.datasets.match_file import Match
 from ethobench.datasets.video_clock import with_video_clock
 from ethobench.formats import detect
 from ethobench.models.held_out import PREDICTIONS, read_predictions
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from ethobench.runs import Job
 
 ASSUMED_RATE = 30.0
-BEBE_METADATA = "dataset_metadata.yaml"
 
 
 @dataclass
@@ -53,6 +54,31 @@ class _Opened:
     manifest: Path | None = None
 
 
+@dataclass(frozen=True)
+class _Selection:
+    """What to read, and how; see `ethobench.collate`."""
+
+    rate: float | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+    match: Match | None = None
+    entry: str | None = None
+    annotators: Sequence[str] | None = None
+
+    def check_nothing_stated(self, source: Path, kind: str, *names: str) -> None:
+        """Refuse options that would be ignored."""
+        for name in names:
+            if getattr(self, name):
+                option = {"annotators": "annotator"}.get(name, name)
+                raise EthobenchError(f"{source} is {kind}, for which --{option} has no meaning; omit it")
+
+    def load(self, name: str | Path) -> Dataset:
+        """Load a dataset, and select what is stated."""
+        self.check_nothing_stated(Path(name), "a dataset", "match")
+        data = load_dataset(name, rename=self.rename or None)
+        data = data if self.entry is None else data.select(recordings=[self.entry])
+        return replace(data, recordings=tuple(select_annotators(data, self.annotators))) if self.annotators else data
+
+
 def open_project(
     sources: Sequence[str],
     *,
@@ -61,6 +87,10 @@ def open_project(
     behaviors: Sequence[str] = (),
     models: Sequence[Path] | Mapping[Path, Model] = (),
     videos: Sequence[Path] = (),
+    rename: Mapping[str, str] | None = None,
+    match: Match | None = None,
+    entry: str | None = None,
+    annotators: Sequence[str] | None = None,
     notify: Callable[[str], None] = lambda _: None,
     before_predicting: Callable[[str, Model, int], None] = lambda *_: None,
 ) -> Project:
@@ -81,6 +111,8 @@ def open_project(
         Saved models whose predictions are shown. Models given as paths are loaded and may not use the network.
     videos : sequence of Path
         Further folders from which videos may be shown.
+    rename, match, entry, annotators
+        See `ethobench.collate`. For a dataset, `entry` is a recording and there is nothing to match; the store of a run takes none of them.
     notify : callable
         Called with progress messages and notes.
     before_predicting : callable
@@ -88,7 +120,7 @@ def open_project(
     """
     if not sources:
         raise EthobenchError("name a dataset, the store of a run, or files to view")
-    opened = _open(sources, rate, notify)
+    opened = _open(sources, _Selection(rate, dict(rename or {}), match, entry, annotators), notify)
     for path in models:
         model = models[path] if isinstance(models, Mapping) else _load_model(path)
         _add_predictions(path.resolve().name, model, opened.sources, notify, before_predicting)
@@ -100,28 +132,38 @@ def open_project(
     )
 
 
-def _open(sources: Sequence[str], rate: float | None, notify: Callable[[str], None]) -> _Opened:
+def _open(sources: Sequence[str], selection: _Selection, notify: Callable[[str], None]) -> _Opened:
     path = Path(sources[0])
     if len(sources) == 1:
         if (path / "store.json").is_file():
+            selection.check_nothing_stated(path, "the store of a run", "rename", "match", "entry", "annotators")
             return _Opened(path.resolve().name, _sources_of_store(path, notify))
         manifest = _manifest(path)
         if manifest is not None:
-            data = load_dataset(manifest)
+            data = selection.load(manifest)
             return _Opened(data.name, _sources(data), (manifest.parent,), manifest)
-        if not path.exists() or (path / BEBE_METADATA).is_file():
-            data = load_dataset(sources[0])
+        check_source(path)
+        if is_dataset(path):
+            data = selection.load(sources[0])
             return _Opened(data.name, _sources(data), (path,) if path.exists() else ())
     paths = [Path(source) for source in sources]
-    recordings = _collate(paths, rate, notify)
+    recordings = _collate(paths, selection, notify)
     roots = tuple(p if p.is_dir() else p.parent for p in paths)
     name = path.stem if len(paths) == 1 else Path(os.path.commonpath([root.resolve() for root in roots])).name or path.stem
     return _Opened(name, _sources(Dataset(tuple(map(with_video_clock, recordings)), Ethogram([]))), roots)
 
 
-def _collate(paths: Sequence[Path], rate: float | None, notify: Callable[[str], None]) -> list[Recording]:
+def _collate(paths: Sequence[Path], selection: _Selection, notify: Callable[[str], None]) -> list[Recording]:
     """Match loose files by recording."""
-    collation = collate_files(paths, rate=rate, name_by_file=True)
+    collation = collate_files(
+        paths,
+        rate=selection.rate,
+        rename=selection.rename,
+        match=selection.match,
+        entry=selection.entry,
+        annotators=selection.annotators,
+        name_by_file=True,
+    )
     for line in summarize_notes(collation.notes):
         notify(line)
     if not collation.recordings:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli.options import RenameOption
+from ethobench.cli.options import AnnotatorsOption, EntryOption, MatchOption, RenameOption
 from ethobench.cli.output import echo_json, make_console, print_never_annotated, print_note, print_notes
 
 if TYPE_CHECKING:
@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 
 
 def run(
-    paths: Annotated[list[Path], typer.Argument(help="A file or folder for each annotator, or files with several.", metavar="FILE...")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="A file or folder for each annotator, files with several, or a dataset such as banos.", metavar="FILE..."),
+    ],
     rate: Annotated[float | None, typer.Option(help="Frames per second of files that do not state it.", metavar="HZ")] = None,
     tolerance: Annotated[float, typer.Option(help="Exclude frames within this many seconds of a start or stop.", metavar="SECONDS")] = 0.0,
+    annotator: AnnotatorsOption = None,
     rename: RenameOption = None,
+    match: MatchOption = None,
+    entry: EntryOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
     """Measure agreement of annotators: Cohen's kappa and F1 of each pair, Fleiss' kappa, Krippendorff's alpha, ICC.
@@ -32,7 +38,8 @@ def run(
     from ethobench.cli.options import parse_renames
     from ethobench.metrics import agreement
 
-    result = agreement(_collate(paths, rate, parse_renames(rename)), tolerance=tolerance)
+    recordings = _collate(paths, rate=rate, rename=parse_renames(rename), match=match, entry=entry, annotators=annotator)
+    result = agreement(recordings, tolerance=tolerance)
     print_notes(result.notes)
     if as_json:
         echo_json(result.to_dict())
@@ -59,14 +66,18 @@ def run(
     print_never_annotated(result.never_annotated)
 
 
-def _collate(paths: list[Path], rate: float | None, rename: dict[str, str]) -> dict[str, dict[str, Annotation]]:
+def _collate(paths: list[Path], **options: Any) -> dict[str, dict[str, Annotation]]:
     """Match the recordings of annotators (one path each, or several in a file): recording to annotator to annotation."""
+    from ethobench.core.errors import EthobenchError
     from ethobench.datasets.collate import collate_files
+    from ethobench.datasets.match_file import describe_unmatched
 
-    collation = collate_files(paths, rate=rate, same_recording=True, annotations_only=True, rename=rename)
+    collation = collate_files(paths, same_recording=True, annotations_only=True, **options)
     print_notes(note for recording in collation.recordings for note in recording.notes)
     print_notes(collation.notes)
     single = [recording.id for recording in collation.recordings if len(recording.annotations) == 1]
+    if len(single) == len(collation.recordings) and len(paths) > 1:
+        raise EthobenchError(f"no recording has two annotators: {describe_unmatched(collation.names_by_source(paths))}")
     if single:
         print_note(f"{len(single)} recordings have only one annotator and are skipped: {', '.join(single[:5])}")
     return {r.id: dict(r.annotations) for r in collation.recordings if len(r.annotations) > 1}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli.options import RenameOption
+from ethobench.cli.options import AnnotatorsOption, EntryOption, RenameOption
 from ethobench.cli.output import echo_json, make_console
 from ethobench.core.errors import EthobenchError, Note
 
@@ -21,13 +21,18 @@ CORRECTED = ("corrected", "low", "high")
 
 
 def run(
-    paths: Annotated[list[Path], typer.Argument(help="Annotation files, folders of them, or a recordings.csv.", metavar="FILE...")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Annotation files, folders of them, a recordings.csv, or a dataset such as banos.", metavar="FILE..."),
+    ],
     confusion: Annotated[
         Path | None,
         typer.Option(help="Output of `ethobench score --json`: correct the shares by its confusion matrix.", metavar="SCORES.json"),
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second of files that do not state it.", metavar="HZ")] = None,
+    annotator: AnnotatorsOption = None,
     rename: RenameOption = None,
+    entry: EntryOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the table to this CSV file.")] = None,
 ) -> None:
@@ -50,12 +55,12 @@ def run(
         print_note(f"{confusion}: n = {len(matrices[1])} individuals; {reason}")
     rows: list[dict[str, Any]] = []
     in_study = any(is_dataset(path) for path in paths)
-    for recording in _collate(paths, rate, parse_renames(rename)):
+    for recording in _collate(paths, rate=rate, rename=parse_renames(rename), entry=entry, annotators=annotator):
         individual = recording.individual if in_study or recording.individual != recording.id else ""
-        for annotator, annotation in recording.annotations.items():
+        for name, annotation in recording.annotations.items():
             budget = time_budget(annotation)
             budget = budget if matrices is None else correct_time_budget(budget, *matrices)
-            rows += [{"recording": recording.id, "individual": individual, "annotator": annotator, **row} for row in budget]
+            rows += [{"recording": recording.id, "individual": individual, "annotator": name, **row} for row in budget]
     if not rows:
         raise EthobenchError(f"{', '.join(map(str, paths))}: no behavior is annotated, so there is no time budget")
     if csv is not None:
@@ -76,13 +81,13 @@ def run(
     print_never_annotated(never)
 
 
-def _collate(paths: list[Path], rate: float | None, rename: dict[str, str]) -> Sequence[Recording]:
+def _collate(paths: list[Path], **options: Any) -> Sequence[Recording]:
     """Read the recordings of files, folders and studies; print notes of the readers, and labels that may mean the same behavior."""
     from ethobench.cli.output import print_notes
     from ethobench.datasets.collate import collate_files
     from ethobench.metrics.label_mismatches import find_label_mismatches, similar_label_notes
 
-    collation = collate_files(paths, rate=rate, same_recording=False, annotations_only=True, rename=rename)
+    collation = collate_files(paths, same_recording=False, annotations_only=True, **options)
     print_notes(note for recording in collation.recordings for note in recording.notes)
     print_notes(collation.notes)
     mismatches = [m for m in find_label_mismatches({r.id: r.annotations for r in collation.recordings}) if m.counterpart]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli.options import RenameOption
+from ethobench.cli.options import AnnotatorsOption, RenameOption
 from ethobench.cli.output import echo, secho
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def run(
         list[str] | None,
         typer.Option(help="Option of the format of IN, as name=value; may be repeated. See the documentation of the format."),
     ] = None,
+    annotator: AnnotatorsOption = None,
     rename: RenameOption = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
@@ -44,7 +45,7 @@ def run(
     from ethobench.cli.options import parse_options, parse_renames
     from ethobench.core.errors import EthobenchError
     from ethobench.core.names import file_stems
-    from ethobench.datasets.collate import rename_behaviors
+    from ethobench.datasets.collate import rename_behaviors, select_annotators
     from ethobench.formats import detect, formats, read_at_rate, write_recordings
     from ethobench.formats.io import format_for
 
@@ -52,6 +53,8 @@ def run(
     recordings = [r for r in read_at_rate(source, rate, reader.name, entry=entry, **parse_options(option or [])) if r.annotations]
     if not recordings:
         raise EthobenchError(f"{source} contains no annotation to convert")
+    if annotator:
+        recordings = [r for r in select_annotators(recordings, annotator) if r.annotations]
     recordings = rename_behaviors(recordings, parse_renames(rename))
     into_folder = target.is_dir() or not target.suffix
     if into_folder and to is None:
@@ -69,8 +72,8 @@ def run(
         echo(f"{target}: {len(recordings)} recording{'s' if len(recordings) > 1 else ''}")
         return
     for name, recording in zip(file_stems(r.id for r in recordings), recordings, strict=True):
-        for annotator, single in _split_annotators(recording, writer.multiple_annotators):
-            path = target / f"{name}{annotator}{writer.suffixes[0]}"
+        for suffix, single in _split_annotators(recording, writer.multiple_annotators):
+            path = target / f"{name}{suffix}{writer.suffixes[0]}"
             _print_notes(write_recordings([single], path, writer.name, overwrite=overwrite), str(path))
             echo(str(path))
 

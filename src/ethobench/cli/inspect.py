@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    paths: Annotated[list[Path], typer.Argument(help="Files, or folders of files.", metavar="FILE...")],
+    paths: Annotated[list[Path], typer.Argument(help="Files, folders of files, or datasets such as bebe/HAR.", metavar="FILE...")],
     format: Annotated[str | None, typer.Option("--from", help="Format of the files. Default: detected.")] = None,
     entry: Annotated[str | None, typer.Option(help="Only this observation, channel or recording.")] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second, for files that do not state a rate.")] = None,
@@ -51,10 +51,12 @@ def run(
 
 def describe_file(path: Path, format: str | None = None, entry: str | None = None, rate: float | None = None) -> dict[str, Any]:
     """Return a description of the content of a file, as a JSON-compatible dict."""
+    from ethobench.datasets.loose_files import check_source, is_dataset_name
     from ethobench.formats import detect, formats, read_at_rate
 
-    if format is None and path.suffix.lower() == ".csv" and _is_manifest(path):
-        return _describe_manifest(path)
+    check_source(path)
+    if format is None and ((path.suffix.lower() == ".csv" and _is_manifest(path)) or is_dataset_name(path)):
+        return _describe_dataset(path, entry)
     reader = formats[format] if format else detect(path)
     recordings = read_at_rate(path, rate, reader.name, entry=entry)
     return {
@@ -75,8 +77,8 @@ def _is_manifest(path: Path) -> bool:
     )
 
 
-def _describe_manifest(path: Path) -> dict[str, Any]:
-    """Return a description of the dataset of a manifest."""
+def _describe_dataset(path: Path, entry: str | None) -> dict[str, Any]:
+    """Return a description of a named dataset, or of the dataset of a manifest."""
     from warnings import catch_warnings, simplefilter
 
     from ethobench.datasets import load_dataset
@@ -86,9 +88,9 @@ def _describe_manifest(path: Path) -> dict[str, Any]:
         data = load_dataset(path)
     return {
         "file": str(path),
-        "format": "manifest",
+        "format": "manifest" if path.exists() else "dataset",
         "title": f"list of {len(data)} recordings of {len(data.individuals)} individuals",
-        "recordings": [describe_recording(recording) for recording in data],
+        "recordings": [describe_recording(recording) for recording in (data if entry is None else [data[entry]])],
     }
 
 

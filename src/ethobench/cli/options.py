@@ -22,6 +22,20 @@ RenameOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--rename", help="Rename a behavior, such as i=interact; may be repeated.", metavar="OLD=NEW"),
 ]
+MatchOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--match",
+        help="Table of names that belong together although they differ: columns left, right (names in the first path, in the second).",
+        metavar="FILE.csv",
+    ),
+]
+EntryOption: TypeAlias = Annotated[
+    str | None, typer.Option("--entry", help="Read only this observation, channel or recording.", metavar="NAME")
+]
+AnnotatorsOption: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--annotator", help="Only this annotator; may be repeated.", metavar="NAME")
+]
 AllowNetworkOption: TypeAlias = Annotated[
     bool,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli.options import RenameOption
+from ethobench.cli.options import EntryOption, MatchOption, RenameOption
 from ethobench.cli.output import echo_json, make_console, print_notes, secho
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ MAX_COLUMNS = 9  # measures beside each other; more are printed below each other
 def run(
     pred: Annotated[Path, typer.Argument(help="Predictions: a file, or a folder of files.", metavar="PRED")],
     truth: Annotated[
-        Path, typer.Argument(help="Reference annotations: a file, a folder with the same names, or a recordings.csv.", metavar="TRUTH")
+        Path,
+        typer.Argument(help="Reference annotations: a file, a folder, a recordings.csv, or a dataset such as bebe/HAR.", metavar="TRUTH"),
     ],
     suite: Annotated[str, typer.Option(help="Whose definitions: ethobench, banos, bebe, calms21, rodentbench.")] = "ethobench",
     behaviors: Annotated[
@@ -36,6 +37,8 @@ def run(
     metrics: Annotated[str | None, typer.Option(help="Measures to show, separated by commas; 'all': every measure of the suite.")] = None,
     merge: Annotated[bool, typer.Option("--merge-subjects", help="Pool subjects even if both sides name them.")] = False,
     rename: RenameOption = None,
+    match: MatchOption = None,
+    entry: EntryOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write all scores to this CSV file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with tables and figures.", metavar="FILE.html")] = None,
@@ -56,6 +59,8 @@ def run(
 
     [bold]ethobench score predictions/ my_study/ --report report.html[/bold]
 
+    [bold]ethobench score predictions/ annotations/ --match names.csv[/bold]
+
     [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
     """
     from ethobench.cli.options import parse_renames
@@ -71,7 +76,7 @@ def run(
         if path is not None:
             check_new_path(path)
     chosen = [name.strip() for name in behaviors.split(",")] if behaviors and behaviors != "all" else behaviors or None
-    files = read_score_files(pred, truth, annotator=annotator, rate=rate, rename=parse_renames(rename))
+    files = read_score_files(pred, truth, annotator=annotator, rate=rate, rename=parse_renames(rename), match=match, entry=entry)
     print_notes(files.notes)
     tracks = "merge" if merge else "auto"
     scores = score(files.predictions, files.dataset, suite=suite, annotator=annotator, behaviors=chosen, tracks=tracks)

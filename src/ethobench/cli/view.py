@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli.options import AllowNetworkOption, ExternalOption, announce_network, parse_external
+from ethobench.cli.options import (
+    AllowNetworkOption,
+    AnnotatorsOption,
+    EntryOption,
+    ExternalOption,
+    MatchOption,
+    RenameOption,
+    announce_network,
+    parse_external,
+    parse_renames,
+)
 from ethobench.cli.output import echo, print_note
 
 if TYPE_CHECKING:
@@ -30,6 +40,10 @@ def run(
     videos: Annotated[
         list[Path] | None, typer.Option(help="A further folder from which videos may be shown; may be repeated.", metavar="DIR")
     ] = None,
+    annotator: AnnotatorsOption = None,
+    rename: RenameOption = None,
+    match: MatchOption = None,
+    entry: EntryOption = None,
     allow_network: AllowNetworkOption = False,
     param: ExternalOption = None,
 ) -> None:
@@ -53,6 +67,10 @@ def run(
         models=_load_models(model or [], parse_external(param), allow_network=allow_network),
         before_predicting=announce_network,
         videos=videos or [],
+        rename=parse_renames(rename),
+        match=match,
+        entry=entry,
+        annotators=annotator,
         notify=print_note,
     )
     for note in project.notes:

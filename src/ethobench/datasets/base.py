@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -70,7 +71,9 @@ def split_name(name: str) -> tuple[Family, str]:
     family_name, _, variant = name.partition("/")
     family = families[family_name]
     if variant not in (family.variants or ("",)):
-        raise NotFoundError(f"no dataset {name!r}; available: {', '.join(family.names())}")
+        similar = get_close_matches(name, family.names(), n=1)
+        hint = f"; did you mean {similar[0]!r}?" if similar else "."
+        raise NotFoundError(f"no dataset {name!r}{hint} Available: {', '.join(family.names())}")
     return family, variant
 
 

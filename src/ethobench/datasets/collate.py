@@ -10,9 +10,14 @@ Matching
 2. **Media file.** Observations that name the same media file are one recording, and so is the video file of that name.
 3. **Affix.** ``m1_anna`` and ``m1_ben`` belong to ``m1`` if there is an ``m1``; ``DLC1_brett`` in one folder and ``DLC1_donnie`` in another
    are one recording if all names in each folder have the same affix. A number is not an affix: ``m1_2`` is another recording than ``m1``.
-4. **Only recording.** Files with one recording each are the same recording if at most one is a video and at most one has poses or
+4. **Common core.** ``2024-05-01_m3_topcam_anna`` and ``m3_topcam`` are one recording if no other name has their common core, and numbers
+   agree (`ethobench.datasets.name_core`).
+5. **Only recording.** Files with one recording each are the same recording if at most one is a video and at most one has poses or
    signals, their lengths agree, they do not name different media files, and their names differ in more than a number.
    ``agreement anna.csv ben.csv`` and ``score model.csv human.csv`` state that the two are the same recording.
+
+Names that belong together although no rule matches them are stated in a table with the columns ``left`` and ``right`` (`match`, or
+``--match FILE.csv``): file names, paths, entries or recordings. What the table names is matched by it alone.
 
 Every match by a rule other than the first is reported in a note, and `Collation.matches` lists all files with the rule that applied.
 
@@ -27,12 +32,13 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from ethobench.core import Annotation, ClockOrigin, Dataset, Observed, Recording
-from ethobench.core.errors import EthobenchError, Note, ReadWarning
+from ethobench.core.errors import EthobenchError, Note, NotFoundError, ReadWarning
 from ethobench.core.ethogram import check_renames, join_ethograms
 from ethobench.core.video import probe
 from ethobench.datasets.loose_files import (
@@ -45,6 +51,7 @@ from ethobench.datasets.loose_files import (
     read_items,
     recording_name,
 )
+from ethobench.datasets.match_file import Match, read_match
 from ethobench.datasets.matching import Group, match_items
 
 
@@ -62,7 +69,7 @@ class MatchedFile:
     annotators : tuple of str
         Annotators that the file contributes; empty for videos, poses and signals.
     matched_by : str
-        The rule: ``"name"``, ``"subfolder"``, ``"media file"``, ``"affix"`` or ``"only recording"``.
+        The rule: ``"name"``, ``"subfolder"``, ``"media file"``, ``"affix"``, ``"common core"``, ``"only recording"`` or ``"match file"``.
     rate : float or None
         Frames per second at which the file was read.
     clock_origin : ClockOrigin or None
@@ -95,6 +102,11 @@ class Collation:
     recordings: tuple[Recording, ...]
     notes: tuple[Note, ...] = ()
     matches: tuple[MatchedFile, ...] = ()
+
+    def names_by_source(self, sources: Sequence[str | Path]) -> list[tuple[Path, list[str]]]:
+        """Return the recordings of each path that was collated, to list what each of them contains."""
+        paths = [Path(source) for source in sources]
+        return [(p, list(dict.fromkeys(m.recording for m in self.matches if m.path == p or p in m.path.parents))) for p in paths]
 
     def to_dataset(self) -> Dataset:
         """Return the recordings as a dataset; its ethogram has the behaviors of all annotators."""
@@ -148,13 +160,16 @@ def collate(
     same_recording: bool | None = None,
     annotations_only: bool = False,
     rename: Mapping[str, str] | None = None,
+    match: Match | None = None,
+    entry: str | None = None,
+    annotators: Iterable[str] | str | None = None,
 ) -> Dataset:
     """Collate loose files by recording: annotations of several people, poses or signals, videos.
 
     Parameters
     ----------
     paths : paths
-        Files, folders of files, or studies with a ``recordings.csv``.
+        Files, folders of files, studies with a ``recordings.csv``, or names of datasets such as ``"banos"``.
     rate : float, optional
         Frames per second of files that do not state it.
     same_recording : bool, optional
@@ -164,6 +179,13 @@ def collate(
         Whether to skip videos, and files with only poses or signals.
     rename : mapping of str to str, optional
         Behaviors to rename, old name to new name.
+    match : mapping, pairs or path, optional
+        Names that belong together although they differ: ``{"m1_final": "mouse 1"}``, or a CSV file with the columns ``left`` and ``right``.
+        With two paths, ``left`` is a name in the first and ``right`` one in the second.
+    entry : str, optional
+        Read only this observation, channel or recording.
+    annotators : iterable of str, optional
+        Keep only these annotators, as the result names them.
 
     Returns
     -------
@@ -187,7 +209,16 @@ def collate(
     >>> data["mouse1"]
     Recording('mouse1', 100 frames at 30 Hz, annotators: anna, ben)
     """
-    collation = collate_files(paths, rate=rate, same_recording=same_recording, annotations_only=annotations_only, rename=rename)
+    collation = collate_files(
+        paths,
+        rate=rate,
+        same_recording=same_recording,
+        annotations_only=annotations_only,
+        rename=rename,
+        match=match,
+        entry=entry,
+        annotators=annotators,
+    )
     for note in (*collation.notes, *(note for recording in collation.recordings for note in recording.notes)):
         warnings.warn(str(note), ReadWarning, stacklevel=2)
     return collation.to_dataset()
@@ -200,13 +231,16 @@ def collate_files(
     same_recording: bool | None = None,
     annotations_only: bool = False,
     rename: Mapping[str, str] | None = None,
+    match: Match | None = None,
+    entry: str | None = None,
+    annotators: Iterable[str] | str | None = None,
     name_by_file: bool = False,
 ) -> Collation:
     """Collate loose files as `collate` does; return notes and matches instead of issuing warnings.
 
     Parameters
     ----------
-    paths, rate, same_recording, annotations_only, rename
+    paths, rate, same_recording, annotations_only, rename, match, entry, annotators
         See `collate`.
     name_by_file : bool
         Whether a single annotator without a name is called by the file, not ``"annotator"``.
@@ -221,13 +255,34 @@ def collate_files(
     [('mouse2_carla.csv', 'mouse2_carla', 'name'), ('mouse2_dan.csv', 'mouse2_carla', 'only recording')]
     """
     sources = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
-    items, notes = read_items(sources, rate, annotations_only=annotations_only)
-    groups = match_items(items, sources, notes, same_recording)
+    items, notes = read_items(sources, rate, annotations_only=annotations_only, entry=entry)
+    groups = match_items(items, sources, notes, same_recording, () if match is None else read_match(match))
     _use_one_clock(groups, items, notes)
     names = annotator_names([group.items for group in groups], sources, name_by_file=name_by_file)
     recordings = [_merge(group, names, rate, notes) for group in groups]
     matches = tuple(_matched_file(group, item, names) for group in groups for item in group.items)
+    if annotators is not None:
+        recordings = select_annotators(recordings, annotators)
     return Collation(tuple(rename_behaviors(recordings, rename or {})), tuple(notes), matches)
+
+
+def select_annotators(recordings: Iterable[Recording], annotators: Iterable[str] | str) -> list[Recording]:
+    """Keep only the annotations of some annotators; recordings that they did not annotate keep none.
+
+    Raises
+    ------
+    NotFoundError
+        If no recording has an annotator of this name.
+    """
+    chosen = [annotators] if isinstance(annotators, str) else list(annotators)
+    recordings = list(recordings)
+    available = list(dict.fromkeys(name for recording in recordings for name in recording.annotations))
+    for name in chosen:
+        if name not in available:
+            similar = get_close_matches(name, available, n=1)
+            hint = f"; did you mean {similar[0]!r}?" if similar else "."
+            raise NotFoundError(f"no annotator {name!r}{hint} Available: {', '.join(available) or 'none'}")
+    return [r.copy(annotations={name: a for name, a in r.annotations.items() if name in chosen}) for r in recordings]
 
 
 def _matched_file(group: Group, item: Item, names: AnnotatorNames) -> MatchedFile:
@@ -243,6 +298,8 @@ def collate_pairs(
     rate: float | None = None,
     rename: Mapping[str, str] | None = None,
     check_rename: bool = True,
+    match: Match | None = None,
+    entry: str | None = None,
 ) -> CollatedPairs:
     """Match the recordings of predictions and references: files, folders of files, or studies.
 
@@ -257,6 +314,8 @@ def collate_pairs(
         Behaviors to rename on both sides, old name to new name.
     check_rename : bool
         Whether an old name that neither side has is an error.
+    match, entry
+        See `collate`; ``left`` is a name of the predictions, ``right`` one of the references.
 
     Raises
     ------
@@ -265,11 +324,11 @@ def collate_pairs(
     """
     dataset = references if isinstance(references, Dataset) else None
     sources = [Path(predictions), Path(references.source or references.name) if isinstance(references, Dataset) else Path(references)]
-    items, notes = read_items(sources, rate, annotations_only=True, datasets={} if dataset is None else {1: dataset})
+    items, notes = read_items(sources, rate, annotations_only=True, datasets={} if dataset is None else {1: dataset}, entry=entry)
     for side, path in enumerate(sources):
         if not any(item.source == side for item in items):
             raise EthobenchError(f"{path} has no annotation")
-    groups = match_items(items, sources, notes, same_recording=True)
+    groups = match_items(items, sources, notes, True, () if match is None else read_match(match))
     _use_one_clock(groups, items, notes)
     names: AnnotatorNames = {}
     for side in range(2):
@@ -279,7 +338,8 @@ def collate_pairs(
     name_counts = Counter(name for group in groups for name in {item.name for item in group.items if item.source == 1})
     for group in groups:
         sides = [[item for item in group.items if item.source == side] for side in range(2)]
-        name = sides[1][0].name if sides[1] and name_counts[sides[1][0].name] == 1 else group.name
+        reference = next((item.name for item in sides[1]), "")
+        name = reference if reference and name_counts[reference] == 1 else group.name
         if not (sides[0] and sides[1]):
             unmatched[0 if sides[0] else 1].append(name)
             continue

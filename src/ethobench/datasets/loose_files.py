@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TypeAlias
 
 from ethobench.core import Annotation, ClockOrigin, Dataset, Recording
 from ethobench.core import intervals as iv
-from ethobench.core.errors import FormatError, Note
+from ethobench.core.errors import FormatError, Note, NotFoundError
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.core.video import VIDEO_SUFFIXES
+from ethobench.datasets.base import all_names
 from ethobench.datasets.manifest_tables import MANIFEST
 from ethobench.formats import detect, read_at_rate
 from ethobench.formats.bebe import METADATA as BEBE_METADATA
@@ -44,8 +46,32 @@ def recording_name(path: Path) -> str:
 
 
 def is_dataset(path: Path) -> bool:
-    """Whether a path is a manifest (``recordings.csv``), or a folder with a manifest or with BEBE's metadata."""
-    return path.name == MANIFEST or (path / MANIFEST).is_file() or (path / BEBE_METADATA).is_file()
+    """Whether a path is a manifest (``recordings.csv``), a folder with a manifest or with BEBE's metadata, or the name of a dataset."""
+    is_study = path.name == MANIFEST or (path / MANIFEST).is_file() or (path / BEBE_METADATA).is_file()
+    return is_study or is_dataset_name(path)
+
+
+def is_dataset_name(path: Path) -> bool:
+    """Whether there is no file or folder of this path, but a named dataset, such as ``bebe/HAR``."""
+    return not path.exists() and path.as_posix() in all_names()
+
+
+def check_source(path: Path) -> None:
+    """Raise a `NotFoundError` if something is neither a path nor the name of a dataset; it lists similar ones.
+
+    Examples
+    --------
+    >>> check_source(Path("synthetic/pse"))
+    Traceback (most recent call last):
+    ...
+    ethobench.core.errors.NotFoundError: synthetic/pse: no such file, folder or dataset; did you mean 'synthetic/pose'?
+    """
+    if path.exists() or is_dataset_name(path):
+        return
+    siblings = [path.with_name(p.name).as_posix() for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    similar = get_close_matches(path.as_posix(), [*siblings, *all_names()], n=1, cutoff=0.75)
+    hint = f"; did you mean {similar[0]!r}?" if similar else ". `ethobench datasets list` lists datasets"
+    raise NotFoundError(f"{path}: no such file, folder or dataset{hint}")
 
 
 def list_files(path: Path, *, videos: bool = False) -> tuple[list[Path], list[Note]]:
@@ -99,12 +125,16 @@ class Item:
         Position of the recording in its file.
     named_inside : bool
         Whether `name` is the id in the file.
+    entry : str, optional
+        The only entry that was read from the file.
     annotator : str
         Name for annotations whose file names no annotator.
     of_dataset : bool
         Whether the recording is from a study with a manifest.
     length_stated : bool
         Whether the file has a label for every frame, or states its length and labels all of it.
+    match_key : str
+        The same for items that the user stated to be one recording; empty for others.
     matched_by : str
         Rule that put it with the other files of its recording; see `ethobench.datasets.collate`.
     """
@@ -115,9 +145,11 @@ class Item:
     recording: Recording | None = None
     index: int = 0
     named_inside: bool = False
+    entry: str | None = None
     annotator: str = ""
     of_dataset: bool = False
     length_stated: bool = False
+    match_key: str = ""
     matched_by: str = "name"
 
     @property
@@ -173,7 +205,7 @@ class Item:
 
     def read_at(self, rate: float, origin: ClockOrigin) -> None:
         """Read the recording again, at the frame rate of another file."""
-        self.recording = read_at_rate(self.path, rate)[self.index]
+        self.recording = read_at_rate(self.path, rate, entry=self.entry)[self.index]
         self.recording.clock_origin = origin
 
     def __str__(self) -> str:
@@ -181,7 +213,12 @@ class Item:
 
 
 def read_items(
-    sources: Sequence[Path], rate: float | None, *, annotations_only: bool, datasets: Mapping[int, Dataset] | None = None
+    sources: Sequence[Path],
+    rate: float | None,
+    *,
+    annotations_only: bool,
+    datasets: Mapping[int, Dataset] | None = None,
+    entry: str | None = None,
 ) -> tuple[list[Item], list[Note]]:
     """Read all files of all sources.
 
@@ -195,19 +232,42 @@ def read_items(
         Whether to skip videos, and files with only poses or signals.
     datasets : mapping of int to Dataset, optional
         Sources, by index, that are loaded already.
+    entry : str, optional
+        Read only this observation, channel or recording; files without it are skipped.
+
+    Raises
+    ------
+    NotFoundError
+        If a source is neither a path nor the name of a dataset, or if nothing has the entry.
     """
     items: list[Item] = []
     notes: list[Note] = []
+    entries: set[str] = set()
     for number, source in enumerate(sources):
         dataset = (datasets or {}).get(number)
         if dataset is not None or is_dataset(source):
-            items += _items_of_dataset(number, source, dataset, annotations_only)
+            in_dataset = _items_of_dataset(number, source, dataset, annotations_only)
+            entries |= {item.name for item in in_dataset}
+            items += [item for item in in_dataset if entry in (None, item.name)]
         else:
+            check_source(source)
             files, skipped = list_files(source, videos=not annotations_only)
             notes += skipped
             for file in files:
-                items += _items_of_file(number, file, rate, annotations_only)
+                available = _entries(file) if entry is not None else []
+                entries |= {*available}
+                if entry is None or entry in available:
+                    items += _items_of_file(number, file, rate, annotations_only, entry)
+    if entry is not None and entry not in entries:
+        similar = get_close_matches(entry, entries, n=1)
+        hint = f"; did you mean {similar[0]!r}?" if similar else "."
+        listed = ", ".join(sorted(entries)[:10]) + (", ..." if len(entries) > 10 else "")
+        raise NotFoundError(f"no file has an entry {entry!r}{hint} Available: {listed}")
     return items, notes
+
+
+def _entries(file: Path) -> list[str]:
+    return [file.stem] if file.suffix.lower() in VIDEO_SUFFIXES else detect(file).entries(file)
 
 
 def _items_of_dataset(number: int, path: Path, dataset: Dataset | None, annotations_only: bool) -> list[Item]:
@@ -219,20 +279,20 @@ def _items_of_dataset(number: int, path: Path, dataset: Dataset | None, annotati
     return [Item(number, path, r.id, r, named_inside=True, of_dataset=True) for r in recordings]
 
 
-def _items_of_file(number: int, file: Path, rate: float | None, annotations_only: bool) -> list[Item]:
+def _items_of_file(number: int, file: Path, rate: float | None, annotations_only: bool, entry: str | None = None) -> list[Item]:
     if file.suffix.lower() in VIDEO_SUFFIXES:
         return [] if annotations_only else [Item(number, file, file.stem)]
     reader = detect(file)
     if annotations_only and "annotations" not in reader.contents:
         return []
-    recordings = read_at_rate(file, rate, reader.name)
+    recordings = read_at_rate(file, rate, reader.name, entry=entry)
     named_inside = reader.multiple_recordings or len(recordings) > 1
     items = []
     for index, recording in enumerate(recordings):
         if recording.annotations or not annotations_only:
             name = recording.id if named_inside else recording_name(file)
             is_stated = reader.per_frame or ("length" in reader.keeps and _labels_every_frame(recording))
-            items.append(Item(number, file, name, recording, index, named_inside, length_stated=is_stated))
+            items.append(Item(number, file, name, recording, index, named_inside, entry, length_stated=is_stated))
     return items
 
 

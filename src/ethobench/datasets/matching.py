@@ -13,6 +13,8 @@ from typing import TypeVar
 
 from ethobench.core.errors import Note
 from ethobench.datasets.loose_files import LENGTH_TOLERANCE, TRACKER_SUFFIX, Item
+from ethobench.datasets.match_file import apply_match
+from ethobench.datasets.name_core import match_by_core
 
 T = TypeVar("T")
 
@@ -45,7 +47,13 @@ class Group:
         return frozenset[str]().union(*(item.media for item in self.items))
 
 
-def match_items(items: Sequence[Item], sources: Sequence[Path], notes: list[Note], same_recording: bool | None) -> list[Group]:
+def match_items(
+    items: Sequence[Item],
+    sources: Sequence[Path],
+    notes: list[Note],
+    same_recording: bool | None,
+    match: Sequence[tuple[str, str]] = (),
+) -> list[Group]:
     """Group items by recording.
 
     Parameters
@@ -57,14 +65,20 @@ def match_items(items: Sequence[Item], sources: Sequence[Path], notes: list[Note
         Extended by what was matched other than by equal names, and what was skipped.
     same_recording : bool or None
         See `ethobench.datasets.collate.collate`.
+    match : sequence of (str, str)
+        Names that the user stated to be of the same recording.
     """
     _name_by_subfolder(items, sources, notes)
+    if match:
+        apply_match(items, sources, match, notes)
     groups = _group_by_name(items, sources, notes)
     _drop_copies(groups, notes)
     groups = _join_by_media(groups, notes)
     if same_recording is not False:
         groups = _join_by_affix(groups, sources, notes)
+        groups = _join_by_core(groups, sources, notes)
         groups = _join_single_recordings(groups, sources, notes, intended=bool(same_recording))
+    _make_names_unique(groups, sources)
     return groups
 
 
@@ -91,7 +105,7 @@ def _name_by_subfolder(items: Sequence[Item], sources: Sequence[Path], notes: li
 def _group_by_name(items: Sequence[Item], sources: Sequence[Path], notes: list[Note]) -> list[Group]:
     """Group items of the same name, unless they contradict each other."""
     groups: list[Group] = []
-    for same_name in _grouped(items, lambda item: item.name):
+    for same_name in _grouped(items, lambda item: f"\0{item.match_key}" if item.match_key else item.name):
         clusters: list[Group] = []
         for item in same_name:
             cluster = next((group for group in clusters if not any(_contradict(item, other) for other in group.items)), None)
@@ -115,7 +129,7 @@ def _group_by_name(items: Sequence[Item], sources: Sequence[Path], notes: list[N
 def _path_in_source(item: Item, sources: Sequence[Path]) -> str:
     """Name an item by its folder within its source, and by the source if there are several."""
     source = sources[item.source]
-    folders = item.path.parent.relative_to(source).parts if source.is_dir() else ()
+    folders = item.path.parent.relative_to(source).parts if source.is_dir() and not item.of_dataset else ()
     return "/".join([*([source.stem] if len(sources) > 1 else []), *folders, item.name])
 
 
@@ -141,7 +155,7 @@ def _contradict(first: Item, second: Item) -> bool:
     Within a source, lengths and media files must both agree. Between two sources, one of them may differ, since the names were chosen
     on purpose.
     """
-    if not (first.annotations and second.annotations):
+    if not (first.annotations and second.annotations) or (first.match_key and first.match_key == second.match_key):
         return False
     lengths = first.n_frames > 0 and second.n_frames > 0 and not _same_length(first, second)
     media = bool(first.media and second.media) and not (first.is_video or second.is_video) and not _media_agree(first.media, second.media)
@@ -327,6 +341,46 @@ def _stems(tokens: tuple[str, ...]) -> list[set[tuple[str, ...]]]:
         splits = ((tokens[:n], tokens[n:]), (tokens[-n:], tokens[:-n]))
         stems.append({stem for stem, affix in splits if _is_affix(affix)})
     return stems
+
+
+# By a common core of names
+
+
+def _join_by_core(groups: list[Group], sources: Sequence[Path], notes: list[Note]) -> list[Group]:
+    """Join groups whose names share a core that no other name has; see `ethobench.datasets.name_core`.
+
+    Names of different sources are compared, and within a source those of annotations with those of videos, poses and signals.
+    """
+    for number in range(len(sources)):
+        in_source = [group for group in groups if number in group.sources]
+        media = [group for group in in_source if group.has_signals_or_video and not group.annotating_sources]
+        _join_two_sides(media, [group for group in in_source if not group.has_signals_or_video], sources, notes)
+        for other in range(number):
+            first, second = ([group for group in groups if n in group.sources] for n in (other, number))
+            _join_two_sides(first, second, sources, notes)
+    return _not_empty(groups)
+
+
+def _join_two_sides(first: Sequence[Group], second: Sequence[Group], sources: Sequence[Path], notes: list[Note]) -> None:
+    for match in match_by_core([group.name for group in first], [group.name for group in second]):
+        pair = [first[match.first], second[match.second]]
+        is_stated = any(item.match_key for group in pair for item in group.items if item.annotations)
+        if pair[0] is pair[1] or is_stated or (pair[0].annotating_sources & pair[1].annotating_sources) or not _can_be_one(pair, sources):
+            continue
+        names = " and ".join(repr(group.name) for group in pair)
+        message = f"{names} share {match.core!r}, which no other name has; taken as one recording"
+        name = min((group.name for group in pair), key=len)
+        notes.append(Note(message, name, "matched-by-core"))
+        _join(pair, "common core")
+        pair[0].name = name
+
+
+def _make_names_unique(groups: Sequence[Group], sources: Sequence[Path]) -> None:
+    """Name groups by their folder, too, if another group has the name, as after a match that the user stated."""
+    counts = Counter(group.name for group in groups)
+    for group in groups:
+        if counts[group.name] > 1 and not any(item.match_key for item in group.items):
+            group.name = _path_in_source(group.items[0], sources)
 
 
 # Only one recording

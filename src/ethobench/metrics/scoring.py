@@ -20,6 +20,7 @@ from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundE
 from ethobench.datasets import load_dataset
 from ethobench.datasets.collate import CollatedPairs, RecordingPair, collate_pairs, equalize_lengths
 from ethobench.datasets.loose_files import is_dataset
+from ethobench.datasets.match_file import Match, describe_unmatched, list_names
 from ethobench.metrics.alignment import ALL, SINGLE, Unaligned, align, join_ethograms
 from ethobench.metrics.bootstrap import RESAMPLES
 from ethobench.metrics.frame_arrays import has_frame_arrays, read_frame_arrays
@@ -47,6 +48,8 @@ def score(
     seed: int = 0,
     rate: float | None = None,
     rename: Mapping[str, str] | None = None,
+    match: Match | None = None,
+    entry: str | None = None,
     exclusive: bool | None = None,
 ) -> Scores:
     """Score predictions against a truth.
@@ -81,6 +84,11 @@ def score(
         Frames per second of arrays, and of files that do not state it.
     rename : mapping of str to str, optional
         Behaviors in files to rename, old name to new name.
+    match : mapping, pairs or path, optional
+        Names of files or recordings that belong together although they differ: predictions to truths, or a CSV file with the columns
+        ``left`` (predictions) and ``right`` (truths).
+    entry : str, optional
+        Read only this observation, channel or recording of files.
     exclusive : bool, optional
         Whether the behaviors of arrays of probabilities exclude each other. Default: yes if all rows sum to 1.
 
@@ -135,10 +143,12 @@ def score(
     if exclusive is not None:
         raise EthobenchError("`exclusive` is an option for arrays of probabilities; a Prediction states it itself")
     if isinstance(pred, (str, Path)):
-        files = read_score_files(pred, truth, annotator=annotator, rate=rate, rename=rename)
+        files = read_score_files(pred, truth, annotator=annotator, rate=rate, rename=rename, match=match, entry=entry)
         for note in files.notes:
             warnings.warn(str(note), ReadWarning, stacklevel=2)
         pred, truth = files.predictions, files.dataset
+    elif match is not None or entry is not None:
+        raise EthobenchError("`match` and `entry` are options for files; name the recordings of annotations and arrays alike")
     elif rate is not None or rename:
         raise EthobenchError(
             "`rate` is an option for files and arrays, and `rename` for files; resample or rename annotations before scoring"
@@ -189,6 +199,8 @@ def read_score_files(
     annotator: str | None = None,
     rate: float | None = None,
     rename: Mapping[str, str] | None = None,
+    match: Match | None = None,
+    entry: str | None = None,
 ) -> ScoreFiles:
     """Read a prediction and a truth from files, folders or a study, and match them by recording.
 
@@ -197,20 +209,19 @@ def read_score_files(
     pred : path
         A file, or a folder of files.
     truth : path or Dataset
-        A file, a folder, a study with a ``recordings.csv``, or a dataset in memory.
-    annotator, rate, rename
+        A file, a folder, a study with a ``recordings.csv``, the name of a dataset, or a dataset in memory.
+    annotator, rate, rename, match, entry
         As in `score`.
     """
     rename = dict(rename or {})
     if not isinstance(truth, (str, Path, Dataset)):
         raise EthobenchError(f"the prediction is a path, so the truth must be a path or a Dataset, not {type(truth).__name__}")
     if isinstance(truth, Dataset) or is_dataset(Path(truth)):
-        return _read_against_dataset(Path(pred), truth, annotator, rate, rename)
-    matched = collate_pairs(pred, truth, rate=rate, rename=rename)
+        return _read_against_dataset(Path(pred), truth, annotator, rate, rename, match, entry)
+    matched = collate_pairs(pred, truth, rate=rate, rename=rename, match=match, entry=entry)
     if matched.only_predictions or matched.only_references:
         sides = ((pred, matched.only_predictions), (truth, matched.only_references))
-        unmatched = "; ".join(f"only in {path}: {', '.join(names[:MAX_NAMES])}" for path, names in sides if names)
-        raise EthobenchError(f"recording names do not match ({unmatched})")
+        raise EthobenchError(f"recording names do not match: {describe_unmatched(sides)}")
     pairs: dict[str, Any] = {}
     notes: list[Note] = []
     for name, pair in matched.pairs.items():
@@ -221,18 +232,26 @@ def read_score_files(
 
 
 def _read_against_dataset(
-    pred: Path, truth: str | Path | Dataset, annotator: str | None, rate: float | None, rename: Mapping[str, str]
+    pred: Path,
+    truth: str | Path | Dataset,
+    annotator: str | None,
+    rate: float | None,
+    rename: Mapping[str, str],
+    match: Match | None,
+    entry: str | None,
 ) -> ScoreFiles:
     data = truth if isinstance(truth, Dataset) else load_dataset(truth, rename=rename, check_rename=False)
-    matched = collate_pairs(pred, data, rate=rate, rename=rename, check_rename=False)
+    matched = collate_pairs(pred, data, rate=rate, rename=rename, check_rename=False, match=match, entry=entry)
     missing = {old: new for old, new in rename.items() if old not in matched.labels}
     if missing and not isinstance(truth, Dataset):
         load_dataset(truth, rename=missing)  # raises an error if the study does not have these behaviors either
     if matched.only_predictions:
-        ids = [recording.id for recording in data if recording.annotations]
-        available = ", ".join(ids[:MAX_NAMES]) + (", ..." if len(ids) > MAX_NAMES else "")
-        unknown = ", ".join(matched.only_predictions[:MAX_NAMES])
-        raise NotFoundError(f"{data.source or data.name} has no annotated recording {unknown}. Available: {available}")
+        dataset = data.source or data.name
+        if not matched.only_references:
+            unknown, available = list_names(matched.only_predictions), list_names([r.id for r in data if r.annotations])
+            raise NotFoundError(f"{dataset} has no annotated recording {unknown}. Available: {available}")
+        sides = ((pred, matched.only_predictions), (dataset, matched.only_references))
+        raise NotFoundError(f"{dataset} has no annotated recording of these names: {describe_unmatched(sides)}")
     predictions: dict[str, Any] = {}
     notes: list[Note] = []
     for name, pair in matched.pairs.items():
