@@ -111,6 +111,8 @@ def test_one_annotator(tmp_path):
         run("budget", *folders, "--annotator", "bern")
     together = tmp_path / "all.csv"
     write_recordings([*eb.collate(folders)], together, "tidy")
+    (described,) = json.loads(run("inspect", together, "--annotator", "carla", "--rename", "a=attack", "--json"))[0]["recordings"]
+    assert {name: sorted(a["behaviors"]) for name, a in described["annotators"].items()} == {"carla": ["attack", "b", "other"]}
     run("convert", together, tmp_path / "only.csv", "--to", "tidy", "--annotator", "ben")
     assert [*eb.read_recordings(tmp_path / "only.csv")[0].annotations] == ["ben"]
 

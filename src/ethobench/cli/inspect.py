@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ethobench.cli.options import AnnotatorsOption, RenameOption, parse_renames
 from ethobench.cli.output import echo, echo_json, secho
 
 if TYPE_CHECKING:
-    from ethobench.core import Annotation, Recording
+    from collections.abc import Mapping, Sequence
+
+    from ethobench.core import Annotation, Dataset, Recording
 
 
 def run(
@@ -18,6 +21,8 @@ def run(
     format: Annotated[str | None, typer.Option("--from", help="Format of the files. Default: detected.")] = None,
     entry: Annotated[str | None, typer.Option(help="Only this observation, channel or recording.")] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second, for files that do not state a rate.")] = None,
+    annotator: AnnotatorsOption = None,
+    rename: RenameOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
     """Show the content of files: format, rate, behaviors, bouts, unobserved time, and notes of the reader.
@@ -31,7 +36,7 @@ def run(
     failed, skipped = 0, []
     for path in _files(paths):
         try:
-            result = describe_file(path, format, entry, rate)
+            result = describe_file(path, format, entry, rate, annotators=annotator, rename=parse_renames(rename))
         except EthobenchError as error:
             if path not in paths and isinstance(error, UnknownFormatError):
                 skipped.append(path.name)
@@ -49,20 +54,36 @@ def run(
         raise typer.Exit(1)
 
 
-def describe_file(path: Path, format: str | None = None, entry: str | None = None, rate: float | None = None) -> dict[str, Any]:
-    """Return a description of the content of a file, as a JSON-compatible dict."""
+def describe_file(
+    path: Path,
+    format: str | None = None,
+    entry: str | None = None,
+    rate: float | None = None,
+    *,
+    annotators: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return a description of the content of a file or dataset, as a JSON-compatible dict."""
+    from ethobench.datasets.collate import rename_behaviors, select_annotators
     from ethobench.datasets.loose_files import check_source, is_dataset_name
     from ethobench.formats import detect, formats, read_at_rate
 
     check_source(path)
     if format is None and ((path.suffix.lower() == ".csv" and _is_manifest(path)) or is_dataset_name(path)):
-        return _describe_dataset(path, entry)
-    reader = formats[format] if format else detect(path)
-    recordings = read_at_rate(path, rate, reader.name, entry=entry)
+        data = _load(path)
+        recordings = list(data if entry is None else [data[entry]])
+        name, title = "manifest" if path.exists() else "dataset", f"{len(data)} recordings of {len(data.individuals)} individuals"
+    else:
+        reader = formats[format] if format else detect(path)
+        recordings = read_at_rate(path, rate, reader.name, entry=entry)
+        name, title = reader.name, reader.title
+    if annotators:
+        recordings = select_annotators(recordings, annotators)
+    recordings = rename_behaviors(recordings, rename or {})
     return {
         "file": str(path),
-        "format": reader.name,
-        "title": reader.title,
+        "format": name,
+        "title": title,
         "recordings": [describe_recording(recording) for recording in recordings],
     }
 
@@ -77,21 +98,15 @@ def _is_manifest(path: Path) -> bool:
     )
 
 
-def _describe_dataset(path: Path, entry: str | None) -> dict[str, Any]:
-    """Return a description of a named dataset, or of the dataset of a manifest."""
+def _load(path: Path) -> Dataset:
+    """Load a named dataset or that of a manifest; its notes are shown for each recording."""
     from warnings import catch_warnings, simplefilter
 
     from ethobench.datasets import load_dataset
 
     with catch_warnings():
         simplefilter("ignore")
-        data = load_dataset(path)
-    return {
-        "file": str(path),
-        "format": "manifest" if path.exists() else "dataset",
-        "title": f"list of {len(data)} recordings of {len(data.individuals)} individuals",
-        "recordings": [describe_recording(recording) for recording in (data if entry is None else [data[entry]])],
-    }
+        return load_dataset(path)
 
 
 def describe_recording(recording: Recording) -> dict[str, Any]:

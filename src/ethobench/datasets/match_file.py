@@ -79,7 +79,7 @@ def apply_match(items: Sequence[Item], sources: Sequence[Path], pairs: Sequence[
     everywhere = _index(items, sources, None)
     unknown = [(name, side) for pair in pairs for side, name in enumerate(pair) if name not in indexes[side] and name not in everywhere]
     if unknown:
-        raise NotFoundError(_unknown_names(unknown, items))
+        raise NotFoundError(_unknown_names(unknown, everywhere, list(dict.fromkeys(item.name for item in items))))
     _check_duplicates(pairs, one_to_one=len(sources) == 2)
     for first, second in pairs:
         matched = [indexes[side].get(name) or everywhere[name] for side, name in enumerate((first, second))]
@@ -124,11 +124,10 @@ def _check_duplicates(pairs: Sequence[tuple[str, str]], *, one_to_one: bool) -> 
             raise MismatchError(f"duplicate names in the column {SIDES[side]} of the match: {', '.join(duplicates[:MAX_NAMES])}")
 
 
-def _unknown_names(unknown: Sequence[tuple[str, int]], items: Sequence[Item]) -> str:
-    available = list(dict.fromkeys(item.name for item in items))
-    texts = []
+def _unknown_names(unknown: Sequence[tuple[str, int]], names: Iterable[str], available: Sequence[str]) -> str:
+    names, texts = list(names), []
     for name, side in unknown[:MAX_NAMES]:
-        similar = get_close_matches(name, available, n=1)
+        similar = get_close_matches(name, names, n=1)
         texts.append(f"{name!r} ({SIDES[side]}{f'; did you mean {similar[0]!r}?' if similar else ''})")
     more = f" and {len(unknown) - MAX_NAMES} more" if len(unknown) > MAX_NAMES else ""
     return f"the match names what is not among the files: {', '.join(texts)}{more}. Available: {list_names(available)}"
