@@ -108,7 +108,7 @@ def _metric_page(metric: Metric) -> Page:
         parts += ["## Example", _shell([f"ethobench score PRED TRUTH{chosen} --metrics {measure.name}"])]
     parts += ["## Conventions of its family", _module_text(metric.value)]
     family = FAMILIES.get(metric.family, f"As published: {metric.family}")
-    return Page(metric.name, f"`{metric.name}`", _joined(parts), {"what it tells": plain(metric.definition)}, family)
+    return Page(metric.name, f"`{metric.name}`", _joined(parts), {"definition": plain(metric.definition)}, family)
 
 
 def suite_pages() -> list[Page]:

@@ -133,7 +133,7 @@ def test_labels_from_scratch_with_subjects_and_points(tmp_path, serve, visit):
     annotation = Annotation.from_bouts([0], [50], ["groom"], ethogram, RATE, N, subject=["ann"], subjects=["ann", "bob"])
     write_annotation(annotation, tmp_path / "m1.csv", "tidy")
     page = visit(serve(tmp_path / "m1.csv"))
-    begin_correction(page, "zoe", "nothing: label from scratch")
+    begin_correction(page, "zoe", "nothing (label from scratch)")
     page.select_option("eb-behaviors select >> nth=0", "bob")
     page.select_option("eb-behaviors select >> nth=1", "ann")
     page.locator("canvas.lanes").focus()

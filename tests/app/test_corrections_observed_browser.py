@@ -20,7 +20,7 @@ from tests.video_files import write_video
 pytestmark = in_browser
 
 N, RATE = 200, 10
-SCRATCH = "nothing: label from scratch"
+SCRATCH = "nothing (label from scratch)"
 BOUT = slice(50, 100)
 
 

@@ -186,7 +186,7 @@ def test_lanes_that_are_not_there(client, lane):
     "query", ["level=-1&index=0", "level=0", "level=1e3&index=0", "level=0&index=²", "level=0&index=99999999999999999999"]
 )
 def test_numbers_that_are_none(client, query):
-    assert "whole number" in client.get(f"recordings/0/tiles?{quote(query, safe='=&')}&lane=track:0", 400)["error"]
+    assert "must be an integer" in client.get(f"recordings/0/tiles?{quote(query, safe='=&')}&lane=track:0", 400)["error"]
 
 
 def test_jumps(client):

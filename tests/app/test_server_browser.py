@@ -55,7 +55,7 @@ def test_disagreements_and_suggestions_are_found(lab, serve, visit):
     keys(page, "Shift+D")
     page.wait_for_function("() => document.querySelector('output.frame').textContent.startsWith('frame 50 ')")
     keys(page, "n")
-    page.wait_for_selector("eb-panel .next .seen")
+    page.wait_for_selector("eb-panel .next .viewed")
     page.select_option("eb-recordings select", "most disagreement")
     assert page.locator("eb-recordings li").first.text_content().startswith("m1")
     page.fill("eb-recordings input", "mouse2")

@@ -202,7 +202,7 @@ def test_the_recipes_of_the_paper_and_of_its_code_differ(written):
     )
     assert {job.params["recipe"] for job in behaviors} == {"code"}
     (described,), weighed = first_jobs(3, "paper")
-    assert str(described.setting) == "augmented, as the paper tells"
+    assert str(described.setting) == "augmented, as in the paper"
     assert [described.params[name] for name in ("past", "future", "frame_stride")] == [100, 100, 2]
     assert described.params["augment"] == ["rotation", "translation", "reflection"]
     assert {job.params["class_weight"] for job in weighed} == {"balanced"}

@@ -125,7 +125,7 @@ def test_convert_never_overwrites_unasked(two, tmp_path):
     target.write_bytes(b"mine")
     done = ethobench("convert", two, target)
     assert done.returncode == 1
-    assert "already exists" in done.stderr
+    assert "already exists (use --overwrite to replace it)" in done.stderr
     assert target.read_bytes() == b"mine"
     assert ethobench("convert", two, target, "--overwrite").returncode == 0
     assert len(read_recordings(target)) == 2

@@ -121,7 +121,7 @@ def test_single_folds_and_the_others_later(tmp_path):
         (("study", "{folder}", "--published"), "No such option: --published"),
         (("rodentbench", "--shots", "3"), "need a `provider`"),
         (("calms21", "--recipe", "luck"), "`recipe` must be paper or code, got luck"),
-        (("calms21", "--seeds", "a,b"), "'a,b' must be whole numbers, separated by commas"),
+        (("calms21", "--seeds", "a,b"), "'a,b' must be integers, separated by commas"),
         (("synthetic", "--keep", "all"), "must be probabilities or model, got all"),
         (("study",), "Missing argument"),
     ],

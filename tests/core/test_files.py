@@ -168,7 +168,7 @@ def test_existing_paths_are_refused_unless_they_may_be_replaced(tmp_path):
     path.symlink_to(tmp_path / "missing")  # a broken link is a path, too
     with pytest.raises(PathExistsError, match=r"a\.csv already exists \(choose another path\)$"):
         check_new_path(path)
-    with pytest.raises(FileExistsError, match=r"already exists \(use --overwrite to replace it\)$"):
+    with pytest.raises(FileExistsError, match=r"already exists \(use overwrite=True to replace it\)$"):
         check_new_path(path, overwrite=False)
     check_new_path(path, overwrite=True)
 

@@ -160,7 +160,7 @@ def test_two_files_are_one_recording_unless_lengths_or_media_files_differ(tmp_pa
     anna, ben = write(tmp_path / "anna.csv", 1), write(tmp_path / "ben.csv", 2)
     longer = write(tmp_path / "carla.csv", 3, n=1200)
     assert matched(anna, ben) == {"anna": ["anna", "ben"]}
-    assert "taken as one recording" in notes(anna, ben)
+    assert "treated as one recording" in notes(anna, ben)
     assert [*matched(anna, longer)] == ["anna", "carla"]
     assert "lengths differ" in notes(anna, longer)
     assert [*matched(anna, ben, longer, same_recording=True)] == ["anna", "ben", "carla"]
@@ -277,7 +277,7 @@ def test_collate_is_a_dataset_that_other_verbs_take(tmp_path):
     data = eb.collate([tmp_path / "anna", tmp_path / "ben"])
     assert eb.agreement(data).kappa("anna", "ben") == 1
     assert data.ethogram.names == NAMES
-    with pytest.warns(ReadWarning, match="taken as one recording"):
+    with pytest.warns(ReadWarning, match="treated as one recording"):
         collate([write(tmp_path / "x.csv", format="tidy"), write(tmp_path / "y.csv", 1, format="tidy")])
 
 

@@ -139,7 +139,7 @@ def test_archives_cannot_write_outside_their_folder(tmp_path, name):
     path.write_bytes(archive({name: "x"}))
     target = tmp_path / "in"
     target.mkdir()
-    with pytest.raises(EthobenchError, match="leads out of the folder"):
+    with pytest.raises(EthobenchError, match="points outside the folder"):
         unpack(path, target, lambda _: True)
     assert list(target.rglob("*")) == []
     assert not (tmp_path / "evil.csv").exists()

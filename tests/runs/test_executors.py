@@ -91,7 +91,7 @@ def test_a_worker_of_a_cluster_is_lost_in_the_middle_of_a_job(tmp_path, cluster)
 
 
 def test_a_missing_scheduler_is_an_error():
-    with pytest.raises(EthobenchError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"), dask_pool("tcp://127.0.0.1:9"):
+    with pytest.raises(EthobenchError, match=r"no Dask scheduler responds at tcp://127\.0\.0\.1:9"), dask_pool("tcp://127.0.0.1:9"):
         pass
 
 

@@ -145,9 +145,9 @@ class Api:
         """Edit a correction."""
         edits = body.get("edits")
         if not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits) or type(body.get("revision")) is not int:
-            raise EthobenchError("a change has a revision and a list of edits")
+            raise EthobenchError("the request must have a revision and a list of edits")
         if len(edits) > MAX_EDITS:
-            raise TooLargeError(f"a change has at most {MAX_EDITS} edits, not {len(edits)}; send several changes")
+            raise TooLargeError(f"a request can have at most {MAX_EDITS} edits, got {len(edits)}; send several requests")
         return self._track(index, self.project.edit(index, str(body.get("track")), _revision(body), edits).name)
 
     def watch(self, index: int, body: dict[str, Any]) -> Any:
@@ -211,13 +211,13 @@ def _failure(error: Exception, what: str) -> Response:
 async def _body(request: Request) -> dict[str, Any]:
     """Receive and parse the body of a change."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise EthobenchError("a change is sent as application/json")
+        raise EthobenchError("the request must have the content type application/json")
     content = bytearray()
     async with asyncio.timeout(BODY_SECONDS):
         async for chunk in request.stream():
             content += chunk
             if len(content) > MAX_BYTES:
-                raise TooLargeError(f"a change has at most {MAX_BYTES} bytes; this one is too large")
+                raise TooLargeError(f"a request can have at most {MAX_BYTES} bytes")
     return await run_in_threadpool(_parse, bytes(content))
 
 
@@ -225,29 +225,29 @@ def _parse(content: bytes) -> dict[str, Any]:
     try:
         body = json.loads(content)
     except RecursionError:
-        raise EthobenchError(f"a change is nested at most {MAX_DEPTH} deep") from None
+        raise EthobenchError(f"the JSON of a request can be nested at most {MAX_DEPTH} levels deep") from None
     except ValueError:
-        raise EthobenchError("a change is sent as JSON") from None
+        raise EthobenchError("the body of the request is not valid JSON") from None
     if not isinstance(body, dict):
-        raise EthobenchError("a change is a JSON object")
+        raise EthobenchError("the body of the request must be a JSON object")
     level: list[Any] = [body]
     for _ in range(MAX_DEPTH):
         nested = (value.values() if isinstance(value, dict) else value for value in level)
         level = [value for values in nested for value in values if isinstance(value, dict | list)]
         if not level:
             return body
-    raise EthobenchError(f"a change is nested at most {MAX_DEPTH} deep")
+    raise EthobenchError(f"the JSON of a request can be nested at most {MAX_DEPTH} levels deep")
 
 
 def _revision(body: dict[str, Any]) -> int:
     revision = body.get("revision")
     if type(revision) is not int:
-        raise EthobenchError("a change names the revision that it was made to, a whole number")
+        raise EthobenchError("the request must have a revision, which is an integer")
     return revision
 
 
 def _integer(request: Request, name: str) -> int:
     text = request.query_params.get(name, "")
     if not text.isascii() or not text.isdigit() or len(text) > 15:
-        raise EthobenchError(f"{name} is a whole number, not {text!r}")
+        raise EthobenchError(f"{name} must be an integer, got {text!r}")
     return int(text)

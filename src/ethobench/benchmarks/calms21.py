@@ -181,7 +181,7 @@ class _Transfer:
         setting = Setting(AUGMENTED)
         if self.options.recipe == "paper":
             params |= PAPER_PARAMS
-            setting = Setting(AUGMENTED, recipe="as the paper tells")
+            setting = Setting(AUGMENTED, recipe="as in the paper")
         complete = replace(self.options, share=1.0)
         pretrained = [_task1_job(task1, self.model, setting, params, seed, complete, keep=("model",)) for seed in self.options.seeds]
         results = yield pretrained

@@ -29,7 +29,7 @@ MIN_GAIN = 0.02
 """Gain in F1 by twice as many labels from which on more labels are recommended."""
 METRIC = "f1"
 FEW_SHOT = "few-shot"
-FROM_SCRATCH, PRETRAINED = "from scratch", "begun with what is known"
+FROM_SCRATCH, PRETRAINED = "from scratch", "pre-trained"
 SHARED_PARAMS = (
     "past", "future", "frame_stride", "inputs", "min_confidence", "layers", "kernel", "batch", "samples_per_epoch", "frames_per_example",
     "epochs", "augment"
@@ -155,7 +155,7 @@ class FewShotOptions(ModelOptions):
     )
     folds: tuple[int, ...] = option((), "Test only these folds, separated by commas.")
     suites: tuple[str, ...] = option(("calms21", "ethobench"), "Suites to score with, separated by commas.", name="suite")
-    annotator: str | None = option(None, "Annotator to learn from, where there are several; or 'consensus'.")
+    annotator: str | None = option(None, "Annotator to train on, where there are several; or 'consensus'.")
     seed: int = option(0, "Random seed of the first fold; fold k has seed + k.")
 
 

@@ -32,7 +32,7 @@ class StudyOptions(CrossValidationOptions):
 
     path: str = option("", "Folder of the study, its recordings.csv, or the name of a dataset.", is_argument=True)
     suite: tuple[str, ...] = option(("ethobench",), "Suites to score with, separated by commas.")
-    annotator: str | None = option(None, "Annotator to learn from, where there are several; or 'consensus'.")
+    annotator: str | None = option(None, "Annotator to train on, where there are several; or 'consensus'.")
     split: str = option("individual", "What is never split between training and test: individual or recording.", choices=tuple(SPLITS))
 
 
@@ -105,7 +105,7 @@ def study_plan(
     search : Search, optional
         How hyper-parameters are chosen, on the first fold.
     annotator : str, optional
-        Annotator to learn from and to compare with, where there are several.
+        Annotator to train on and to compare with, where there are several.
     split : {"individual", "recording"}
         What is never split between training and test.
     suites : sequence of str

@@ -73,12 +73,14 @@ app.add_typer(run.app, name="run", rich_help_panel="Benchmark")
 
 def main() -> None:
     """Run the command. Errors are printed as one message, with exit code 1."""
-    from ethobench.core.errors import EthobenchError, ReadWarning
+    from ethobench.core.errors import EthobenchError, PathExistsError, ReadWarning
 
     warnings.simplefilter("always", ReadWarning)
     warnings.showwarning = _show_warning
     try:
         app(prog_name="ethobench")
+    except PathExistsError as error:
+        _fail(f"{error.path} already exists (use --overwrite to replace it)" if error.can_overwrite else error)
     except EthobenchError as error:
         _fail(error)
     except BrokenPipeError:

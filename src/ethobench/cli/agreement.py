@@ -29,11 +29,9 @@ def run(
 ) -> None:
     """Measure agreement of annotators: Cohen's kappa and F1 of each pair, Fleiss' kappa, Krippendorff's alpha, ICC.
 
-    Examples
-    --------
-    [bold]ethobench agreement anna.boris ben.boris[/bold]
+    Example: [bold]ethobench agreement anna.boris ben.boris[/bold]
 
-    [bold]ethobench agreement anna/ ben/ carla/ --rename i=interact[/bold]
+    Example: [bold]ethobench agreement anna/ ben/ carla/ --rename i=interact[/bold]
     """
     from ethobench.cli.options import parse_renames
     from ethobench.metrics import agreement

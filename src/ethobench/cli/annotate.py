@@ -72,7 +72,8 @@ def run(
     initial: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with annotations of the videos' beginnings, by file name: part of the prompt, and kept.", rich_help_panel=PROMPT
+            help="Folder with annotations of the first part of each video, named like it. They are added to the prompt and to the result.",
+            rich_help_panel=PROMPT,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed; another seed gives an independent answer.", rich_help_panel=PROMPT)] = 0,
@@ -85,9 +86,10 @@ def run(
     timeout: Annotated[float, typer.Option(help="Seconds to wait for a reply.", min=0.1, rich_help_panel=LIMITS)] = 600,
     poll: Annotated[float, typer.Option(help="Seconds between checks of a batch or upload.", min=0.01, rich_help_panel=LIMITS)] = 10,
     retry_incomplete: Annotated[
-        bool, typer.Option("--retry-incomplete", help="Repeat requests whose cached answer is cut off or withheld.", rich_help_panel=LIMITS)
+        bool,
+        typer.Option("--retry-incomplete", help="Repeat requests if the cached answer is truncated or withheld.", rich_help_panel=LIMITS),
     ] = False,
-    prices: Annotated[Path | None, typer.Option(help="Price table of your own (TOML).", rich_help_panel=LIMITS)] = None,
+    prices: Annotated[Path | None, typer.Option(help="Your own price table (TOML).", rich_help_panel=LIMITS)] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder for the cache of answers; default: the user's cache folder.")] = None,
     to: Annotated[str, typer.Option(help="Format of the annotations.")] = "tidy",
 ) -> None:
@@ -95,11 +97,10 @@ def run(
 
     API keys are read from the environment only: GEMINI_API_KEY, OPENAI_API_KEY, DASHSCOPE_API_KEY.
 
-    For example:
+    Example: [bold]ethobench annotate cage1.mp4 --task grooming --provider gemini --model gemini-2.5-pro --out labels --estimate[/bold]
 
-    [bold]ethobench annotate cage1.mp4 --task grooming --provider gemini --model gemini-2.5-pro --out labels --estimate[/bold]
-
-    [bold]ethobench annotate *.mp4 --task mine.toml --provider openai --base-url http://localhost:8000/v1 --model qwen --out labels[/bold]
+    Example: [bold]ethobench annotate *.mp4 --task mine.toml --provider openai --base-url http://localhost:8000/v1 --model qwen
+    --out labels[/bold]
     """
     from ethobench.mllm.annotate import create_provider
     from ethobench.mllm.cache import ReplyCache

@@ -36,11 +36,10 @@ def run(
 ) -> None:
     """Convert annotations to another format. Notes say what the new format cannot store.
 
-    For example:
+    Example: [bold]ethobench convert project.boris annotations/ --to bento[/bold]
 
-    [bold]ethobench convert project.boris annotations/ --to bento[/bold]
-
-    [bold]ethobench convert bouts.csv bouts.tidy.csv --to tidy --option inclusive=true --option 'columns={"behavior": "Code"}'[/bold]
+    Example: [bold]ethobench convert bouts.csv bouts.tidy.csv --to tidy --option inclusive=true
+    --option 'columns={"behavior": "Code"}'[/bold]
     """
     from ethobench.cli.options import parse_options, parse_renames
     from ethobench.core.errors import EthobenchError

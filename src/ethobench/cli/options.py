@@ -100,7 +100,9 @@ def parse_params(pairs: Sequence[str], models: Sequence[str], decode: str = "") 
         if not equals:
             raise typer.BadParameter(f"{pair!r} is not name=value", param_hint="--param")
         if dot and model not in params:
-            raise typer.BadParameter(f"{pair!r} is for {model!r}, but the models are {', '.join(models)}", param_hint="--param")
+            raise typer.BadParameter(
+                f"{pair!r} sets a parameter of {model!r}, but the models are {', '.join(models)}", param_hint="--param"
+            )
         targets = [model] if dot else [m for m in models if name in {f.name for f in dataclasses.fields(registry[m].Params)}]
         if not targets and len(models) > 1:
             raise EthobenchError(f"none of the models {', '.join(models)} has a parameter {name}")

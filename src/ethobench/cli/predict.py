@@ -32,7 +32,7 @@ def run(
     ] = "",
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="Abstain where the most probable behavior has a lower probability (model auto).", min=0, max=0.999),
+        typer.Option(help="Abstain where the most probable behavior has a lower probability (model auto).", min=0, max=0.999, metavar="P"),
     ] = None,
     in_sample: Annotated[
         bool,
@@ -45,7 +45,7 @@ def run(
     """Annotate recordings with a trained model.
 
     For recordings that the model was trained on, the out-of-fold predictions of its cross-validation are written, if it has any:
-    they are by models that were not trained on the recording, so scores on them are honest.
+    they come from models that were not trained on the recording, so their scores are not too optimistic.
 
     Example: [bold]ethobench predict models/first new/*.csv --rate 30 --out annotations[/bold]
 
@@ -124,7 +124,7 @@ def _with_options(trained: Model, style: str, min_confidence: float | None) -> M
         trained.style = style
     if min_confidence is not None:
         if trained.name != "auto":
-            raise EthobenchError(f"--min-confidence is for model 'auto'; model {trained.name!r} does not abstain")
+            raise EthobenchError(f"--min-confidence needs model 'auto'; model {trained.name!r} does not abstain")
         trained.set_params(min_confidence=min_confidence)
     return trained
 
@@ -154,7 +154,7 @@ def _find_sources(text: str, rate: float | None) -> list[_Source]:
         data = load_dataset(text)
         if rate is not None and (other := [r for r in data if r.rate not in (None, rate)]):
             raise EthobenchError(
-                f"--rate {rate:g} is for files that do not state a rate; recording {other[0].id!r} of {text} has {other[0].rate:g} Hz"
+                f"--rate {rate:g} applies to files without a rate, but recording {other[0].id!r} of {text} has {other[0].rate:g} Hz"
             )
         sources = [_Source(r.id, partial(_return, r), data.keypoints) for r in data if r.signals is not None]
     if not sources:

@@ -46,9 +46,9 @@ def run(
     data = load_dataset(dataset)
     has_poses = any(isinstance(recording.signals, Poses) for recording in data.recordings[:1])
     if has_poses and config is not None:
-        raise typer.BadParameter(f"it is for tags, but {dataset} has poses", param_hint="--config")
+        raise typer.BadParameter(f"applies to tags only, but {dataset} has poses", param_hint="--config")
     if not has_poses and tasks is not None:
-        raise typer.BadParameter(f"it is for poses, but {dataset} has no poses", param_hint="--tasks")
+        raise typer.BadParameter(f"applies to poses only, but {dataset} has no poses", param_hint="--tasks")
     model = "conv1d" if has_poses else "harnet"
     if has_poses:
         names = [name.strip() for name in (tasks or TASKS).split(",")]

@@ -248,7 +248,7 @@ def _parse_elements(text: str, convert: Callable[[str], Any], hint: str) -> Sequ
     try:
         return [convert(element) for element in _split(text)]
     except ValueError:
-        raise typer.BadParameter(f"{text!r} must be whole numbers, separated by commas", param_hint=hint) from None
+        raise typer.BadParameter(f"{text!r} must be integers, separated by commas", param_hint=hint) from None
 
 
 def _split(text: str | None) -> list[str]:

@@ -25,13 +25,11 @@ def run(
         Path,
         typer.Argument(help="Reference annotations: a file, a folder, a recordings.csv, or a dataset such as bebe/HAR.", metavar="TRUTH"),
     ],
-    suite: Annotated[str, typer.Option(help="Whose definitions: ethobench, banos, bebe, calms21, rodentbench.")] = "ethobench",
+    suite: Annotated[str, typer.Option(help="Suite of metrics: ethobench, banos, bebe, calms21, rodentbench.")] = "ethobench",
     behaviors: Annotated[
         str | None, typer.Option(help="Score only these behaviors, separated by commas; 'all': every behavior of either side.")
     ] = None,
-    annotator: Annotated[
-        str | None, typer.Option(help="Whose annotation is the reference, if there are several: a name, 'consensus' or 'all'.")
-    ] = None,
+    annotator: Annotated[str | None, typer.Option(help="Reference annotator, if there are several: a name, 'consensus' or 'all'.")] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second of files that do not state it.", metavar="HZ")] = None,
     per: Annotated[str | None, typer.Option(help="Show scores per recording, individual or behavior.")] = None,
     metrics: Annotated[str | None, typer.Option(help="Measures to show, separated by commas; 'all': every measure of the suite.")] = None,
@@ -53,15 +51,13 @@ def run(
 ) -> None:
     """Score annotations against reference annotations.
 
-    Examples
-    --------
-    [bold]ethobench score model.csv human.boris --suite banos[/bold]
+    Example: [bold]ethobench score model.csv human.boris --suite banos[/bold]
 
-    [bold]ethobench score predictions/ my_study/ --report report.html[/bold]
+    Example: [bold]ethobench score predictions/ my_study/ --report report.html[/bold]
 
-    [bold]ethobench score predictions/ annotations/ --match names.csv[/bold]
+    Example: [bold]ethobench score predictions/ annotations/ --match names.csv[/bold]
 
-    [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
+    Example: [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
     """
     from ethobench.cli.options import parse_renames
     from ethobench.cli.output import print_note

@@ -16,7 +16,7 @@ def run(
     repair: Annotated[bool, typer.Option("--repair", help="Move damaged jobs to quarantine. The next run repeats them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
-    """Show how many jobs of a run are finished, running, failed and damaged; also while it runs.
+    """Show how many jobs of a run are finished, running, failed or damaged. It can be used during a run.
 
     With --repair, all files are verified and damaged jobs are moved to quarantine; otherwise the store is not changed.
 

@@ -50,13 +50,11 @@ def run(
         str,
         typer.Option(help="Maximum duration, including cross-validation, such as 90s, 10m or 2h; no limit by default.", metavar="TIME"),
     ] = "",
-    evaluate: Annotated[
-        bool, typer.Option("--evaluate/--no-evaluate", help="Whether to cross-validate first and save the out-of-fold predictions.")
-    ] = True,
+    no_evaluate: Annotated[bool, typer.Option("--no-evaluate", help="Skip cross-validation and out-of-fold predictions.")] = False,
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Also train on subsets of the data, to see whether more labels would help.")
     ] = False,
-    workers: Annotated[int, typer.Option(help="Number of processes; one per core by default.", min=1)] = usable_cores(),
+    workers: Annotated[int, typer.Option(help="Number of processes; one per core by default.", min=1, metavar="N")] = usable_cores(),
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Train a model. Cross-validates by individual first, so you know how well it generalizes to animals it has not seen.
@@ -73,7 +71,7 @@ def run(
     from ethobench.datasets import load_dataset
     from ethobench.models.saving import describe_fit
 
-    if learning_curve and not evaluate:
+    if learning_curve and no_evaluate:
         raise typer.BadParameter("a learning curve is part of the cross-validation: remove --no-evaluate", param_hint="--learning-curve")
     if learning_curve and budget:
         raise typer.BadParameter("a learning curve has no time budget: remove --learning-curve or --budget", param_hint="--budget")
@@ -87,7 +85,7 @@ def run(
     try:
         with TrainingProgress(deadline) as progress, _shared_features(out, deadline):
             data = select_annotated(load_dataset(dataset, **options), annotator)
-            if evaluate:
+            if not no_evaluate:
                 shared = {"params": params, "options": options, "annotator": annotator, "split": split, "seed": seed}
                 folder = Path(f"{out}-cv")
                 new_model.evaluation, cross_validation = _cross_validate(
@@ -100,7 +98,7 @@ def run(
     except KeyboardInterrupt:
         secho("stopped; run the same command again to resume", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
-    if evaluate and not new_model.evaluation:
+    if not no_evaluate and not new_model.evaluation:
         new_model.note("there was no time for cross-validation, so it is not known how well the model generalizes to new individuals")
     for line in describe_fit(new_model.fit_report):
         echo(line, err=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def run(
     sources: Annotated[list[str], typer.Argument(help="A dataset, the store of a run, or files.", metavar="DATASET|STORE|FILES")],
     port: Annotated[int, typer.Option(help="Port of the local server; any free port by default.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address of the page instead of opening it.")] = False,
     corrections: Annotated[
         Path | None, typer.Option(help="Folder for corrections; next to recordings.csv by default.", metavar="DIR")
     ] = None,
@@ -76,7 +76,7 @@ def run(
     for note in project.notes:
         print_note(note)
     print_note("the viewer runs until Ctrl-C")
-    serve(project, port, browser=browser, ready=echo)
+    serve(project, port, browser=not no_browser, ready=echo)
     for line in project.progress():
         print_note(line)
     print_note(f"stopped; corrections are in {project.corrections.folder}")

@@ -60,7 +60,20 @@ class MissingDataError(EthobenchError, FileNotFoundError):
 
 
 class PathExistsError(EthobenchError, FileExistsError):
-    """A file or folder that would have to be overwritten."""
+    """A file or folder that would have to be overwritten.
+
+    Attributes
+    ----------
+    path : str
+        The existing file or folder.
+    can_overwrite : bool
+        Whether the function that raised it has an option ``overwrite``.
+    """
+
+    def __init__(self, message: str, *, path: str = "", can_overwrite: bool = False) -> None:
+        super().__init__(message)
+        self.path = path
+        self.can_overwrite = can_overwrite
 
 
 class ReadWarning(UserWarning):

@@ -52,10 +52,12 @@ def check_new_path(path: str | Path, *, overwrite: bool | None = None) -> None:
     >>> check_new_path(folder / "new.csv")
     >>> check_new_path(folder, overwrite=False)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ethobench.core.errors.PathExistsError: ... already exists (use --overwrite to replace it)
+    ethobench.core.errors.PathExistsError: ... already exists (use overwrite=True to replace it)
     """
     if not overwrite and os.path.lexists(path):
-        raise PathExistsError(f"{path} already exists ({'choose another path' if overwrite is None else 'use --overwrite to replace it'})")
+        can_overwrite = overwrite is not None
+        hint = "use overwrite=True to replace it" if can_overwrite else "choose another path"
+        raise PathExistsError(f"{path} already exists ({hint})", path=str(path), can_overwrite=can_overwrite)
 
 
 @contextmanager

@@ -124,7 +124,7 @@ def unpack(archive: Path, target: Path, accept: Callable[[str], bool]) -> list[P
     Raises
     ------
     EthobenchError
-        If a name leads out of the folder, or the unpacked size is implausible (a zip bomb).
+        If a name points outside the folder, or the unpacked size is implausible (a zip bomb).
     MissingDataError
         If the archive is damaged.
     """
@@ -137,7 +137,7 @@ def unpack(archive: Path, target: Path, accept: Callable[[str], bool]) -> list[P
             for member in members:
                 relative = PurePosixPath(member.filename.replace("\\", "/"))
                 if relative.is_absolute() or ".." in relative.parts or ":" in member.filename:
-                    raise EthobenchError(f"{archive.name} refused: the name {member.filename!r} leads out of the folder")
+                    raise EthobenchError(f"{archive.name} refused: the name {member.filename!r} points outside the folder")
                 path = target.joinpath(*relative.parts)
                 with (
                     atomic_path(path, overwrite=True, durable=False) as temporary,

@@ -98,7 +98,7 @@ def _name_by_subfolder(items: Sequence[Item], sources: Sequence[Path], notes: li
         if all(_lengths_agree(group) for group in by_folder) and not all(_lengths_agree(group) for group in by_name):
             for item in files:
                 item.annotator, item.name, item.matched_by = item.name, item.path.parent.name, "subfolder"
-            message = "files in the same subfolder are equally long, so each subfolder is taken as one recording"
+            message = "files in the same subfolder are equally long, so each subfolder is treated as one recording"
             notes.append(Note(message, str(source), "matched-by-subfolder"))
 
 
@@ -219,7 +219,7 @@ def _join_by_media(groups: list[Group], notes: list[Note]) -> list[Group]:
                 message = f"{names} are about the same media file {media!r}; not matched, since one side has several of them"
                 notes.append(Note(message, code="not-matched"))
             continue
-        message = f"{names} are about the same media file {media!r}; taken as one recording"
+        message = f"{names} are about the same media file {media!r}; treated as one recording"
         notes.append(Note(message, sharing[0].name, "matched-by-media"))
         _join(sharing, "media file")
         joined_into |= {id(group): sharing[0] for group in sharing[1:]}
@@ -278,7 +278,7 @@ def _join_alike(alike: list[Group], stem: tuple[str, ...], notes: list[Note]) ->
     shortest = min((group.name for group in alike), key=len)
     name = shortest if _tokens(shortest) == stem else "_".join(stem)
     names = ", ".join(repr(group.name) for group in alike)
-    notes.append(Note(f"{names} differ in an affix only; taken as one recording", name, "matched-by-affix"))
+    notes.append(Note(f"{names} differ in an affix only; treated as one recording", name, "matched-by-affix"))
     _join(alike, "affix")
     alike[0].name = name
 
@@ -368,7 +368,7 @@ def _join_two_sides(first: Sequence[Group], second: Sequence[Group], sources: Se
         if pair[0] is pair[1] or is_stated or (pair[0].annotating_sources & pair[1].annotating_sources) or not _can_be_one(pair, sources):
             continue
         names = " and ".join(repr(group.name) for group in pair)
-        message = f"{names} share {match.core!r}, which no other name has; taken as one recording"
+        message = f"{names} share {match.core!r}, which no other name has; treated as one recording"
         name = min((group.name for group in pair), key=len)
         notes.append(Note(message, name, "matched-by-core"))
         _join(pair, "common core")
@@ -400,7 +400,7 @@ def _join_single_recordings(groups: list[Group], sources: Sequence[Path], notes:
     if reason:
         notes.append(Note(f"different recordings, since {reason}", code="not-matched"))
         return groups
-    notes.append(Note(f"taken as one recording, since each file has only one: {_listed(items)}", code="matched-as-only-recording"))
+    notes.append(Note(f"treated as one recording, because each file has only one: {_listed(items)}", code="matched-as-only-recording"))
     _join(groups, "only recording")
     return _not_empty(groups)
 

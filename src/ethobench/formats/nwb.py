@@ -6,7 +6,7 @@ processing module on one clock are one recording. Its first frame is the first p
 Irregular timestamps are resampled to a regular clock; gaps become missing points.
 
 Bouts are written as ``EthogramBouts`` if ndx-ethogram is installed and all bouts have a duration, else as ``TimeIntervals``. A table
-``ethobench_annotations`` stores the rate, the length and what else the bouts do not state. Reading requires h5py, writing pynwb.
+``ethobench_annotations`` stores the rate, the length and everything else that the bouts do not state. Reading requires h5py, writing pynwb.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def regular_clock(
         Increasing times in seconds.
     stated : float, optional
         Rate stated by the file, in Hz. By default it is estimated from the times.
-    wanted : float, optional
+    requested : float, optional
         Rate of the result, in Hz. By default the rate of the file.
     location : str
         Location for notes and errors.

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-Only frames that the truth observed count. A frame that the prediction left unobserved is without behavior. Each behavior is a binary
-problem of its own, so behaviors may overlap. Precision is undefined if nothing was predicted, recall if the behavior does not occur,
+Only frames that the truth observed count. A frame that the prediction left unobserved is without behavior. Each behavior is a separate
+binary problem, so behaviors may overlap. Precision is undefined if nothing was predicted, recall if the behavior does not occur,
 F1 if neither; F1 is 0 if nothing was predicted correctly. Scores of all behaviors together (accuracy, kappa, MCC, mutual
 information) require that behaviors exclude each other and are undefined otherwise.
 

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-Each behavior is a binary problem of its own. A frame counts if the truth observed it and the model predicted a probability for it.
+Each behavior is a separate binary problem. A frame counts if the truth observed it and the model predicted a probability for it.
 Average precision follows scikit-learn (one step for every distinct probability), AUROC counts ties as half. Both are exact for pooled
 recordings; their intervals are computed from histograms with 1,000 bins. Both are undefined for a behavior that never occurs. The
 calibration error compares the mean probability with the share of true frames in ten equal bins. `binned_average_precision` follows

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-A frame counts if both (Cohen), all (Fleiss) or at least two (Krippendorff) annotators observed it. Each behavior is a binary
-problem of its own; "all behaviors" is one nominal variable and requires that behaviors exclude each other. With a tolerance, frames within
+A frame counts if both (Cohen), all (Fleiss) or at least two (Krippendorff) annotators observed it. Each behavior is a separate
+binary problem; "all behaviors" is one nominal variable and requires that behaviors exclude each other. With a tolerance, frames within
 that many seconds of any annotator's start or stop of the behavior do not count, and there are no scores of all behaviors. Subjects
 are pooled. The intraclass correlation is ICC(2,1), two-way random effects, absolute agreement of a single annotator, over
 recordings, in the frames that all annotators observed.

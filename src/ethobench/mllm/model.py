@@ -253,7 +253,7 @@ class Mllm(Model):
             if (version := content["format_version"]) != FORMAT_VERSION:
                 raise FormatError(path, f"format_version {version!r} is not supported, this version of ethobench reads {FORMAT_VERSION}")
             if content["task"] is None:
-                raise FormatError(path, "the task is missing; a file outside the folder is never read instead")
+                raise FormatError(path, "the task is missing in the model folder; files outside it are not read")
             self.dataset = str(content["dataset"])
             self.task = _task_from_dict(content["task"])
             self.training_annotations = tuple(_example_from_dict(fields, None) for fields in content["training_annotations"])

@@ -63,7 +63,7 @@ class OutputFolder:
             raise EthobenchError(f"{path} was changed after it was written and is not replaced; move it or choose another --out")
         same = answers is not None and [row["key"] for row in answers["answers"]] == [request.key for request in recording.requests]
         if path.exists() and not same:
-            raise EthobenchError(f"{path} was made with other settings; choose another --out")
+            raise EthobenchError(f"{path} was written with other settings; choose another --out")
         return same and path.exists() and all(row["reply"] is not None for row in answers["answers"])  # type: ignore[index]
 
     def write(

@@ -347,7 +347,7 @@ class Harnet(BebeNetwork):
             return
         if not self.params.weights:
             raise EthobenchError(
-                f"harnet needs pre-trained weights: download a checkpoint from {CHECKPOINTS_URL} (mind its licence), or make your own "
+                f"harnet needs pre-trained weights: download a checkpoint from {CHECKPOINTS_URL} (check its licence), or make your own "
                 "with `ethobench pretrain`, and pass its path as weights=; mode='random' needs none"
             )
         self.module.encoder.load(read_encoder(self.params.weights), self.params.weights)

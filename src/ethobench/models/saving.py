@@ -49,7 +49,7 @@ def load_model(path: str | Path, *, allow_network: bool = False, **external: str
     Parameters
     ----------
     path : path
-        The folder. Links that lead out of it are refused.
+        The folder. Links that point outside it are refused.
     allow_network : bool
         Whether the model may contact the provider that it names (model ``mllm``); see `Model.network_use`.
     **external : str

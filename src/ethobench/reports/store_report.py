@@ -32,7 +32,7 @@ MAX_RECORDINGS = 10
 
 @dataclass(frozen=True)
 class FinishedJob:
-    """A finished job: its scores by suite, how long its steps took, what its model tells, and where its predictions are."""
+    """A finished job: scores by suite, duration of each step, the fit report of its model, and the path of its predictions."""
 
     job: Job
     suites: Mapping[str, Any]

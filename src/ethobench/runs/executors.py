@@ -127,7 +127,7 @@ def dask_pool(address: str) -> Iterator[WorkerPool]:
     try:
         client = distributed.Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
-        raise EthobenchError(f"no Dask scheduler answers at {address} ({error}); start one with: dask scheduler") from None
+        raise EthobenchError(f"no Dask scheduler responds at {address} ({error}); start one with: dask scheduler") from None
     with client:
         yield _pool_of(client)
 

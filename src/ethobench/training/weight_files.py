@@ -33,7 +33,7 @@ LICENCE = (
 
 
 class LicenceNotice(UserWarning):
-    """The weights in use have a licence of their own."""
+    """A notice that the weights in use have their own licence."""
 
 
 def write_weights(path: Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:

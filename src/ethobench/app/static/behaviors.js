@@ -1,4 +1,4 @@
-// The behaviors: colours, keys, definitions; who does it, where animals are named; and how much counts as observed.
+// The list of behaviors with colors, keys and definitions; the subject and target to label; and the share that is observed.
 
 import { markWatched, press } from "./corrections.js";
 import { clockTime, duration, make, percent } from "./dom.js";
@@ -12,52 +12,52 @@ class Behaviors extends HTMLElement {
     this.watching = make("div", { className: "watching" }, this.observed, this.watched, this.unwatched);
     state.watch(["behaviors", "active", "recording", "subject", "exclusive"], () => this.#fill());
     state.addEventListener("running", () => this.#markRunning());
-    state.addEventListener("observed", () => this.#tellObserved());
-    state.addEventListener("mark", () => this.#tellSelection());
+    state.addEventListener("observed", () => this.#showObserved());
+    state.addEventListener("mark", () => this.#showSelection());
   }
 
   #fill() {
     const used = new Set(state.tracks.flatMap((track) => track.occurring));
     const occurs = ({ occurs, code }) => occurs || used.has(code);
     const [shown, never] = [state.behaviors.filter(occurs), state.behaviors.filter((behavior) => !occurs(behavior))];
-    const nothing = shown.every((behavior) => behavior.background); // labelled from scratch, all are on offer
+    const nothing = shown.every((behavior) => behavior.background); // labelling from scratch: show all behaviors
     const chips = make("div", { className: "chips" }, ...(nothing ? state.behaviors : shown).map(chipOf));
     if (never.length && !nothing) chips.append(neverAnnotated(never));
     this.chosen = make("output", { className: "chosen" });
     this.replaceChildren(chips, ...this.#choices(), this.watching, this.chosen);
     this.#markRunning();
-    this.#tellObserved();
-    this.#tellSelection();
+    this.#showObserved();
+    this.#showSelection();
   }
 
   #choices() {
     if (!state.activeTrack) return [];
-    const found = [];
+    const controls = [];
     const subjects = state.recording.subjects;
     if (subjects.length) {
-      found.push(chooser("Subject", subjects, state.subject, (subject) => state.set({ subject })));
-      found.push(chooser("Target", subjects, state.target, (target) => state.set({ target })));
+      controls.push(chooser("Subject", subjects, state.subject, (subject) => state.set({ subject })));
+      controls.push(chooser("Target", subjects, state.target, (target) => state.set({ target })));
     }
     const box = make("input", { type: "checkbox", checked: state.exclusive });
     box.addEventListener("change", () => state.set({ exclusive: box.checked }));
-    found.push(make("label", { title: "Marking a behavior ends what else the animal does in these frames" }, box, " one at a time"));
-    return found;
+    controls.push(make("label", { title: "Marking a behavior clears the other behaviors of the animal in these frames" }, box, " one at a time"));
+    return controls;
   }
 
-  #tellObserved() {
+  #showObserved() {
     this.watching.hidden = !state.observed;
     if (!state.observed) return;
-    const whose = state.subject ? ` of ${state.subject}` : "";
+    const ofSubject = state.subject ? ` of ${state.subject}` : "";
     this.observed.textContent = `observed ${percent(state.observed.share)}`;
-    this.observed.title = `Share of the recording${whose} that counts as observed: played, stepped through, labelled or marked as watched`;
+    this.observed.title = `Share of the recording${ofSubject} that is observed: played, stepped through, labelled or marked as watched`;
   }
 
-  #tellSelection() {
-    const [what, long] = state.selection ? ["selection", "the selection"] : ["all", "the whole recording"];
-    this.watched.textContent = `${what} watched`;
-    this.watched.title = `Mark ${long} as watched (W)`;
+  #showSelection() {
+    const [name, description] = state.selection ? ["selection", "the selection"] : ["all", "the entire recording"];
+    this.watched.textContent = `${name} watched`;
+    this.watched.title = `Mark ${description} as watched (W)`;
     this.unwatched.textContent = "not watched";
-    this.unwatched.title = `Mark ${long} as not watched; bouts stay as they are (Shift-W)`;
+    this.unwatched.title = `Mark ${description} as not watched; bouts are kept (Shift-W)`;
     const { in: first, out: last } = state.mark;
     const [a, b] = [first, last].map((edge) => (edge === null ? "…" : clockTime(edge, state.rate)));
     const length = state.selection ? ` · ${duration(last - first, state.rate)}` : "";
@@ -77,7 +77,7 @@ function marker(watched) {
   const button = make("button", { type: "button" });
   button.addEventListener("click", () => {
     markWatched(watched);
-    button.blur(); // so that the space bar keeps playing
+    button.blur(); // so that the space bar still starts and stops playback
   });
   return button;
 }
@@ -93,7 +93,7 @@ function chipOf(behavior) {
   return chip;
 }
 
-/** The behaviors that no track has: one line of names, or chips to label with while a correction is open. */
+/** Behaviors that no track contains: a line of names, or chips for labelling while a correction is open. */
 function neverAnnotated(behaviors) {
   const names = behaviors.map(({ name }) => name).join(", ");
   const rest = state.activeTrack ? behaviors.map(chipOf) : [names];

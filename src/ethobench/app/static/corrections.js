@@ -1,45 +1,45 @@
-// Changing labels. Every change goes to the server, which saves it before it answers, so what is seen is what is on the disk.
+// Editing of labels. The server saves every edit before it responds, so the page always shows what is saved.
 
-import { say } from "./dom.js";
-import { ask, change } from "./server.js";
+import { showMessage } from "./dom.js";
+import { fetchJson, postJson } from "./server.js";
 import { state } from "./state.js";
 import { watching } from "./watching.js";
 
 let queue = Promise.resolve();
 
-/** Begin to correct the recording under a name, from a copy of a track or from nothing. */
+/** Start a correction of the recording under an annotator's name, from a copy of a track or from scratch. */
 export async function start(name, copy) {
   const index = state.recording.index;
-  const { track, disagreement } = await change(`recordings/${index}/start`, { name, copy });
+  const { track, disagreement } = await postJson(`recordings/${index}/start`, { name, copy });
   if (state.recording.index !== index) return;
   state.updateTrack(track, disagreement);
   state.activate(track);
-  tellSaved();
+  showSavedTime();
 }
 
-/** Mark the selected frames with a behavior; without a selection, begin or end it at the playhead. */
+/** Mark the selected frames with a behavior; without a selection, start or end it at the playhead. */
 export function press(code) {
-  if (!ready()) return;
+  if (!isCorrecting()) return;
   const behavior = state.behaviors[code];
-  if (behavior.point) send([marking(state.frame, state.frame, code)]);
+  if (behavior.point) send([markAt(state.frame, state.frame, code)]);
   else if (state.selection) {
     const [start, stop] = state.selection;
-    send([...unmarking(), marking(start, stop, code)]);
+    send([...clearPickedBout(), markAt(start, stop, code)]);
     state.set({ mark: { in: null, out: null }, bout: null });
   } else if (state.running) {
     const { behavior: running, start } = state.running;
     const stop = Math.max(state.frame, start + 1);
-    send([marking(start, stop, running)]);
+    send([markAt(start, stop, running)]);
     const ended = running === code;
     state.set({ running: ended ? null : { behavior: code, start: state.frame } });
   } else state.set({ running: { behavior: code, start: state.frame } });
 }
 
-/** Clear the selected frames, or the bout that was picked. */
+/** Clear the selected frames or the selected bout. */
 export function erase() {
-  if (!ready()) return;
+  if (!isCorrecting()) return;
   if (state.running) return state.set({ running: null });
-  if (!state.selection) return say("Select frames (I and O) or click a bout to clear it.");
+  if (!state.selection) return showMessage("Select frames (I and O) or click a bout to clear it.");
   const [start, stop] = state.selection;
   const subject = subjectOf(state.bout);
   const bout = state.bout?.track === state.active ? state.bout : null;
@@ -48,37 +48,37 @@ export function erase() {
   state.set({ mark: { in: null, out: null }, bout: null });
 }
 
-/** Say that the selected frames were not observed; their bouts are cleared. */
+/** Mark the selected frames as unobserved, and clear their bouts. */
 export function hide() {
-  if (!ready()) return;
-  if (!state.selection) return say("Select frames first (I and O).");
+  if (!isCorrecting()) return;
+  if (!state.selection) return showMessage("Select frames first (I and O).");
   const [start, stop] = state.selection;
   watching.forget(start, stop);
   send([{ kind: "hide", start, stop }]);
   state.set({ mark: { in: null, out: null }, bout: null });
 }
 
-/** Mark the selected frames, or the whole recording, as watched or as not watched; bouts stay as they are, and stay observed. */
+/** Mark the selected frames, or the entire recording, as watched or not watched. Bouts are kept, and their frames stay observed. */
 export function markWatched(watched = true) {
-  if (!ready()) return;
+  if (!isCorrecting()) return;
   const [start, stop] = state.selection ?? [0, state.nFrames];
   if (!watched) watching.forget(start, stop);
   send([{ kind: watched ? "observe" : "unobserve", start, stop, subject: state.subject }]);
-  const what = state.selection ? "The selection" : "The whole recording";
-  say(`${what} is marked as ${watched ? "watched" : "not watched; frames with bouts stay observed"}.`);
+  const extent = state.selection ? "The selection" : "The entire recording";
+  showMessage(`${extent} is marked as ${watched ? "watched" : "not watched; frames with bouts stay observed"}.`);
 }
 
-/** Report frames that were watched, in turn with the edits or, when the page may be left, at once; tells whether they were saved. */
+/** Report watched frames: after the edits in the queue or, if the page is about to close, at once. Returns whether they were saved. */
 export function reportWatched({ index, name, subject, spans }, leaving) {
   const report = async () => {
     try {
-      const { track, disagreement } = await change(`recordings/${index}/watch`, { track: name, subject, spans }, { keepalive: true });
+      const { track, disagreement } = await postJson(`recordings/${index}/watch`, { track: name, subject, spans }, { keepalive: true });
       if (state.recording.index === index) state.updateObserved(track, disagreement);
-      tellSaved();
+      showSavedTime();
       return true;
     } catch (error) {
       document.getElementById("saved").textContent = "not saved";
-      say(error.message, true);
+      showMessage(error.message, true);
       return false;
     }
   };
@@ -87,55 +87,55 @@ export function reportWatched({ index, name, subject, spans }, leaving) {
   return queue;
 }
 
-/** Move a border of a bout of the correction to a frame; a bout that it touches there gives way, or follows. */
+/** Move the start or stop of a bout of the correction to a frame. An adjacent bout shrinks or grows with it. */
 export function moveBorder({ bout, frame: old, fixed, neighbor }, frame) {
-  if (!ready() || frame === old) return;
+  if (!isCorrecting() || frame === old) return;
   const grows = Math.abs(frame - fixed) > Math.abs(old - fixed) && frame > fixed === old > fixed;
   const [first, last] = [Math.min(frame, old), Math.max(frame, old)];
-  if (grows) send([likeness(bout, first, last)]);
-  else if (neighbor) send([likeness(neighbor, first, last)]);
+  if (grows) send([markLike(bout, first, last)]);
+  else if (neighbor) send([markLike(neighbor, first, last)]);
   else {
     const { name } = state.behaviors[bout.behavior];
     const [start, stop] = [Math.min(frame, fixed), Math.max(frame, fixed)];
     const cleared = { kind: "clear", start: bout.start, stop: bout.stop, behavior: name, subject: bout.subject };
-    send(stop > start ? [cleared, likeness(bout, start, stop)] : [cleared]);
+    send(stop > start ? [cleared, markLike(bout, start, stop)] : [cleared]);
   }
   state.set({ bout: null });
 }
 
-/** A mark like a bout that is there, on other frames. */
-function likeness({ behavior, subject, target }, start, stop) {
-  const whom = target >= 0 ? state.recording.subjects[target] : null;
+/** An edit that marks other frames with the behavior, subject and target of a bout. */
+function markLike({ behavior, subject, target }, start, stop) {
+  const targetName = target >= 0 ? state.recording.subjects[target] : null;
   const { exclusive } = state;
-  return { kind: "mark", start, stop, behavior: state.behaviors[behavior].name, subject: subject || null, target: whom, exclusive };
+  return { kind: "mark", start, stop, behavior: state.behaviors[behavior].name, subject: subject || null, target: targetName, exclusive };
 }
 
-/** Take the last change back, or repeat it. */
+/** Undo or redo the last edit. */
 export function undo(again = false) {
-  if (!ready()) return;
+  if (!isCorrecting()) return;
   if (state.running && !again) return state.set({ running: null });
   post(again ? "redo" : "undo", (track) => ({ revision: track.revision }));
 }
 
-function ready() {
+function isCorrecting() {
   if (state.activeTrack) return true;
-  say("Nothing is being corrected: press E to begin.");
+  showMessage("No correction is open. Press E to start one.");
   return false;
 }
 
-function marking(start, stop, code) {
+function markAt(start, stop, code) {
   const { subject, target, exclusive } = state;
   return { kind: "mark", start, stop, behavior: state.behaviors[code].name, subject, target, exclusive };
 }
 
-/** When a picked bout gets another behavior, and behaviors may overlap, its old one goes. */
-function unmarking() {
+/** Where behaviors may overlap, a selected bout that gets another behavior loses its old one. */
+function clearPickedBout() {
   const { bout } = state;
   if (!bout || bout.track !== state.active || state.exclusive) return [];
   return [{ kind: "clear", start: bout.start, stop: bout.stop, behavior: state.behaviors[bout.behavior].name, subject: subjectOf(bout) }];
 }
 
-/** Whose bouts are meant: those of the lane that was clicked, else of the subject that is chosen. */
+/** The subject of an edit: that of the clicked lane, else the chosen one. */
 function subjectOf(bout) {
   if (bout) return bout.subject;
   return state.subject ?? (state.recording.subjects.length ? "" : null);
@@ -145,8 +145,8 @@ function send(edits) {
   post("edit", (track) => ({ revision: track.revision, edits }));
 }
 
-/** Changes go one after the other, each from the state that the last one left. */
-function post(what, body) {
+/** Send an edit after the previous ones were saved, with the revision that they resulted in. */
+function post(action, body) {
   watching.flush();
   const { index } = state.recording;
   const name = state.active;
@@ -155,24 +155,24 @@ function post(what, body) {
     const track = state.tracks.find((t) => t.name === name);
     if (state.recording.index !== index || !track) return;
     try {
-      const told = await change(`recordings/${index}/${what}`, { track: name, ...body(track) });
-      if (state.recording.index === index) state.updateTrack(told.track, told.disagreement);
-      tellSaved();
+      const response = await postJson(`recordings/${index}/${action}`, { track: name, ...body(track) });
+      if (state.recording.index === index) state.updateTrack(response.track, response.disagreement);
+      showSavedTime();
     } catch (error) {
       document.getElementById("saved").textContent = "not saved";
-      say(error.message, true);
-      if (error.status === 409) await refresh(index, name).catch(() => {}); // the message above says what is wrong
+      showMessage(error.message, true);
+      if (error.status === 409) await refresh(index, name).catch(() => {}); // the message above states the error
     }
   });
 }
 
 /** Show a correction as the server has it; another window may have changed it. */
 async function refresh(index, name) {
-  const { tracks, disagreement } = await ask(`recordings/${index}`);
+  const { tracks, disagreement } = await fetchJson(`recordings/${index}`);
   const track = tracks.find((t) => t.name === name);
   if (track && state.recording.index === index) state.updateTrack(track, disagreement);
 }
 
-function tellSaved() {
+function showSavedTime() {
   document.getElementById("saved").textContent = `saved ${new Date().toTimeString().slice(0, 8)}`;
 }

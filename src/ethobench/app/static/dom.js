@@ -1,6 +1,6 @@
-// Building elements. Text is always set as text, never parsed, so names from files stay names.
+// Creating elements. Text is never parsed as HTML, so names from files cannot inject markup.
 
-/** Make an element: properties, then children (elements or text). */
+/** Create an element with properties and children (elements or text). */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -14,9 +14,9 @@ export function make(tag, properties = {}, ...children) {
 /** Frames as a clock time: 1:02:03.456, as short as the recording allows. */
 export function clockTime(frame, rate, digits = 2) {
   const seconds = frame / rate;
-  const whole = Math.floor(seconds + 1e-9);
-  const [h, m, s] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
-  const rest = digits ? (seconds - whole).toFixed(digits).slice(1).replace("-", "") : "";
+  const wholeSeconds = Math.floor(seconds + 1e-9);
+  const [h, m, s] = [Math.floor(wholeSeconds / 3600), Math.floor(wholeSeconds / 60) % 60, wholeSeconds % 60];
+  const rest = digits ? (seconds - wholeSeconds).toFixed(digits).slice(1).replace("-", "") : "";
   const two = (number) => String(number).padStart(2, "0");
   return `${h ? `${h}:${two(m)}` : m}:${two(s)}${rest.startsWith(".") || !rest ? rest : `.${"9".repeat(digits)}`}`;
 }
@@ -27,22 +27,22 @@ export function duration(frames, rate) {
   return seconds < 60 ? `${Number(seconds.toPrecision(3))} s` : clockTime(frames, rate, 0);
 }
 
-/** A share in percent, never rounded up: 100 % is all of it, and what is more than nothing is not 0 %. */
+/** A share in percent, rounded down; shares below 1 % but above 0 are shown as "< 1 %". */
 export function percent(share) {
   if (share > 0 && share < 0.01) return "< 1 %";
   return `${Math.floor(share * 100 + 1e-9)} %`;
 }
 
-/** A whole number with thin gaps between thousands. */
+/** An integer with thin spaces between thousands. */
 export function grouped(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
-/** Say something in the status bar; errors stay until the next message. */
-export function say(text, isError = false) {
-  const place = document.getElementById("message");
-  place.textContent = text;
-  place.classList.toggle("error", isError);
-  clearTimeout(say.timer);
-  if (!isError) say.timer = setTimeout(() => (place.textContent = ""), 5000);
+/** Show a message in the status bar; errors stay until the next message. */
+export function showMessage(text, isError = false) {
+  const messageBar = document.getElementById("message");
+  messageBar.textContent = text;
+  messageBar.classList.toggle("error", isError);
+  clearTimeout(showMessage.timer);
+  if (!isError) showMessage.timer = setTimeout(() => (messageBar.textContent = ""), 5000);
 }

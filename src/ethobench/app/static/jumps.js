@@ -1,60 +1,60 @@
-// Going to what deserves a look: disagreements, doubtful bouts, borders, suggestions.
+// Jumps to disagreements, uncertain bouts, and starts and stops of bouts.
 
-import { say } from "./dom.js";
+import { showMessage } from "./dom.js";
 import { comparedTracks } from "./lanes.js";
-import { ask } from "./server.js";
+import { fetchJson } from "./server.js";
 import { state } from "./state.js";
 
-let doubtful = { key: "", bouts: [], at: -1 };
+let uncertain = { key: "", bouts: [], at: -1 };
 
-/** Go to the next (or previous) stretch in which the tracks in sight disagree, and select it. */
+/** Select the next (or previous) interval in which the visible tracks disagree. */
 export async function toDisagreement(forward = true) {
   const among = comparedTracks().map((track) => track.name);
-  if (among.length < 2) return say("There is only one track, so nobody disagrees.");
+  if (among.length < 2) return showMessage("There is only one track to compare.");
   const frame = forward ? state.frame : Math.max(state.mark.in ?? state.frame, 0);
-  const found = await ask(`recordings/${state.recording.index}/next`, { frame, forward: forward ? 1 : 0, among });
-  if (!found) return say(forward ? "No disagreement after this." : "No disagreement before this.");
-  select(found.start, found.stop);
+  const interval = await fetchJson(`recordings/${state.recording.index}/next`, { frame, forward: forward ? 1 : 0, among });
+  if (!interval) return showMessage(forward ? "No disagreement after this." : "No disagreement before this.");
+  select(interval.start, interval.stop);
 }
 
-/** Go to the next border of the bouts of the correction, or of the first track in sight. */
+/** Go to the next start or stop of a bout in the correction, or in the first visible track. */
 export async function toBorder(forward = true) {
   const track = state.activeTrack ?? state.tracks.find((t) => !state.hidden.has(t.name));
   if (!track) return;
-  const found = await ask(`recordings/${state.recording.index}/next`, { frame: state.frame, forward: forward ? 1 : 0, border: track.name });
-  if (found) state.seek(found.start);
+  const interval = await fetchJson(`recordings/${state.recording.index}/next`, { frame: state.frame, forward: forward ? 1 : 0, border: track.name });
+  if (interval) state.seek(interval.start);
 }
 
-/** Go to the bout that a model is least certain of, then to the second, and so on. */
-export async function toDoubtful(forward = true) {
+/** Go to the least certain bout of a model, then to the second, and so on. */
+export async function toUncertain(forward = true) {
   const shown = state.tracks.filter((track) => !state.hidden.has(track.name)).map((track) => `${track.name}@${track.revision}`);
   const key = [state.recording.index, ...shown].join("\n");
-  if (doubtful.key !== key) {
-    const bouts = await ask(`recordings/${state.recording.index}/uncertain`);
-    doubtful = { key, bouts: bouts.filter((bout) => !state.hidden.has(bout.track)), at: -1 };
+  if (uncertain.key !== key) {
+    const bouts = await fetchJson(`recordings/${state.recording.index}/uncertain`);
+    uncertain = { key, bouts: bouts.filter((bout) => !state.hidden.has(bout.track)), at: -1 };
   }
-  if (!doubtful.bouts.length) return say("No track in sight tells how certain its bouts are.");
-  doubtful.at = (doubtful.at + (forward ? 1 : -1) + doubtful.bouts.length) % doubtful.bouts.length;
-  const { start, stop, behavior, track, certainty } = doubtful.bouts[doubtful.at];
+  if (!uncertain.bouts.length) return showMessage("No visible track has probabilities.");
+  uncertain.at = (uncertain.at + (forward ? 1 : -1) + uncertain.bouts.length) % uncertain.bouts.length;
+  const { start, stop, behavior, track, certainty } = uncertain.bouts[uncertain.at];
   select(start, stop);
   const name = state.behaviors[behavior].name;
-  say(`${doubtful.at + 1} of ${doubtful.bouts.length}: ${track} is ${Math.round(certainty * 100)} % certain of “${name}”`);
+  showMessage(`${uncertain.at + 1} of ${uncertain.bouts.length}: ${track} is ${Math.round(certainty * 100)} % certain of “${name}”`);
 }
 
-/** Select the bout at the playhead in the correction, or in the first track in sight that has one. */
+/** Select the bout at the playhead in the correction, or in the first visible track that has one. */
 export async function pickBout() {
-  const said = await ask(`recordings/${state.recording.index}/at`, { frame: state.frame });
+  const boutsByTrack = await fetchJson(`recordings/${state.recording.index}/at`, { frame: state.frame });
   const names = [state.active, ...state.tracks.map((track) => track.name)].filter((name) => name && !state.hidden.has(name));
-  const name = names.find((n) => said[n]?.length);
-  if (!name) return say("No bout at the playhead.");
-  const [{ start, stop, behavior, subject }] = said[name];
+  const name = names.find((n) => boutsByTrack[n]?.length);
+  if (!name) return showMessage("No bout at the playhead.");
+  const [{ start, stop, behavior, subject }] = boutsByTrack[name];
   const lane = `track/${name}/${subject ?? ""}`;
   state.set({ bout: { lane, track: name, start, stop, behavior, subject, target: -1 }, mark: { in: start, out: stop } });
 }
 
-/** Select a stretch and bring it into sight. */
+/** Select frames and scroll to them. */
 export function select(start, stop) {
-  state.show(start, stop);
+  state.scrollTo(start, stop);
   state.seek(start);
   state.set({ mark: { in: start, out: stop }, bout: null });
 }

@@ -1,9 +1,9 @@
-// Keys. While a correction is open the behaviors' keys come first; commands on letters then work with Alt.
+// Keys. While a correction is open, keys of behaviors take precedence over commands; Alt and a letter is always a command.
 
 import { erase, hide, markWatched, press, undo } from "./corrections.js";
-import { say } from "./dom.js";
-import { askToCorrect, askToExport, showKeys } from "./dialogs.js";
-import { pickBout, toBorder, toDisagreement, toDoubtful } from "./jumps.js";
+import { showMessage } from "./dom.js";
+import { openCorrectDialog, openExportDialog, openKeysDialog } from "./dialogs.js";
+import { pickBout, toBorder, toDisagreement, toUncertain } from "./jumps.js";
 import { player } from "./player.js";
 import { state } from "./state.js";
 
@@ -12,9 +12,9 @@ export const HELP = [
     [["space"], "play, pause"],
     [["←", "→"], "one frame; with Shift one second, with Ctrl ten"],
     [["↑", "↓"], "faster, slower"],
-    [[",", "."], "previous, next border of a bout"],
-    [["Home", "End"], "beginning, end"],
-    [["PgUp", "PgDn"], "a screen back, on"],
+    [[",", "."], "previous, next start or stop of a bout"],
+    [["Home", "End"], "first, last frame"],
+    [["PgUp", "PgDn"], "one screen back, forward"],
     [["M"], "next recording; with Shift the previous one"],
   ]],
   ["Find", [
@@ -31,16 +31,16 @@ export const HELP = [
     [["?"], "these keys"],
   ]],
   ["Correct", [
-    [["E"], "begin to correct, or take it up again"],
-    [["I", "["], "set the beginning of the selection"],
+    [["E"], "start or continue a correction"],
+    [["I", "["], "set the start of the selection"],
     [["O", "]"], "set its end"],
     [["Enter"], "select the bout at the playhead"],
-    [["key of a behavior"], "mark the selection; without one, begin and end here"],
+    [["key of a behavior"], "mark the selection; without one, start or end at the playhead"],
     [["Delete"], "clear the selection"],
     [["W"], "mark the selection, or all, as watched; with Shift as not watched"],
-    [["U"], "selection was not observed: clear its bouts too"],
+    [["U"], "mark the selection as unobserved and clear its bouts"],
     [["Ctrl Z"], "undo; with Shift redo"],
-    [["Esc"], "forget the selection"],
+    [["Esc"], "clear the selection marks"],
   ]],
 ];
 
@@ -68,21 +68,21 @@ const COMMANDS = {
   w: (e) => markWatched(!e.shiftKey),
   u: (e) => (e.shiftKey ? markWatched() : hide()),
   d: (e) => toDisagreement(!e.shiftKey),
-  c: (e) => toDoubtful(!e.shiftKey),
+  c: (e) => toUncertain(!e.shiftKey),
   n: () => document.querySelector("eb-panel").step(),
   m: (e) => document.querySelector("eb-recordings").step(e.shiftKey ? -1 : 1),
-  e: () => askToCorrect(),
-  x: () => askToExport(),
+  e: () => openCorrectDialog(),
+  x: () => openExportDialog(),
   "/": () => document.querySelector("eb-recordings input").focus(),
-  "?": () => showKeys(),
+  "?": () => openKeysDialog(),
   "+": () => state.zoom(0.5),
   "=": () => state.zoom(0.5),
   "-": () => state.zoom(2),
-  f: () => state.look(0, state.nFrames),
+  f: () => state.setView(0, state.nFrames),
   Escape: () => state.set({ mark: { in: null, out: null }, bout: null, running: null }),
 };
 
-/** Listen to the whole page. */
+/** Listen to keys on the entire page. */
 export function listenToKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || document.querySelector("dialog[open]") || !state.recording) return;
@@ -99,31 +99,31 @@ export function listenToKeys() {
     if (behavior && state.activeTrack) {
       if (!event.repeat) inTurn(() => press(behavior.code));
     } else if (command) inTurn(() => command(event));
-    else if (behavior) say(`Press E to begin to correct; then this key marks “${behavior.name}”.`);
+    else if (behavior) showMessage(`Press E to start a correction; then this key marks “${behavior.name}”.`);
     else return;
     event.preventDefault();
   });
 }
 
-let turn = null; // what is under way, if it waits for the server
+let turn = null; // the action that waits for the server, if any
 
-/** Do what a key asks for after what the keys before it asked for, however fast they are pressed. */
-function inTurn(act) {
-  const done = turn ? turn.then(act) : act();
+/** Run the actions of keys in order, even if an earlier one still waits for the server. */
+function inTurn(action) {
+  const done = turn ? turn.then(action) : action();
   if (!(done instanceof Promise)) return;
-  const mine = done.catch((error) => say(error.message, true)).finally(() => {
-    if (turn === mine) turn = null;
+  const pending = done.catch((error) => showMessage(error.message, true)).finally(() => {
+    if (turn === pending) turn = null;
   });
-  turn = mine;
+  turn = pending;
 }
 
-/** The behavior with this key; capitals are keys of their own, unless Caps Lock makes them. */
+/** The behavior with this key. Upper and lower case are different keys, except with Caps Lock. */
 function behaviorOf({ key, shiftKey }) {
   const exact = state.behaviors.find((behavior) => behavior.key === key);
   return exact ?? (shiftKey ? undefined : state.behaviors.find((behavior) => behavior.key && behavior.key === key.toLowerCase()));
 }
 
-/** The letter on a key, where Alt makes another sign of it. */
+/** The letter of a key, also if Alt changes the character. */
 function letter(event) {
   return event.code.startsWith("Key") ? event.code.slice(3).toLowerCase() : "";
 }
@@ -134,7 +134,7 @@ function step(event) {
 
 function page(by) {
   const span = state.to - state.from;
-  state.look(state.from + by * span * 0.9, span);
+  state.setView(state.from + by * span * 0.9, span);
   state.seek(state.frame + by * span * 0.9);
 }
 

@@ -1,4 +1,4 @@
-// The page: reads what is open, ties its parts together.
+// The entry point of the page: loads the project and opens recordings.
 
 import "./behaviors.js";
 import "./panel.js";
@@ -6,13 +6,13 @@ import "./recordings.js";
 import "./stage.js";
 import "./timeline.js";
 import "./transport.js";
-import { askToCorrect, askToExport, showKeys } from "./dialogs.js";
-import { grouped, say } from "./dom.js";
+import { openCorrectDialog, openExportDialog, openKeysDialog } from "./dialogs.js";
+import { grouped, showMessage } from "./dom.js";
 import { icon } from "./icons.js";
 import { listenToKeys } from "./keyboard.js";
 import { player } from "./player.js";
-import { ask } from "./server.js";
-import { dressed, state } from "./state.js";
+import { fetchJson } from "./server.js";
+import { state, withColorsAndKeys } from "./state.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -23,13 +23,13 @@ function setTheme(theme) {
 }
 
 function behaviorsOf(index) {
-  return dressed(state.project.ethograms[state.project.recordings[index].ethogram]);
+  return withColorsAndKeys(state.project.ethograms[state.project.recordings[index].ethogram]);
 }
 
-async function open({ index, done, asked = ask(`recordings/${index}`) }) {
+async function open({ index, done, request = fetchJson(`recordings/${index}`) }) {
   try {
     player.pause();
-    const recording = await asked;
+    const recording = await request;
     const last = state.tracks.find((track) => track.name === state.active)?.name;
     const active = recording.tracks.find((track) => track.kind === "correction" && track.name === last);
     const nothing = { in: null, out: null };
@@ -39,13 +39,13 @@ async function open({ index, done, asked = ask(`recordings/${index}`) }) {
     state.activate(active ?? null);
     document.querySelector("main").classList.toggle("no-frames", !recording.n_frames);
     document.getElementById("correct").disabled = Boolean(recording.locked);
-    if (recording.locked) say(recording.locked, true);
+    if (recording.locked) showMessage(recording.locked, true);
     history.replaceState(null, "", `${location.pathname}${location.search}#${index}`);
     done?.();
-    const signals = await ask(`recordings/${index}/signals`);
+    const signals = await fetchJson(`recordings/${index}/signals`);
     if (state.recording.index === index) state.set({ signals });
   } catch (error) {
-    say(error.message, true);
+    showMessage(error.message, true);
   }
 }
 
@@ -53,9 +53,9 @@ async function begin() {
   setTheme(localStorage.getItem("theme") ?? (dark.matches ? "dark" : "light"));
   dark.addEventListener("change", () => localStorage.getItem("theme") ?? setTheme(dark.matches ? "dark" : "light"));
   document.addEventListener("open", (event) => open(event.detail));
-  document.getElementById("correct").addEventListener("click", askToCorrect);
-  document.getElementById("export").addEventListener("click", askToExport);
-  document.getElementById("help").addEventListener("click", showKeys);
+  document.getElementById("correct").addEventListener("click", openCorrectDialog);
+  document.getElementById("export").addEventListener("click", openExportDialog);
+  document.getElementById("help").addEventListener("click", openKeysDialog);
   document.getElementById("theme").addEventListener("click", () => {
     const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
     localStorage.setItem("theme", theme);
@@ -64,22 +64,22 @@ async function begin() {
   document.getElementById("theme").append(icon("theme"));
   listenToKeys();
   try {
-    const wanted = Number(location.hash.slice(1)) || 0;
-    const asked = ask(`recordings/${wanted}`);
-    asked.catch(() => {}); // a number that is not there any more
-    const project = await ask("project");
+    const requestedIndex = Number(location.hash.slice(1)) || 0;
+    const request = fetchJson(`recordings/${requestedIndex}`);
+    request.catch(() => {}); // the number may be that of an older project
+    const project = await fetchJson("project");
     state.set({ project });
     const { recordings, name, corrections } = project;
     document.title = `${name} – Ethobench`;
     document.getElementById("project").textContent = name;
     const frames = recordings.reduce((sum, r) => sum + r.n_frames, 0);
     const count = `${recordings.length} recording${recordings.length === 1 ? "" : "s"}`;
-    document.getElementById("where").textContent = `${count}, ${grouped(frames)} frames · corrections go to ${corrections}`;
-    if (wanted < recordings.length) await open({ index: wanted, asked });
+    document.getElementById("where").textContent = `${count}, ${grouped(frames)} frames · corrections are saved in ${corrections}`;
+    if (requestedIndex < recordings.length) await open({ index: requestedIndex, request });
     else if (recordings.length) await open({ index: 0 });
-    else say("There is no recording in this.", true);
+    else showMessage("The project has no recordings.", true);
   } catch (error) {
-    say(error.message, true);
+    showMessage(error.message, true);
   }
 }
 

@@ -1,23 +1,23 @@
-// Painting what a tile holds into a lane. What is summarised is painted once into a picture of its own and then only moved and scaled.
+// Drawing of tiles into lanes. A tile of binned data is drawn once into an image, which is then moved and scaled.
 
-import { inkOn, rgb } from "./palette.js";
+import { rgb, textColorOn } from "./palette.js";
 import { state } from "./state.js";
-import { STRETCHES } from "./tiles.js";
+import { BINS } from "./tiles.js";
 
 const MISSING = 255;
 
-/** Paint the part of a lane that lies in the frames [first, last) from a tile that holds at least these. */
-export function paintTile(context, lane, found, first, last, scale, ink) {
+/** Draw the frames [first, last) of a lane from a tile that contains them. */
+export function paintTile(context, lane, tile, first, last, scale, ink) {
   const left = Math.max(scale.x(first), 0);
   const right = Math.min(scale.x(last), scale.width);
   if (right <= left) return;
-  const { data } = found.content;
+  const { data } = tile.content;
   if (data.bouts) paintBouts(context, lane, data, left, right, scale, ink);
-  else if (lane.kind === "trace" && found.level === 0) paintCurves(context, lane, found, left, right, scale, ink);
-  else paintPicture(context, lane, found, left, right, scale, ink);
+  else if (lane.kind === "trace" && tile.level === 0) paintCurves(context, lane, tile, left, right, scale, ink);
+  else paintPicture(context, lane, tile, left, right, scale, ink);
 }
 
-/** The frames that count as observed, as a band on a thin ground; bare without the ground. */
+/** Draw the observed frames as a band; `lane.bare` omits the background. */
 export function paintObserved(context, lane, spans, scale, ink) {
   const [top, height] = [lane.top + lane.height / 2 - 4, 8];
   const end = Math.min(scale.x(state.nFrames), scale.width);
@@ -48,7 +48,7 @@ function paintBouts(context, lane, data, left, right, scale, ink) {
       paintPoint(context, x, lane.top, lane.height, color, ink);
       continue;
     }
-    if (background) continue; // what is left when all else is told: the ground of the lane
+    if (background) continue; // the background behavior has the color of the lane
     context.fillStyle = color;
     context.fillRect(x, top, Math.max(width - (width > 4 ? 0.75 : 0), 0.75), height);
     if (width > 44 && height > 14 && !lane.small) paintName(context, name, x, width, top + height / 2, color);
@@ -71,12 +71,12 @@ export function band(lane, code) {
 
 function paintName(context, name, x, width, middle, color) {
   const from = Math.max(x, 0) + 6;
-  const room = x + width - from - 6;
-  if (room < 30) return;
-  context.fillStyle = inkOn(color);
+  const available = x + width - from - 6;
+  if (available < 30) return;
+  context.fillStyle = textColorOn(color);
   context.textBaseline = "middle";
   let shown = name;
-  while (shown.length > 1 && context.measureText(shown).width > room) shown = `${shown.slice(0, -2)}…`;
+  while (shown.length > 1 && context.measureText(shown).width > available) shown = `${shown.slice(0, -2)}…`;
   if (shown.length > 2) context.fillText(shown, from, middle + 0.5);
 }
 
@@ -102,13 +102,13 @@ function paintHidden(context, lane, left, right, ink) {
   context.fillRect(left, lane.top, right - left, lane.height);
 }
 
-/** Values of a signal, frame by frame, as lines through the middle of each frame. */
-function paintCurves(context, lane, found, left, right, scale, ink) {
-  const { low } = found.content.data;
+/** Draw a signal as lines through the middle of each frame. */
+function paintCurves(context, lane, tile, left, right, scale, ink) {
+  const { low } = tile.content.data;
   const count = lane.signal.channels.length;
-  const first = found.index * STRETCHES;
+  const first = tile.index * BINS;
   const begin = Math.max(Math.floor(scale.frame(left)) - first - 1, 0);
-  const end = Math.min(Math.ceil(scale.frame(right)) - first + 1, STRETCHES);
+  const end = Math.min(Math.ceil(scale.frame(right)) - first + 1, BINS);
   context.save();
   context.beginPath();
   context.rect(left, lane.top, right - left, lane.height);
@@ -133,68 +133,68 @@ function paintCurves(context, lane, found, left, right, scale, ink) {
   context.restore();
 }
 
-function paintPicture(context, lane, found, left, right, scale, ink) {
-  const { content, level, index } = found;
+function paintPicture(context, lane, tile, left, right, scale, ink) {
+  const { content, level, index } = tile;
   const height = Math.round(lane.height * devicePixelRatio);
   const name = lane.small ? "small" : "large";
-  let made = content[name];
-  if (made?.canvas.height !== height || made.theme !== ink.theme) {
-    made = content[name] = { theme: ink.theme, canvas: picture(lane, content.data, height, ink) };
+  let cached = content[name];
+  if (cached?.canvas.height !== height || cached.theme !== ink.theme) {
+    cached = content[name] = { theme: ink.theme, canvas: picture(lane, content.data, height, ink) };
   }
   const step = 2 ** level;
-  const first = index * STRETCHES * step;
+  const first = index * BINS * step;
   const source = (x) => (scale.frame(x) - first) / step;
   context.imageSmoothingEnabled = lane.kind === "trace" || lane.kind === "lines";
-  context.drawImage(made.canvas, source(left), 0, source(right) - source(left), height, left, lane.top, right - left, lane.height);
+  context.drawImage(cached.canvas, source(left), 0, source(right) - source(left), height, left, lane.top, right - left, lane.height);
 }
 
 function picture(lane, data, height, ink) {
-  const canvas = new OffscreenCanvas(STRETCHES, height);
+  const canvas = new OffscreenCanvas(BINS, height);
   const context = canvas.getContext("2d");
   if (lane.kind === "trace") envelopes(context, data, lane.signal.channels.length, height, ink);
   else if (lane.kind === "lines") lines(context, data.shares, height);
   else if (lane.kind === "disagreement") marks(context, data.shares, height, ink);
   else if (lane.kind === "rows") rows(context, data.shares, lane, height);
   else stacks(context, data.shares, lane.kind === "ribbon", height, ink);
-  for (const [stretch, code] of data.points ?? []) {
+  for (const [bin, code] of data.points ?? []) {
     context.fillStyle = state.behaviors[code].color;
-    context.fillRect(stretch, height * 0.25, 2, height * 0.5);
+    context.fillRect(bin, height * 0.25, 2, height * 0.5);
   }
   return canvas;
 }
 
-/** Each stretch as a column, filled from below by the shares of its behaviors. */
+/** Draw each bin as a column, stacked from the shares of its behaviors. */
 function stacks(context, shares, withHidden, height, ink) {
   const count = state.behaviors.length;
   const width = withHidden ? count + 1 : count;
-  const image = context.createImageData(STRETCHES, height);
+  const image = context.createImageData(BINS, height);
   const pixels = new Uint32Array(image.data.buffer);
-  const colors = state.behaviors.map((b) => (b.background ? 0 : packed(rgb(b.color))));
-  const hidden = packed(ink.hidden);
-  for (let i = 0; i < STRETCHES; i++) {
+  const colors = state.behaviors.map((b) => (b.background ? 0 : packRgb(rgb(b.color))));
+  const hidden = packRgb(ink.hidden);
+  for (let i = 0; i < BINS; i++) {
     if (shares[i * width] === MISSING) continue;
-    const parts = shares.subarray(i * width, (i + 1) * width);
-    const total = Math.max(parts.reduce((sum, share) => sum + share, 0), 254);
+    const binShares = shares.subarray(i * width, (i + 1) * width);
+    const total = Math.max(binShares.reduce((sum, share) => sum + share, 0), 254);
     let y = height;
     for (let code = 0; code < width; code++) {
-      if (!parts[code]) continue;
+      if (!binShares[code]) continue;
       const color = code < count ? colors[code] : hidden;
-      const until = Math.max(y - Math.max(Math.round((parts[code] / total) * height), 1), 0);
-      if (color) for (let at = until; at < y; at++) pixels[at * STRETCHES + i] = color;
+      const until = Math.max(y - Math.max(Math.round((binShares[code] / total) * height), 1), 0);
+      if (color) for (let at = until; at < y; at++) pixels[at * BINS + i] = color;
       y = until;
     }
   }
   context.putImageData(image, 0, 0);
 }
 
-/** A row for each behavior, the fainter the smaller its share. */
+/** Draw one row per behavior; the opacity increases with its share. */
 function rows(context, shares, lane, height) {
   const width = state.behaviors.length + 1;
   const zoom = height / lane.height;
   for (const code of lane.rows) {
     const [top, high] = band({ ...lane, top: 0 }, code);
     context.fillStyle = state.behaviors[code].color;
-    for (let i = 0; i < STRETCHES; i++) {
+    for (let i = 0; i < BINS; i++) {
       const share = shares[i * width + code];
       if (!share) continue;
       context.globalAlpha = 0.35 + (0.65 * share) / 254;
@@ -206,7 +206,7 @@ function rows(context, shares, lane, height) {
 
 function marks(context, shares, height, ink) {
   context.fillStyle = ink.accent;
-  for (let i = 0; i < STRETCHES; i++) {
+  for (let i = 0; i < BINS; i++) {
     if (!shares[i]) continue;
     context.globalAlpha = 0.3 + (0.7 * shares[i]) / 254;
     context.fillRect(i, 0, 1, height);
@@ -219,7 +219,7 @@ function lines(context, shares, height) {
   state.behaviors.forEach((behavior, code) => {
     if (behavior.background) return;
     context.beginPath();
-    for (let i = 0; i < STRETCHES; i++) {
+    for (let i = 0; i < BINS; i++) {
       const share = shares[i * count + code];
       if (share !== MISSING) context.lineTo(i + 0.5, height - 1 - (share / 254) * (height - 2));
     }
@@ -229,14 +229,14 @@ function lines(context, shares, height) {
   });
 }
 
-/** The band between the least and the greatest value of each stretch, and the mean within it. */
+/** Draw the band between the minimum and maximum of each bin, and the mean. */
 function envelopes(context, { low, high, mean }, count, height, ink) {
   const y = (value) => height - 1 - (value / 254) * (height - 2);
   context.lineWidth = 1.5;
   for (let channel = count - 1; channel >= 0; channel--) {
     const [band, middle] = [new Path2D(), new Path2D()];
-    for (let first = 0, last = 0; first < STRETCHES; first = last + 1) {
-      for (last = first; last < STRETCHES && low[last * count + channel] !== MISSING; last++) {
+    for (let first = 0, last = 0; first < BINS; first = last + 1) {
+      for (last = first; last < BINS && low[last * count + channel] !== MISSING; last++) {
         const at = last * count + channel;
         for (const x of [last, last + 1]) {
           if (x === first) band.moveTo(x, y(high[at]) - 0.5);
@@ -258,6 +258,6 @@ function envelopes(context, { low, high, mean }, count, height, ink) {
   }
 }
 
-function packed([r, g, b]) {
+function packRgb([r, g, b]) {
   return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }

@@ -1,5 +1,5 @@
-// The colours of behaviors, for light and dark pages; the report uses the same ones. Each keeps a contrast of 3:1 to the page,
-// and they stay apart for all common kinds of colour blindness.
+// The colors of behaviors, for light and dark pages, as in the report. Each has a contrast of at least 3:1 to the page, and they are
+// distinguishable with all common kinds of color blindness.
 
 const COLORS = {
   light: ["#244bbf", "#9b461c", "#34a496", "#6b3162", "#b68313", "#b578e8", "#067e93", "#72261f"],
@@ -9,8 +9,8 @@ const BACKGROUND = { light: "#aab2ba", dark: "#69727c" };
 const LANE = { light: "#eaecee", dark: "#2a2f36" };
 
 /**
- * Give each behavior of an ethogram the colour that the server chose (Occurrence.color_indices, as for the report): the most frequent
- * ones get the first colours, from the ninth on they are paler. The background is grey.
+ * Return the color of each behavior of an ethogram. The server chose it (Occurrence.color_indices, as for the
+ * report): the most frequent behaviors get the first colors; from the ninth on they are paler. The background is gray.
  */
 export function colorsOf(behaviors, theme) {
   const base = COLORS[theme];
@@ -21,13 +21,13 @@ export function colorsOf(behaviors, theme) {
   });
 }
 
-/** Black or white, whichever can be read on a colour. */
-export function inkOn(color) {
-  const [r, g, b] = rgb(color).map((part) => (part / 255) ** 2.2);
+/** Black or white, whichever is legible on a color. */
+export function textColorOn(color) {
+  const [r, g, b] = rgb(color).map((channel) => (channel / 255) ** 2.2);
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.3 ? "#111111" : "#ffffff";
 }
 
-/** The three parts of a colour, each from 0 to 255. */
+/** Red, green and blue of a color, each from 0 to 255. */
 export function rgb(color) {
   return [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
 }
@@ -37,6 +37,6 @@ const pixel = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: t
 function mixed(color, ground) {
   pixel.fillStyle = `color-mix(in oklab, ${color} 55%, ${ground})`;
   pixel.fillRect(0, 0, 1, 1);
-  const parts = [...pixel.getImageData(0, 0, 1, 1).data.slice(0, 3)];
-  return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+  const channels = [...pixel.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+  return `#${channels.map((channel) => channel.toString(16).padStart(2, "0")).join("")}`;
 }

@@ -1,4 +1,4 @@
-// The clock: the video's own where there is one, else the browser's.
+// Playback: by the clock of the video if there is one, else by that of the browser.
 
 import { state } from "./state.js";
 
@@ -40,13 +40,13 @@ class Player {
     this.video?.pause();
     if (!state.playing) return;
     state.set({ playing: false });
-    if (this.video) this.video.currentTime = (state.frame + 0.5) / state.rate; // the picture of the frame that is told
+    if (this.video) this.video.currentTime = (state.frame + 0.5) / state.rate; // show exactly the current frame
   }
 
-  /** Go through the speeds, up or down. */
+  /** Choose the next higher or lower speed. */
   faster(up = true) {
-    const place = SPEEDS.indexOf(state.speed) + (up ? 1 : -1);
-    if (SPEEDS[place]) state.set({ speed: SPEEDS[place] });
+    const speedIndex = SPEEDS.indexOf(state.speed) + (up ? 1 : -1);
+    if (SPEEDS[speedIndex]) state.set({ speed: SPEEDS[speedIndex] });
     this.#applySpeed();
   }
 

@@ -1,16 +1,16 @@
-// The mouse on the timeline: click to go there and pick a bout, drag to move, Shift-drag to select, wheel to zoom,
-// and drag the border of a bout of the correction to move it.
+// The mouse on the timeline: click to move the playhead and select a bout, drag to scroll, Shift-drag to select, wheel to zoom,
+// and drag the start or stop of a bout of the correction to move it.
 
 import { Scale } from "./canvas.js";
 import { moveBorder } from "./corrections.js";
 import { clockTime } from "./dom.js";
 import { state } from "./state.js";
-import { STRETCHES } from "./tiles.js";
+import { BINS } from "./tiles.js";
 
-const NEAR = 5; // pixels from a border that count as on it
-const FAR = 3; // pixels that make a drag of a click
+const BORDER_TOLERANCE = 5; // pixels
+const DRAG_THRESHOLD = 3; // pixels
 
-/** Listens to the field of a timeline. */
+/** Handles mouse events of the lanes of a timeline. */
 export class Pointing {
   #timeline;
   #field;
@@ -22,7 +22,7 @@ export class Pointing {
     this.#field.addEventListener("pointerdown", (event) => this.#press(event));
     this.#field.addEventListener("pointermove", (event) => this.#hover(event));
     this.#field.addEventListener("pointerleave", () => (timeline.tip.hidden = true));
-    this.#field.addEventListener("dblclick", (event) => this.#approach(event));
+    this.#field.addEventListener("dblclick", (event) => this.#zoomToBout(event));
   }
 
   get #scale() {
@@ -33,7 +33,7 @@ export class Pointing {
     event.preventDefault();
     const pixels = event.deltaMode === 1 ? 16 : 1;
     const sideways = event.deltaX || (event.shiftKey ? event.deltaY : 0);
-    if (sideways) state.look(state.from + (sideways * pixels) / this.#scale.perFrame, state.to - state.from);
+    if (sideways) state.setView(state.from + (sideways * pixels) / this.#scale.perFrame, state.to - state.from);
     else state.zoom(Math.exp(Math.min(Math.max(event.deltaY * pixels, -240), 240) / 300), this.#scale.frame(event.offsetX));
   }
 
@@ -41,16 +41,16 @@ export class Pointing {
     if (event.button !== 0) return;
     const [scale, bout, border] = [this.#scale, this.#boutAt(event), this.#borderAt(event)];
     const [startX, from, span] = [event.offsetX, state.from, state.to - state.from];
-    const begun = Math.round(scale.frame(startX));
+    const startFrame = Math.round(scale.frame(startX));
     let moved = false;
     const move = (now) => {
       const dx = now.clientX - event.clientX;
-      moved ||= Math.abs(dx) > FAR;
+      moved ||= Math.abs(dx) > DRAG_THRESHOLD;
       if (!moved) return;
       const frame = Math.min(Math.max(Math.round(scale.frame(startX + dx)), 0), state.nFrames);
       if (border) state.set({ mark: ordered(frame, border.fixed) });
-      else if (event.shiftKey) state.set({ mark: ordered(begun, frame), bout: null });
-      else state.look(from - dx / scale.perFrame, span);
+      else if (event.shiftKey) state.set({ mark: ordered(startFrame, frame), bout: null });
+      else state.setView(from - dx / scale.perFrame, span);
     };
     const release = () => {
       this.#field.removeEventListener("pointermove", move);
@@ -72,9 +72,9 @@ export class Pointing {
     state.set({ bout, mark: bout ? { in: bout.start, out: bout.stop } : { in: null, out: null } });
   }
 
-  #approach(event) {
+  #zoomToBout(event) {
     const bout = this.#boutAt(event);
-    if (bout) state.look(bout.start - (bout.stop - bout.start), Math.max((bout.stop - bout.start) * 3, state.rate));
+    if (bout) state.setView(bout.start - (bout.stop - bout.start), Math.max((bout.stop - bout.start) * 3, state.rate));
   }
 
   #hover(event) {
@@ -84,21 +84,21 @@ export class Pointing {
     this.#field.style.cursor = this.#borderAt(event) ? "ew-resize" : bout ? "pointer" : "default";
     tip.hidden = !bout;
     if (!bout) return;
-    const whom = bout.target >= 0 ? ` → ${state.recording.subjects[bout.target] ?? ""}` : "";
+    const targetName = bout.target >= 0 ? ` → ${state.recording.subjects[bout.target] ?? ""}` : "";
     const times = `${clockTime(bout.start, state.rate)} – ${clockTime(bout.stop, state.rate)}`;
     const seconds = ((bout.stop - bout.start) / state.rate).toFixed(2);
-    tip.textContent = `${state.behaviors[bout.behavior].name}${whom} · ${times} · ${seconds} s`;
+    tip.textContent = `${state.behaviors[bout.behavior].name}${targetName} · ${times} · ${seconds} s`;
     const box = this.#timeline.getBoundingClientRect();
     tip.style.left = `${Math.min(event.clientX - box.left + 12, box.width - tip.offsetWidth - 8)}px`;
     tip.style.top = `${Math.min(event.clientY - box.top + 16, box.height - tip.offsetHeight - 4)}px`;
   }
 
-  /** The bout under the mouse, if single bouts can be told apart at this zoom. */
+  /** The bout under the mouse, if the zoom level shows single bouts. */
   #boutAt(event) {
     return this.#boutsAt(event, 0).at(-1) ?? null;
   }
 
-  /** The bouts under the mouse or within some pixels of it. */
+  /** The bouts under the mouse or at most `slack` pixels away from it. */
   #boutsAt({ offsetX, offsetY }, slack) {
     const { lanes, tiles } = this.#timeline;
     const lane = lanes.find((l) => l.track && offsetY >= l.top && offsetY < l.top + l.height);
@@ -106,38 +106,38 @@ export class Pointing {
     const scale = this.#scale;
     const frame = scale.frame(offsetX);
     const level = tiles.levelFor(1 / scale.perFrame);
-    const found = tiles.find(lane, level, Math.floor(frame / (STRETCHES * 2 ** level)));
+    const tile = tiles.find(lane, level, Math.floor(frame / (BINS * 2 ** level)));
     const row = lane.rows ? lane.rows[Math.floor(((offsetY - lane.top - 1) / (lane.height - 2)) * lane.rows.length)] : null;
-    const near = (found?.content.data.bouts ?? []).filter(([, start, stop, code]) => {
-      const room = (start === stop ? NEAR : slack) / scale.perFrame;
-      const meant = lane.rows ? row === code : !state.behaviors[code].background;
-      return meant && frame >= start - room && frame < stop + room;
+    const near = (tile?.content.data.bouts ?? []).filter(([, start, stop, code]) => {
+      const tolerance = (start === stop ? BORDER_TOLERANCE : slack) / scale.perFrame;
+      const isShown = lane.rows ? row === code : !state.behaviors[code].background;
+      return isShown && frame >= start - tolerance && frame < stop + tolerance;
     });
     return near.map(([, start, stop, behavior, target]) => {
       return { lane: lane.id, track: lane.track.name, subject: lane.subject, start, stop, behavior, target };
     });
   }
 
-  /** The border of a bout of the correction under the mouse: the frame, the bout's other end, and a bout that it touches there. */
+  /** The start or stop under the mouse of a bout of the correction: its frame, the other end of the bout, and the adjacent bout. */
   #borderAt(event) {
-    const near = this.#boutsAt(event, NEAR).filter((bout) => bout.track === state.active && bout.start < bout.stop);
+    const near = this.#boutsAt(event, BORDER_TOLERANCE).filter((bout) => bout.track === state.active && bout.start < bout.stop);
     const bout = this.#boutsAt(event, 0).find((b) => near.some((n) => n.start === b.start && n.stop === b.stop)) ?? near[0];
     if (!bout) return null;
     const [toStart, toStop] = [bout.start, bout.stop].map((edge) => Math.abs(this.#scale.x(edge) - event.offsetX));
-    if (Math.min(toStart, toStop) > NEAR) return null;
+    if (Math.min(toStart, toStop) > BORDER_TOLERANCE) return null;
     const [frame, fixed] = toStart < toStop ? [bout.start, bout.stop] : [bout.stop, bout.start];
     return { bout, frame, fixed, neighbor: near.find((other) => (frame === bout.stop ? other.start : other.stop) === frame) ?? null };
   }
 }
 
-/** Do something where an element is pressed, and while it is dragged over; tells which of them. */
-export function dragging(element, act) {
+/** Call `action(x, isDragging)` when an element is pressed and while the mouse is dragged over it. */
+export function dragging(element, action) {
   element.addEventListener("pointerdown", (event) => {
     element.setPointerCapture(event.pointerId);
-    act(event.offsetX, false);
+    action(event.offsetX, false);
   });
   element.addEventListener("pointermove", (event) => {
-    if (event.buttons & 1) act(event.offsetX, true);
+    if (event.buttons & 1) action(event.offsetX, true);
   });
 }
 

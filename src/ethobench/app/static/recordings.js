@@ -1,4 +1,4 @@
-// The list of recordings: searched, sorted, chosen.
+// The list of recordings, with search and sorting.
 
 import { clockTime, make, percent } from "./dom.js";
 import { state } from "./state.js";
@@ -26,10 +26,10 @@ class Recordings extends HTMLElement {
     });
     this.order.addEventListener("change", () => this.#fill());
     state.addEventListener("project", () => this.#fill());
-    for (const name of ["recording", "observed"]) state.addEventListener(name, () => this.#note());
+    for (const name of ["recording", "observed"]) state.addEventListener(name, () => this.#updateSummary());
   }
 
-  /** Open the recording that follows the present one in the list, or precedes it. */
+  /** Open the next or previous recording of the list. */
   step(by) {
     const buttons = [...this.list.querySelectorAll("button")];
     const at = buttons.findIndex((button) => button.getAttribute("aria-current") === "true");
@@ -39,25 +39,25 @@ class Recordings extends HTMLElement {
   #fill() {
     const { recordings } = state.project;
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = recordings
+    const matches = recordings
       .map((recording, index) => ({ ...recording, index }))
       .filter((r) => words.every((word) => `${r.id} ${r.individual}`.toLowerCase().includes(word)))
       .sort((a, b) => ORDERS[this.order.value](a, b) || a.index - b.index);
-    const most = Math.max(...recordings.map((r) => r.disagreement ?? 0), 1e-9);
-    this.list.replaceChildren(...found.map((recording) => item(recording, most)));
-    this.count.textContent = found.length === recordings.length ? `${found.length}` : `${found.length} of ${recordings.length}`;
+    const maxDisagreement = Math.max(...recordings.map((r) => r.disagreement ?? 0), 1e-9);
+    this.list.replaceChildren(...matches.map((recording) => item(recording, maxDisagreement)));
+    this.count.textContent = matches.length === recordings.length ? `${matches.length}` : `${matches.length} of ${recordings.length}`;
     this.#markCurrent();
   }
 
-  /** Keep the list in step with what is known of the recording that is open. */
-  #note() {
+  /** Update the list after a change of the open recording. */
+  #updateSummary() {
     if (!state.recording || !state.project) return;
-    const known = state.project.recordings[state.recording.index];
+    const summary = state.project.recordings[state.recording.index];
     const shares = state.tracks.filter((track) => track.kind === "correction").map((track) => track.observed.share);
     const [corrected, observed] = [shares.length, shares.length ? Math.max(...shares) : null];
     const { disagreement } = state.recording;
-    if (known.corrected !== corrected || known.observed !== observed || known.disagreement !== disagreement) {
-      Object.assign(known, { corrected, observed, disagreement });
+    if (summary.corrected !== corrected || summary.observed !== observed || summary.disagreement !== disagreement) {
+      Object.assign(summary, { corrected, observed, disagreement });
       this.#fill();
     }
     this.#markCurrent();
@@ -74,7 +74,7 @@ class Recordings extends HTMLElement {
 
 customElements.define("eb-recordings", Recordings);
 
-function item(recording, most) {
+function item(recording, maxDisagreement) {
   const { id, individual, n_frames: length, rate, disagreement, corrected, observed, index } = recording;
   const facts = [length ? clockTime(length, rate, 0) : "unknown length"];
   if (individual !== id) facts.unshift(individual);
@@ -84,9 +84,9 @@ function item(recording, most) {
   button.dataset.index = index;
   if (disagreement !== null) {
     const bar = make("span", { className: "bar" });
-    bar.style.width = `${(disagreement / most) * 100}%`;
+    bar.style.width = `${(disagreement / maxDisagreement) * 100}%`;
     const percent = `${(disagreement * 100).toFixed(1)} %`;
-    const share = make("span", { className: "share", title: `tracks differ in ${percent} of the time` }, percent);
+    const share = make("span", { className: "share", title: `tracks differ in ${percent} of the frames` }, percent);
     button.append(share, make("span", { className: "rail" }, bar));
   }
   button.addEventListener("click", () => document.dispatchEvent(new CustomEvent("open", { detail: { index } })));

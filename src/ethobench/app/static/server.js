@@ -1,4 +1,4 @@
-// Asking the server. The token is the first part of every path, so addresses are built from this file's own.
+// Requests to the server. The token is the first component of every path, so addresses are relative to the address of this file.
 
 const ROOT = new URL("../api/", import.meta.url);
 
@@ -9,23 +9,23 @@ export class ServerError extends Error {
   }
 }
 
-/** Ask for JSON; an error that the server explains is thrown with its words. */
-export async function ask(path, query = {}) {
+/** Fetch JSON; an error of the server is thrown with its message. */
+export async function fetchJson(path, query = {}) {
   return (await request(path, query)).json();
 }
 
-/** Ask for bytes. */
-export async function askBytes(path, query = {}) {
+/** Fetch bytes. */
+export async function fetchBytes(path, query = {}) {
   return (await request(path, query)).arrayBuffer();
 }
 
-/** Change something. */
-export async function change(path, body, options = {}) {
+/** Post JSON; returns the response as JSON. */
+export async function postJson(path, body, options = {}) {
   const sent = { ...options, method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   return (await request(path, {}, sent)).json();
 }
 
-/** Fetch a file and hand it to the browser's downloads; returns what its format could not hold. */
+/** Download a file; returns its name, and notes on what its format cannot store. */
 export async function download(path, query) {
   const response = await request(path, query);
   const name = decodeURIComponent(response.headers.get("content-disposition").split("''")[1]);
@@ -37,7 +37,7 @@ export async function download(path, query) {
   return { name, notes: JSON.parse(decodeURIComponent(response.headers.get("x-ethobench-notes"))) };
 }
 
-/** The address of something that an element loads by itself. */
+/** The address of a resource, for elements that load it themselves. */
 export function address(path) {
   return new URL(path, ROOT).href;
 }
@@ -45,18 +45,18 @@ export function address(path) {
 async function request(path, query, options = {}) {
   const url = new URL(path, ROOT);
   for (const [name, value] of Object.entries(query)) {
-    for (const one of [value].flat()) url.searchParams.append(name, one);
+    for (const item of [value].flat()) url.searchParams.append(name, item);
   }
   let response;
   try {
     response = await fetch(url, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServerError("the viewer's server does not answer; is `ethobench view` still running?");
+    throw new ServerError("the server of the viewer does not respond; check that `ethobench view` is still running");
   }
   if (!response.ok) {
-    const told = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
-    throw new ServerError(told.error, response.status);
+    const body = await response.json().catch(() => ({ error: `the server responded with status ${response.status}` }));
+    throw new ServerError(body.error, response.status);
   }
   return response;
 }

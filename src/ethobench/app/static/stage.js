@@ -1,13 +1,13 @@
-// The stage: the video, and the animals' keypoints over it or on their own.
+// The stage: the video and the keypoints of the animals, over the video or alone.
 
-import { inks, sized } from "./canvas.js";
-import { make, say } from "./dom.js";
+import { resizeCanvas, themeColors } from "./canvas.js";
+import { make, showMessage } from "./dom.js";
 import { player } from "./player.js";
-import { address, askBytes } from "./server.js";
+import { address, fetchBytes } from "./server.js";
 import { state } from "./state.js";
 
 const CHUNK = 1024;
-const KEPT = 12;
+const MAX_CHUNKS = 12;
 const TRAIL = 1.5; // seconds
 const FLOATS = 3; // x, y, confidence
 
@@ -48,7 +48,7 @@ class Stage extends HTMLElement {
     const video = make("video", { src: source, muted: true, playsInline: true, preload: "auto", disablePictureInPicture: true });
     video.addEventListener("loadedmetadata", () => this.#redraw());
     video.addEventListener("error", () => {
-      say("The browser cannot play this video, so playing on does not count as watched; H.264 in MP4 always works.", true);
+      showMessage("The browser cannot play this video, so playback does not count as watched. Convert it to H.264 in MP4.", true);
       if (player.video === video) player.video = null;
       video.remove();
     });
@@ -68,10 +68,10 @@ class Stage extends HTMLElement {
   #draw() {
     const [width, height] = [this.clientWidth, this.clientHeight];
     if (!width || !height) return;
-    const context = sized(this.canvas, width, height);
+    const context = resizeCanvas(this.canvas, width, height);
     const poses = state.signals?.poses;
     if (!poses || state.frame >= poses.n_frames) return;
-    const ink = inks();
+    const ink = themeColors();
     const placement = this.#placement(poses, width, height);
     if (!player.video) {
       context.strokeStyle = ink.line;
@@ -90,10 +90,10 @@ class Stage extends HTMLElement {
       this.#drawTrail(context, who, poses, placement, color);
       drawAnimal(context, points, who, poses, placement, color, name);
     });
-    this.#frame(Math.min(state.frame + CHUNK / 2, poses.n_frames - 1), poses); // so that it is there in time
+    this.#frame(Math.min(state.frame + CHUNK / 2, poses.n_frames - 1), poses); // load the next chunk in advance
   }
 
-  /** Where the arena lies on the stage, and how large a unit of the tracker is. */
+  /** Position of the arena on the stage, and the scale of coordinates. */
   #placement(poses, width, height) {
     const { video } = player;
     const box = video?.videoWidth ? [0, 0, video.videoWidth, video.videoHeight] : poses.box;
@@ -104,25 +104,25 @@ class Stage extends HTMLElement {
     return { left, top, width: w, height: h, x: (x) => left + (x - box[0]) * scale, y: (y) => top + (y - box[1]) * scale };
   }
 
-  /** The positions of one frame: where each animal's keypoints begin in an array; null while they are on their way. */
+  /** The coordinates of one frame (animals, keypoints, FLOATS) as a flat array; null while they are loaded. */
   #frame(frame, poses) {
     const index = Math.floor(frame / CHUNK);
-    const there = this.#chunks.get(index);
-    if (there === undefined) this.#fetch(index);
-    if (!there) return null;
+    const chunk = this.#chunks.get(index);
+    if (chunk === undefined) this.#fetch(index);
+    if (!chunk) return null;
     const size = poses.individuals.length * poses.keypoints.length * FLOATS;
-    return there.subarray((frame - index * CHUNK) * size, (frame - index * CHUNK + 1) * size);
+    return chunk.subarray((frame - index * CHUNK) * size, (frame - index * CHUNK + 1) * size);
   }
 
   async #fetch(index) {
     const recordingIndex = this.#recordingIndex;
     this.#chunks.set(index, null);
-    for (const old of this.#chunks.keys()) if (this.#chunks.size > KEPT && Math.abs(old - index) > 2) this.#chunks.delete(old);
+    for (const old of this.#chunks.keys()) if (this.#chunks.size > MAX_CHUNKS && Math.abs(old - index) > 2) this.#chunks.delete(old);
     try {
-      const bytes = await askBytes(`recordings/${recordingIndex}/poses`, { start: index * CHUNK, stop: (index + 1) * CHUNK });
+      const bytes = await fetchBytes(`recordings/${recordingIndex}/poses`, { start: index * CHUNK, stop: (index + 1) * CHUNK });
       if (recordingIndex === this.#recordingIndex) this.#chunks.set(index, new Float32Array(bytes));
     } catch (error) {
-      say(error.message, true);
+      showMessage(error.message, true);
     }
     this.#redraw();
   }
@@ -157,8 +157,8 @@ function point(points, who, keypoint, poses) {
 }
 
 function middleOf(points, who, poses) {
-  const known = poses.keypoints.map((_, k) => point(points, who, k, poses)).filter(Boolean);
-  return known.length ? [0, 1].map((axis) => known.reduce((sum, p) => sum + p[axis], 0) / known.length) : null;
+  const visible = poses.keypoints.map((_, k) => point(points, who, k, poses)).filter(Boolean);
+  return visible.length ? [0, 1].map((axis) => visible.reduce((sum, p) => sum + p[axis], 0) / visible.length) : null;
 }
 
 function drawAnimal(context, points, who, poses, placement, color, name) {
@@ -184,7 +184,7 @@ function drawAnimal(context, points, who, poses, placement, color, name) {
   });
   const middle = middleOf(points, who, poses);
   if (middle && poses.individuals.length > 1) {
-    context.font = inks().font;
+    context.font = themeColors().font;
     context.fillText(name, placement.x(middle[0]) + 12, placement.y(middle[1]) - 12);
   }
 }

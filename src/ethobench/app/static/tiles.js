@@ -1,55 +1,55 @@
-// Tiles of the timeline: asked for when they come into sight, kept, and replaced when a track changes.
+// Tiles of the timeline: requested when they become visible, cached, and replaced when a track changes.
 
-import { say } from "./dom.js";
-import { ask } from "./server.js";
+import { showMessage } from "./dom.js";
+import { fetchJson } from "./server.js";
 
-export const STRETCHES = 512;
-const KEPT = 600;
-const AT_ONCE = 4;
+export const BINS = 512;
+const MAX_TILES = 600;
+const MAX_REQUESTS = 4;
 
 /** The tiles of one recording. */
 export class Tiles {
   #recordingIndex;
   #nFrames;
-  #arrived;
+  #onArrival;
   #tiles = new Map();
-  #wanted = [];
-  #underWay = 0;
+  #queue = [];
+  #active = 0;
   #closed = false;
 
-  constructor(recordingIndex, nFrames, arrived) {
+  constructor(recordingIndex, nFrames, onArrival) {
     this.#recordingIndex = recordingIndex;
     this.#nFrames = nFrames;
-    this.#arrived = arrived;
+    this.#onArrival = onArrival;
   }
 
-  /** Forget everything; answers that are still to come are not wanted any more. */
+  /** Clear the cache, and ignore pending responses. */
   close() {
     this.#closed = true;
     this.#tiles.clear();
-    this.#wanted = [];
+    this.#queue = [];
   }
 
-  /** The level at which the whole recording is one tile. */
+  /** The level at which one tile covers the entire recording. */
   get coarsest() {
-    return Math.max(0, Math.ceil(Math.log2(Math.max(this.#nFrames, 1) / STRETCHES)));
+    return Math.max(0, Math.ceil(Math.log2(Math.max(this.#nFrames, 1) / BINS)));
   }
 
-  /** The level whose stretches are at most as wide as a pixel. */
+  /** The level with bins at most as wide as a pixel. */
   levelFor(framesPerPixel) {
     return Math.min(Math.max(0, Math.floor(Math.log2(framesPerPixel))), this.coarsest);
   }
 
-  /** The numbers of the tiles of a level that hold some of these frames. */
+  /** The indices of the tiles of a level that overlap with a range of frames. */
   between(level, from, to) {
-    const width = STRETCHES * 2 ** level;
+    const width = BINS * 2 ** level;
     const last = Math.max(Math.ceil(Math.min(to, this.#nFrames) / width) - 1, 0);
-    const found = [];
-    for (let index = Math.max(Math.floor(from / width), 0); index <= last; index++) found.push(index);
-    return found;
+    const indices = [];
+    for (let index = Math.max(Math.floor(from / width), 0); index <= last; index++) indices.push(index);
+    return indices;
   }
 
-  /** What is there of a lane's tile: its own content, perhaps an older one, or else that of a coarser tile. */
+  /** The cached content of a tile of a lane, possibly outdated; else that of a coarser tile; else null. */
   find(lane, level, index) {
     for (let up = 0; level + up <= this.coarsest; up++) {
       const at = Math.floor(index / 2 ** up);
@@ -59,23 +59,23 @@ export class Tiles {
     return null;
   }
 
-  /** Ask for what is missing of some lanes in some tiles, [level, index] each, in this order; what was wanted before is forgotten. */
-  want(lanes, places) {
-    this.#wanted = [];
-    for (const [level, index] of places) {
-      const there = this.#tiles.get(`${level}/${index}`);
-      const missing = lanes.filter((lane) => there?.get(lane.id)?.asked !== lane.version);
-      if (missing.length) this.#wanted.push({ level, index, lanes: missing });
+  /** Request the missing data of lanes in tiles, [level, index] each, in this order. Replaces the queue of earlier requests. */
+  request(lanes, tiles) {
+    this.#queue = [];
+    for (const [level, index] of tiles) {
+      const tile = this.#tiles.get(`${level}/${index}`);
+      const missing = lanes.filter((lane) => tile?.get(lane.id)?.requested !== lane.version);
+      if (missing.length) this.#queue.push({ level, index, lanes: missing });
     }
     this.#next();
   }
 
   #next() {
-    while (this.#wanted.length && this.#underWay < AT_ONCE) {
-      const { level, index, lanes } = this.#wanted.shift();
-      this.#underWay++;
+    while (this.#queue.length && this.#active < MAX_REQUESTS) {
+      const { level, index, lanes } = this.#queue.shift();
+      this.#active++;
       this.#fetch(level, index, lanes).finally(() => {
-        this.#underWay--;
+        this.#active--;
         this.#next();
       });
     }
@@ -83,14 +83,14 @@ export class Tiles {
 
   async #fetch(level, index, lanes) {
     const tile = this.#tile(level, index);
-    for (const lane of lanes) tile.set(lane.id, { version: null, data: null, ...tile.get(lane.id), asked: lane.version });
+    for (const lane of lanes) tile.set(lane.id, { version: null, data: null, ...tile.get(lane.id), requested: lane.version });
     try {
-      const found = await ask(`recordings/${this.#recordingIndex}/tiles`, { level, index, lane: lanes.map((lane) => lane.query) });
+      const response = await fetchJson(`recordings/${this.#recordingIndex}/tiles`, { level, index, lane: lanes.map((lane) => lane.query) });
       if (this.#closed) return;
-      lanes.forEach((lane, i) => tile.set(lane.id, { version: lane.version, asked: lane.version, data: unpack(found[i]) }));
-      this.#arrived(level, index);
+      lanes.forEach((lane, i) => tile.set(lane.id, { version: lane.version, requested: lane.version, data: unpack(response[i]) }));
+      this.#onArrival(level, index);
     } catch (error) {
-      if (!this.#closed) say(error.message, true);
+      if (!this.#closed) showMessage(error.message, true);
     }
   }
 
@@ -98,10 +98,10 @@ export class Tiles {
     const key = `${level}/${index}`;
     const tile = this.#tiles.get(key) ?? new Map();
     this.#tiles.delete(key);
-    this.#tiles.set(key, tile); // now the youngest
+    this.#tiles.set(key, tile); // now the most recently used
     for (const old of this.#tiles.keys()) {
-      if (this.#tiles.size <= KEPT) break;
-      if (!old.startsWith(`${this.coarsest}/`)) this.#tiles.delete(old); // the coarsest stands in for all that is missing
+      if (this.#tiles.size <= MAX_TILES) break;
+      if (!old.startsWith(`${this.coarsest}/`)) this.#tiles.delete(old); // the coarsest tile replaces all missing ones
     }
     return tile;
   }

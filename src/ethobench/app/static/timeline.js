@@ -1,17 +1,17 @@
-// The timeline: an overview of the whole recording, an axis, and the lanes below it.
+// The timeline: an overview of the entire recording, a time axis, and the lanes.
 
-import { inks, Scale, sized, ticks } from "./canvas.js";
+import { resizeCanvas, Scale, themeColors, ticks } from "./canvas.js";
 import { make } from "./dom.js";
-import { layLanes } from "./lanes.js";
+import { layOutLanes } from "./lanes.js";
 import { band, paintObserved, paintTile } from "./painting.js";
 import { dragging, Pointing } from "./pointing.js";
 import { state } from "./state.js";
-import { STRETCHES, Tiles } from "./tiles.js";
+import { BINS, Tiles } from "./tiles.js";
 import { watching } from "./watching.js";
 
 const AXIS = 22;
 const OVERVIEW = 28;
-const TWO_LINES = 32; // pixels that a label of two lines needs
+const TWO_LINES = 32; // height in pixels of a label with two lines
 
 class Timeline extends HTMLElement {
   lanes = [];
@@ -22,7 +22,7 @@ class Timeline extends HTMLElement {
 
   connectedCallback() {
     const canvas = (className, ariaLabel) => make("canvas", { className, role: "img", ariaLabel });
-    this.overview = canvas("overview", "The whole recording; drag to move the part in sight");
+    this.overview = canvas("overview", "The entire recording; drag to scroll");
     this.axis = canvas("axis", "Time; drag to move the playhead");
     this.canvas = canvas("lanes", "Tracks, probabilities and signals over time");
     this.canvas.tabIndex = 0;
@@ -37,13 +37,13 @@ class Timeline extends HTMLElement {
     dragging(this.axis, (x, byStep) => state.seek(this.#scale.frame(x), { follow: false, byStep }));
     dragging(this.overview, (x) => {
       const span = state.to - state.from;
-      state.look((x / this.field.clientWidth) * state.nFrames - span / 2, span);
+      state.setView((x / this.field.clientWidth) * state.nFrames - span / 2, span);
     });
-    new ResizeObserver(() => this.#relay()).observe(this.scroller);
-    state.watch(["recording", "signals", "hidden", "active", "observed"], () => this.#relay());
+    new ResizeObserver(() => this.#layOut()).observe(this.scroller);
+    state.watch(["recording", "signals", "hidden", "active", "observed"], () => this.#layOut());
     state.watch(["from", "to", "bout", "behaviors"], () => this.#redraw());
-    state.addEventListener("subject", () => this.#relay());
-    for (const name of ["frame", "mark", "running", "watched"]) state.addEventListener(name, () => this.#point());
+    state.addEventListener("subject", () => this.#layOut());
+    for (const name of ["frame", "mark", "running", "watched"]) state.addEventListener(name, () => this.#redrawCursor());
     document.addEventListener("themechange", () => this.#redraw());
   }
 
@@ -51,8 +51,8 @@ class Timeline extends HTMLElement {
     return new Scale(state.from, state.to, this.field.clientWidth);
   }
 
-  /** Lay the lanes out anew; a new recording gets new tiles. */
-  #relay() {
+  /** Lay out the lanes; a new recording gets new tiles. */
+  #layOut() {
     if (!state.recording) return;
     if (state.recording.index !== this.#recordingIndex) {
       this.tiles?.close();
@@ -60,7 +60,7 @@ class Timeline extends HTMLElement {
       this.#recordingIndex = state.recording.index;
     }
     const room = this.scroller.clientHeight;
-    const { lanes, height } = layLanes(room);
+    const { lanes, height } = layOutLanes(room);
     this.lanes = lanes;
     this.#height = Math.max(height, room - 1);
     this.style.setProperty("--scrollbar", `${this.scroller.offsetWidth - this.scroller.clientWidth}px`);
@@ -74,7 +74,7 @@ class Timeline extends HTMLElement {
     this.#stale.lanes = true;
   }
 
-  #point() {
+  #redrawCursor() {
     if (!this.#stale.cursor && !this.#stale.lanes) requestAnimationFrame(() => this.#drawCursor());
     this.#stale.cursor = true;
   }
@@ -82,8 +82,8 @@ class Timeline extends HTMLElement {
   #draw() {
     this.#stale.lanes = false;
     if (!this.tiles || !this.field.clientWidth) return;
-    const [scale, ink, { tiles, lanes }] = [this.#scale, inks(), this];
-    const context = sized(this.canvas, scale.width, this.#height);
+    const [scale, ink, { tiles, lanes }] = [this.#scale, themeColors(), this];
+    const context = resizeCanvas(this.canvas, scale.width, this.#height);
     context.font = ink.font;
     context.fillStyle = ink.grid;
     for (const { frame } of ticks(scale)) context.fillRect(Math.round(scale.x(frame)), 0, 1, this.#height);
@@ -93,11 +93,11 @@ class Timeline extends HTMLElement {
     this.#drawAxis(scale, ink);
     this.#drawOverview(ink);
     this.#drawCursor();
-    const whole = [tiles.coarsest, 0]; // stands in for whatever is missing later, so it comes first
+    const coarsest = [tiles.coarsest, 0]; // requested first, because it replaces missing tiles
     const tiled = lanes.filter((lane) => lane.query);
-    const there = tiled.every((lane) => tiles.find(lane, ...whole));
+    const hasOverview = tiled.every((lane) => tiles.find(lane, ...coarsest));
     const near = nearFirst(indices, level).map((index) => [level, index]);
-    tiles.want(tiled, there ? [...near, whole] : [whole, ...near]);
+    tiles.request(tiled, hasOverview ? [...near, coarsest] : [coarsest, ...near]);
   }
 
   #drawLane(context, lane, level, indices, scale, ink) {
@@ -106,10 +106,10 @@ class Timeline extends HTMLElement {
       context.fillStyle = ink.ground;
       context.fillRect(0, lane.top, Math.min(scale.x(state.nFrames), scale.width), lane.height);
     }
-    const step = STRETCHES * 2 ** level;
+    const step = BINS * 2 ** level;
     for (const index of indices) {
-      const found = this.tiles.find(lane, level, index);
-      if (found) paintTile(context, lane, found, index * step, Math.min((index + 1) * step, state.nFrames), scale, ink);
+      const tile = this.tiles.find(lane, level, index);
+      if (tile) paintTile(context, lane, tile, index * step, Math.min((index + 1) * step, state.nFrames), scale, ink);
     }
     if (lane.track?.name === state.active && ["ribbon", "rows"].includes(lane.kind)) {
       context.strokeStyle = ink.accent;
@@ -119,7 +119,7 @@ class Timeline extends HTMLElement {
   }
 
   #drawAxis(scale, ink) {
-    const context = sized(this.axis, scale.width, AXIS);
+    const context = resizeCanvas(this.axis, scale.width, AXIS);
     context.font = ink.font;
     context.fillStyle = ink.faint;
     context.textBaseline = "middle";
@@ -131,32 +131,32 @@ class Timeline extends HTMLElement {
   }
 
   #drawOverview(ink) {
-    const whole = new Scale(0, Math.max(state.nFrames, 1), this.field.clientWidth);
-    const context = sized(this.overview, whole.width, OVERVIEW);
+    const overviewScale = new Scale(0, Math.max(state.nFrames, 1), this.field.clientWidth);
+    const context = resizeCanvas(this.overview, overviewScale.width, OVERVIEW);
     const tracks = this.lanes.filter((lane) => lane.track);
     const shown = tracks.find((lane) => lane.track.name === state.active) ?? tracks[0] ?? this.lanes[0];
-    const differing = this.lanes.find((lane) => lane.kind === "disagreement");
-    for (const [lane, top, height] of [[shown, 4, differing ? 16 : 20], [differing, 22, 4]]) {
+    const disagreement = this.lanes.find((lane) => lane.kind === "disagreement");
+    for (const [lane, top, height] of [[shown, 4, disagreement ? 16 : 20], [disagreement, 22, 4]]) {
       if (!lane) continue;
       context.fillStyle = ink.ground;
-      context.fillRect(0, top, whole.width, height);
-      const found = this.tiles.find(lane, this.tiles.coarsest, 0);
-      if (found) paintTile(context, { ...lane, top, height, small: true }, found, 0, state.nFrames, whole, ink);
+      context.fillRect(0, top, overviewScale.width, height);
+      const tile = this.tiles.find(lane, this.tiles.coarsest, 0);
+      if (tile) paintTile(context, { ...lane, top, height, small: true }, tile, 0, state.nFrames, overviewScale, ink);
     }
-    const [left, right] = [whole.x(state.from), whole.x(state.to)];
+    const [left, right] = [overviewScale.x(state.from), overviewScale.x(state.to)];
     context.fillStyle = ink.veil;
     context.fillRect(0, 0, left, OVERVIEW);
-    context.fillRect(right, 0, whole.width - right, OVERVIEW);
+    context.fillRect(right, 0, overviewScale.width - right, OVERVIEW);
     context.strokeStyle = ink.text;
     context.lineWidth = 1;
     context.strokeRect(left + 0.5, 0.5, Math.max(right - left - 1, 3), OVERVIEW - 1);
   }
 
-  /** The playhead, the selection and the behavior that is being marked, above everything else. */
+  /** Draw the playhead, the selection and the behavior that is being marked. */
   #drawCursor() {
     this.#stale.cursor = false;
-    const [scale, ink] = [this.#scale, inks()];
-    const context = sized(this.cursor, scale.width, this.#height);
+    const [scale, ink] = [this.#scale, themeColors()];
+    const context = resizeCanvas(this.cursor, scale.width, this.#height);
     const { in: first, out: last } = state.mark;
     if (state.selection) {
       context.fillStyle = ink.selection;
@@ -167,8 +167,8 @@ class Timeline extends HTMLElement {
     const observed = this.lanes.find((lane) => lane.kind === "observed");
     if (observed) paintObserved(context, { ...observed, bare: true }, watching.pending, scale, ink);
     context.fillStyle = ink.accent;
-    const mine = this.lanes.filter((lane) => lane.track?.name === state.active && ["ribbon", "rows"].includes(lane.kind));
-    const lane = mine.find((l) => l.subject === state.subject) ?? mine[0];
+    const activeLanes = this.lanes.filter((lane) => lane.track?.name === state.active && ["ribbon", "rows"].includes(lane.kind));
+    const lane = activeLanes.find((l) => l.subject === state.subject) ?? activeLanes[0];
     if (state.running && lane) {
       const left = scale.x(state.running.start);
       const [top, height] = band(lane, state.running.behavior);
@@ -199,6 +199,6 @@ function label(lane) {
 const short = (number) => String(Number(number.toPrecision(2)));
 
 function nearFirst(indices, level) {
-  const middle = (state.from + state.to) / 2 / (STRETCHES * 2 ** level) - 0.5;
+  const middle = (state.from + state.to) / 2 / (BINS * 2 ** level) - 0.5;
   return [...indices].sort((a, b) => Math.abs(a - middle) - Math.abs(b - middle));
 }

@@ -1,9 +1,9 @@
-// Play, step, jump, zoom; where the playhead is.
+// Controls of playback, jumps and zoom, and the position of the playhead.
 
 import { undo } from "./corrections.js";
 import { clockTime, grouped, make } from "./dom.js";
 import { icon } from "./icons.js";
-import { toDisagreement, toDoubtful } from "./jumps.js";
+import { toDisagreement, toUncertain } from "./jumps.js";
 import { player } from "./player.js";
 import { state } from "./state.js";
 
@@ -15,12 +15,12 @@ class Transport extends HTMLElement {
     this.frame = make("output", { className: "frame" });
     this.undo = button(icon("undo"), "Undo (Ctrl-Z)", () => undo());
     this.redo = button(icon("redo"), "Redo (Ctrl-Shift-Z)", () => undo(true));
-    this.differ = group(
+    this.disagreement = group(
       button("◂", "Previous disagreement (Shift-D)", () => toDisagreement(false)),
       make("span", { className: "between" }, "disagreement"),
       button("▸", "Next disagreement (D)", () => toDisagreement()),
     );
-    this.doubt = group(button("least certain ▸", "Least certain bout (C)", () => toDoubtful()));
+    this.uncertain = group(button("least certain ▸", "Least certain bout (C)", () => toUncertain()));
     const steps = [
       button(icon("back"), "One frame back (←)", () => state.seek(state.frame - 1, { byStep: true })),
       this.toggle,
@@ -29,13 +29,13 @@ class Transport extends HTMLElement {
     const zooms = [
       button("−", "Zoom out (−)", () => state.zoom(2)),
       button("+", "Zoom in (+)", () => state.zoom(0.5)),
-      button("fit", "Show all (F)", () => state.look(0, state.nFrames)),
+      button("fit", "Show all (F)", () => state.setView(0, state.nFrames)),
     ];
     this.append(
       group(...steps, this.speed),
       group(this.time, this.frame),
-      this.differ,
-      this.doubt,
+      this.disagreement,
+      this.uncertain,
       group(this.undo, this.redo),
       group(...zooms),
     );
@@ -46,8 +46,8 @@ class Transport extends HTMLElement {
     state.watch(["playing"], () => this.toggle.replaceChildren(icon(state.playing ? "pause" : "play")));
     state.watch(["speed"], () => (this.speed.textContent = `${state.speed}×`));
     state.watch(["active", "recording"], () => {
-      this.differ.hidden = state.tracks.length < 2;
-      this.doubt.hidden = !state.tracks.some((track) => track.certain);
+      this.disagreement.hidden = state.tracks.length < 2;
+      this.uncertain.hidden = !state.tracks.some((track) => track.certain);
       this.undo.disabled = !state.activeTrack?.undo;
       this.redo.disabled = !state.activeTrack?.redo;
     });
@@ -60,11 +60,11 @@ function group(...children) {
   return make("div", { className: "group" }, ...children);
 }
 
-function button(content, title, act) {
-  const made = make("button", { type: "button", title, ariaLabel: title }, content);
-  made.addEventListener("click", () => {
-    act();
-    made.blur(); // so that the space bar keeps playing
+function button(content, title, action) {
+  const element = make("button", { type: "button", title, ariaLabel: title }, content);
+  element.addEventListener("click", () => {
+    action();
+    element.blur(); // so that the space bar still starts and stops playback
   });
-  return made;
+  return element;
 }

@@ -1,20 +1,20 @@
-// What is watched while labelling, by playing or stepping, counts as observed. It is reported to the server about once a second.
+// Frames that are played or stepped through while labelling count as observed. They are reported to the server about once a second.
 
 import { reportWatched } from "./corrections.js";
 import { player } from "./player.js";
 import { state } from "./state.js";
 
-const EVERY = 1000; // milliseconds between reports
-const AGAIN = 5000; // milliseconds until a report that failed is repeated
-const MOST_SPANS = 100; // in one report
-const LONGEST_STALL = 2; // seconds of playback between two pictures; what plays while the page stands still is not watched
+const REPORT_INTERVAL = 1000; // milliseconds between reports
+const RETRY_DELAY = 5000; // milliseconds until a failed report is repeated
+const MAX_SPANS = 100; // in one report
+const MAX_STALL = 2; // seconds of playback between two drawn frames; frames that pass while the page is blocked are not watched
 
 /** Frames that were watched: {index, name, subject, spans}, where spans are [start, stop) and name is that of the correction. */
 class Watching {
-  #batch = null; // what is not reported yet
-  #sent = new Set(); // what is on its way to the server
-  #failed = []; // what the server did not take
-  #last = null; // the frame that was shown before this one
+  #batch = null; // not reported yet
+  #sent = new Set(); // sent, without a response yet
+  #failed = []; // refused by the server
+  #last = null; // the previous frame
   #timer = null;
 
   constructor() {
@@ -45,7 +45,7 @@ class Watching {
     return [...this.#failed, ...this.#sent, this.#batch].filter(Boolean);
   }
 
-  /** Report what was watched since the last report. */
+  /** Report the frames watched since the last report. */
   flush({ leaving = false } = {}) {
     clearTimeout(this.#timer);
     this.#timer = null;
@@ -54,7 +54,7 @@ class Watching {
     for (const batch of batches) this.#send(batch, leaving);
   }
 
-  /** Forget what was watched in these frames and may not be saved yet, as they are now marked as not watched. */
+  /** Drop unsaved reports of these frames, because they are now marked as not watched. */
   forget(start, stop) {
     for (const batch of this.#unconfirmed.filter(isActive)) {
       const around = ([first, last]) => [[first, Math.min(last, start)], [Math.max(first, stop), last]];
@@ -68,14 +68,14 @@ class Watching {
     this.#sent.delete(batch);
     if (saved) return;
     this.#failed.push(batch);
-    this.#timer ??= setTimeout(() => this.flush(), AGAIN);
+    this.#timer ??= setTimeout(() => this.flush(), RETRY_DELAY);
   }
 
   #move() {
     const [before, now] = [this.#last, state.frame];
     this.#last = now;
-    if (before === null || document.hidden || !state.activeTrack || !isInSight()) return;
-    const played = state.byPlayer && now > before && now - before <= Math.max(LONGEST_STALL * state.rate * state.speed, 1);
+    if (before === null || document.hidden || !state.activeTrack || !isVisible()) return;
+    const played = state.byPlayer && now > before && now - before <= Math.max(MAX_STALL * state.rate * state.speed, 1);
     const stepped = state.byStep && Math.abs(now - before) <= Math.max(Math.round(state.rate), 1);
     if (played || stepped) this.#add(Math.min(before, now), Math.max(before, now) + 1);
   }
@@ -86,14 +86,14 @@ class Watching {
     const last = this.#batch.spans.at(-1);
     if (last && start <= last[1] && stop >= last[0]) Object.assign(last, [Math.min(start, last[0]), Math.max(stop, last[1])]);
     else this.#batch.spans.push([start, stop]);
-    if (this.#batch.spans.length >= MOST_SPANS) this.flush();
-    else this.#timer ??= setTimeout(() => this.flush(), EVERY);
+    if (this.#batch.spans.length >= MAX_SPANS) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), REPORT_INTERVAL);
     state.dispatchEvent(new Event("watched"));
   }
 }
 
-/** Whether there is something to see: a video that the browser does not show is not watched as the clock runs on. */
-function isInSight() {
+/** Whether anything is visible. Without a video that the browser can play, playback does not count as watching. */
+function isVisible() {
   const { recording, signals } = state;
   return Boolean(player.video || signals?.poses || signals?.lanes.length) || !(recording.video || recording.video_note);
 }
