@@ -36,8 +36,11 @@ BARE_ONLY = frozenset({"left", "part"})
 """Banned names that are fine as attributes."""
 BANNED_PHRASES = re.compile(
     r"\b(stands? twice|left alone|looked at|passed over|learnt|is no (saved|valid|store|folder|BEBE|format|dataset)|"
-    r"cannot follow along|begun from)\b"
+    r"cannot follow along|begun (from|with)|as the paper tells|judg(ed|ing) (\w+ )?as wholes|in sight|(taken|took) as one recording|"
+    r"made on the spot|whole numbers?)\b"
 )
+TEXT_SUFFIXES = frozenset({".py", ".js", ".html", ".css", ".csv", ".md"})
+JS_DECLARATION = re.compile(r"\b(?:const|let|var)\s+(\w+)")
 
 
 # ------------------------------------------------------------------------------------------------------------------ reading the code
@@ -146,9 +149,22 @@ def banned_name_lines(folder: Path) -> list[str]:
     ]
 
 
+def banned_script_names(folder: Path) -> list[str]:
+    """List each banned name that a script of a page declares, with file and line."""
+    return [
+        f"{path}:{number}: variable {match[1]!r} does not say what it holds"
+        for path in sorted(folder.rglob("*.js"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        for match in JS_DECLARATION.finditer(line)
+        if match[1] in BANNED_NAMES - BARE_ONLY
+    ]
+
+
 def banned_phrase_lines(root: Path) -> list[str]:
     """List phrases of the banned dialect in the text files of a checkout, with file and line."""
-    texts = [*python_files(root / "src"), *sorted((root / "docs").rglob("*.md")), *sorted((root / "src").rglob("*.js")), root / "README.md"]
+    folders = ("src", "docs", "benchmarks")
+    texts = [path for folder in folders for path in sorted((root / folder).rglob("*")) if path.suffix in TEXT_SUFFIXES]
+    texts += [root / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
     return [
         f"{path}:{number}: {match[0]!r} (see docs/glossary.md for the terms to use)"
         for path in texts
@@ -194,6 +210,7 @@ def check(source: Path, tests: Path) -> list[str]:
     return [
         *banned_name_lines(source / PACKAGE),
         *banned_name_lines(tests),
+        *banned_script_names(source / PACKAGE),
         *banned_phrase_lines(source.parent),
         *(f"{line} (private)" for line in (*private_imports(source), *private_imports_of_tests(tests))),
     ]

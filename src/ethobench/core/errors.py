@@ -12,7 +12,17 @@ from pathlib import Path
 
 
 class EthobenchError(Exception):
-    """Base class of all errors whose message alone says what is wrong and what to do."""
+    """Base class of all errors whose message alone says what is wrong and what to do.
+
+    Examples
+    --------
+    >>> import ethobench as eb
+    >>> try:
+    ...     eb.create_model("xgboost")
+    ... except eb.EthobenchError as error:
+    ...     print(str(error).split(". ")[0])
+    no model 'xgboost'; did you mean 'boost'? Available: attention, auto, boost, chance, ...
+    """
 
     def __str__(self) -> str:
         return str(self.args[0]) if len(self.args) == 1 else super().__str__()  # KeyError would print the message in quotes
@@ -28,6 +38,12 @@ class FormatError(EthobenchError, ValueError):
         What is wrong, and what was expected.
     location : str
         Where in the file: a row, a column, an entry.
+
+    Examples
+    --------
+    >>> error = FormatError("bouts.csv", "stop is before start", "row 7")
+    >>> print(error)
+    bouts.csv, row 7: stop is before start
     """
 
     def __init__(self, path: str | Path, message: str, location: str = "") -> None:
@@ -40,19 +56,51 @@ class FormatError(EthobenchError, ValueError):
 
 
 class ParameterError(EthobenchError, ValueError):
-    """A parameter with an invalid value: "`window` must be >= 1, got 0"."""
+    """A parameter with an invalid value.
+
+    Examples
+    --------
+    >>> import ethobench as eb
+    >>> eb.create_model("rf", trees=0)
+    Traceback (most recent call last):
+    ethobench.core.errors.ParameterError: model 'rf': `trees` must be >= 1, got 0
+    """
 
 
 class MismatchError(EthobenchError, ValueError):
-    """Two inputs that must agree but differ: rates, lengths, behaviors, channels."""
+    """Two inputs that must agree but differ: rates, lengths, behaviors, channels.
+
+    Examples
+    --------
+    >>> from ethobench import Annotation, score
+    >>> score(Annotation.from_frames([0, 1], ["run"], rate=25), Annotation.from_frames([0, 1], ["run"], rate=30))
+    Traceback (most recent call last):
+    ethobench.core.errors.MismatchError: the prediction has 25 Hz, the truth 30 Hz; resample one of them first
+    """
 
 
 class NotFoundError(EthobenchError, KeyError):
-    """An unknown name of a behavior, recording, dataset, format or model."""
+    """An unknown name of a behavior, recording, dataset, format or model.
+
+    Examples
+    --------
+    >>> from ethobench import Ethogram
+    >>> Ethogram(["rest", "run"])["rum"]
+    Traceback (most recent call last):
+    ethobench.core.errors.NotFoundError: no behavior 'rum' in the ethogram (rest, run)
+    """
 
 
 class NotFittedError(EthobenchError, ValueError, AttributeError):
-    """A model or decoder that is used before it is fitted. Has the same built-in bases as scikit-learn's error of this name."""
+    """A model or decoder that is used before it is fitted. Has the same built-in bases as scikit-learn's error of this name.
+
+    Examples
+    --------
+    >>> import ethobench as eb
+    >>> eb.create_model("chance").predict(eb.load_dataset("synthetic/tag", individuals=1, seconds=10)["animal01"])
+    Traceback (most recent call last):
+    ethobench.core.errors.NotFittedError: ... is not fitted: call `fit`, or load a saved model
+    """
 
 
 class MissingDataError(EthobenchError, FileNotFoundError):
@@ -77,7 +125,19 @@ class PathExistsError(EthobenchError, FileExistsError):
 
 
 class ReadWarning(UserWarning):
-    """A warning from a reader: something in a file was repaired, dropped or not understood."""
+    """A warning from a reader: something in a file was repaired, dropped or not understood.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ethobench import read_annotation, write_annotation
+    >>> _ = write_annotation(annotation, folder / "frames.csv", "onehot")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", ReadWarning)
+    ...     _ = read_annotation(folder / "frames.csv", "onehot")
+    >>> print(str(caught[0].message).partition(": ")[2])
+    no frame rate in the file; assuming 30 Hz (set it with rate=)
+    """
 
 
 @dataclass(frozen=True)

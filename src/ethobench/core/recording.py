@@ -39,6 +39,12 @@ class ClockOrigin(StrEnum):
         The file does not state it; the reader assumed one (30 Hz for frame numbers, 1000 Hz for times in seconds).
     GIVEN
         The user set it (``rate=``, ``--rate``, column ``rate`` of a manifest).
+
+    Examples
+    --------
+    >>> from ethobench import Recording
+    >>> Recording("m1", rate=30).clock_origin
+    <ClockOrigin.STATED: 'stated'>
     """
 
     STATED = "stated"

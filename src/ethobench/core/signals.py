@@ -67,6 +67,11 @@ class Keypoint:
         ``nose``, ``neck``, ``tail_base``, ...: the roles that features use.
     mirror : str
         Name of its left or right partner; empty for keypoints on the midline.
+
+    Examples
+    --------
+    >>> Keypoint("ear_l", role="left_ear", mirror="ear_r")
+    Keypoint(name='ear_l', role='left_ear', mirror='ear_r')
     """
 
     name: str

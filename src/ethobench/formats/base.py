@@ -36,6 +36,11 @@ class Format:
         Whether one file can hold several annotators of a recording.
     names_behaviors : bool
         Whether files hold the names of behaviors, not only their codes.
+
+    Examples
+    --------
+    >>> formats["boris"].title, formats["boris"].suffixes
+    ('BORIS project', ('.boris',))
     """
 
     name: str = ""

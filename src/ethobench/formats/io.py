@@ -252,6 +252,15 @@ def write_recordings(
     -------
     list of Note
         What the format could not store.
+
+    Examples
+    --------
+    >>> from ethobench import Recording, read_recordings, write_recordings
+    >>> recordings = [Recording(name, annotations={"anna": annotation}) for name in ("day1", "day2")]
+    >>> write_recordings(recordings, folder / "days.csv", "tidy")
+    []
+    >>> [recording.id for recording in read_recordings(folder / "days.csv")]
+    ['day1', 'day2']
     """
     path = Path(path)
     writer = formats[format] if format else format_for(path)

@@ -151,6 +151,18 @@ def register_metric(statistics: Statistics, **properties: Any) -> Callable[[Call
         Computes the statistics of one recording.
     **properties
         Other attributes of `Metric`, such as ``best``, ``worst`` or ``symmetric``.
+
+    Examples
+    --------
+    >>> def count_true_bouts(pair):
+    ...     return sum_tracks(pair, 1, lambda track: [len(track.truth)])
+    >>> @register_metric(count_true_bouts)
+    ... def true_bouts(statistics):
+    ...     "Number of true bouts."
+    ...     return statistics[..., 0]
+    >>> get_metric("base.true_bouts").definition
+    'Number of true bouts.'
+    >>> unregister_metric("base.true_bouts")
     """
 
     def register(value: Callable[[Array], Array]) -> Callable[[Array], Array]:

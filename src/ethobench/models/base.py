@@ -105,6 +105,15 @@ class Model:
         Whether it may send data over the network. False for a loaded model unless `load_model` allows it.
     checkpoint : Path, optional
         Folder in which a long training saves its state, so that it can be resumed.
+
+    Examples
+    --------
+    >>> from ethobench import create_model, load_dataset
+    >>> model = create_model("rf", trees=10).fit(load_dataset("synthetic/tag", individuals=2, seconds=30))
+    >>> recording = load_dataset("synthetic/tag", individuals=1, seconds=30, seed=1)["animal01"]
+    >>> prediction = model.predict(recording)
+    >>> prediction.annotation.n_frames == recording.n_frames
+    True
     """
 
     name: ClassVar[str] = ""

@@ -61,6 +61,14 @@ def load_model(path: str | Path, *, allow_network: bool = False, **external: str
         If the folder is not a saved model, or a damaged one.
     ConsentError
         If the folder has one of the external settings and it is not stated here.
+
+    Examples
+    --------
+    >>> from ethobench import create_model, load_dataset, load_model
+    >>> data = load_dataset("synthetic/tag", individuals=2, seconds=20)
+    >>> create_model("chance").fit(data).save(folder / "model")
+    >>> load_model(folder / "model").ethogram == data.ethogram
+    True
     """
     path = Path(path)
     card = read_card(path)

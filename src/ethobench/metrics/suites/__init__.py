@@ -19,7 +19,7 @@ class Suite:
     Attributes
     ----------
     title : str
-        Whose definitions these are, in one line.
+        Source of the definitions, in one line.
     measures : tuple of Measure
         In the order of tables.
     headline : tuple of str
@@ -32,6 +32,11 @@ class Suite:
         Whether frames without any bout count as the named background.
     exclusive : bool, optional
         Whether one behavior excludes the others by definition; None if each prediction states it.
+
+    Examples
+    --------
+    >>> suites["banos"].headline
+    ('precision', 'recall', 'f1_score', 'so', 'tp', 'ic')
     """
 
     name: str = ""

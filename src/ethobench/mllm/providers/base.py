@@ -102,6 +102,12 @@ class Provider:
         Host to which requests are sent, unless another URL is set.
     base_url_variables : tuple of str
         Environment variables from which the provider's client library takes another URL.
+
+    Examples
+    --------
+    >>> from ethobench.mllm.providers import providers
+    >>> providers["gemini"].input_types, providers["chance"].uses_network
+    (('video', 'link'), False)
     """
 
     name: ClassVar[str] = ""
