@@ -228,7 +228,7 @@ def test_undo_and_redo_of_an_older_state_are_refused(client, lab, verb):
     for revision in (0, 1, 3):
         assert "in the meantime" in client.post(f"recordings/0/{verb}", {"track": "zoe", "revision": revision}, 409)["error"]
     for wrong in ({}, {"revision": "2"}, {"revision": None}, {"revision": True}):
-        assert "names the revision" in client.post(f"recordings/0/{verb}", {"track": "zoe", **wrong}, 400)["error"]
+        assert "must have a revision" in client.post(f"recordings/0/{verb}", {"track": "zoe", **wrong}, 400)["error"]
     assert (lab / "corrections" / "m1.zoe.csv").read_bytes() == before
 
 
@@ -241,7 +241,7 @@ def test_deeply_nested_changes_are_refused(client, lab, depth):
             body = f'{{"revision": 0, "{field}": {nested}}}'
             for verb in ("start", "edit", "watch", "undo", "redo"):
                 status, _, content = client.request(f"{API}/recordings/0/{verb}", "POST", body)
-                assert (status, b"nested at most 8 deep" in content) == (400, True)
+                assert (status, b"nested at most 8 levels deep" in content) == (400, True)
 
 
 def test_too_many_edits_are_refused(client, lab):
@@ -337,7 +337,7 @@ def test_changes_must_be_json_from_our_page(client, lab):
     assert client.request(path, "POST", ["zoe"])[0] == 400
     assert client.request(path, "POST", {"name": "zoe"}, Origin="http://evil.example")[0] == 403
     assert client.request(path)[0] == 405
-    assert "too large" in client.post("recordings/0/start", {"name": "x" * 1_100_000}, 413)["error"]
+    assert "at most 1000000 bytes" in client.post("recordings/0/start", {"name": "x" * 1_100_000}, 413)["error"]
     for body in (
         {"track": "zoe", "revision": 0, "edits": "x"},
         {"track": "zoe", "revision": "0", "edits": []},
