@@ -68,7 +68,7 @@ PER_FRAME: dict[str, tuple[str, str]] = {
 PER_BOUT = ("bento", "boris_aggregated", "caltech", "intervals", "mabe2025", "segments", "tidy")
 PER_EVENT = ("boris", "boris_tabular", "observer")  # start and stop in rows of their own: the bout that lost one changes, the others do not
 BINARY = ("nwb", "tidy_parquet")
-NO_FRAME_COLUMN = ("bebe", "bebe_predictions", "calms21", "jabs", "labels_npy")  # rows are frames, and nothing numbers them
+NO_FRAME_COLUMN = ("bebe", "bebe_predictions", "calms21", "jabs", "labels_npy", "matlab")  # rows are frames, and nothing numbers them
 
 
 def test_every_format_is_enrolled() -> None:

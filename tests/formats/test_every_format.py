@@ -114,8 +114,11 @@ NO_CLOCK = {"anipose", "deeplabcut", "jabs", "lightning_pose", "sleap"}  # poses
 ALWAYS_STATED = {"bebe", "labeled_signals", "signals_csv"}  # a table of signals without times is refused
 
 
+READ_ONLY = {"matlab"}  # stated or assumed, as its own tests check
+
+
 def test_every_format_is_in_one_of_these_lists():
-    assert {*AS_WRITTEN} | NO_CLOCK | ALWAYS_STATED == {*formats.names()}
+    assert {*AS_WRITTEN} | NO_CLOCK | ALWAYS_STATED | READ_ONLY == {*formats.names()}
 
 
 @pytest.mark.parametrize("name", AS_WRITTEN)

@@ -89,6 +89,8 @@ def _handmade(name: str) -> list[dict[str, bytes]]:
         bursts = "timestamp,tag,accelerations-raw,acceleration-axes,sampling-frequency,label\n"
         bursts += "".join(f"{t},7,1 2 3 4 5 6,XYZ,2,rest\n" for t in times)
         return [{"seed.csv": text.encode()}, {"bursts.csv": bursts.encode()}]
+    if name == "matlab":
+        return [{"hB_seed.mat": _matlab(compressed=True)}, {"seed.mat": _matlab(compressed=False)}, {"seed73.mat": _matlab_hdf5()}]
     if name == "bebe":
         metadata = (
             "clip_column_names: [AccX, AccY, individual_id, label]\nclip_ids: [a]\nclip_id_to_individual_id: {a: '1'}\n"
@@ -115,6 +117,29 @@ def _parquet() -> bytes:
     file = io.BytesIO()
     pq.write_table(pa.table({"time": np.arange(6) / 10, "AccX": np.arange(6) * 0.25}), file)
     return file.getvalue()
+
+
+def _matlab(*, compressed: bool) -> bytes:
+    from scipy.io import savemat
+
+    rest = {"Bouts": np.array([[2.0, 4.0]]), "Count": 1, "Vector": np.array([[0, 1, 1, 1, 0, 0]])}
+    scores = {"postprocessed": np.array([np.array([0.0, 1.0, np.nan]), np.ones(3)], dtype=object)}
+    variables = {"hBehavior": {"FrameRate": 30.0, "VideoName": "a.avi", "rest": rest}, "allScores": scores, "behaviorName": "chase"}
+    file = io.BytesIO()
+    savemat(file, variables, do_compression=compressed)
+    return file.getvalue()
+
+
+def _matlab_hdf5() -> bytes:
+    import h5py
+
+    file = io.BytesIO()
+    with h5py.File(file, "w", userblock_size=512) as h5:
+        group = h5.create_group("hBehavior/rest")
+        group.attrs["MATLAB_class"] = h5["hBehavior"].attrs["MATLAB_class"] = np.bytes_("struct")
+        for name, values in (("Bouts", [[2.0], [4.0]]), ("Vector", [[0.0], [1.0], [1.0], [1.0], [0.0], [0.0]])):
+            group.create_dataset(name, data=np.array(values)).attrs["MATLAB_class"] = np.bytes_("double")
+    return b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + file.getvalue()[128:]
 
 
 def _sleap_h5() -> bytes:

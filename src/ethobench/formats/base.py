@@ -145,6 +145,7 @@ MODULES = {
     "labels_npy": "ethobench.formats.labels_npy",
     "lightning_pose": "ethobench.formats.deeplabcut",
     "mabe2025": "ethobench.formats.mabe2025",
+    "matlab": "ethobench.formats.matlab",
     "nwb": "ethobench.formats.nwb",
     "observer": "ethobench.formats.observer",
     "onehot": "ethobench.formats.labels",
