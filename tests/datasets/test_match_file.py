@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import ethobench as eb
-from ethobench import Annotation, Ethogram, write_annotation
+from ethobench import Annotation, Dataset, Ethogram, Recording, write_annotation
 from ethobench.cli import app
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, NotFoundError
 from ethobench.datasets.collate import collate_files, collate_pairs
@@ -62,6 +62,21 @@ def test_stated_names_win_over_equal_names(tmp_path_factory, order):
     assert {*pairs.pairs} == {f"m{k}" for k in range(3)}
     assert not pairs.only_predictions
     assert eb.score(folder / "pred", folder / "truth", match={f"m{k}": f"m{order[k]}" for k in range(3)}).overall["f1"] == 1
+
+
+def test_names_of_a_dataset_are_matched(folders):
+    names = {1: "monday", 2: "tuesday"}
+    paths = {1: folders[1] / "y8.csv", 2: folders[1] / "y7.csv"}
+    data = Dataset(
+        tuple(Recording(names[k], annotations={"me": eb.read_annotation(paths[k], rate=30)}) for k in names), Ethogram([]), "days"
+    )
+    with pytest.raises(
+        NotFoundError, match=r"days has no annotated recording of these names: only in .*pred: x1, x2; only in days: monday"
+    ):
+        eb.score(folders[0], data, rate=30)
+    scores = eb.score(folders[0], data, rate=30, match={"x1": "monday", "x2": "tuesday"})
+    assert scores.recordings == ("monday", "tuesday")
+    assert scores.overall["f1"] == 1
 
 
 def test_a_name_that_is_not_stated_is_not_matched_with_one_that_is(tmp_path):

@@ -133,8 +133,8 @@ class Item:
         Whether the recording is from a study with a manifest.
     length_stated : bool
         Whether the file has a label for every frame, or states its length and labels all of it.
-    match_key : str
-        The same for items that the user stated to be one recording; empty for others.
+    match_key : int, optional
+        The same for items that the user stated to be one recording; None for others.
     matched_by : str
         Rule that put it with the other files of its recording; see `ethobench.datasets.collate`.
     """
@@ -149,7 +149,7 @@ class Item:
     annotator: str = ""
     of_dataset: bool = False
     length_stated: bool = False
-    match_key: str = ""
+    match_key: int | None = None
     matched_by: str = "name"
 
     @property

@@ -85,18 +85,14 @@ def apply_match(items: Sequence[Item], sources: Sequence[Path], pairs: Sequence[
         matched = [indexes[side].get(name) or everywhere[name] for side, name in enumerate((first, second))]
         if any(one is other for one in matched[0] for other in matched[1]):
             raise MismatchError(f"{first!r} and {second!r} are the same recording already; the names to match must be of two")
-        name = matched[1][0].name
+        key, name = id(matched[1][0]), matched[1][0].name
         for item in (*matched[0], *matched[1]):
-            if item.match_key not in ("", _key(matched[1][0])):
+            if item.match_key not in (None, key):
                 raise MismatchError(f"{item} is matched twice ({first!r} with {second!r}, and before with {item.name!r})")
-            item.match_key, item.matched_by = _key(matched[1][0]), RULE
+            item.match_key, item.matched_by = key, RULE
         for item in matched[0]:
             item.name = name
     notes.append(Note(f"{len(pairs)} recordings are matched as stated", code="matched-as-stated"))
-
-
-def _key(item: Item) -> str:
-    return f"{item.source}:{item.path}:{item.index}"
 
 
 def _index(items: Iterable[Item], sources: Sequence[Path], source: int | None) -> dict[str, list[Item]]:

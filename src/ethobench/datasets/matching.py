@@ -105,7 +105,7 @@ def _name_by_subfolder(items: Sequence[Item], sources: Sequence[Path], notes: li
 def _group_by_name(items: Sequence[Item], sources: Sequence[Path], notes: list[Note]) -> list[Group]:
     """Group items of the same name, unless they contradict each other."""
     groups: list[Group] = []
-    for same_name in _grouped(items, lambda item: f"\0{item.match_key}" if item.match_key else item.name):
+    for same_name in _grouped(items, lambda item: (item.match_key, "" if item.match_key else item.name)):
         clusters: list[Group] = []
         for item in same_name:
             cluster = next((group for group in clusters if not any(_contradict(item, other) for other in group.items)), None)
@@ -155,7 +155,7 @@ def _contradict(first: Item, second: Item) -> bool:
     Within a source, lengths and media files must both agree. Between two sources, one of them may differ, since the names were chosen
     on purpose.
     """
-    if not (first.annotations and second.annotations) or (first.match_key and first.match_key == second.match_key):
+    if not (first.annotations and second.annotations) or (first.match_key is not None and first.match_key == second.match_key):
         return False
     lengths = first.n_frames > 0 and second.n_frames > 0 and not _same_length(first, second)
     media = bool(first.media and second.media) and not (first.is_video or second.is_video) and not _media_agree(first.media, second.media)

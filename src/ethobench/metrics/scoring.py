@@ -246,7 +246,7 @@ def _read_against_dataset(
     if missing and not isinstance(truth, Dataset):
         load_dataset(truth, rename=missing)  # raises an error if the study does not have these behaviors either
     if matched.only_predictions:
-        dataset = data.source or data.name
+        dataset = data.source or data.name if isinstance(truth, Dataset) else truth
         if not matched.only_references:
             unknown, available = list_names(matched.only_predictions), list_names([r.id for r in data if r.annotations])
             raise NotFoundError(f"{dataset} has no annotated recording {unknown}. Available: {available}")
