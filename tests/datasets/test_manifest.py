@@ -372,3 +372,53 @@ def test_the_rate_of_a_manifest_is_given_by_the_user(folder):
     write(folder / "labels" / "seconds.csv", "behavior,start,stop\nrun,1.0,2.0\n")
     write(folder / "recordings.csv", "recording,annotations\nm1,labels/seconds.csv\n")
     assert {r.clock_origin for r in load_dataset(folder)} == {ClockOrigin.ASSUMED}
+
+
+def dated_study(folder: Path) -> Path:
+    """A table with signals and labels of two animals, and bouts of the first with dates; no rate anywhere."""
+    rows = [
+        f"{animal},2024-05-01T12:0{minute}:{i // 10:02d}.{i % 10}00,{np.sin(i):.4f},{np.cos(i):.4f},0.1,{'rest' if i < 50 else 'run'}"
+        for animal, minute in (("a", 0), ("b", 5))
+        for i in range(N)
+    ]
+    write(folder / "tags.csv", "animal,timestamp,ax,ay,az,label\n" + "\n".join(rows) + "\n")
+    write(
+        folder / "bouts.csv",
+        "start,stop,behavior\n2024-05-01 12:00:02,2024-05-01 12:00:04.5,rest\n2024-05-01 12:00:06,2024-05-01 12:00:30,run\n",
+    )
+    manifest = "recording,individual,signals,annotations,annotator,entry\n"
+    write(folder / "recordings.csv", manifest + "one,a,tags.csv,tags.csv,column,a\ntwo,b,tags.csv,tags.csv,column,b\n")
+    return folder
+
+
+def test_one_table_has_the_signals_and_labels_of_all_animals(tmp_path):
+    with pytest.warns(ReadWarning, match="2 recordings were read with notes"):
+        data = load_dataset(dated_study(tmp_path))
+    assert [(r.id, r.individual, r.rate, r.n_frames, r.start_time.minute) for r in data] == [("one", "a", 10, N, 0), ("two", "b", 10, N, 5)]
+    assert data["two"].annotation().spans("run").start.tolist() == [50]
+    assert data["two"].signals.channels == ("ax", "ay", "az")
+    assert data["two"].metadata["units"]["ax"] == "g"
+
+
+def test_bouts_with_dates_are_aligned_with_signals_that_have_dates(tmp_path):
+    folder = dated_study(tmp_path)
+    write(folder / "recordings.csv", "recording,individual,signals,annotations,entry\na,a,tags.csv,bouts.csv,\n")
+    with pytest.warns(ReadWarning):
+        (recording,) = load_dataset(folder)
+    annotation = recording.annotation()
+    assert (annotation.rate, annotation.n_frames) == (10, N)
+    assert (annotation.start.tolist(), annotation.stop.tolist()) == ([20, 60], [45, N])
+    assert annotation.observed.of("rest").start.tolist() == [20]  # nothing is known about the time before the first bout
+    assert any(note.code == "aligned" for note in recording.notes)
+    write(folder / "bouts.csv", "start,stop,behavior\n2023-05-01 12:00:02,2023-05-01 12:00:04.5,rest\n")
+    with pytest.raises(EthobenchError, match="they do not overlap"):
+        load_dataset(folder)
+
+
+def test_recordings_in_different_units_are_noted(folder):
+    for name, gravity in (("m1", 1.0), ("m2", 9.81)):
+        rows = "\n".join(f"{i / 10},{gravity * np.sin(i):.4f},{gravity * np.cos(i):.4f},0" for i in range(N))
+        write(folder / "tags" / f"{name}.csv", f"time,AccX,AccY,AccZ\n{rows}\n")
+    with pytest.warns(ReadWarning, match="AccX has different units: 'm1' in g, 'm2' in m/s²"):
+        data = load_dataset(folder)
+    assert all("different-units" in {note.code for note in recording.notes} for recording in data)

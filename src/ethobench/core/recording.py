@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -280,6 +280,51 @@ class Recording:
         poses = Poses(positions, confidence, individuals, keypoints, float(rate) if rate else None)
         metadata = {"source_software": str(dataset.attrs["source_software"])} if dataset.attrs.get("source_software") else {}
         return cls(id, subjects=individuals if len(individuals) > 1 else (), signals=poses, metadata=metadata)
+
+
+def align_start(annotation: Annotation, start: datetime, reference: datetime, n_frames: int) -> tuple[Annotation, str]:
+    """Shift labels so that their first frame is the first frame of the signals; frames of the signals before the labels are unobserved.
+
+    Parameters
+    ----------
+    annotation : Annotation
+    start, reference : datetime
+        Date and time of the first frame of the labels and of the signals. A date without time zone is taken as UTC.
+    n_frames : int
+        Length of the signals. Labels after their end are cropped.
+
+    Returns
+    -------
+    annotation : Annotation
+    change : str
+        What was changed; empty if nothing.
+
+    Raises
+    ------
+    MismatchError
+        If the labels end before the signals start, or start after their end.
+
+    Examples
+    --------
+    >>> labels = Annotation.from_frames([0] * 20, ["rest"], rate=10)
+    >>> shifted, change = align_start(labels, datetime(2024, 5, 1, 12, 0, 3), datetime(2024, 5, 1, 12), 100)
+    >>> shifted.start.tolist(), change
+    ([30], 'labels start 3 s after the signals; aligned by their dates')
+    """
+    first, second = (moment if moment.tzinfo else moment.replace(tzinfo=UTC) for moment in (start, reference))
+    seconds = (first - second).total_seconds()
+    offset = round(seconds * annotation.rate)
+    if offset >= n_frames or -offset >= annotation.n_frames:
+        raise MismatchError(f"the labels start at {start}, the signals at {reference}: they do not overlap; are they of another recording?")
+    if offset > 0:
+        annotation = annotation.extend(annotation.n_frames + offset).shift(offset)
+    elif offset < 0:
+        annotation = annotation.crop(-offset, annotation.n_frames)
+    change = f"labels start {abs(seconds):g} s {'after' if offset > 0 else 'before'} the signals; aligned by their dates" if offset else ""
+    if annotation.n_frames > n_frames:
+        change = f"{change}; " * bool(change) + f"labels end {annotation.n_frames - n_frames} frames after the signals; cropped"
+        annotation = annotation.crop(0, n_frames)
+    return annotation, change
 
 
 def match_length(annotation: Annotation, n_frames: int) -> tuple[Annotation, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ethobench.core import Annotation, ClockOrigin, Dataset, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, ReadWarning
 from ethobench.core.ethogram import check_renames, join_ethograms
-from ethobench.core.recording import DEFAULT_ANNOTATOR, match_length
+from ethobench.core.recording import DEFAULT_ANNOTATOR, align_start, match_length
 from ethobench.datasets.manifest_tables import (
     COLUMNS,
     CORRECTIONS,
@@ -24,9 +24,10 @@ from ethobench.datasets.manifest_tables import (
     read_keypoints,
     read_rows,
 )
-from ethobench.datasets.signals import open_signals, stated_rate
+from ethobench.datasets.signals import OpenedSignals, open_signals
 from ethobench.datasets.video_clock import VideoClock, fit_to_video, read_video_clock
 from ethobench.formats import detect, read_at_rate
+from ethobench.formats.channel_units import note_different_units
 from ethobench.formats.parse_cache import cache_folder, content_hash
 
 PER_RECORDING = ("individual", "signals", "rate", "split", "fold", "video")
@@ -98,6 +99,7 @@ def read_study(
     if rename and check_rename:
         check_renames(rename, [ethogram or Ethogram([]), *(a.ethogram for r in recordings for a in r.annotations.values())])
     recordings = _rename(recordings, aliases, rename or {})
+    note_different_units(recordings)
     if ethogram is None:
         ethogram = join_ethograms(a.ethogram for recording in recordings for a in recording.annotations.values())
     elif rename:
@@ -139,23 +141,24 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> R
                 other = first[column]
                 problems.add(row.location, f"{column} of {name!r} is {row[column]!r} here, but {other[column]!r} in {other.location}")
     rate, signals = first["rate"].rate, first["signals"].path("signals")
-    length, load = None, None
-    notes: list[Note] = []
+    opened: OpenedSignals | None = None
     try:
         if signals is not None and signals.exists():
-            length, load, notes = open_signals(signals, name, rate, entry=first["entry"]["entry"])
+            opened = open_signals(signals, name, rate, entry=first["entry"]["entry"])
     except EthobenchError as error:
         problems.add(first["signals"].location, error)
         return None
-    clock, more = _video_clock(first["video"]) if load is None else (None, [])
+    length = None if opened is None else opened.n_frames
+    notes = [] if opened is None else list(opened.notes)
+    clock, more = _video_clock(first["video"]) if opened is None else (None, [])
     notes += more
     try:
-        annotations, origins = _read_annotations(rows, first, rate, length, clock, notes)
+        annotations, origins = _read_annotations(rows, first, rate, opened, clock, notes)
     except _RowError as error:
         problems.add(error.row.location, error.reason)
         return None
-    if rate is None and signals is not None and load is not None and not annotations:
-        rate, more = _rate_of_signals(signals, name, length, first)
+    if rate is None and signals is not None and opened is not None and not annotations:
+        rate, more = _rate_of_signals(signals, opened, first)
         notes += more
     if clock is not None:
         rate = rate or next((a.rate for a in annotations.values()), clock.rate)
@@ -168,11 +171,12 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> R
         individual=first["individual"]["individual"],
         rate=rate,
         n_frames=length,
-        signals=load,
+        signals=None if opened is None else opened.load,
         annotations=annotations,
         subjects=tuple(dict.fromkeys(s for a in annotations.values() for s in a.subjects)),
         video=first["video"].path("video"),
-        metadata={**numbers, **other_cells},
+        start_time=None if opened is None else opened.start_time,
+        metadata={**({"units": dict(opened.units)} if opened is not None and opened.units else {}), **numbers, **other_cells},
         notes=tuple(notes),
         clock_origin=ClockOrigin.GIVEN if first["rate"].rate is not None else next(iter(origins), ClockOrigin.STATED),
     )
@@ -193,14 +197,12 @@ def _video_clock(row: ManifestRow) -> tuple[VideoClock | None, list[Note]]:
     return read_video_clock(path, row["video"]) if path is not None and path.exists() else (None, [])
 
 
-def _rate_of_signals(
-    signals: Path, recording: str, length: int | None, first: Mapping[str, ManifestRow]
-) -> tuple[float | None, list[Note]]:
+def _rate_of_signals(signals: Path, opened: OpenedSignals, first: Mapping[str, ManifestRow]) -> tuple[float | None, list[Note]]:
     """Return the rate that the signals state, else that of a video of the same length."""
-    if (rate := stated_rate(signals, recording, entry=first["entry"]["entry"])) is not None:
-        return rate, []
+    if opened.rate is not None:
+        return opened.rate, []
     clock, notes = _video_clock(first["video"])
-    if clock is None or not clock.is_as_long_as(length):
+    if clock is None or not clock.is_as_long_as(opened.n_frames):
         return None, notes
     return clock.rate, [Note(f"no frame rate; using {clock.rate:g} Hz, the rate of {clock.name}", signals.name, "matched-rate")]
 
@@ -217,7 +219,7 @@ def _read_annotations(
     rows: Iterable[ManifestRow],
     first: Mapping[str, ManifestRow],
     rate: float | None,
-    length: int | None,
+    opened: OpenedSignals | None,
     clock: VideoClock | None,
     notes: list[Note],
 ) -> tuple[dict[str, Annotation], list[ClockOrigin]]:
@@ -232,7 +234,7 @@ def _read_annotations(
                     raise MismatchError(f"{column} is {row[column]!r} here, but {other[column]!r} in {other.location}")
             path = row.path("annotations")
             if path is not None and path.exists():
-                annotator, annotation, origin, more = _read_annotation(row, path, rate, length, clock)
+                annotator, annotation, origin, more = _read_annotation(row, path, rate, opened, clock)
                 notes += more
                 annotations[annotator] = _combined(annotations.get(annotator), annotation, annotator, row["recording"])
                 origins.append(origin)
@@ -244,19 +246,22 @@ def _read_annotations(
 
 
 def _read_annotation(
-    row: ManifestRow, path: Path, rate: float | None, length: int | None, clock: VideoClock | None
+    row: ManifestRow, path: Path, rate: float | None, opened: OpenedSignals | None, clock: VideoClock | None
 ) -> tuple[str, Annotation, ClockOrigin, list[Note]]:
-    """Read the annotation of one row and fit it to the length of the signals, or of the video if there are no signals."""
-    recording = _find_recording(row, path, rate, clock)
+    """Read the annotation of one row and fit it to start and length of the signals, or to the video if there are no signals."""
+    recording = _find_recording(row, path, rate, clock.rate if clock is not None else None if opened is None else opened.rate)
     annotator = row["annotator"] or (next(iter(recording.annotations)) if len(recording.annotations) == 1 else "")
     annotation = recording.annotations[annotator] if annotator in recording.annotations else recording.annotation()
     file = row["annotations"]
     notes = [Note(note.message, f"{file}{', ' + note.location if note.location else ''}", note.code) for note in recording.notes]
     if rate is not None and annotation.rate != rate:
         raise FormatError(path, f"the file has {annotation.rate:g} Hz, the manifest {rate:g} Hz")
-    if length is not None:
+    if opened is not None:
         try:
-            annotation, change = match_length(annotation, length)
+            if opened.start_time is not None and recording.start_time is not None:
+                annotation, change = align_start(annotation, recording.start_time, opened.start_time, opened.n_frames)
+                notes += [Note(change, file, "aligned")] if change else []
+            annotation, change = match_length(annotation, opened.n_frames)
         except MismatchError as error:
             raise FormatError(path, str(error)) from None
         notes += [Note(change, file, "length")] if change else []
@@ -268,14 +273,14 @@ def _read_annotation(
     return annotator or DEFAULT_ANNOTATOR, annotation, recording.clock_origin, notes
 
 
-def _find_recording(row: ManifestRow, path: Path, rate: float | None, clock: VideoClock | None) -> Recording:
-    """Return the recording of a file that a row is about; a file without a frame rate is read at that of the video."""
+def _find_recording(row: ManifestRow, path: Path, rate: float | None, other_rate: float | None) -> Recording:
+    """Return the recording of a file that a row is about; a file without a frame rate is read at that of the video or the signals."""
     reader = detect(path)
     entry = row["entry"] or None
     recordings = [r for r in read_at_rate(path, rate, reader.name, entry=entry) if r.annotations]
-    if rate is None and clock is not None and any(r.clock_origin is ClockOrigin.ASSUMED for r in recordings):
-        recordings = [r for r in read_at_rate(path, clock.rate, reader.name, entry=entry) if r.annotations]
-        recordings = [r.copy(clock_origin=ClockOrigin.STATED) for r in recordings]  # by the video
+    if rate is None and other_rate is not None and any(r.clock_origin is ClockOrigin.ASSUMED for r in recordings):
+        recordings = [r for r in read_at_rate(path, other_rate, reader.name, entry=entry) if r.annotations]
+        recordings = [r.copy(clock_origin=ClockOrigin.STATED) for r in recordings]  # by the video or the signals
     if len(recordings) > 1:
         recordings = [r for r in recordings if r.id == row["recording"]] or recordings
     if not recordings:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,14 +17,41 @@ from numpy.typing import NDArray
 from ethobench.core import Poses, Signals
 from ethobench.core.errors import FormatError, Note, ReadWarning
 from ethobench.core.recording import Data
-from ethobench.formats import read_at_rate
+from ethobench.formats import detect, read_at_rate
 from ethobench.formats.parse_cache import cached_arrays
 
-PARSER = "signals-2"
+PARSER = "signals-3"
 
 
-def open_signals(path: Path, recording: str, rate: float | None, *, entry: str = "") -> tuple[int, Callable[[], Data], list[Note]]:
-    """Return the length of the signals in a file, a function that loads them, and the notes of the reader.
+@dataclass(frozen=True)
+class OpenedSignals:
+    """Signals of a recording that are not loaded yet.
+
+    Attributes
+    ----------
+    n_frames : int
+    load : callable
+        Returns the signals.
+    notes : list of Note
+        Notes of the reader.
+    rate : float or None
+        Frames per second; None if the file does not state it and the user has not set it.
+    start_time : datetime or None
+        Date and time of the first frame.
+    units : mapping of str to str
+        Units of channels, as far as they are known.
+    """
+
+    n_frames: int
+    load: Callable[[], Data]
+    notes: list[Note]
+    rate: float | None
+    start_time: datetime | None
+    units: Mapping[str, str]
+
+
+def open_signals(path: Path, recording: str, rate: float | None, *, entry: str = "") -> OpenedSignals:
+    """Return the length and other facts of the signals in a file, and a function that loads them.
 
     Parameters
     ----------
@@ -38,20 +68,24 @@ def open_signals(path: Path, recording: str, rate: float | None, *, entry: str =
     kind = f"{PARSER}-{'' if rate is None else format(rate, 'g')}-{_safe(names)}"
     arrays = cached_arrays(path, kind, partial(_parse, path, names, rate))
     notes = [Note(str(text)) for text in arrays["notes"]]
-    return len(arrays["values"]), partial(_load, path, kind, names, rate), notes
-
-
-def stated_rate(path: Path, recording: str, *, entry: str = "") -> float | None:
-    """Return the frame rate that a file states for a recording; None if it states none. See `open_signals`."""
-    names = (recording, entry)
-    rate = float(cached_arrays(path, f"{PARSER}--{_safe(names)}", partial(_parse, path, names, None))["rate"][0])
-    return None if np.isnan(rate) else rate
+    stated, start = float(arrays["rate"][0]), str(arrays["start"])
+    return OpenedSignals(
+        len(arrays["values"]),
+        partial(_load, path, kind, names, rate),
+        notes,
+        rate or (None if np.isnan(stated) else stated),
+        datetime.fromisoformat(start) if start else None,
+        json.loads(str(arrays["units"])),
+    )
 
 
 def _parse(path: Path, names: tuple[str, str], rate: float | None) -> dict[str, NDArray[Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReadWarning)  # the notes have the same text
-        candidates = [(r, r.signals) for r in read_at_rate(path, rate) if r.signals is not None]
+        reader = detect(path)
+        available = reader.entries(path) if reader.multiple_recordings and "signals" in reader.contents else []
+        entry = next((name for name in reversed(names) if name in available), None)
+        candidates = [(r, r.signals) for r in read_at_rate(path, rate, reader.name, entry=entry) if r.signals is not None]
     if not candidates:
         raise FormatError(path, "the file has neither poses nor signals")
     if len(candidates) > 1:
@@ -64,10 +98,12 @@ def _parse(path: Path, names: tuple[str, str], rate: float | None) -> dict[str, 
     selected, data = candidates[0]
     notes = np.array([str(note) for note in selected.notes], dtype=np.str_)
     stated = np.array([data.rate or selected.rate or np.nan])
+    start = "" if selected.start_time is None else selected.start_time.isoformat()
+    facts = {"start": np.array(start), "units": np.array(json.dumps(selected.metadata.get("units", {})))}
     if isinstance(data, Poses):
         labels = {"individuals": np.array(data.individuals), "keypoints": np.array(data.keypoints)}
-        return {"values": data.positions, "confidence": data.confidence, "rate": stated, "notes": notes, **labels}
-    return {"values": data.values, "channels": np.array(data.channels), "rate": stated, "notes": notes}
+        return {"values": data.positions, "confidence": data.confidence, "rate": stated, "notes": notes, **facts, **labels}
+    return {"values": data.values, "channels": np.array(data.channels), "rate": stated, "notes": notes, **facts}
 
 
 def _load(path: Path, kind: str, names: tuple[str, str], rate: float | None) -> Data:

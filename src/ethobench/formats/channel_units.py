@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError, Note
 
 SPELLINGS = {
@@ -112,3 +113,21 @@ def channel_units(
         message = f"{', '.join(names)} are stated in {next(iter(named_units))}, but gravity has the length {length:.3g}, as in {unit}"
         return units, [Note(f"{message}; check the unit", code="unlikely-units")]
     return units, []
+
+
+def note_different_units(recordings: Iterable[Recording]) -> None:
+    """Add a note to recordings whose channels have another unit than the same channels of other recordings.
+
+    Units are in ``Recording.metadata["units"]``.
+    """
+    recordings = list(recordings)
+    example_of: dict[str, dict[str, str]] = {}
+    for recording in recordings:
+        for channel, unit in recording.metadata.get("units", {}).items():
+            example_of.setdefault(channel, {}).setdefault(unit, recording.id)
+    for recording in recordings:
+        channel = next((name for name in recording.metadata.get("units", {}) if len(example_of[name]) > 1), None)
+        if channel is not None:
+            examples = ", ".join(f"{name!r} in {unit}" for unit, name in example_of[channel].items())
+            message = f"{channel} has different units: {examples}; convert one of them, or state the unit with units="
+            recording.notes = (*recording.notes, Note(message, code="different-units"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.base import ignored_columns
 from ethobench.formats.bouts import BoutRows, to_clock
+from ethobench.formats.sample_times import EARLIEST, NANOSECONDS, TimeParser, is_time_of_day, looks_like_times, to_datetime
 from ethobench.formats.tables import Table, normalize_name
-from ethobench.formats.text import parse_clock
+from ethobench.formats.text import is_number, parse_clock
 
 STARTS = ("start", "from", "begin", "onset", "t start", "t begin", "bout start", "time start", "time from", "in")
 STOPS = (
@@ -74,6 +76,16 @@ def is_marker(name: str) -> bool:
     return normalize_name(name) == MARKER
 
 
+def is_absolute(cells: Sequence[str]) -> bool:
+    """Return whether cells hold dates, or numbers that can only be times since 1970."""
+    filled = [cell.strip() for cell in cells if cell.strip() and normalize_name(cell) not in NO_LABEL][:50]
+    if not filled:
+        return False
+    if all(is_number(cell) for cell in filled):
+        return all(float(cell) >= EARLIEST for cell in filled)
+    return looks_like_times(filled) and not is_time_of_day(filled) and not any(parse_clock(cell) is not None for cell in filled)
+
+
 def find_columns(header: Sequence[str]) -> dict[str, str]:
     """Return the column of each role, guessed from the column names; the key "unit" holds the unit of times."""
     columns = {normalize_name(name): name for name in reversed(header)}
@@ -120,6 +132,8 @@ class IntervalRows:
     inclusive: bool | None = None
     notes: list[Note] = field(default_factory=list)
     unit: str = "seconds"
+    start_times: dict[str, datetime] = field(default_factory=dict)
+    _dates: TimeParser | None = None
 
     def __post_init__(self) -> None:
         self.columns = self._columns()
@@ -138,6 +152,7 @@ class IntervalRows:
         self.groups: dict[str, dict[str, list[int]]] = {}
         for row, (name, rater) in enumerate(zip(self.recording, self.rater, strict=True)):
             self.groups.setdefault(name, {}).setdefault(rater or DEFAULT_ANNOTATOR, []).append(row)
+        self._count_from_first_bout()
         self.kind = np.full(len(self.table), "bout", dtype=object)
         self.points: set[str] = set()
 
@@ -278,6 +293,9 @@ class IntervalRows:
         start = self._numbers(self.columns["start"])
         last = self._numbers(self.columns.get("stop", self.columns.get("duration", "")))
         stop = last if "stop" in self.columns else start + last
+        if self._dates is not None:
+            self.unit = "seconds"
+            return start, stop
         if self.unit == "milliseconds":
             return start / 1000, stop / 1000
         if self.unit == "seconds" and self._may_be_frames(start, stop):
@@ -305,6 +323,8 @@ class IntervalRows:
 
     def _numbers(self, name: str) -> np.ndarray:
         cells = self.table.column(name)
+        if name != self.columns.get("duration") and is_absolute(cells):
+            return self._numbers_of_dates(name, cells)
         if not any(":" in cell for cell in cells):
             return self.table.numbers(name)
         values = np.full(len(cells), np.nan)
@@ -315,6 +335,31 @@ class IntervalRows:
                     raise FormatError(self.path, f"{cell!r} in column {name!r} is not a time", self.location(row))
                 values[row] = seconds
         return values
+
+    def _numbers_of_dates(self, name: str, cells: Sequence[str]) -> np.ndarray:
+        """Return dates, or times since 1970, as seconds since the first date of the table."""
+        import pandas as pd
+
+        parser = self._dates = self._dates or TimeParser(self.path, name)
+        rows = [row for row, cell in enumerate(cells) if cell.strip() and normalize_name(cell) not in NO_LABEL]
+        values = np.full(len(cells), np.nan)
+        values[rows] = parser.parse(pd.Series([cells[row] for row in rows]), self.table.row_numbers[0] - 2)
+        return values
+
+    def _count_from_first_bout(self) -> None:
+        """Count the time of each recording from its first bout, if times are dates."""
+        if self._dates is None or self._dates.origin is None:
+            return
+        for name, raters in self.groups.items():
+            rows = [row for numbers in raters.values() for row in numbers]
+            times = np.concatenate((self.start[rows], self.stop[rows]))
+            if np.isfinite(times).any():
+                first = float(np.nanmin(times))
+                self.start[rows] -= first
+                self.stop[rows] -= first
+                self.start_times[name] = to_datetime(self._dates.origin + round(first * NANOSECONDS), has_zone=self._dates.has_zone)
+                message = f"times are dates; frames are counted from the first bout, at {self.start_times[name]}"
+                self.notes.append(Note(message, code="absolute-times"))
 
     def _texts(self, role: str, default: str) -> list[str]:
         if role not in self.columns:

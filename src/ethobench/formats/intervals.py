@@ -2,8 +2,9 @@
 
 Interval tables have one row per bout, often also with rater, recording, subject and target. Columns are recognized by common names,
 in any order; the delimiter and the decimal mark are detected. Times are seconds (also "MM:SS"), milliseconds or frames, according to
-the column names. The frames of a row without a behavior (blank, or a placeholder) are unobserved. The behavior of a row without a stop
-is unobserved from its start on. Rows named "Start/End" mark the observed period.
+the column names, or dates: a study aligns them with signals that have dates, too. The frames of a row without a behavior (blank, or a
+placeholder) are unobserved. The behavior of a row without a stop is unobserved from its start on. Rows named "Start/End" mark the
+observed period.
 
 Segment JSON is a list of segments, either at the top level or under the key ``segments``. A segment has ``segment_number``,
 ``start_time``, ``end_time`` and ``behavior``. Times are "MM:SS" (minutes may exceed 59), "HH:MM:SS" or seconds. The order of the file
@@ -63,7 +64,8 @@ class IntervalTable(Format):
             return 0.0
         start_column = header.index(roles["start"])
         cells = [row[start_column] for row in rows[:20] if len(row) > start_column and row[start_column].strip()]
-        return 0.6 if cells and all(parse_clock(cell) is not None for cell in cells) else 0.0
+        is_timed = all(parse_clock(cell) is not None for cell in cells) or interval_tables.is_absolute(cells)
+        return 0.6 if cells and is_timed else 0.0
 
     def read(
         self,
@@ -96,6 +98,7 @@ class IntervalTable(Format):
                     name,
                     subjects=tuple(dict.fromkeys(s for a in annotations.values() for s in a.subjects)),
                     annotations=annotations,
+                    start_time=table.start_times.get(name),
                     notes=tuple(recording_notes),
                     clock_origin=ClockOrigin.ASSUMED,
                 )

@@ -31,7 +31,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import per_frame
 from ethobench.formats.base import Format, ignored_columns, register_format
 from ethobench.formats.bouts import named_ethogram
-from ethobench.formats.channel_units import accelerometer_axes, channel_units, split_unit
+from ethobench.formats.channel_units import accelerometer_axes, channel_units, note_different_units, split_unit
 from ethobench.formats.labels import decode_words
 from ethobench.formats.regular_clock import (
     RegularClock,
@@ -359,7 +359,7 @@ class _Reader:
         """Return the recordings of some blocks, all at the same rate if their times allow it."""
         common = self.rate or self.table.burst_rate or self._common_rate(blocks)
         recordings = [self._recording(block, common) for block in blocks]
-        self._note_different_units(recordings)
+        note_different_units(recordings)
         return recordings
 
     def _common_rate(self, blocks: Sequence[_Block]) -> float | None:
@@ -451,18 +451,3 @@ class _Reader:
             f"{table.burst} samples in each row" if table.burst > 1 else "",
         ]
         return Note(f"recognized columns: {'; '.join(filter(None, components))}", code="recognized-columns")
-
-    @staticmethod
-    def _note_different_units(recordings: Sequence[Recording]) -> None:
-        by_unit: dict[tuple[str, str], str] = {}
-        for recording in recordings:
-            for channel, unit in recording.metadata.get("units", {}).items():
-                by_unit.setdefault((channel, unit), recording.id)
-        channels = [channel for channel, _ in by_unit]
-        mixed = {channel for channel in channels if channels.count(channel) > 1}
-        for recording in recordings:
-            different = [c for c in recording.metadata.get("units", {}) if c in mixed]
-            if different:
-                examples = ", ".join(f"{name!r} in {unit}" for (c, unit), name in by_unit.items() if c == different[0])
-                message = f"{different[0]} has different units: {examples}; convert one of them, or state the unit with units="
-                recording.notes = (*recording.notes, Note(message, code="different-units"))
