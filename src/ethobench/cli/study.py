@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +12,114 @@ import typer
 from ethobench.cli.output import echo, echo_json, print_note, secho
 
 if TYPE_CHECKING:
+    from ethobench.datasets.discover import StudyDraft
     from ethobench.datasets.study_check import StudyCheck
 
 app = typer.Typer(help="Draft and check the recordings.csv of your own study.", no_args_is_help=True)
 
 WIDTH = 80
+MAX_SHOWN = 12
+
+
+@app.command()
+def make(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder with videos, poses, signals and annotations, in any subfolders.", metavar="FOLDER")
+    ],
+    rate: Annotated[
+        float | None, typer.Option(help="Frames per second. Default: as annotations, videos or signals state.", min=1e-6)
+    ] = None,
+    entry: Annotated[
+        str | None, typer.Option(help="Stream or channel of annotation files with several. Default: the one with the most bouts.")
+    ] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Pattern of files to skip, such as '*_old*'; may be repeated.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Other name of the manifest, in the same folder.", metavar="FILE.csv")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing recordings.csv.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the draft; write nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+) -> None:
+    """Draft recordings.csv and ethogram.csv from the files in a folder, and show what was matched, what was not, and why.
+
+    Example: [bold]ethobench study make my_study/ --dry-run[/bold]
+    """
+    from ethobench.core.errors import PathExistsError
+    from ethobench.datasets.discover import check_not_open, discover_study
+    from ethobench.datasets.manifest_tables import MANIFEST
+
+    manifest = folder / MANIFEST if out is None else out if out.parent != Path() else folder / out
+    if manifest.suffix.lower() != ".csv":
+        raise typer.BadParameter("the name of a manifest ends in .csv", param_hint="--out")
+    if not dry_run:
+        if manifest.exists() and not overwrite:
+            raise PathExistsError(
+                f"{manifest} already exists. Check it with `ethobench study check {folder}`, write the draft to another file with "
+                "--out draft.csv, replace it with --overwrite, or look at the draft with --dry-run"
+            )
+        check_not_open(manifest)
+    draft = discover_study(folder, rate=rate, entry=entry, exclude=exclude or ())
+    written = [] if dry_run else draft.write(manifest, overwrite=overwrite)
+    if as_json:
+        echo_json({**draft.to_dict(), "written": [str(path) for path in written]})
+        return
+    _print_draft(draft)
+    if dry_run:
+        echo("nothing is written (--dry-run)")
+        return
+    echo(f"wrote {' and '.join(map(str, written))}")
+    target = folder if manifest.name == MANIFEST else manifest
+    echo(f"next: ethobench study check {target}")
+
+
+def _print_draft(draft: StudyDraft) -> None:
+    """Print what a draft has, what was guessed, and which files are not used."""
+    reasons = Counter((match.role, match.reason) for match in draft.matches)
+    echo(f"{len(draft.recordings)} recordings from {draft.n_files} files in {draft.folder}")
+    shown = draft.rows[:MAX_SHOWN]
+    columns = [column for column in ("recording", "individual", "rate", "annotator", "entry") if any(row.get(column) for row in shown)]
+    cells = [[row.get(column, "") for column in columns] + [_files(row)] for row in shown]
+    _print_rows([*columns, "files"], cells)
+    if len(draft.rows) > MAX_SHOWN:
+        echo(f"  ... and {len(draft.rows) - MAX_SHOWN} more rows")
+    for role in ("signals", "annotations", "video"):
+        rules = ", ".join(f"{n} by {reason}" for (of_role, reason), n in reasons.items() if of_role == role)
+        if rules:
+            _print_field("matched", f"{role}: {rules}")
+    if len(draft.ethogram):
+        _print_field("behaviors", ", ".join(draft.ethogram.names))
+    for guess in draft.guesses:
+        label, _, text = guess.partition(": ") if guess.startswith(("rate:", "individuals:")) else ("note", "", guess)
+        _print_field(label, text)
+    for reason, paths in _by_reason(draft).items():
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        _print_field("not used", f"{', '.join(paths[:3])}{more}: {reason}")
+
+
+def _by_reason(draft: StudyDraft) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for unused in draft.unused:
+        reasons.setdefault(unused.reason, []).append(unused.path.as_posix())
+    return reasons
+
+
+def _files(row: Mapping[str, str]) -> str:
+    """Return the names of the files of a row, without folders."""
+    return " + ".join(dict.fromkeys(row[column].rpartition("/")[2] for column in ("signals", "annotations", "video") if row.get(column)))
+
+
+def _print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table in at most 80 columns; long cells are shortened in the middle."""
+    widths = [min(max(len(row[i]) for row in (header, *rows)), 16) for i in range(len(header) - 1)]
+    last = max(WIDTH - 2 - sum(width + 2 for width in widths), 20)
+    for row in (header, *rows):
+        cells = [f"{_shorten(cell, width):<{width}}" for cell, width in zip(row, widths, strict=False)]
+        echo(f"  {'  '.join([*cells, _shorten(row[-1], last)])}".rstrip())
+
+
+def _shorten(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    head = (width - 3) // 2
+    return f"{text[:head]}...{text[len(text) - (width - 3 - head) :]}"
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,12 +18,15 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.core.video import VIDEO_SUFFIXES
 from ethobench.datasets.base import all_names
 from ethobench.datasets.manifest_tables import MANIFEST
-from ethobench.formats import detect, read_at_rate
+from ethobench.formats import Format, detect, read_at_rate
 from ethobench.formats.bebe import METADATA as BEBE_METADATA
 
 LONG_SUFFIXES = (".bebe.csv", ".calms21.json")
-TRACKER_SUFFIX = re.compile(r"(?<=[^_\W])DLC_.*|[_.](analysis|predictions|keypoints|pose_est_v\d+)$", re.IGNORECASE)
-"""What pose trackers append to the name of a video."""
+TRACKER_SUFFIX = re.compile(
+    r"^.*\.slp\.\d+_|(?<=[^_\W])(DLC|DeepCut)_.*|_superanimal_.*|[_.](analysis|predictions|keypoints|pose_est_v\d+)(_(filtered|labeled))?$",
+    re.IGNORECASE,
+)
+"""What pose trackers append to the name of a video; SLEAP also adds the name of its project before it."""
 
 AnnotatorNames: TypeAlias = dict[tuple[int, str], str]
 """Names of annotators by ``(id(item), name in the file)``."""
@@ -39,10 +43,9 @@ def recording_name(path: Path) -> str:
     >>> recording_name(Path("study/m1.calms21.json"))
     'm1'
     """
-    for suffix in LONG_SUFFIXES:
-        if path.name.endswith(suffix):
-            return path.name.removesuffix(suffix)
-    return path.stem
+    name = unicodedata.normalize("NFC", path.name)
+    suffix = next((suffix for suffix in LONG_SUFFIXES if name.endswith(suffix)), path.suffix)
+    return name.removesuffix(suffix)
 
 
 def is_dataset(path: Path) -> bool:
@@ -181,6 +184,12 @@ class Item:
         names = self.recording.metadata.get("media") or ()
         return frozenset(PurePath(str(name).replace("\\", "/")).stem.casefold() for name in names)
 
+    @cached_property
+    def tracked_video(self) -> str:
+        """Name of the video that poses were tracked in, if the file is named after it as by pose trackers; empty for other files."""
+        name = TRACKER_SUFFIX.sub("", recording_name(self.path)).casefold()
+        return name if self.has_signals and not self.annotations and not self.named_inside else ""
+
     @property
     def has_clock(self) -> bool:
         """Whether the frame rate is known, not assumed by the reader."""
@@ -285,14 +294,30 @@ def _items_of_file(number: int, file: Path, rate: float | None, annotations_only
     reader = detect(file)
     if annotations_only and "annotations" not in reader.contents:
         return []
-    recordings = read_at_rate(file, rate, reader.name, entry=entry)
+    items = items_of_recordings(number, file, read_at_rate(file, rate, reader.name, entry=entry), reader, entry)
+    return [item for item in items if item.annotations or not annotations_only]
+
+
+def items_of_recordings(number: int, file: Path, recordings: Sequence[Recording], reader: Format, entry: str | None = None) -> list[Item]:
+    """List the recordings that were read from a file.
+
+    Parameters
+    ----------
+    number : int
+        Index of the source.
+    file : Path
+    recordings : sequence of Recording
+    reader : Format
+        The format of the file.
+    entry : str, optional
+        The only entry that was read.
+    """
     named_inside = reader.multiple_recordings or len(recordings) > 1
     items = []
     for index, recording in enumerate(recordings):
-        if recording.annotations or not annotations_only:
-            name = recording.id if named_inside else recording_name(file)
-            is_stated = reader.per_frame or ("length" in reader.keeps and _labels_every_frame(recording))
-            items.append(Item(number, file, name, recording, index, named_inside, entry, length_stated=is_stated))
+        name = recording.id if named_inside else recording_name(file)
+        is_stated = reader.per_frame or ("length" in reader.keeps and _labels_every_frame(recording))
+        items.append(Item(number, file, name, recording, index, named_inside, entry, length_stated=is_stated))
     return items
 
 

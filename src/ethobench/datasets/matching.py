@@ -198,8 +198,11 @@ def _is_copy(first: Item, second: Item) -> bool:
 def _join_by_media(groups: list[Group], notes: list[Note]) -> list[Group]:
     """Join groups that are about the same media file, if each source has only one of them."""
     groups_of: dict[str, list[Group]] = {}
+    n_tracked = Counter(item.tracked_video for group in groups for item in group.items)
     for group in groups:
-        for media in group.media:
+        for media in group.media | {
+            item.tracked_video for item in group.items if item.tracked_video and n_tracked[item.tracked_video] == 1
+        }:
             groups_of.setdefault(media, []).append(group)
     joined_into: dict[int, Group] = {}
 
