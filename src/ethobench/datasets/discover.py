@@ -290,7 +290,7 @@ def _similar(group: Group, groups: Sequence[Group]) -> str:
 
     if len(groups) > 1000:
         return ""
-    names = [other.name for other in groups if _has_signals(other) and not _has_annotations(other)]
+    names = [TRACKER_SUFFIX.sub("", other.name) for other in groups if _has_signals(other) and not _has_annotations(other)]
     similar = get_close_matches(group.name, names, n=1, cutoff=0.7)
     return f"; is it of {similar[0]!r}?" if similar else ""
 

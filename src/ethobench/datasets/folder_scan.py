@@ -7,6 +7,7 @@ observations, raters, behaviors and frame rates) is what the draft of a study ne
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -33,6 +34,7 @@ NOT_SCANNED = {
 
 STUDY_TABLES = (MANIFEST, ETHOGRAM, KEYPOINTS, "zones.csv")
 HEADER_BYTES = 4096
+SIGNATURE_LINES = 12
 
 
 @dataclass(frozen=True)
@@ -188,19 +190,28 @@ def _not_loaded(path: Path, entry: str, reader: Format) -> Recording:
 
 
 class _Detector:
-    """Detects formats; files of the same kind with the same header are detected once."""
+    """Detects formats; text files that begin alike are detected once."""
 
     def __init__(self) -> None:
-        self._names: dict[tuple[str, bytes], str] = {}
+        self._names: dict[tuple[str, ...], str] = {}
 
     def detect(self, path: Path) -> Format:
         """Return the format of a file."""
         with path.open("rb") as file:
             raw = file.read(HEADER_BYTES)
-        lines = raw.split(b"\n", 3)
-        if len(lines) < 4 or b"\0" in raw:
-            return detect(path)
-        key = (path.suffix.lower(), b"\n".join(lines[: 3 if lines[0].count(b",") > 1 else 1]))
+        return detect(path) if not raw or b"\0" in raw else self._detect_text(path, raw)
+
+    def _detect_text(self, path: Path, raw: bytes) -> Format:
+        key = (path.suffix.lower(), *_signature(raw))
         if key not in self._names:
             self._names[key] = detect(path).name
         return formats[self._names[key]]
+
+
+def _signature(raw: bytes) -> list[str]:
+    """Return the header of a table, and the first cell of each of the next lines without its digits."""
+    signature = []
+    for i, line in enumerate(raw.decode("utf-8", errors="replace").splitlines()[:SIGNATURE_LINES]):
+        cells = [cell for cell in re.split("[,;\t|]", line) if cell.strip()]
+        signature.append(line if i == 0 and len(cells) > 2 else re.sub(r"\d+", "#", cells[0]) if cells else "")
+    return signature

@@ -19,6 +19,8 @@ Tokens = tuple[str, ...]
 
 PREFERRED_POSES = (".h5", ".hdf5", ".parquet", ".csv", ".slp")
 PREFERRED_VIDEOS = (".mp4", ".m4v", ".webm", ".mov", ".mkv", ".avi", ".ogv")
+RATER = re.compile(r"[^\W\d_]+|(rater|coder|observer|annotator|scorer|human|person|pass)\d+", re.IGNORECASE)
+"""Words that can name a person or a pass: those with a number usually name a recording."""
 PROCESSED = re.compile(r"[_.\-](filtered|labeled|interpolated)$", re.IGNORECASE)
 
 
@@ -230,7 +232,7 @@ def _name_by_raters(scan: Scan) -> None:
                 affixes.setdefault(core, set()).add(affix)
             sets = {frozenset(a) for a in affixes.values()}
             is_crossed = len(affixes) > 1 and len(sets) == 1 and len(next(iter(sets))) > 1 and all(affixes) and not names & {*affixes}
-            if is_crossed and all(re.search(r"[^\W\d]", word) for a in affixes.values() for affix in a for word in affix):
+            if is_crossed and all(RATER.fullmatch(word) for a in affixes.values() for affix in a for word in affix):
                 for item in in_folder:
                     core, affix = halves[id(item)]
                     item.annotator, item.name, item.matched_by = "_".join(affix), "_".join(core), "names times raters"

@@ -174,7 +174,7 @@ def _recording(name: str, annotation: Annotation, facts: ObservationFacts, notes
 
 def _event_rows(export: Export) -> list[Event]:
     """Return every row of the table as an event, with the time as stated."""
-    times = export.numbers("Time")
+    times = export.numbers("Time").tolist()
     kinds, comments = export.text("Status", "Behavior type"), export.text("Comment")
     behaviors, subjects, modifiers = export.behaviors, export.subjects, export.modifiers
     return [
@@ -196,7 +196,7 @@ def _read_tabular(
         length: float | None = float(images.max()) + 1
     else:
         times, notes = event_logs.without_offset([event.time for event in events], facts.offset, facts.length)
-        events = [replace(event, time=time) for event, time in zip(events, times, strict=True)]
+        events = [event if event.time == time else replace(event, time=time) for event, time in zip(events, times, strict=True)]
         clock, length = facts.clock(rate), facts.length_for(max(times, default=0.0))
     if not rows:
         notes.append(Note("no events; the length and the observed period are unknown", code="no-events"))

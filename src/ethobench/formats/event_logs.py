@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -200,9 +201,9 @@ def without_offset(times: Sequence[float], offset: float, length: float | None) 
 
     BORIS adds the offset when an event is scored. If the offset was changed afterwards, times may not contain it.
     """
-    moved = [round(time - offset, 6) for time in times]
     if not offset:
         return list(times), []
+    moved = [round(time - offset, 6) for time in times]
     if _all_within(moved, length) or not _all_within(times, length):
         return [0.0 if -MILLISECOND <= time < 0 else time for time in moved], []
     return list(times), [Note(f"the event times do not contain the time offset of {offset:g} s; not subtracted", code="ignored-offset")]
@@ -210,7 +211,7 @@ def without_offset(times: Sequence[float], offset: float, length: float | None) 
 
 def check_time(path: Path, event: Event) -> None:
     """Raise `FormatError` for an event with a missing or implausible time."""
-    if np.isnan(event.time):
+    if math.isnan(event.time):
         raise FormatError(path, f"an event of {event.behavior!r} has no time", event.location)
     if abs(event.time) > MAX_TIME:
         raise FormatError(path, f"implausible time {event.time:g} of {event.behavior!r}", event.location)

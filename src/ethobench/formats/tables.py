@@ -8,7 +8,8 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -317,22 +318,22 @@ def find_header(sheet: list[list[str]], text: str, is_header: Callable[[set[str]
     rows_above : list of list of str
         None is returned instead of the three if there is no such row.
     """
-    tables = {"": list(enumerate(sheet, start=1))} if sheet else {}
+    tables: dict[str, Iterable[tuple[int, list[str]]]] = {"": enumerate(sheet, start=1)} if sheet else {}
     if "behavior" in text.lower():
         tables |= {delimiter: _numbered_rows(text, delimiter) for delimiter in DELIMITERS}
     for delimiter, rows in tables.items():
-        for i, (line, row) in enumerate(rows):
+        above: list[list[str]] = []
+        for line, row in rows:
             if len(row) > 2 and is_header({normalize_name(cell) for cell in row}):
-                return delimiter, line, [cells for _, cells in rows[:i]]
+                return delimiter, line, above
+            above.append(row)
     return None
 
 
-def _numbered_rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
-    """Return the first rows of a text with their line numbers."""
-    try:
-        return list(islice(split_rows(text, delimiter), MAX_HEADER_ROW))
-    except csv.Error:
-        return []
+def _numbered_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first rows of a text with their line numbers."""
+    with suppress(csv.Error):
+        yield from islice(split_rows(text, delimiter), MAX_HEADER_ROW)
 
 
 def other_sheets(path: Path) -> tuple[Note, ...]:
