@@ -79,6 +79,8 @@ COMMANDS = {  # arguments in which {x} is a file of the folder; each prints name
     "formats": [],
     "datasets show": [f"no{CLEAR}"],
     "study check": [f"no{CLEAR}"],
+    "study make": ["{folder}", "--dry-run"],
+    "study make --json": ["{folder}", "--dry-run"],
     "models": [f"no{CLEAR}"],
     "train": ["{folder}", "--model", "rf", "--out", "{folder}/trained"],
     "predict": ["{model}", "{folder}", "--out", "{folder}/predicted"],
@@ -106,7 +108,7 @@ def test_every_command_is_enrolled() -> None:
 def arguments_of(name: str, folder: Path) -> list[str]:
     paths = {key: str(folder / file) for key, file in FILES.items()}
     first, *others = name.split()
-    words = [first, *(word for word in others if word.startswith("-") or word in ("show", "check"))]
+    words = [first, *(word for word in others if word.startswith("-") or word in ("show", "check", "make"))]
     return words + [argument.format(folder=folder, **paths) for argument in COMMANDS[name]]
 
 

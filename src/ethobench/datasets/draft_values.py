@@ -75,13 +75,15 @@ class Rates:
         if stated:
             return stated.most_common(1)[0][0], "from annotations"
         signals = next((item for item in group.items if item.has_signals), None)
-        if signals is not None and "poses" not in formats[self.scan.formats[signals.path]].contents:
-            rate = self._rate_of_signals(signals)
-            if rate is not None:
-                return rate, "from signals"
-        return None, "unknown"
+        rate = None if signals is None else self._rate_of_signals(signals)
+        return rate, "unknown" if rate is None else "from signals"
 
     def _rate_of_signals(self, item: Item) -> float | None:
+        """Return the rate that a table of signals states; files of pose trackers state none."""
+        if item.recording is not None and item.recording.rate is not None:
+            return item.recording.rate if item.has_clock else None
+        if "poses" in formats[self.scan.formats[item.path]].contents:
+            return None
         try:
             return stated_rate(item.path, item.name)
         except EthobenchError:
