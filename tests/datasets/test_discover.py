@@ -164,7 +164,7 @@ def test_folders_of_animals_and_sessions(tmp_path, layout):
     assert len({recording for recording, *_ in rows}) == len(layout)
     for _, individual, pose_file, label_file in rows:
         assert pose_file.removesuffix(f"{DLC}.csv") == label_file.removesuffix(".csv")
-        animal = next(part for part in label_file.split("/") if part.startswith(("mouse", "sub")))
+        animal = next(component for component in label_file.split("/") if component.startswith(("mouse", "sub")))
         assert individual.endswith(animal)
 
 
@@ -408,8 +408,8 @@ FILES = st.lists(
 @given(files=FILES, rate=st.sampled_from([None, 30.0]))
 def test_any_files_give_a_draft_that_loads_or_an_error_that_says_why(files, rate, tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
-    for place, name, suffix, kind in files:
-        path = folder / f"{place}{name}{suffix}{'.boris' if kind == 'boris' else f'-{kind[0]}.csv' if kind == 'labels' else '.csv'}"
+    for subfolder, name, suffix, kind in files:
+        path = folder / f"{subfolder}{name}{suffix}{'.boris' if kind == 'boris' else f'-{kind[0]}.csv' if kind == 'labels' else '.csv'}"
         path.parent.mkdir(parents=True, exist_ok=True)
         if kind == "boris":
             boris(path, {f"{name}{suffix}": f"{name}.mp4"})

@@ -39,12 +39,12 @@ class Rates:
     Parameters
     ----------
     scan : Scan
-    given : float or None
+    user_rate : float or None
         Rate of all recordings, if set by the user.
     """
 
-    def __init__(self, scan: Scan, given: float | None) -> None:
-        self.scan, self.given = scan, given
+    def __init__(self, scan: Scan, user_rate: float | None) -> None:
+        self.scan, self.user_rate = scan, user_rate
         self._origins: Counter[str] = Counter()
         self._rates: Counter[float] = Counter()
         self._in_seconds: list[str] = []
@@ -61,8 +61,8 @@ class Rates:
         return rate
 
     def _rate(self, group: Group) -> tuple[float | None, str]:
-        if self.given is not None:
-            return self.given, "as set with --rate"
+        if self.user_rate is not None:
+            return self.user_rate, "as set with --rate"
         annotated = [item for item in group.items if item.annotations]
         stated = Counter(r.rate for item in annotated if item.has_clock and (r := item.recording) is not None and r.rate)
         if len(stated) == 1:

@@ -183,11 +183,11 @@ def _qualify(scan: Scan, items: Sequence[Item], media_only: Sequence[Item]) -> N
     """Add the folders that tell recordings apart to the names of files with the same name."""
     references = media_only or items
     parts = _distinguishing_parts(list(dict.fromkeys(scan.folders(item) for item in references)))
-    annotation_folders = {part for item in items if item.annotations for part in scan.folders(item)}
+    annotation_folders = {component for item in items if item.annotations for component in scan.folders(item)}
     identifying: dict[tuple[str, ...], tuple[str, ...]] = {}
     for folder, distinct in parts.items():
-        named = tuple(part for part in distinct if names_recording(part))
-        shared = tuple(part for part in distinct if media_only and part in annotation_folders)
+        named = tuple(component for component in distinct if names_recording(component))
+        shared = tuple(component for component in distinct if media_only and component in annotation_folders)
         identifying[folder] = named or shared
     if not all(identifying.values()) or len({*identifying.values()}) < 2:
         return
@@ -202,7 +202,7 @@ def _qualify(scan: Scan, items: Sequence[Item], media_only: Sequence[Item]) -> N
 def _distinguishing_parts(folders: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], tuple[str, ...]]:
     """Return the parts of each folder that not all folders have."""
     common = set(folders[0]).intersection(*folders) if folders else set()
-    return {folder: tuple(part for part in folder if part not in common) for folder in folders}
+    return {folder: tuple(component for component in folder if component not in common) for folder in folders}
 
 
 def _name_by_file(scan: Scan) -> None:
@@ -217,7 +217,7 @@ def _name_by_file(scan: Scan) -> None:
 
 
 def _parts(tokens: Tokens) -> set[Tokens]:
-    return {part for n in range(1, len(tokens)) for part in (tokens[:n], tokens[-n:])}
+    return {component for n in range(1, len(tokens)) for component in (tokens[:n], tokens[-n:])}
 
 
 def _name_by_raters(scan: Scan) -> None:
