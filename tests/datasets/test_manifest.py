@@ -398,6 +398,7 @@ def test_one_table_has_the_signals_and_labels_of_all_animals(tmp_path):
     assert data["two"].annotation().spans("run").start.tolist() == [50]
     assert data["two"].signals.channels == ("ax", "ay", "az")
     assert data["two"].metadata["units"]["ax"] == "g"
+    assert [note.code for note in data["two"].notes] == ["recognized-columns"]
 
 
 def test_bouts_with_dates_are_aligned_with_signals_that_have_dates(tmp_path):

@@ -253,7 +253,8 @@ def _read_annotation(
     annotator = row["annotator"] or (next(iter(recording.annotations)) if len(recording.annotations) == 1 else "")
     annotation = recording.annotations[annotator] if annotator in recording.annotations else recording.annotation()
     file = row["annotations"]
-    notes = [Note(note.message, f"{file}{', ' + note.location if note.location else ''}", note.code) for note in recording.notes]
+    new_notes = [note for note in recording.notes if opened is None or note not in opened.notes]  # one file may have signals and labels
+    notes = [Note(note.message, f"{file}{', ' + note.location if note.location else ''}", note.code) for note in new_notes]
     if rate is not None and annotation.rate != rate:
         raise FormatError(path, f"the file has {annotation.rate:g} Hz, the manifest {rate:g} Hz")
     if opened is not None:

@@ -67,7 +67,7 @@ def open_signals(path: Path, recording: str, rate: float | None, *, entry: str =
     names = (recording, entry)
     kind = f"{PARSER}-{'' if rate is None else format(rate, 'g')}-{_safe(names)}"
     arrays = cached_arrays(path, kind, partial(_parse, path, names, rate))
-    notes = [Note(str(text)) for text in arrays["notes"]]
+    notes = [Note(*fields) for fields in json.loads(str(arrays["notes"]))]
     stated, start = float(arrays["rate"][0]), str(arrays["start"])
     return OpenedSignals(
         len(arrays["values"]),
@@ -96,7 +96,7 @@ def _parse(path: Path, names: tuple[str, str], rate: float | None) -> dict[str, 
                 path, f"the file has several recordings, but none named {names[0]!r}; name one in column 'entry': {', '.join(ids)}"
             )
     selected, data = candidates[0]
-    notes = np.array([str(note) for note in selected.notes], dtype=np.str_)
+    notes = np.array(json.dumps([(note.message, note.location, note.code) for note in selected.notes]))
     stated = np.array([data.rate or selected.rate or np.nan])
     start = "" if selected.start_time is None else selected.start_time.isoformat()
     facts = {"start": np.array(start), "units": np.array(json.dumps(selected.metadata.get("units", {})))}
