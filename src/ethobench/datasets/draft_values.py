@@ -15,7 +15,7 @@ from ethobench.datasets.folder_scan import Scan
 from ethobench.datasets.loose_files import Item, recording_name
 from ethobench.datasets.matching import Group
 from ethobench.datasets.name_guesses import names_recording
-from ethobench.datasets.signals import stated_rate
+from ethobench.datasets.signals import open_signals
 from ethobench.datasets.study_names import name_tokens
 from ethobench.datasets.video_clock import read_video_clock
 from ethobench.formats import formats, read_at_rate
@@ -85,7 +85,7 @@ class Rates:
         if "poses" in formats[self.scan.formats[item.path]].contents:
             return None
         try:
-            return stated_rate(item.path, item.name)
+            return open_signals(item.path, item.name, None, entry=self.scan.entry(item)).rate
         except EthobenchError:
             return None
 
