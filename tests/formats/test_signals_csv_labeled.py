@@ -414,3 +414,33 @@ def test_repeated_stamps_are_spread_evenly():
     np.testing.assert_allclose(time, np.arange(1, 11) / 4)
     assert [note.code for note in notes] == ["repeated-times"]
     assert regular_clock.spread_repeated(np.array([0.0, 0.0, 1.0]))[1] == []
+
+
+@pytest.mark.data
+def test_three_seals_in_one_table_are_the_seals_of_bebe(tmp_path, data):
+    """As an ecologist would have them: one file, an animal column, dates, and blank labels."""
+    clips = [
+        r
+        for r in read_recordings(data / "bebe" / "ladds_seals", warn=False)
+        if r.id.rpartition("-")[0].startswith(("bella", "groucho", "teiko"))
+    ]
+    tables = []
+    for clip in clips:
+        animal, day = clip.id.split("-", 1)
+        time = pd.to_datetime(day, format="%d-%m-%y") + pd.to_timedelta(np.arange(clip.n_frames) / clip.rate, unit="s")
+        names = np.array([*clip.annotation().ethogram.names, "none", ""], dtype=object)
+        columns = dict(zip(("ax", "ay", "az", "depth"), clip.signals.values.T, strict=True))
+        tables.append(pd.DataFrame({"animal": animal, "timestamp": time, **columns, "label": names[clip.annotation().to_codes()]}))
+    path = tmp_path / "seals.csv"
+    pd.concat(tables).to_csv(path, index=False, date_format="%Y-%m-%d %H:%M:%S.%f")
+    recordings = read_recordings(path, warn=False)
+    assert {r.individual for r in recordings} == {"bella", "groucho", "teiko"}
+    by_start = {(r.individual, f"{r.start_time:%d-%m-%y}"): r for r in recordings}
+    assert len(by_start) == len(clips)
+    for clip in clips:
+        recording = by_start[tuple(clip.id.split("-", 1))]
+        assert recording.rate == clip.rate
+        np.testing.assert_array_equal(recording.signals.values, clip.signals.values)
+        read = recording.annotation().with_ethogram(clip.annotation().ethogram)
+        np.testing.assert_array_equal(read.to_codes(), clip.annotation().to_codes())
+        assert recording.metadata["units"]["ax"] == "g"

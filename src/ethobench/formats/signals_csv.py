@@ -276,7 +276,11 @@ def _sorted(
         return rows, time, []
     start = rows.start if isinstance(rows, slice) else 0
     numbers = start + order if isinstance(rows, slice) else rows[order]
-    message = f"times go back in {len(backward)} rows; rows are sorted by time"
+    message = (
+        f"times go back {len(backward)} times; rows are sorted by time"
+        if len(backward) > 1
+        else "times go back here; rows are sorted by time"
+    )
     return numbers, time[order], [Note(message, f"row {int(backward[0]) + start + 3}", "sorted-rows")]
 
 
