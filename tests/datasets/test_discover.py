@@ -349,6 +349,22 @@ def test_a_manifest_that_is_open_in_a_spreadsheet_program_is_not_written(tmp_pat
     assert not (tmp_path / "ethogram.csv").exists()
 
 
+def test_a_manifest_that_another_program_locks(tmp_path, monkeypatch):
+    """Windows refuses to replace a file that Excel has open."""
+    labels(tmp_path / "m1.csv")
+    draft = discover_study(tmp_path)
+    (tmp_path / "recordings.csv").write_text("mine", encoding="utf-8")
+
+    def refuse(self, target):
+        raise PermissionError(13, "Permission denied", str(target))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(EthobenchError, match=r"cannot be written \(Permission denied\): close it in other programs such as Excel"):
+        draft.write(overwrite=True)
+    assert (tmp_path / "recordings.csv").read_text(encoding="utf-8") == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m1.csv", "recordings.csv"]
+
+
 @pytest.mark.skipif(sys.platform == "win32" or not hasattr(os, "getuid") or os.getuid() == 0, reason="permissions do not apply to root")
 def test_a_folder_that_is_not_writable(tmp_path):
     labels(tmp_path / "m1.csv")
@@ -384,6 +400,16 @@ def test_streams(tmp_path):
     assert len(load_dataset(tmp_path)["m1"].annotation()) == 1
     with pytest.raises(EthobenchError, match="no annotation file has a stream or channel 'S3'; there are: S1, S2"):
         discover_study(tmp_path, entry="S3")
+
+
+def test_one_table_with_the_signals_and_labels_of_many_animals(tmp_path):
+    rows = [f"{name},{i / 25:.2f},{i % 7},0.5,9.8,{'rest' if i < 40 else 'run'}" for name in ("s1", "s2") for i in range(100)]
+    (tmp_path / "all.csv").write_text("\n".join(["animal,time,ax,ay,az,label", *rows]) + "\n", encoding="utf-8")
+    assert cells(tmp_path, "recording", "rate", "signals", "annotations", "entry") == [
+        (name, "25", "all.csv", "all.csv", name) for name in ("s1", "s2")
+    ]
+    assert [len(r.signals) for r in load_dataset(tmp_path)] == [100, 100]
+    assert {match.role for match in discover_study(tmp_path).matches} == {"signals and annotations"}
 
 
 def test_drafts_are_json(tmp_path):

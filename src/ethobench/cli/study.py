@@ -80,14 +80,14 @@ def _print_draft(draft: StudyDraft) -> None:
     _print_rows([*columns, "files"], cells)
     if len(draft.rows) > MAX_SHOWN:
         echo(f"  ... and {len(draft.rows) - MAX_SHOWN} more rows")
-    for role in ("signals", "annotations", "video"):
+    for role in ("signals", "signals and annotations", "annotations", "video"):
         rules = ", ".join(f"{n} by {reason}" for (of_role, reason), n in reasons.items() if of_role == role)
         if rules:
             _print_field("matched", f"{role}: {rules}")
     if len(draft.ethogram):
         _print_field("behaviors", ", ".join(draft.ethogram.names))
     for guess in draft.guesses:
-        label, _, text = guess.partition(": ") if guess.startswith(("rate:", "individuals:")) else ("note", "", guess)
+        label, _, text = guess.partition(": ") if guess.startswith(("rate:", "individuals:", "annotators:")) else ("note", "", guess)
         _print_field(label, text)
     for reason, paths in _by_reason(draft).items():
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""

@@ -23,6 +23,7 @@ from ethobench.core import Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, Note, PathExistsError, summarize_notes
 from ethobench.core.ethogram import join_ethograms
 from ethobench.core.files import atomic_path, check_new_path
+from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets.draft_values import AnnotatorLabels, Rates, annotator_labels, number_text
 from ethobench.datasets.folder_scan import Scan, UnusedFile, scan_folder
 from ethobench.datasets.loose_files import TRACKER_SUFFIX, Item, recording_name
@@ -50,7 +51,7 @@ class FileMatch:
     path : Path
         Relative to the folder.
     role : str
-        ``"signals"``, ``"annotations"`` or ``"video"``.
+        ``"signals"``, ``"annotations"``, ``"signals and annotations"`` or ``"video"``.
     reason : str
         Rule that matched the file: ``"name"``, ``"folder"``, ``"media file"``, ``"affix"``, ...
     entry : str
@@ -298,26 +299,28 @@ def _similar(group: Group, groups: Sequence[Group]) -> str:
 def _check_candidates(scan: Scan, groups: Iterable[Group]) -> None:
     """Raise an error if a recording has several files with poses or signals, or several videos."""
     lines = []
+    example = ""
     for group in groups:
         for kind, items in (
             ("poses or signals", [item for item in group.items if item.has_signals]),
             ("videos", [item for item in group.items if item.is_video]),
         ):
             if len(items) > 1:
-                files = ", ".join(scan.relative(item).as_posix() for item in items[:4])
-                lines.append(f"  {group.name}, {kind}: {files}")
+                example = scan.relative(items[-1]).as_posix()
+                lines.append(f"  {group.name}, {kind}: {', '.join(scan.relative(item).as_posix() for item in items[:4])}")
     by_core = grouped((g for g in groups if any(i.has_signals and not i.annotations for i in g.items)), lambda g: name_tokens(g.name))
     for alike in by_core.values():
         if len(alike) > 1:
-            files = ", ".join(scan.relative(i).as_posix() for g in alike[:4] for i in g.items if i.has_signals)
-            lines.append(f"  {TRACKER_SUFFIX.sub('', alike[0].name)}, poses or signals: {files}")
+            files = [scan.relative(i).as_posix() for g in alike[:4] for i in g.items if i.has_signals]
+            example = files[-1]
+            lines.append(f"  {TRACKER_SUFFIX.sub('', alike[0].name)}, poses or signals: {', '.join(files)}")
     if lines:
         more = [f"  and {len(lines) - 10} more"] if len(lines) > 10 else []
         count = "one recording has" if len(lines) == 1 else f"{len(lines)} recordings have"
         raise EthobenchError(
             f"{count} several candidates, and nothing tells which is right; nothing is written:\n"
             + "\n".join([*lines[:10], *more])
-            + "\nskip the files that are not wanted: ethobench study make FOLDER --exclude '*shuffle1*'"
+            + f"\nskip the files that are not wanted: ethobench study make {scan.folder} --exclude {example!r}"
         )
 
 
@@ -373,9 +376,11 @@ def _describe_individuals(
     if not guessed:
         text = "individuals: no name tells animals apart, so each recording is taken as another animal; if an animal was recorded twice, "
         return [f"{text}give both recordings the same individual"]
-    example = next(group for group in groups if individuals[id(group)] != names[id(group)] or len(groups) == 1 or guessed)
-    name, individual = names[id(example)], individuals[id(example)]
     count = len(set(individuals.values()))
+    example = next((group for group in groups if individuals[id(group)] != names[id(group)]), None)
+    if example is None:
+        return [f"individuals: {count}, since the names of recordings are names of animals; check the column individual"]
+    name, individual = names[id(example)], individuals[id(example)]
     return [f"individuals: {count}, guessed from names of files and folders: {name!r} is of {individual!r}; check the column individual"]
 
 
@@ -383,12 +388,16 @@ def _describe_annotators(rows: Iterable[dict[str, str]]) -> list[str]:
     counts = Counter(row["annotator"] for row in rows if row.get("annotations"))
     if not counts:
         return []
+    if set(counts) == {DEFAULT_ANNOTATOR}:
+        return [f"annotators: neither files nor folders name them; called {DEFAULT_ANNOTATOR!r}"]
     listed = ", ".join(f"{name} ({n})" for name, n in counts.most_common(6)) + (f" and {len(counts) - 6} more" if len(counts) > 6 else "")
-    return [f"annotators (and their recordings): {listed}; named by files and folders, check the column annotator"]
+    return [f"annotators: {listed}, with their numbers of recordings; named by files or folders, check the column annotator"]
 
 
 def _role(item: Item) -> str:
-    return "video" if item.is_video else "annotations" if item.annotations else "signals"
+    if item.is_video:
+        return "video"
+    return "signals" if not item.annotations else "signals and annotations" if item.has_signals else "annotations"
 
 
 def _rows(scan: Scan, group: Group, common: dict[str, str], annotators: AnnotatorLabels) -> list[dict[str, str]]:
