@@ -39,7 +39,7 @@ PARSER = "samples-1"
 CHUNK = 1 << 17  # rows
 LARGE = 1 << 26  # bytes of a file whose channels are kept on disk
 MIN_CACHED = 1 << 17  # bytes of a file whose parsed content is cached
-SNIFFED_ROWS = 200
+SNIFFED_ROWS = 100
 MIN_BURST = 5  # samples in a row
 MAX_IDS = 20_000
 
@@ -160,11 +160,15 @@ class Columns:
         self.path, self.header = path, list(header)
         width = len(self.header)
         rows = [row for row in rows if len(row) == width][:SNIFFED_ROWS]
+        self._filled: dict[str, list[str]] = {}
+        self._numeric: dict[str, bool] = {}
         self.cells = {name: [row[i].strip() for row in rows] for i, name in enumerate(self.header)}
 
     def filled(self, name: str) -> list[str]:
         """Return the cells of a column that are not missing."""
-        return [cell for cell in self.cells[name] if cell not in MISSING_NUMBERS]
+        if name not in self._filled:
+            self._filled[name] = [cell for cell in self.cells[name] if cell not in MISSING_NUMBERS]
+        return self._filled[name]
 
     @cached_property
     def has_decimal_comma(self) -> bool:
@@ -174,11 +178,12 @@ class Columns:
         return comma > sum(is_number(cell) for cell in cells if "." in cell)
 
     def is_numeric(self, name: str) -> bool:
-        """Return whether a column holds numbers (or nothing)."""
-        cells = self.filled(name)
-        return all(is_number(cell.replace(",", ".", 1) if self.has_decimal_comma else cell) for cell in cells[:1]) and sum(
-            is_number(cell.replace(",", ".", 1) if self.has_decimal_comma else cell) for cell in cells
-        ) >= 0.5 * len(cells)
+        """Return whether a column holds numbers (or nothing); single texts among them are errors of a column of numbers."""
+        if name not in self._numeric:
+            cells = [cell.replace(",", ".", 1) for cell in self.filled(name)] if self.has_decimal_comma else self.filled(name)
+            numbers = [is_number(cell) for cell in cells]
+            self._numeric[name] = all(numbers[:1]) and sum(numbers) >= len(numbers) / 2
+        return self._numeric[name]
 
     def is_binary(self, name: str) -> bool:
         """Return whether a column holds only 0 and 1, or true and false."""
@@ -345,7 +350,7 @@ def first_columns(path: Path, head: Head | None = None) -> Columns:
         while header and not header[-1]:
             header.pop()
         return Columns(path, header, [(row + [""] * len(header))[: len(header)] for row in filled[1:]])
-    rows = [row for row in head.body if not row[0].startswith("#")]
+    rows = [row for row in head.body[: 2 * SNIFFED_ROWS] if not row[0].startswith("#")][:SNIFFED_ROWS]
     return Columns(path, head.header, [row + [""] * (len(head.header) - len(row)) for row in rows])
 
 
