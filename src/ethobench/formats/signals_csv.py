@@ -42,17 +42,9 @@ from ethobench.formats.regular_clock import (
     spread_repeated,
     unwrap_days,
 )
-from ethobench.formats.sample_tables import (
-    Columns,
-    Roles,
-    SampleTable,
-    TableOptions,
-    first_columns,
-    is_missing_label,
-    read_sample_table,
-    recognized,
-)
+from ethobench.formats.sample_tables import SampleTable, read_sample_table, recognized
 from ethobench.formats.sample_times import NANOSECONDS, to_datetime
+from ethobench.formats.table_columns import Columns, Roles, TableOptions, first_columns, is_missing_label
 from ethobench.formats.tables import SHEET_SUFFIXES
 from ethobench.formats.text import Head, is_number
 
