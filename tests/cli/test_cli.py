@@ -51,7 +51,7 @@ def test_help_teaches_every_command():
 def test_inspect(two):
     done = ethobench("inspect", two)
     assert done.returncode == 0
-    assert "mouse1: 90 frames at 30 Hz = 3 s" in done.stdout
+    assert "mouse1: 90 frames at 30 Hz (3.0 s)" in done.stdout
     assert "rest 3 (1 s)" in done.stdout
     facts = json.loads(ethobench("inspect", two, "--json").stdout)
     assert facts[0]["recordings"][0]["annotators"]["annotator"]["behaviors"]["run"]["bouts"] == 3

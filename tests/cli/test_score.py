@@ -45,7 +45,7 @@ def test_folders_of_different_formats_match_by_name(folders):
     assert shown.count("n = 3 recordings; no interval below 5 recordings") == 1
     assert "[" not in shown
     table = ethobench("score", *folders, "--suite", "banos")
-    assert "f1_score" in table.stdout
+    assert "bout F1" in table.stdout
     assert "mouse" in ethobench("score", *folders, "--per", "recording").stdout
     assert ethobench("score", *folders, "--per", "week").returncode == 2
 

@@ -58,7 +58,7 @@ def test_figures_of_a_model_with_probabilities(report):
     ]
     assert all(figure["definition"].endswith(".") for figure in report["groups"][0]["figures"])
     assert report["lead"] == "4 recordings of 2 individuals, 4 min at 10 Hz, suite ethobench"
-    assert [fact["label"] for fact in report["facts"]] == ["F1", "precision", "recall", "bout F1"]
+    assert [fact["label"] for fact in report["facts"]] == ["frame F1", "precision", "recall", "bout F1"]
 
 
 def test_the_headline_has_the_values_and_intervals_of_the_scores():
@@ -88,7 +88,7 @@ def test_two_individuals_have_no_intervals_and_the_page_says_so_once_per_figure(
 
 def test_pivot_table_of_the_scores(report, scores):
     (table,) = pivot(figures_of(report)["scores"], report["groups"][0])
-    assert table["columns"][:2] == ["F1", "precision"]
+    assert table["columns"][:2] == ["frame F1", "precision"]
     assert [(row["label"], row["style"], row["color"]) for row in table["rows"]] == [
         ("all behaviors", "total", None),
         ("rest", "", 0),

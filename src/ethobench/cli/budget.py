@@ -8,16 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ethobench.cli.options import AnnotatorsOption, EntryOption, RenameOption
-from ethobench.cli.output import echo_json, make_console
+from ethobench.cli.output import echo_json
+from ethobench.cli.tables import Number, format_percent, format_seconds, print_table, print_wrapped
 from ethobench.core.errors import EthobenchError, Note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ethobench.cli.output import Row
     from ethobench.core import Recording
 
-COLUMNS = ("recording", "individual", "annotator", "subject", "behavior", "bouts", "seconds", "share", "mean", "median", "latency")
-CORRECTED = ("corrected", "low", "high")
+NAMES = ("recording", "individual", "annotator", "subject", "behavior")
+"""Columns of text; those that are the same in all rows are above the table."""
+HEADERS = {
+    "bouts": "bouts",
+    "seconds": "total s",
+    "share": "% of time",
+    "mean": "mean s",
+    "median": "median s",
+    "latency": "latency s",
+    "corrected": "corrected %",
+    "interval": "95 % interval",
+}
+COMPACT = ("bouts", "seconds", "share", "median", "latency")
+CORRECTED = ("bouts", "seconds", "share", "corrected", "interval")
 
 
 def run(
@@ -33,6 +47,7 @@ def run(
     annotator: AnnotatorsOption = None,
     rename: RenameOption = None,
     entry: EntryOption = None,
+    wide: Annotated[bool, typer.Option("--wide", help="Show all columns, however wide the table gets.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the table to this CSV file.")] = None,
 ) -> None:
@@ -68,17 +83,22 @@ def run(
     if as_json:
         echo_json(rows)
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    columns = [c for c in COLUMNS if c not in ("individual", "subject") or any(row[c] for row in rows)]
-    columns += CORRECTED if matrices else ()
-    table = Table(*columns, box=SIMPLE_HEAD)
     occurring, never = drop_empty_rows(rows, lambda row: not row["bouts"] and not row.get("corrected"))
-    for row in occurring:
-        table.add_row(*(_cell(name, row[name]) for name in columns))
-    make_console(plain_width=160).print(table)
+    _print(occurring or rows, is_corrected=matrices is not None, wide=wide)
     print_never_annotated(never)
+
+
+def _print(rows: Sequence[Row], *, is_corrected: bool, wide: bool) -> None:
+    """Print time budgets. Names that are the same in all rows are above the table."""
+    constant = [name for name in NAMES if name != "behavior" and len({row[name] for row in rows}) == 1]
+    names = [name for name in NAMES if name not in constant]
+    columns = [*HEADERS] if wide else CORRECTED if is_corrected else COMPACT
+    columns = [c for c in columns if c not in ("corrected", "interval") or is_corrected]
+    title = ", ".join(f"{name} {rows[0][name]}" for name in constant if rows[0][name] not in ("", None, name))
+    cells = [[*(row[name] or "" for name in names), *(_cell(name, row) for name in columns)] for row in rows]
+    print_table([*names, *(HEADERS[name] for name in columns)], cells, title=title, wide=wide)
+    latency = "; latency: to the first bout" if "latency" in columns else ""
+    print_wrapped([f"s: seconds; % of time: of the observed time{latency}"])
 
 
 def _collate(paths: list[Path], **options: Any) -> Sequence[Recording]:
@@ -113,9 +133,12 @@ def _read_confusion(path: Path) -> tuple[list[str], Any]:
         raise FormatError(path, "the confusion matrix is damaged") from None
 
 
-def _cell(column: str, value: Any) -> str:
-    if value is None:
-        return "-"
-    if column in ("share", *CORRECTED):
-        return f"{value:.2%}"
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+def _cell(column: str, row: Row) -> Number:
+    if column == "bouts":
+        return Number(f"{row[column]:,}")
+    if column == "interval":
+        low, high = row["low"], row["high"]
+        return Number("-" if low is None else f"{format_percent(low)} to {format_percent(high)}")
+    if column in ("share", "corrected"):
+        return format_percent(row[column])
+    return format_seconds(row[column], 1 if column == "seconds" else 2)

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ethobench.cli.options import AnnotatorsOption, RenameOption, parse_renames
-from ethobench.cli.output import echo, echo_json, secho
+from ethobench.cli.output import echo_json, secho
+from ethobench.cli.tables import print_wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ethobench.core import Annotation, Dataset, Recording
+
+DEEPER = "    "
+LONG = 120.0  # seconds; longer durations are also shown in minutes
 
 
 def run(
@@ -49,7 +53,7 @@ def run(
     if as_json:
         echo_json(results)
     elif skipped:
-        echo(f"skipped files of unknown format: {', '.join(skipped)}")
+        print_wrapped([f"skipped files of unknown format: {', '.join(skipped)}"], "")
     if failed:
         raise typer.Exit(1)
 
@@ -159,32 +163,43 @@ def _print(result: dict[str, Any]) -> None:
     if "error" in result:
         secho(f"error: {result['error']}", err=True, fg=typer.colors.RED)
         return
-    secho(result["file"], bold=True, nl=False)
-    echo(f"  {result['title']} ({result['format']})")
+    secho(result["file"], bold=True)
+    print_wrapped([f"{result['title']} ({result['format']})"])
+    if not result["recordings"]:
+        print_wrapped(["no recordings: the file has no observations, so there is nothing to read yet"])
     for recording in result["recordings"]:
-        clock = "unknown rate" if recording["rate"] is None else f"{recording['rate']:g} Hz"
-        length = "unknown length" if recording["n_frames"] is None else f"{recording['n_frames']:,} frames"
-        seconds = "" if recording["seconds"] is None else f" = {recording['seconds']:,.6g} s"
-        echo(f"  {recording['id']}: {length} at {clock}{seconds}")
+        print_wrapped([f"{recording['id']}: {_describe_length(recording)}"])
         if recording["signals"]:
-            echo(f"    {recording['signals']}")
+            print_wrapped([recording["signals"]], DEEPER)
         for name, a in recording["annotators"].items():
             _print_annotation(name, a)
+        if not recording["signals"] and not recording["annotators"]:
+            print_wrapped(["neither signals nor annotations"], DEEPER)
         for note in recording["notes"]:
-            secho(f"    note: {note}", fg=typer.colors.YELLOW)
+            print_wrapped([f"note: {note}"], DEEPER, fg=typer.colors.YELLOW)
+
+
+def _describe_length(recording: dict[str, Any]) -> str:
+    clock = "unknown rate" if recording["rate"] is None else f"{recording['rate']:g} Hz"
+    length = "unknown length" if recording["n_frames"] is None else f"{recording['n_frames']:,} frames"
+    seconds = recording["seconds"]
+    if seconds is None:
+        return f"{length} at {clock}"
+    minutes = f", {seconds / 60:,.1f} min" if seconds >= LONG else ""
+    return f"{length} at {clock} ({seconds:,.1f} s{minutes})"
 
 
 def _print_annotation(name: str, a: dict[str, Any]) -> None:
     used = {behavior: b for behavior, b in a["behaviors"].items() if b["bouts"]}
     unused = [behavior for behavior in a["behaviors"] if behavior not in used]
-    counts = ", ".join(f"{name} {b['bouts']}" + (" points" if b["point"] else f" ({b['seconds']:,.6g} s)") for name, b in used.items())
-    echo(f"    {name}: {a['bouts']} bouts{': ' if counts else ''}{counts}")
+    counts = ", ".join(f"{name} {b['bouts']:,}" + (" points" if b["point"] else f" ({b['seconds']:,.1f} s)") for name, b in used.items())
+    print_wrapped([f"{name}: {a['bouts']:,} bouts{': ' if counts else ''}{counts}"], DEEPER)
     extra = [
         f"never: {', '.join(unused)}" if unused else "",
         f"background: {a['background']}" if a["background"] else "",
         "" if a["exclusive"] else "behaviors overlap",
         f"subjects: {', '.join(a['subjects'])}" if a["subjects"] else "",
-        f"unobserved: {a['unobserved_seconds']:,.6g} s" if a["unobserved_seconds"] else "",
+        f"unobserved: {a['unobserved_seconds']:,.1f} s" if a["unobserved_seconds"] else "",
     ]
     if any(extra):
-        echo(f"      {'; '.join(e for e in extra if e)}")
+        print_wrapped(["; ".join(text for text in extra if text)], f"{DEEPER}  ")

@@ -56,15 +56,13 @@ def echo_json(value: Any, **options: Any) -> None:
     typer.echo(CONTROL_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
-def make_console(*, stderr: bool = False, plain_width: int | None = None) -> Console:
+def make_console(*, stderr: bool = False) -> Console:
     """Return a Rich console that escapes control characters in texts and table cells.
 
     Parameters
     ----------
     stderr : bool
         Print to stderr.
-    plain_width : int, optional
-        Number of columns if the output is not a terminal; Rich's default if None.
     """
     from rich.console import Console
     from rich.text import Text
@@ -73,10 +71,7 @@ def make_console(*, stderr: bool = False, plain_width: int | None = None) -> Con
         def render_str(self, text: str, **options: Any) -> Text:
             return super().render_str(make_visible(text), **options)
 
-    console = VisibleConsole(stderr=stderr, markup=False, highlight=False)
-    if plain_width is not None and not console.is_terminal:
-        console.width = plain_width
-    return console
+    return VisibleConsole(stderr=stderr, markup=False, highlight=False)
 
 
 class VisibleGroup(TyperGroup):
@@ -134,9 +129,10 @@ class NoteCollector:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines below a table, aligned with its cells."""
-    for line in lines:
-        echo(f"  {line}")
+    """Print lines below a table, aligned with its cells and within the width of the terminal."""
+    from ethobench.cli.tables import print_wrapped
+
+    print_wrapped(lines)
 
 
 def print_never_annotated(names: Collection[str], only_predicted: Collection[str] = ()) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import typer
 
 from ethobench.cli.output import echo, make_console, make_visible, secho
+from ethobench.cli.tables import format_score
 from ethobench.core.deadline import Deadline, format_seconds
 from ethobench.runs import RunControl
 
@@ -23,7 +24,7 @@ def show_run_progress() -> Iterator[ProgressCallback]:
     """Yield a callback for the engine that shows the progress of a run."""
     console = make_console(stderr=True)
     if not console.is_terminal:
-        yield lambda event: echo(f"[{format_counts(event.summary)}] {event.message}")
+        yield lambda event: echo(f"[{format_counts(event.summary)}] {describe_event(event)}")
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -38,9 +39,16 @@ def show_run_progress() -> Iterator[ProgressCallback]:
             text = f"{summary.running} running, {len(summary.failed)} failed, {summary.reused} reused{format_best(summary)}"
             progress.update(task, completed=ended, total=ended + summary.running + summary.waiting, description=make_visible(text))
             if not event.job_succeeded:
-                progress.console.print(event.message, markup=False)
+                progress.console.print(describe_event(event), markup=False)
 
         yield show
+
+
+def describe_event(event: RunEvent) -> str:
+    """Return the message of an event; for a job that ended, its fold, model and score."""
+    from ethobench.runs.plan import Result
+
+    return event.result.describe(event.jobs) if isinstance(event.result, Result) else event.message
 
 
 def format_counts(summary: RunSummary) -> str:
@@ -54,7 +62,7 @@ def format_best(summary: RunSummary) -> str:
     if summary.best is None or summary.best.headline is None:
         return ""
     job = summary.best.job
-    return f"; best {summary.best.headline:.3f} ({job.model}, {job.dataset})"
+    return f"; best {format_score(summary.best.headline)} ({job.model}, {job.dataset})"
 
 
 class TrainingProgress:
@@ -183,9 +191,8 @@ class ShowFolds(RunControl):
         self.inner.observe(running, summary)
 
     def report(self, event: RunEvent) -> None:
-        """Print messages of the engine, except those about successful jobs, which the progress line counts."""
-        if not event.job_succeeded:
-            self.progress.say(event.message)
+        """Print messages of the engine, such as the score of a fold."""
+        self.progress.say(describe_event(event))
 
 
 def _format_stage(report: tuple[str, float] | None) -> str:

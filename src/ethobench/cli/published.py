@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ethobench.cli.output import echo, echo_json, make_console
+from ethobench.cli.output import echo, echo_json
+from ethobench.cli.tables import Number, format_score, print_table
 
-SHOWN = ("dataset", "model", "setting", "metric", "score")
+SHOWN = ("dataset", "model", "setting", "metric")
 
 
 def run(
@@ -38,18 +39,13 @@ def run(
     if not rows:
         echo(f"no scores are published as numbers for {benchmark}")
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    console = make_console(plain_width=80)
     for source in dict.fromkeys(row["source"] for row in rows):
-        of_source = [{**row, "score": _score(row["value"], row["std"])} for row in rows if row["source"] == source]
+        of_source = [row for row in rows if row["source"] == source]
         columns = [name for name in SHOWN if any(row[name] for row in of_source)]
-        table = Table(*columns, title=source, box=SIMPLE_HEAD, title_justify="left")
-        for row in of_source:
-            table.add_row(*(row[name] for name in columns))
-        console.print(table)
+        cells = [[*(row[name] for name in columns), _score(row["value"], row["std"])] for row in of_source]
+        print_table([*columns, "score"], cells, title=source)
 
 
-def _score(value: float, std: float | None) -> str:
-    return f"{value:.3f}" if std is None else f"{value:.3f} ± {std:.3f}"
+def _score(value: float, std: float | None) -> Number:
+    score = format_score(value, 3)
+    return score if std is None else Number(f"{score} ± {format_score(std, 3)}")

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli.output import echo, echo_json, make_console
+from ethobench.cli.output import echo, echo_json
+from ethobench.cli.tables import Number, format_interval, format_score, print_table, print_wrapped
 
 if TYPE_CHECKING:
     from ethobench.benchmarks.base import Row, Table
     from ethobench.runs import Store
+
+
+LINE = ("benchmark", "dataset", "model", "setting", "suite")
+"""What distinguishes the lines of the table of results."""
+INTERVAL = "95 % interval"
+COMPARISON = "comparison"
+VALUES = ("metric", "mean", "std", "n", "over", "published", "difference")
 
 
 def run(
@@ -20,6 +28,7 @@ def run(
     table: Annotated[str, typer.Option(help="Table to show; see above.")] = "results",
     against: Annotated[str, typer.Option(help="Model to compare with in the table comparison; the best model by default.")] = "",
     metrics: Annotated[str | None, typer.Option(help="Metrics to show, separated by commas; 'all' for all metrics.")] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="All headline metrics with standard deviations, and tables of any width.")] = False,
     timings: Annotated[bool, typer.Option("--timings", help="Also show the number of jobs, durations and hosts.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only: a list of rows.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs) of the headline metrics.")] = False,
@@ -80,16 +89,18 @@ def run(
     if as_json:
         echo_json(rows, ensure_ascii=True, default=str)
     elif len(opened) > 1 or sql is not None:
-        print_table(columns, [[row.get(c) for c in columns] for row in rows])
+        print_rows(columns, rows, wide=wide)
+    elif chosen.name == COMPARISON and not (names or wide):
+        _print_other(store, chosen, columns, [row for row in rows if row["metric"] in _compact(row["suite"])], wide=False)
     elif chosen.name == "results":
-        _print_results(columns, rows, names, latex=latex)
+        _print_results(rows, names, latex=latex, wide=wide)
     else:
-        _print_other(store, chosen, columns, rows)
+        _print_other(store, chosen, columns, rows, wide=wide)
 
 
 def _check_options(table: Table, n_stores: int, *, against: str, timings: bool, latex: bool, sql: str | None) -> None:
     """Refuse options that would be ignored."""
-    if against and table.name != "comparison":
+    if against and table.name != COMPARISON:
         raise typer.BadParameter("needs --table comparison", param_hint="--against")
     for name, value in {"--timings": timings, "--latex": latex, "--sql": sql}.items():
         if value and (n_stores > 1 or table.name != "results"):
@@ -129,33 +140,95 @@ def _rows_of_stores(stores: dict[str, Store], table: Table, options: Any) -> lis
     return rows
 
 
-def _print_results(columns: Sequence[str], rows: Sequence[Row], metrics: Sequence[str], *, latex: bool) -> None:
+def _print_results(rows: Sequence[Row], metrics: Sequence[str], *, latex: bool, wide: bool) -> None:
+    """Print one line for each model with its metrics as columns, and published scores below it."""
     from ethobench.metrics.suites import suites
 
-    shown = [row for row in rows if "all" in metrics or row["metric"] in (metrics or suites[row["suite"]].headline)]
+    def default(suite: str) -> Sequence[str]:
+        return suites[suite].headline if wide or latex else _compact(suite)
+
+    shown = [row for row in rows if "all" in metrics or row["metric"] in (metrics or default(row["suite"]))]
     if latex:
         echo(_latex(shown))
         return
-    filled = [c for c in columns if c != "over" and any(row[c] is not None for row in shown)]
-    print_table(filled, [[row[c] for c in filled] for row in shown])
+    if not shown:
+        echo("no results" if not rows else f"no results for the metrics {', '.join(metrics)}")
+        return
+    for suite in dict.fromkeys(row["suite"] for row in shown):
+        _print_models([row for row in shown if row["suite"] == suite], wide=wide)
+    if any(row["std"] is not None for row in shown) and not wide:
+        print_wrapped(["more: --wide (standard deviations), --table comparison, --table behaviors"])
 
 
-def _print_other(store: Store, table: Table, columns: Sequence[str], rows: Sequence[Row]) -> None:
+def _compact(suite: str) -> Sequence[str]:
+    from ethobench.metrics.suites import suites
+
+    return suites[suite].compact or suites[suite].headline
+
+
+def _print_models(rows: Sequence[Row], *, wide: bool) -> None:
+    """Print the results in one suite. What is the same in all lines is in the title."""
+    from ethobench.metrics.base import measure_label
+
+    lines: dict[tuple[Any, ...], dict[str, Row]] = {}
+    for row in rows:
+        lines.setdefault(tuple(row[name] for name in LINE), {})[row["metric"]] = row
+    metrics = list(dict.fromkeys(row["metric"] for row in rows))
+    timings = [name for name in rows[0] if name not in (*LINE, *VALUES)]
+    counts = {(row["n"], row["over"]) for row in rows}
+    constant = [k for k, name in enumerate(LINE) if len({key[k] for key in lines}) == 1 and name != "model"]
+    title = ", ".join(f"{LINE[k]} {next(iter(lines))[k]}" for k in constant if next(iter(lines))[k])
+    if len(counts) == 1:
+        title += "; " + "{} {}".format(*next(iter(counts)))
+    varying = [k for k in range(len(LINE)) if k not in constant]
+    cells: list[list[Any]] = []
+    for key, by_metric in lines.items():
+        first = next(iter(by_metric.values()))
+        n = [] if len(counts) == 1 else [max(row["n"] for row in by_metric.values())]
+        values = [_value_and_std(by_metric.get(metric), wide=wide) for metric in metrics]
+        cells.append([*(key[k] for k in varying), *n, *values, *(first[name] for name in timings)])
+        if any(row["published"] is not None for row in by_metric.values()):
+            published = [format_score(by_metric[m]["published"], 3) if m in by_metric else Number("") for m in metrics]
+            names = ["  published" if LINE[k] == "model" else "" for k in varying]
+            cells.append([*names, *(Number("") for _ in n), *published, *("" for _ in timings)])
+    columns = [*(LINE[k] for k in varying), *([] if len(counts) == 1 else ["n"]), *map(measure_label, metrics), *timings]
+    print_table(columns, cells, title=title, wide=wide)
+
+
+def _value_and_std(row: Row | None, *, wide: bool) -> Number:
+    value = format_score(None if row is None else row["mean"], 3)
+    return value if row is None or row["std"] is None or not wide else Number(f"{value} ± {format_score(row['std'], 3)}")
+
+
+def _print_other(store: Store, table: Table, columns: Sequence[str], rows: Sequence[Row], *, wide: bool) -> None:
     if table.layout is not None:
-        print_table(*table.layout(rows))
+        names, cells = table.layout(rows)
+        print_rows(names, [dict(zip(names, row, strict=True)) for row in cells], wide=wide)
     elif table.per_behavior:
-        print_behaviors(store, columns, rows)
+        print_behaviors(store, columns, rows, wide=wide)
     else:
-        print_table(columns, [[row.get(c) for c in columns] for row in rows])
+        print_rows(columns, rows, wide=wide)
     summary = table.summarize(rows) if table.summarize is not None else []
     if summary:
-        print_table(list(summary[0]), [list(row.values()) for row in summary])
+        print_rows(list(summary[0]), summary, wide=wide)
 
 
-def print_behaviors(store: Store, columns: Sequence[str], rows: Sequence[Row], only: Collection[str] | None = None) -> None:
+def print_rows(columns: Sequence[str], rows: Sequence[Row], *, wide: bool = False) -> None:
+    """Print rows as a table; columns of text that is the same in all rows are in the title."""
+    if {"low", "high"} <= {*columns}:
+        columns = [INTERVAL if c == "low" else c for c in columns if c != "high"]
+        rows = [{**row, INTERVAL: None if row["low"] is None else format_interval((row["low"], row["high"]), 3)} for row in rows]
+    constant = [c for c in columns if len(rows) > 1 and isinstance(rows[0].get(c), str) and len({row.get(c) for row in rows}) == 1]
+    title = ", ".join(f"{c} {rows[0][c]}" for c in constant if rows[0][c])
+    shown = [c for c in columns if c not in constant]
+    print_table(shown, [[row.get(c) for c in shown] for row in rows], title=title, wide=wide)
+
+
+def print_behaviors(
+    store: Store, columns: Sequence[str], rows: Sequence[Row], only: Collection[str] | None = None, *, wide: bool = False
+) -> None:
     """Print a table of behaviors; behaviors that never occur in a dataset and have no value are listed in one line below it."""
     from ethobench.benchmarks.tables import count_occurrences
-    from ethobench.cli.output import print_lines
 
     occurrences = count_occurrences(store, only)
     never = {(dataset, name) for dataset, occurrence in occurrences.items() for name in occurrence.never_annotated}
@@ -163,22 +236,11 @@ def print_behaviors(store: Store, columns: Sequence[str], rows: Sequence[Row], o
     def is_empty(row: Row) -> bool:
         return (row["dataset"], row["behavior"]) in never and not any(isinstance(value, float) for value in row.values())
 
-    print_table(columns, [[row.get(c) for c in columns] for row in rows if not is_empty(row)])
+    print_rows(columns, [row for row in rows if not is_empty(row)], wide=wide)
     datasets = {row["dataset"] for row in rows}
     for dataset, occurrence in occurrences.items():
         if dataset in datasets:
-            print_lines(f"{dataset}: {line}" if len(datasets) > 1 else line for line in occurrence.lines())
-
-
-def print_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table, to the width of the terminal, or as wide as it needs to be elsewhere."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
-
-    table = RichTable(*names, box=SIMPLE_HEAD)
-    for row in rows:
-        table.add_row(*("-" if v is None else f"{v:.3f}" if isinstance(v, float) else str(v) for v in row))
-    make_console(plain_width=180).print(table)
+            print_wrapped(f"{dataset}: {line}" if len(datasets) > 1 else line for line in occurrence.lines())
 
 
 def _print_damage(store: Store) -> None:

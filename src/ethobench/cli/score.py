@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from ethobench.cli.options import EntryOption, MatchOption, RenameOption
-from ethobench.cli.output import echo_json, make_console, print_notes, secho
+from ethobench.cli.output import echo_json, print_notes, secho
+from ethobench.cli.tables import Number, format_seconds, format_with_interval, print_table, print_wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ethobench.models.audit import TrainingAudit
 
 MAX_COLUMNS = 9  # measures beside each other; more are printed below each other
+MAX_COLUMNS_BESIDE_AMOUNTS = 5  # measures that leave room for the number of bouts and seconds in 80 columns
+Rows: TypeAlias = "list[tuple[str, Mapping[str, float], Mapping[str, Any]]]"  # names, values and intervals
 
 
 def run(
@@ -37,6 +40,9 @@ def run(
     rename: RenameOption = None,
     match: MatchOption = None,
     entry: EntryOption = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Show all headline measures with three digits and intervals beside them, however wide.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write all scores to this CSV file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with tables and figures.", metavar="FILE.html")] = None,
@@ -92,15 +98,15 @@ def run(
         return
     for note in scores.notes:
         print_note(str(note))
-    _print_all(scores, audit, per, _measures_to_show(scores, metrics))
+    _print_all(scores, audit, per, _measures_to_show(scores, metrics, wide=wide), wide=wide)
 
 
-def _measures_to_show(scores: Scores, metrics: str | None) -> list[str]:
+def _measures_to_show(scores: Scores, metrics: str | None, *, wide: bool) -> list[str]:
     from ethobench.core.errors import NotFoundError
 
     available = [m.name for m in scores.suite.measures]
     if metrics is None:
-        return list(scores.suite.headline)
+        return list(scores.suite.headline if wide else scores.suite.compact or scores.suite.headline)
     chosen = available if metrics == "all" else [name.strip() for name in metrics.split(",")]
     unknown = [name for name in chosen if name not in available]
     if unknown:
@@ -108,48 +114,63 @@ def _measures_to_show(scores: Scores, metrics: str | None) -> list[str]:
     return chosen
 
 
-def _print_all(scores: Scores, audit: TrainingAudit | None, per: str | None, measures: list[str]) -> None:
+def _print_all(scores: Scores, audit: TrainingAudit | None, per: str | None, measures: list[str], *, wide: bool) -> None:
     """Print the scores; if some recordings were used in training, warn and print the scores of the others too."""
     if audit is None:
-        return _print(scores, per, measures)
+        return _print(scores, per, measures, wide=wide)
     for message in audit.messages():
         secho(f"{'warning' if audit.in_sample else 'note'}: {message}", err=True, fg=typer.colors.YELLOW)
-    _print(scores, per, measures, f"; {len(audit.in_sample)} recordings SEEN IN TRAINING" if audit.in_sample else "")
+    _print(scores, per, measures, f"; {len(audit.in_sample)} recordings SEEN IN TRAINING" if audit.in_sample else "", wide=wide)
     if audit.in_sample and audit.held_out:
-        _print(scores.select(audit.held_out), per, measures, "; not seen in training")
+        _print(scores.select(audit.held_out), per, measures, "; not seen in training", wide=wide)
     return None
 
 
-def _print(scores: Scores, per: str | None, measures: list[str], title_suffix: str = "") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from ethobench.cli.output import print_lines
-
+def _print(scores: Scores, per: str | None, measures: list[str], title_suffix: str = "", *, wide: bool) -> None:
     of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} individuals"
     n = len(scores.recordings)
     title = f"{scores.suite.title}; {n} recording{'s' if n != 1 else ''}{of_individuals}{title_suffix}"
-    rows: list[tuple[str, Mapping[str, float], Mapping[str, Any]]] = [("all", scores.overall, scores.intervals["overall"])]
-    if per in (None, "behavior"):
+    rows: Rows = [("all", scores.overall, scores.intervals["overall"])]
+    by_behavior = per in (None, "behavior")
+    if by_behavior:
         occurring = {name: values for name, values in scores.behaviors.items() if name not in scores.undefined_behaviors}
         rows += [(name, values, scores.intervals["behaviors"][name]) for name, values in occurring.items()]
     else:
-        rows += [(name, result["overall"], {}) for name, result in scores.per(per).items()]
-    if len(measures) > MAX_COLUMNS:
-        table = Table("measure", *(name for name, *_ in rows), title=title, box=SIMPLE_HEAD, title_justify="left")
-        for measure in measures:
-            table.add_row(measure, *(_cell(values, intervals, measure) for _, values, intervals in rows))
+        rows += [(name, result["overall"], {}) for name, result in scores.per(str(per)).items()]
+    is_list = len(measures) > MAX_COLUMNS
+    if is_list:
+        _print_list(rows, measures, title, wide=wide)
     else:
-        table = Table(per or "behavior", *measures, title=title, box=SIMPLE_HEAD, title_justify="left")
-        for name, values, intervals in rows:
-            table.add_row(name, *(_cell(values, intervals, measure) for measure in measures))
-    make_console(plain_width=210).print(table)
-    if per in (None, "behavior"):
-        print_lines(scores.occurrence_lines())
-    print_lines([scores.interval_note])
+        _print_columns(scores, rows, measures, title, per or "behavior", wide=wide)
+    note = scores.describe_intervals("in brackets" if wide else "below each score" if not is_list else "with --wide")
+    print_wrapped([*(scores.occurrence_lines() if by_behavior else ()), note])
+    if measures == [*scores.suite.compact]:
+        print_wrapped(["more: --wide, --metrics all, --per recording, --report FILE.html"])
 
 
-def _cell(values: Mapping[str, float], intervals: Mapping[str, Any], measure: str) -> str:
-    from ethobench.metrics.scores import format_value
+def _print_columns(scores: Scores, rows: Rows, measures: list[str], title: str, unit: str, *, wide: bool) -> None:
+    """Print one column for each measure; for behaviors also how much of each is annotated."""
+    from ethobench.core.occurrence import Amount
+    from ethobench.metrics.base import measure_label
 
-    return format_value(values.get(measure), intervals.get(measure))
+    columns = [unit, *map(measure_label, measures)]
+    cells: list[list[str]] = []
+    for name, values, intervals in rows:
+        cells.append([name, *(format_with_interval(values.get(m), intervals.get(m), wide=wide) for m in measures)])
+    if unit == "behavior" and scores.occurrence is not None and (wide or len(measures) <= MAX_COLUMNS_BESIDE_AMOUNTS):
+        annotated = scores.occurrence.annotated
+        columns += ["bouts", "seconds"]
+        for row in cells[1:]:
+            amount = annotated.get(row[0], Amount())
+            row += [Number(f"{amount.bouts:,}"), format_seconds(amount.seconds)]
+        cells[0] += ["", ""]
+    print_table(columns, cells, title=title, wide=wide)
+
+
+def _print_list(rows: Rows, measures: list[str], title: str, *, wide: bool) -> None:
+    """Print one line for each measure, and one column for each behavior, recording or individual."""
+    cells = []
+    for measure in measures:
+        pairs = [(values.get(measure), intervals.get(measure) if wide else None) for _, values, intervals in rows]
+        cells.append([measure, *(format_with_interval(*pair, wide=True) for pair in pairs)])
+    print_table(["measure", *(name for name, *_ in rows)], cells, title=title, wide=wide)

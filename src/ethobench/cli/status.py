@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ethobench.cli.output import echo, echo_json
+from ethobench.cli.tables import print_wrapped
 
 
 def run(
@@ -38,7 +39,9 @@ def run(
     echo(f"{done} done, {len(running)} running, {len(failures)} failed, {len(damaged)} damaged, {len(quarantined)} in quarantine")
     for key, failure in failures.items():
         job = failure.job
-        echo(f"  {key} {job.dataset} {job.model} {dict(job.params)} fold {job.fold}: {failure.error}")
+        params = ", ".join(f"{name}={value}" for name, value in job.params.items())
+        named = f"{job.model} ({params})" if params else job.model
+        print_wrapped([f"{job.dataset}, fold {job.fold + 1}: {named} failed: {failure.error}", f"  key {key}"])
         if tracebacks:
             echo(failure.traceback)
     for message in damaged:

@@ -233,7 +233,8 @@ def _cross_validate(
     from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation, warn_of_final_training
     from ethobench.cli.output import print_never_annotated
     from ethobench.cli.progress import ShowFolds
-    from ethobench.cli.results import print_behaviors, print_table
+    from ethobench.cli.results import print_behaviors
+    from ethobench.cli.tables import print_table
     from ethobench.core.errors import EthobenchError
     from ethobench.features.cache import cache_folder
     from ethobench.metrics.suites import suites

@@ -23,7 +23,36 @@ Array: TypeAlias = NDArray[np.float64]
 Statistics: TypeAlias = Callable[[AlignedPair], Array]
 Over: TypeAlias = Literal["pooled", "recordings", "individuals", "cells"]
 
+LABELS = {
+    "f1": "frame F1",
+    "f1_score": "bout F1",
+    "bout_f1": "bout F1",
+    "bout_f1_50": "bout F1 at IoU 0.5",
+    "so": "overlap",
+    "tp": "temporal precision",
+    "ic": "continuity",
+    "map": "mAP",
+    "mcc": "MCC",
+    "auroc": "AUROC",
+    "macro_f1": "macro F1",
+    "onset_error": "onset error (s)",
+    "offset_error": "offset error (s)",
+    "onset_distance": "onset distance (s)",
+    "offset_distance": "offset distance (s)",
+    "latency_error": "latency error (s)",
+}
+"""Display names of measures; other names are displayed as they are, without underscores."""
+
 FAMILIES = ("frames", "seconds", "bouts", "segments", "probabilities", "budgets")
+
+
+def measure_label(name: str) -> str:
+    """Return the display name of a measure.
+
+    >>> measure_label("bout_f1"), measure_label("bout_recall")
+    ('bout F1', 'bout recall')
+    """
+    return LABELS.get(name, name.replace("_", " "))
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,20 @@ A frame counts if both (Cohen), all (Fleiss) or at least two (Krippendorff) anno
 binary problem; "all behaviors" is one nominal variable and requires that behaviors exclude each other. With a tolerance, frames within
 that many seconds of any annotator's start or stop of the behavior do not count, and there are no scores of all behaviors. Subjects
 are pooled. The intraclass correlation is ICC(2,1), two-way random effects, absolute agreement of a single annotator, over
-recordings, in the frames that all annotators observed.
+recordings, in the frames that all annotators observed. Confidence intervals are over individuals, or over recordings if no individuals
+are named, as defined in `ethobench.metrics.bootstrap`; they are withheld below five of them. That of the intraclass correlation is by the F
+distribution, and withheld if individuals have several recordings, which are not independent.
 
 References
 ----------
 Cohen (1960), Educational and Psychological Measurement 20, 37-46. Fleiss (1971), Psychological Bulletin 76, 378-382. Krippendorff
-(2019), Content Analysis, 4th edition. Shrout and Fleiss (1979), Intraclass correlations, Psychological Bulletin 86, 420-428.
+(2019), Content Analysis, 4th edition. McGraw and Wong (1996), Forming inferences about some intraclass correlation coefficients,
+Psychological Methods 1, 30-46. Shrout and Fleiss (1979), Intraclass correlations, Psychological Bulletin 86, 420-428.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,11 +28,12 @@ import numpy as np
 
 from ethobench.core import Annotation, Dataset, Ethogram
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, MismatchError, Note
+from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
 from ethobench.core.intervals import Intervals
 from ethobench.core.occurrence import Occurrence
 from ethobench.metrics.base import Array, ratio
-from ethobench.metrics.frames import f1, kappa, kappa_all
+from ethobench.metrics.bootstrap import LEVEL, Resampled, confidence_interval, sample_weights, too_few
+from ethobench.metrics.frames import accuracy, f1, kappa, kappa_all
 from ethobench.metrics.label_mismatches import label_notes
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
 Recordings: TypeAlias = Mapping[str, Mapping[str, Annotation]]
 ALL_BEHAVIORS = ""
+PAIR_METRICS = ("kappa", "f1", "agreement")
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,17 @@ class Agreement:
     ----------
     annotators, behaviors : tuple of str
     pairs : list of dict
-        For each pair of annotators and each behavior (empty name: all together): kappa, f1, agreement (share of equal frames), frames.
+        For each pair of annotators and each behavior (empty name: all together): kappa, f1, agreement (share of equal frames), frames;
+        and the ends of 95 % intervals, such as ``kappa_low`` and ``kappa_high``, which are None where the interval is withheld.
+    recordings : list of dict
+        The same for each recording, without intervals.
     fleiss, alpha : dict of str to float
         Fleiss' kappa and Krippendorff's alpha by behavior (empty name: all together).
     icc_count, icc_duration : dict of str to float
         Intraclass correlation of bout counts and of total durations over recordings; NaN with fewer than two.
+    intervals : dict
+        ``fleiss``, ``alpha``, ``icc_count`` and ``icc_duration`` have the 95 % interval of each behavior, ``(low, high)`` or None. ``n``
+        is the number of individuals, or of recordings (``unit``); ``reason`` states why there are no intervals at all, or is None.
     never_annotated : tuple of str
         The behaviors that no annotator marked.
     notes : tuple of Note
@@ -61,18 +72,26 @@ class Agreement:
     annotators: tuple[str, ...]
     behaviors: tuple[str, ...]
     pairs: list[dict[str, Any]]
+    recordings: list[dict[str, Any]]
     fleiss: dict[str, float]
     alpha: dict[str, float]
     icc_count: dict[str, float]
     icc_duration: dict[str, float]
+    intervals: dict[str, Any]
     never_annotated: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
 
     def table(self) -> pd.DataFrame:
-        """Return the pairwise scores as a table."""
+        """Return the pairwise scores as a table: of all recordings (empty name), then of each recording."""
         import pandas as pd
 
-        return pd.DataFrame(self.pairs)
+        return pd.DataFrame([*({"recording": "", **row} for row in self.pairs), *self.recordings])
+
+    @property
+    def interval_note(self) -> str:
+        """What intervals are based on, or why there are none; to print once with a table."""
+        n, unit, reason = (self.intervals[key] for key in ("n", "unit", "reason"))
+        return f"n = {n} {unit if n != 1 else unit.removesuffix('s')}; {reason or f'95 % intervals over {unit}'}"
 
     def kappa(self, first: str, second: str, behavior: str = ALL_BEHAVIORS) -> float:
         """Return Cohen's kappa of two annotators; of all behaviors together unless one is named."""
@@ -89,13 +108,26 @@ class Agreement:
             "annotators": list(self.annotators),
             "behaviors": list(self.behaviors),
             "pairs": [{k: _plain(v) for k, v in row.items()} for row in self.pairs],
+            "recordings": [{k: _plain(v) for k, v in row.items()} for row in self.recordings],
             **{name: {behavior or "all": _plain(value) for behavior, value in values.items()} for name, values in by_behavior.items()},
+            "intervals": {
+                key: {behavior or "all": ends and list(ends) for behavior, ends in value.items()} if isinstance(value, dict) else value
+                for key, value in self.intervals.items()
+            },
             "never_annotated": list(self.never_annotated),
             "notes": [str(note) for note in self.notes],
         }
 
 
-def agreement(annotations: Mapping[str, Annotation] | Recordings | Dataset, *, tolerance: float = 0.0) -> Agreement:
+def agreement(
+    annotations: Mapping[str, Annotation] | Recordings | Dataset,
+    *,
+    tolerance: float = 0.0,
+    behaviors: Sequence[str] | None = None,
+    individuals: Mapping[str, str] | None = None,
+    resamples: int = 2_000,
+    seed: int = 0,
+) -> Agreement:
     """Measure how well several annotators agree.
 
     Parameters
@@ -104,6 +136,12 @@ def agreement(annotations: Mapping[str, Annotation] | Recordings | Dataset, *, t
         Annotators to annotations of one recording; or recordings to such mappings; or a Dataset.
     tolerance : float
         Seconds around starts and stops that do not count.
+    behaviors : sequence of str, optional
+        Only these behaviors; frames with others count as without behavior. All by default.
+    individuals : mapping, optional
+        Recordings to individuals, over which intervals are computed; those of a Dataset by default, else each recording is one.
+    resamples, seed : int
+        Number of bootstrap resamples for intervals, and the seed of their random draw.
 
     See Also
     --------
@@ -113,46 +151,86 @@ def agreement(annotations: Mapping[str, Annotation] | Recordings | Dataset, *, t
     Examples
     --------
     >>> a, b = (Annotation.from_frames(f, ["rest", "run"], 10) for f in ([0, 0, 1, 1], [0, 1, 1, 1]))
-    >>> round(agreement({"ann1": a, "ann2": b}).kappa("ann1", "ann2"), 3)
-    0.5
+    >>> result = agreement({"ann1": a, "ann2": b})
+    >>> round(result.kappa("ann1", "ann2"), 3), result.interval_note
+    (0.5, 'n = 1 recording; no interval below 5 recordings')
     """
     if not np.isfinite(tolerance) or tolerance < 0:
         raise EthobenchError(f"`tolerance` must be a number of seconds >= 0, got {tolerance!r}")
     recordings = as_recordings(annotations)
+    if isinstance(annotations, Dataset):
+        individuals = annotations.groups()
     names = tuple(dict.fromkeys(name for group in recordings.values() for name in group))
     if len(names) < 2:
         raise EthobenchError(f"agreement needs at least two annotators of the same recording, got {len(names)}")
-    ethogram = Ethogram([])
     for group in recordings.values():
         _check_group(group)
-        for annotation in group.values():
-            ethogram = ethogram.join(annotation.ethogram)
-    groups = [{n: a.with_ethogram(ethogram) for n, a in group.items()} for group in recordings.values()]
+    groups, ethogram = _in_one_ethogram(recordings, behaviors)
     scored = [code for code in range(len(ethogram)) if not ethogram[code].point]
+    sample = _Sample.of({rec: (individuals or {}).get(rec, rec) for rec, group in groups.items() if len(group) > 1}, resamples, seed)
     pairs: list[dict[str, Any]] = []
+    by_recording: list[dict[str, Any]] = []
     for first, second in combinations(names, 2):
-        both = [g for g in groups if first in g and second in g]
-        if both:
-            pairs += _pair_rows(first, second, both, ethogram, scored, tolerance)
-    fleiss_of, alpha_of = {}, {}
-    for code in scored:
-        lengths, counts = _stack([_binary_cells(list(g.values()), code, tolerance) for g in groups if len(g) > 1])
-        fleiss_of[ethogram[code].name] = fleiss(lengths, counts)
-        alpha_of[ethogram[code].name] = krippendorff(lengths, counts)
-    if tolerance == 0 and all(a.without_subjects().is_exclusive for g in groups for a in g.values()):
-        lengths, counts = _stack([_nominal_cells(list(g.values())) for g in groups if len(g) > 1])
-        fleiss_of[ALL_BEHAVIORS], alpha_of[ALL_BEHAVIORS] = fleiss(lengths, counts), krippendorff(lengths, counts)
+        counts = _pair_counts(groups, sample.recordings, first, second, scored, tolerance)
+        if counts is not None:
+            labels = {code: ethogram[code].name if code is not None else ALL_BEHAVIORS for code in counts}
+            pairs += [_pair_row(first, second, labels[code], statistics, sample) for code, statistics in counts.items()]
+            by_recording += _recording_rows(first, second, {labels[code]: s for code, s in counts.items()}, groups, sample.recordings)
+    several = [list(groups[name].values()) for name in sample.recordings]
+    cells: dict[str, list[tuple[Array, Array]]] = {
+        ethogram[code].name: [_binary_cells(group, code, tolerance) for group in several] for code in scored
+    }
+    if tolerance == 0 and all(a.without_subjects().is_exclusive for group in several for a in group):
+        cells[ALL_BEHAVIORS] = [_nominal_cells(group) for group in several]
+    matrices = {
+        name: {ethogram[code].name: _matrix([groups[r] for r in sample.recordings], names, code, durations=is_duration) for code in scored}
+        for name, is_duration in (("icc_count", False), ("icc_duration", True))
+    }
+    intervals: dict[str, Any] = {
+        "level": LEVEL,
+        "n": len(sample.membership),
+        "unit": sample.unit,
+        "reason": sample.reason or None,
+        "fleiss": {name: _fleiss_interval(pieces, sample) for name, pieces in cells.items()},
+        "alpha": {name: _alpha_interval(pieces, sample) for name, pieces in cells.items()},
+        **{
+            name: {b: icc_interval(table) if sample.are_independent else None for b, table in tables.items()}
+            for name, tables in matrices.items()
+        },
+    }
     return Agreement(
         names,
         tuple(ethogram[code].name for code in scored),
         pairs,
-        fleiss_of,
-        alpha_of,
-        {ethogram[code].name: icc(_matrix(groups, names, code, durations=False)) for code in scored},
-        {ethogram[code].name: icc(_matrix(groups, names, code, durations=True)) for code in scored},
-        tuple(n for n in Occurrence.count(ethogram, (a for g in groups for a in g.values())).never_annotated if not ethogram[n].point),
+        by_recording,
+        {name: fleiss(*_stack(pieces)) for name, pieces in cells.items()},
+        {name: krippendorff(*_stack(pieces)) for name, pieces in cells.items()},
+        {name: icc(table) for name, table in matrices["icc_count"].items()},
+        {name: icc(table) for name, table in matrices["icc_duration"].items()},
+        intervals,
+        tuple(
+            n for n in Occurrence.count(ethogram, (a for g in groups.values() for a in g.values())).never_annotated if not ethogram[n].point
+        ),
         tuple(label_notes(recordings)),
     )
+
+
+def _in_one_ethogram(recordings: Recordings, behaviors: Sequence[str] | None) -> tuple[dict[str, dict[str, Annotation]], Ethogram]:
+    """Return the annotations in the ethogram of all behaviors, or of the chosen ones."""
+    ethogram = Ethogram([])
+    for annotation in (a for group in recordings.values() for a in group.values()):
+        ethogram = ethogram.join(annotation.ethogram)
+    if behaviors is not None:
+        unknown = [name for name in behaviors if name not in ethogram]
+        if unknown or not behaviors:
+            raise NotFoundError(f"no behavior {', '.join(map(repr, unknown))}. Available: {', '.join(ethogram.names)}")
+        ethogram = ethogram.restrict([name for name in ethogram.names if name in behaviors])
+
+    def convert(annotation: Annotation) -> Annotation:
+        chosen = annotation if behaviors is None else annotation.restrict([n for n in annotation.ethogram.names if n in ethogram])
+        return chosen.with_ethogram(ethogram)
+
+    return {name: {who: convert(a) for who, a in group.items()} for name, group in recordings.items()}, ethogram
 
 
 def as_recordings(annotations: Mapping[str, Annotation] | Recordings | Dataset) -> dict[str, dict[str, Annotation]]:
@@ -179,90 +257,233 @@ def fleiss(lengths: Array, counts: Array) -> float:
     counts : array (n, n_categories)
         Number of annotators who chose each category there.
     """
-    raters = counts.sum(axis=1)
-    most = raters.max(initial=0)
-    keep = (raters == most) & (most > 1)
+    most = int(counts.sum(axis=1).max(initial=0))
+    return float(_fleiss_value(_fleiss_sums(lengths, counts, most), most))
+
+
+def _fleiss_sums(lengths: Array, counts: Array, most: int) -> Array:
+    """Return frames, agreeing shares summed over frames, and choices of each category, where `most` annotators observed."""
+    keep = (counts.sum(axis=1) == most) & (most > 1)
     lengths, counts = lengths[keep], counts[keep]
-    total = lengths.sum()
-    if total == 0:
-        return float("nan")
-    agreed = ((counts**2).sum(axis=1) - most) / (most * (most - 1))
-    share = (lengths[:, None] * counts).sum(axis=0) / (total * most)
-    chance = (share**2).sum()
-    return float(ratio(np.asarray((lengths * agreed).sum() / total - chance), np.asarray(1 - chance)))
+    agreed = ((counts**2).sum(axis=1) - most) / max(most * (most - 1), 1)
+    return np.array([lengths.sum(), (lengths * agreed).sum(), *(lengths[:, None] * counts).sum(axis=0)])
+
+
+def _fleiss_value(s: Array, most: int) -> Array:
+    total = s[..., 0]
+    chance = (ratio(s[..., 2:], (total * most)[..., None]) ** 2).sum(axis=-1)
+    return ratio(ratio(s[..., 1], total) - chance, 1 - chance)
 
 
 def krippendorff(lengths: Array, counts: Array) -> float:
     """Return Krippendorff's alpha (nominal) of the frames that at least two annotators observed; parameters as in `fleiss`."""
+    return float(_alpha_value(_alpha_sums(lengths, counts)))
+
+
+def _alpha_sums(lengths: Array, counts: Array) -> Array:
+    """Return agreeing pairs of values, and values of each category."""
     raters = counts.sum(axis=1)
     keep = raters > 1
     lengths, counts, raters = lengths[keep], counts[keep], raters[keep]
-    values = (lengths[:, None] * counts).sum(axis=0)
-    total = values.sum()
-    if total == 0:
-        return float("nan")
     agreeing = (lengths * (counts * (counts - 1)).sum(axis=1) / (raters - 1)).sum()
-    observed = total - agreeing
-    expected = (total**2 - (values**2).sum()) / (total - 1)
-    return float(1 - ratio(np.asarray(observed), np.asarray(expected)))
+    return np.array([agreeing, *(lengths[:, None] * counts).sum(axis=0)])
+
+
+def _alpha_value(s: Array) -> Array:
+    values, total = s[..., 1:], s[..., 1:].sum(axis=-1)
+    expected = ratio(total**2 - (values**2).sum(axis=-1), total - 1)
+    return np.where(total > 0, 1 - ratio(total - s[..., 0], expected), np.nan)
 
 
 def icc(table: Array) -> float:
     """Return ICC(2,1) of a table of recordings by annotators; NaN with fewer than two of either, or no variation at all."""
+    n, k, rows, columns, error = _mean_squares(table)
+    return float(ratio(np.asarray(rows - error), np.asarray(rows + (k - 1) * error + k * (columns - error) / n)))
+
+
+def icc_interval(table: Array) -> tuple[float, float] | None:
+    """Return the 95 % interval of ICC(2,1) over recordings by the F distribution (McGraw and Wong 1996); None if it is withheld.
+
+    >>> ratings = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
+    >>> low, high = icc_interval(ratings.astype(float))
+    >>> round(icc(ratings.astype(float)), 2), round(low, 2), round(high, 2)
+    (0.29, 0.02, 0.76)
+    """
+    from scipy.special import fdtri
+
+    n, k, rows, columns, error = _mean_squares(table)
+    value = icc(table)
+    if too_few(n) or not np.isfinite(value) or value >= 1 or error <= 0:
+        return None
+    a = k * value / (n * (1 - value))
+    b = 1 + k * value * (n - 1) / (n * (1 - value))
+    freedom = (a * columns + b * error) ** 2 / ((a * columns) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1)))
+    lower, upper = fdtri(n - 1, freedom, (1 + LEVEL) / 2), fdtri(freedom, n - 1, (1 + LEVEL) / 2)
+    others = k * columns + (k * n - k - n) * error
+    low = n * (rows - lower * error) / (lower * others + n * rows)
+    high = n * (upper * rows - error) / (others + n * upper * rows)
+    return (float(low), float(high)) if low <= high else None
+
+
+def _mean_squares(table: Array) -> tuple[int, int, float, float, float]:
+    """Return the number of rows and columns, and the mean squares between rows, between columns and of the error."""
     table = table[~np.isnan(table).any(axis=1)]
     n, k = table.shape
     if n < 2 or k < 2:
-        return float("nan")
+        return n, k, np.nan, np.nan, np.nan
     grand = table.mean()
-    between_rows = k * ((table.mean(axis=1) - grand) ** 2).sum() / (n - 1)
-    between_columns = n * ((table.mean(axis=0) - grand) ** 2).sum() / (k - 1)
+    rows = k * ((table.mean(axis=1) - grand) ** 2).sum() / (n - 1)
+    columns = n * ((table.mean(axis=0) - grand) ** 2).sum() / (k - 1)
     residuals = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0, keepdims=True) + grand
-    error = (residuals**2).sum() / ((n - 1) * (k - 1))
-    return float(ratio(np.asarray(between_rows - error), np.asarray(between_rows + (k - 1) * error + k * (between_columns - error) / n)))
+    return n, k, float(rows), float(columns), float((residuals**2).sum() / ((n - 1) * (k - 1)))
 
 
-def _pair_rows(
-    first: str, second: str, groups: Sequence[Mapping[str, Annotation]], ethogram: Ethogram, scored: Sequence[int], tolerance: float
-) -> list[dict[str, Any]]:
-    rows = []
-    for code in scored:
-        lengths, counts = _stack([_pair_cells(g[first], g[second], code, tolerance) for g in groups])
-        tp, fp, fn, tn = (float((lengths * counts[:, k]).sum()) for k in range(4))
-        rows.append(_row(first, second, ethogram[code].name, np.array([tp, fp, fn, tn])))
-    exclusive = all(g[n].without_subjects().is_exclusive for g in groups for n in (first, second))
-    if exclusive and tolerance == 0:
-        size = len(ethogram) + 1
-        table = np.zeros((size, size))
-        for group in groups:
-            lengths, codes, observed = _codes([group[first], group[second]])
-            both = observed.all(axis=1)
-            np.add.at(table, (codes[both, 0], codes[both, 1]), lengths[both])
-        total = table.sum()
-        rows.append(
-            {
-                "annotator_1": first,
-                "annotator_2": second,
-                "behavior": ALL_BEHAVIORS,
-                "kappa": float(kappa_all(table)),
-                "f1": float("nan"),
-                "agreement": float(np.trace(table) / total) if total else float("nan"),
-                "frames": int(total),
-            }
+@dataclass(frozen=True)
+class _Sample:
+    """The recordings with several annotators, and resamples of their individuals.
+
+    Attributes
+    ----------
+    recordings : tuple of str
+    membership : array (n_individuals, n_recordings)
+    weights : array (n_samples, n_individuals)
+        Bootstrap resamples, then the jackknife; empty if there are too few individuals.
+    unit : {"individuals", "recordings"}
+    """
+
+    recordings: tuple[str, ...]
+    membership: Array
+    weights: Array
+    unit: str
+
+    @classmethod
+    def of(cls, individuals: Mapping[str, str], resamples: int, seed: int) -> _Sample:
+        names = list(dict.fromkeys(individuals.values()))
+        membership = np.zeros((len(names), len(individuals)))
+        for column, owner in enumerate(individuals.values()):
+            membership[names.index(owner), column] = 1
+        is_resampled = resamples > 0 and not too_few(len(names))
+        weights = sample_weights(len(names), resamples, seed) if is_resampled else np.empty((0, len(names)))
+        unit = "recordings" if all(name == owner for name, owner in individuals.items()) else "individuals"
+        return cls(tuple(individuals), membership, weights, unit)
+
+    @property
+    def are_independent(self) -> bool:
+        """Whether each recording is of another individual."""
+        return len(self.recordings) == len(self.membership)
+
+    @property
+    def reason(self) -> str:
+        """Why there are no intervals; empty if there are."""
+        return too_few(len(self.membership), self.unit) or ("" if len(self.weights) else "computed without resampling")
+
+    def interval(
+        self, value: Callable[[Array], Array], statistics: Array, bounds: tuple[float, float] = (-1.0, 1.0)
+    ) -> tuple[float, float] | None:
+        """Return the interval of a statistic, a function of sums over recordings; None if it is withheld.
+
+        Parameters
+        ----------
+        value : callable
+            Returns values (n_samples,) of sums (n_samples, ...).
+        statistics : array (n_recordings, ...)
+        bounds : (float, float)
+            Smallest and largest possible value.
+        """
+        if not len(self.weights):
+            return None
+        flat = self.membership @ statistics.reshape(len(statistics), -1)
+        shape = statistics.shape[1:]
+        n = int(np.isfinite(value(flat.reshape(-1, *shape))).sum())
+        resampled = value((self.weights @ flat).reshape(-1, *shape))
+        n_bootstrap = len(self.weights) - len(self.membership)
+        low, high = confidence_interval(
+            value(flat.sum(axis=0).reshape(1, *shape))[0],
+            Resampled(resampled[:n_bootstrap], resampled[n_bootstrap:]),
+            n,
+            bounds,
+            on_logit=True,
         )
-    return rows
+        return (float(low), float(high)) if low <= high else None
 
 
-def _row(first: str, second: str, behavior: str, counts: Array) -> dict[str, Any]:
-    total = counts.sum()
-    return {
-        "annotator_1": first,
-        "annotator_2": second,
-        "behavior": behavior,
-        "kappa": float(kappa(counts)),
-        "f1": float(f1(counts)),
-        "agreement": float((counts[0] + counts[3]) / total) if total else float("nan"),
-        "frames": int(total),
-    }
+def _pair_counts(
+    groups: Recordings, recordings: Sequence[str], first: str, second: str, scored: Sequence[int], tolerance: float
+) -> dict[int | None, Array] | None:
+    """Count the frames of two annotators by recording; None if they share no recording.
+
+    Returns
+    -------
+    dict
+        Codes of behaviors to arrays (n_recordings, 4): both, second only, first only, neither. None, all behaviors together, to
+        arrays (n_recordings, n, n) of frames by behavior, if behaviors exclude each other and there is no tolerance. Zeros where one of the
+        annotators is missing.
+    """
+    both = {k: groups[name] for k, name in enumerate(recordings) if first in groups[name] and second in groups[name]}
+    if not both:
+        return None
+    counts: dict[int | None, Array] = {}
+    for code in scored:
+        counts[code] = np.zeros((len(recordings), 4))
+        for k, group in both.items():
+            lengths, cells = _pair_cells(group[first], group[second], code, tolerance)
+            counts[code][k] = (lengths[:, None] * cells).sum(axis=0)
+    if tolerance == 0 and all(group[name].without_subjects().is_exclusive for group in both.values() for name in (first, second)):
+        size = len(next(iter(both.values()))[first].ethogram) + 1
+        counts[None] = np.zeros((len(recordings), size, size))
+        for k, group in both.items():
+            lengths, codes, observed = _codes([group[first], group[second]])
+            shared = observed.all(axis=1)
+            np.add.at(counts[None][k], (codes[shared, 0], codes[shared, 1]), lengths[shared])
+    return counts
+
+
+def _pair_metrics(statistics: Array) -> dict[str, tuple[Callable[[Array], Array], tuple[float, float]]]:
+    """Return the metrics of two annotators by name, each with its bounds."""
+    if statistics.ndim > 2:
+        return {"kappa": (kappa_all, (-1.0, 1.0)), "agreement": (accuracy, (0.0, 1.0))}
+    return {"kappa": (kappa, (-1.0, 1.0)), "f1": (f1, (0.0, 1.0)), "agreement": (_equal_frames, (0.0, 1.0))}
+
+
+def _equal_frames(s: Array) -> Array:
+    return ratio(s[..., 0] + s[..., 3], s.sum(axis=-1))
+
+
+def _pair_values(first: str, second: str, behavior: str, statistics: Array, total: Array) -> dict[str, Any]:
+    metrics = _pair_metrics(statistics)
+    values = {name: float(metrics[name][0](total)) if name in metrics else float("nan") for name in PAIR_METRICS}
+    return {"annotator_1": first, "annotator_2": second, "behavior": behavior, **values, "frames": int(total.sum())}
+
+
+def _pair_row(first: str, second: str, behavior: str, statistics: Array, sample: _Sample) -> dict[str, Any]:
+    row = _pair_values(first, second, behavior, statistics, statistics.sum(axis=0))
+    metrics = _pair_metrics(statistics)
+    for name in PAIR_METRICS:
+        ends = sample.interval(metrics[name][0], statistics, metrics[name][1]) if name in metrics else None
+        row[f"{name}_low"], row[f"{name}_high"] = ends or (None, None)
+    return row
+
+
+def _recording_rows(
+    first: str, second: str, counts: Mapping[str, Array], groups: Recordings, recordings: Sequence[str]
+) -> list[dict[str, Any]]:
+    return [
+        {"recording": name, **_pair_values(first, second, behavior, statistics, statistics[k])}
+        for k, name in enumerate(recordings)
+        if {first, second} <= {*groups[name]}
+        for behavior, statistics in counts.items()
+    ]
+
+
+def _fleiss_interval(pieces: Sequence[tuple[Array, Array]], sample: _Sample) -> tuple[float, float] | None:
+    most = max((int(counts.sum(axis=1).max(initial=0)) for _, counts in pieces), default=0)
+    statistics = np.stack([_fleiss_sums(lengths, counts, most) for lengths, counts in pieces]) if pieces else np.zeros((0, 4))
+    return sample.interval(lambda sums: _fleiss_value(sums, most), statistics)
+
+
+def _alpha_interval(pieces: Sequence[tuple[Array, Array]], sample: _Sample) -> tuple[float, float] | None:
+    statistics = np.stack([_alpha_sums(lengths, counts) for lengths, counts in pieces]) if pieces else np.zeros((0, 3))
+    return sample.interval(_alpha_value, statistics)
 
 
 def _spans_and_observed(annotations: Sequence[Annotation], code: int, tolerance: float) -> tuple[list[Intervals], list[Intervals]]:

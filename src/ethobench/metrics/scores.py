@@ -131,14 +131,24 @@ class Scores(Evaluation):
 
     @property
     def interval_note(self) -> str:
-        """What intervals are based on, or why there are none; to print once with a table."""
+        """What intervals are based on, or why there are none; to print once with a table that has them in brackets."""
+        return self.describe_intervals()
+
+    def describe_intervals(self, position: str = "in brackets") -> str:
+        """Return what intervals are based on, or why there are none.
+
+        Parameters
+        ----------
+        position : str
+            Where a table has its intervals.
+        """
         n = len(self.individuals)
         count = f"n = {n} {self.unit if n != 1 else self.unit.removesuffix('s')}"
         if self.intervals["reason"]:
             return f"{count}; {self.intervals['reason']}"
         withheld = self.intervals["withheld"]["behaviors"]
         rare = [name for name, reasons in withheld.items() if any(reason["n"] < MIN_GROUPS for reason in reasons.values())]
-        return f"{count}; in brackets 95 % intervals" + (
+        return f"{count}; {position} 95 % intervals" + (
             f"; not where fewer than {MIN_GROUPS} have a value: {', '.join(rare)}" if rare else ""
         )
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from ethobench.core import intervals as iv
 from ethobench.metrics import Ceiling, Scores
+from ethobench.metrics.base import measure_label
 from ethobench.metrics.pairs import AlignedPair
 from ethobench.reports.error_kinds import KINDS, subject_errors, track_errors
 from ethobench.reports.report_data import Figure, make_figure, per_model, too_many_panels
-from ethobench.reports.score_tables import ALL, label
+from ethobench.reports.score_tables import ALL
 
 NO_BEHAVIOR = "(none)"
 
@@ -38,7 +39,7 @@ def ceiling_figure(ceilings: Mapping[str, Ceiling]) -> Figure | None:
         ["model", "measure", "behavior", "between", "value", "difference", "low", "high", "reached"],
         rows,
         {**per_model(ceilings, "measure"), "y": "behavior", "x": "value", "series": "between", "note": ["difference", "low", "high"]},
-        measures=[{"name": m, "label": label(m), "range": [0.0, 1.0]} for m in dict.fromkeys(str(row[1]) for row in rows)],
+        measures=[{"name": m, "label": measure_label(m), "range": [0.0, 1.0]} for m in dict.fromkeys(str(row[1]) for row in rows)],
         connect=True,
     )
 

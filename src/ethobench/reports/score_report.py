@@ -13,13 +13,14 @@ from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.occurrence import Occurrence
 from ethobench.metrics import Ceiling, Scores, ceiling
+from ethobench.metrics.base import measure_label
 from ethobench.metrics.pairs import AlignedPair
 from ethobench.metrics.rater_agreement import Recordings, as_recordings
 from ethobench.reports.comparisons import budgets, ceiling_figure, confusion, error_kinds
 from ethobench.reports.distributions import boundary_errors, durations, precision_recall, reliabilities
 from ethobench.reports.rasters import in_ethogram, raster
 from ethobench.reports.report_data import Fact, Figure, Group, Report, describe_behaviors, without_behaviors
-from ethobench.reports.score_tables import every_measure, headline, label, spread
+from ethobench.reports.score_tables import every_measure, headline, spread
 from ethobench.reports.tables import DASH, number
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def _unseen_scores(scores: Scores, training: TrainingAudit) -> list[str]:
     if not training.in_sample or not training.held_out:
         return []
     overall = scores.select(training.held_out).overall
-    values = ", ".join(f"{label(name)} {number(overall[name])}" for name in scores.suite.headline if np.isfinite(overall[name]))
+    values = ", ".join(f"{measure_label(name)} {number(overall[name])}" for name in scores.suite.headline if np.isfinite(overall[name]))
     return [f"scores of the {_count(len(training.held_out), 'recording')} not seen in training: {values or 'undefined'}"]
 
 
@@ -235,7 +236,7 @@ def _facts(scores: Scores, ceilings: Mapping[str, Ceiling]) -> list[Fact]:
         interval = scores.intervals["overall"][name]
         details = [f"95 %: {number(interval[0])} to {number(interval[1])}"] if interval else []
         details += [f"annotators {number(row['human'])}" for c in ceilings.values() for row in c.rows if _is_overall(row, name)]
-        facts.append({"label": label(name), "value": number(value) if np.isfinite(value) else DASH, "details": details})
+        facts.append({"label": measure_label(name), "value": number(value) if np.isfinite(value) else DASH, "details": details})
     return facts
 
 

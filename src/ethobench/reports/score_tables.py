@@ -8,40 +8,20 @@ from typing import Any
 import numpy as np
 
 from ethobench.metrics import Ceiling, Scores
-from ethobench.metrics.base import Measure
+from ethobench.metrics.base import Measure, measure_label
 from ethobench.metrics.suites import Suite
 from ethobench.reports.report_data import Figure, make_figure, per_model, too_many_panels
 
 ALL = ""  # all behaviors, or all individuals, together
-LABELS = {
-    "f1": "F1",
-    "f1_score": "bout F1",
-    "bout_f1": "bout F1",
-    "bout_f1_50": "bout F1 at IoU 0.5",
-    "so": "overlap",
-    "tp": "temporal precision",
-    "ic": "continuity",
-    "map": "mAP",
-    "mcc": "MCC",
-    "auroc": "AUROC",
-    "macro_f1": "macro F1",
-    "onset_error": "onset error (s)",
-    "offset_error": "offset error (s)",
-    "onset_distance": "onset distance (s)",
-    "offset_distance": "offset distance (s)",
-    "latency_error": "latency error (s)",
-}
-
-
-def label(measure: str) -> str:
-    """Return the display name of a measure."""
-    return LABELS.get(measure, measure.replace("_", " "))
 
 
 def describe(suite: Suite, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the display names, definitions and (if bounded) ranges of measures."""
     chosen = {m.name: m for m in suite.measures if m.name in names}
-    return [{"name": name, "label": label(name), "definition": _definition(chosen[name]), "range": _range(chosen[name])} for name in names]
+    return [
+        {"name": name, "label": measure_label(name), "definition": _definition(chosen[name]), "range": _range(chosen[name])}
+        for name in names
+    ]
 
 
 def headline(scores: Mapping[str, Scores], ceilings: Mapping[str, Ceiling]) -> Figure:

@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from multiprocessing import active_children
@@ -153,12 +153,15 @@ class RunEvent:
         Whether the message only says that a job succeeded.
     result : optional
         The result of the job that ended; None for other events.
+    jobs : sequence
+        The jobs that a plan runs together with that one, such as the folds of a cross-validation.
     """
 
     message: str
     summary: RunSummary
     job_succeeded: bool = False
     result: Any = None
+    jobs: Sequence[Any] = ()
 
 
 ProgressCallback = Callable[[RunEvent], None]
@@ -257,13 +260,13 @@ class Engine:
                 future.cancel()
             executor.shutdown(wait=True)
 
-    def _log(self, line: str, *, job_succeeded: bool = False, result: Any = None) -> None:
+    def _log(self, line: str, *, job_succeeded: bool = False, result: Any = None, jobs: Sequence[Any] = ()) -> None:
         if self._log_file is not None:
             self._log_file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
             self._log_file.flush()
         self.summary.running = min(len(self._running), self.workers())
         self.summary.waiting = len(self._waiting) - self.summary.running
-        self.report(RunEvent(line, self.summary, job_succeeded, result))
+        self.report(RunEvent(line, self.summary, job_succeeded, result, jobs))
 
     def _stop(self) -> None:
         """Wait for the jobs in progress; a second Ctrl-C kills them. Either way no job is stored incompletely."""
@@ -385,7 +388,12 @@ class Engine:
         else:
             self.summary.done += 1
             self._update_best(result)
-        self._log(f"{job.key} {job}: {'failed: ' + error if error else 'done'}", job_succeeded=not error, result=result)
+        self._log(
+            f"{job.key} {job}: {'failed: ' + error if error else 'done'}",
+            job_succeeded=not error,
+            result=result,
+            jobs=stages[0].jobs if stages else [job],
+        )
         for stage in stages:
             stage.results[job.key] = result
             if stage.is_complete():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 FINAL, SEARCH, PRETRAINING = "final", "search", "pretraining"
 """Stages of a job. Only final jobs are reported; the others choose hyper-parameters, or train a model that final jobs start from."""
+DEFAULT_SETTING = "full"
+"""The setting that is not mentioned in messages."""
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,40 @@ class Result:
 
         name = self.job.suites[0]
         return self.value(name, suites[name].headline[0])
+
+    def describe(self, jobs: Sequence[Job] = ()) -> str:
+        """Return what was run and how it ended, in one line.
+
+        Parameters
+        ----------
+        jobs : sequence of Job
+            The jobs that run together with this one, such as the folds of a cross-validation.
+
+        Examples
+        --------
+        >>> folds = [Job("own", "my_study", "1", ("a",), ("b",), "rf", fold=k, setting=Setting("full")) for k in range(5)]
+        >>> Result(folds[1], {"ethobench": {"f1": 0.618}}).describe(folds)
+        'my_study, fold 2 of 5: rf, frame F1 .62'
+        """
+        from ethobench.metrics.base import measure_label
+        from ethobench.metrics.suites import suites
+
+        job = self.job
+        folds = {each.fold for each in jobs if (each.dataset, each.model, each.setting) == (job.dataset, job.model, job.setting)} | {
+            job.fold
+        }
+        fold = f"fold {job.fold + 1} of {max(len(folds), max(folds) + 1)}" if len(folds) > 1 else ""
+        stage = {FINAL: "", SEARCH: "hyper-parameter search"}.get(job.stage, job.stage)
+        setting = "" if str(job.setting) == DEFAULT_SETTING else str(job.setting)
+        params = ", ".join(f"{name} {value}" for name, value in job.params.items()) if job.stage == SEARCH else ""
+        if self.error:
+            outcome = f"failed: {self.error}"
+        elif (value := self.headline) is None:
+            outcome = "done"
+        else:
+            outcome = f"{measure_label(suites[job.suites[0]].headline[0])} {value:.2f}".replace(" 0.", " .").replace(" -0.", " -.")
+        head = ", ".join(filter(None, (job.dataset, fold, stage)))
+        return f"{head}: {', '.join(filter(None, (job.model, setting, params, outcome)))}"
 
 
 JobPlan: TypeAlias = Generator[list[Job], list[Result], None]

@@ -23,7 +23,9 @@ class Suite:
     measures : tuple of Measure
         In the order of tables.
     headline : tuple of str
-        Names of the measures in short tables.
+        Names of the measures in tables of reports and papers.
+    compact : tuple of str
+        Names of the measures in tables of 80 columns; those of `headline` if empty.
     lengths : bool
         Whether prediction and truth may differ in length.
     labels : bool
@@ -43,6 +45,7 @@ class Suite:
     title: ClassVar[str] = ""
     measures: ClassVar[tuple[Measure, ...]] = ()
     headline: ClassVar[tuple[str, ...]] = ()
+    compact: ClassVar[tuple[str, ...]] = ()
     lengths: ClassVar[bool] = False
     labels: ClassVar[bool] = False
     fill_background: ClassVar[bool] = True

@@ -58,3 +58,4 @@ class Ethobench(Suite):
         Measure("latency_error", "budgets.latency_error"),
     )
     headline = ("f1", "precision", "recall", "bout_f1", "so", "tp", "ic", "onset_error", "offset_error")
+    compact = ("f1", "precision", "recall", "bout_f1")
