@@ -104,7 +104,7 @@ def test_agreement_of_two_folders_and_of_one_file(folders, tmp_path):
     pred, truth = folders
     done = ethobench("agreement", pred, truth)
     assert done.returncode == 0, done.stderr
-    assert "pred files, truth" in done.stdout
+    assert "Agreement of pred files and truth" in done.stdout
     content = json.loads(ethobench("agreement", pred / "mouse0.csv", truth / "mouse0.annot", "--json").stdout)
     assert len(content["pairs"]) == 4
     assert ethobench("agreement", pred / "mouse0.csv").returncode == 1
