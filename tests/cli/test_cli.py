@@ -52,7 +52,7 @@ def test_inspect(two):
     done = ethobench("inspect", two)
     assert done.returncode == 0
     assert "mouse1: 90 frames at 30 Hz (3.0 s)" in done.stdout
-    assert "rest 3 (1 s)" in done.stdout
+    assert "rest 3 (1.0 s)" in done.stdout
     facts = json.loads(ethobench("inspect", two, "--json").stdout)
     assert facts[0]["recordings"][0]["annotators"]["annotator"]["behaviors"]["run"]["bouts"] == 3
 
@@ -61,7 +61,7 @@ def test_a_manifest_of_videos_has_their_clocks(tmp_path):
     write_video(tmp_path / "m1.webm", 60, 20)
     manifest = tmp_path / "recordings.csv"
     manifest.write_text("recording,video\nm1,m1.webm\n", encoding="utf-8")
-    assert "m1: 60 frames at 20 Hz = 3 s" in ethobench("inspect", manifest).stdout
+    assert "m1: 60 frames at 20 Hz (3.0 s)" in ethobench("inspect", manifest).stdout
     assert "1 recordings of 1 individuals, 60 frames" in ethobench("datasets", "show", tmp_path).stdout
     for command in (["budget", manifest], ["train", tmp_path, "--model", "rf", "--out", tmp_path / "model"]):
         done = ethobench(*command)

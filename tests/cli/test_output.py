@@ -17,6 +17,7 @@ import pytest
 import ethobench
 from ethobench.cli import main
 from ethobench.cli.output import make_console, make_visible
+from ethobench.cli.tables import print_table
 
 TITLE, CLEAR, C1, OVERRIDE = "\x1b]0;pwned\x07", "\x1b[2J", "\x9b2J", "\u202e"
 HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -155,11 +156,8 @@ def test_a_real_terminal_gets_colors_of_ours_and_nothing_else(command: str, fold
 
 
 def test_tables_show_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    from rich.table import Table
-
-    table = Table(f"head{CLEAR}", title=f"title{TITLE}")
-    table.add_row(f"a wide cell {C1}{OVERRIDE}")
-    make_console(plain_width=80).print(table, f"text{CLEAR}[bold]")
+    print_table([f"head{CLEAR}"], [[f"a wide cell {C1}{OVERRIDE}"]], title=f"title{TITLE}")
+    make_console().print(f"text{CLEAR}[bold]")
     shown = capsys.readouterr().out
     assert HOSTILE.findall(shown) == []
     for text in (r"head\x1b[2J", r"title\x1b]0;pwned\x07", r"cell \x9b2J\u202e", r"text\x1b[2J[bold]"):

@@ -37,7 +37,7 @@ def study(tmp_path_factory):
 def test_train_then_predict(study, tmp_path):
     trained = ethobench("train", study, "--model", "rf", "--param", "trees=10", "--out", tmp_path / "model")
     assert trained.returncode == 0, trained.stderr
-    assert "f1" in trained.stdout
+    assert "frame F1" in trained.stdout
     card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
     assert 0.3 < card["evaluation"]["scores"]["f1"] <= 1
     assert card["params"]["trees"] == 10

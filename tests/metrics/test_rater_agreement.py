@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations
 
 import numpy as np
@@ -186,3 +187,62 @@ def test_pairs_count_the_frames_of_the_recordings_that_both_annotated():
     assert frames == {("x", "y"): 2, ("x", "z"): 5, ("y", "z"): 2}
     shares = {(row["annotator_1"], row["annotator_2"]): row["agreement"] for row in eb.agreement(recordings).pairs if row["behavior"] == ""}
     assert shares == {("x", "y"): 1.0, ("x", "z"): 0.6, ("y", "z"): 0.5}
+
+
+def six_recordings(rng: np.random.Generator) -> dict[str, dict[str, eb.Annotation]]:
+    """Six recordings in which three annotators differ in some of the frames."""
+    groups = {}
+    for k in range(6):
+        codes = np.repeat(rng.integers(0, 3, 20), 10)
+        sides = {name: np.where(rng.random(200) < 0.05 * (k + 1), rng.integers(0, 3, 200), codes) for name in ("x", "y", "z")}
+        groups[f"r{k}"] = {name: of(side) for name, side in sides.items()}
+    return groups
+
+
+def test_intervals_are_over_recordings_or_individuals_and_contain_the_value():
+    groups = six_recordings(np.random.default_rng(1))
+    result = eb.agreement(groups)
+    assert (result.intervals["n"], result.intervals["unit"], result.intervals["reason"]) == (6, "recordings", None)
+    for row in result.pairs:
+        assert row["kappa_low"] < row["kappa"] < row["kappa_high"]
+    for name in ("fleiss", "alpha"):
+        for behavior, (low, high) in result.intervals[name].items():
+            assert low < getattr(result, name)[behavior] < high
+    animals = eb.agreement(groups, individuals={name: f"animal{k // 2}" for k, name in enumerate(groups)})
+    assert (animals.intervals["n"], animals.intervals["unit"]) == (3, "individuals")
+    assert animals.intervals["reason"] == "no interval below 5 individuals"
+    assert {row["kappa_low"] for row in animals.pairs} == {None}
+    assert [row["kappa"] for row in animals.pairs] == [row["kappa"] for row in result.pairs]
+
+
+def test_the_interval_of_kappa_is_that_of_the_score_of_one_annotator_against_the_other():
+    groups = six_recordings(np.random.default_rng(2))
+    scores = eb.score({n: g["y"] for n, g in groups.items()}, {n: g["x"] for n, g in groups.items()}, resamples=2000)
+    rows = {row["behavior"]: row for row in eb.agreement(groups).pairs if (row["annotator_1"], row["annotator_2"]) == ("x", "y")}
+    for behavior, intervals in scores.intervals["behaviors"].items():
+        for name in ("kappa", "f1"):
+            assert (rows[behavior][f"{name}_low"], rows[behavior][f"{name}_high"]) == pytest.approx(intervals[name])
+
+
+def test_recordings_have_the_values_of_each_alone():
+    groups = six_recordings(np.random.default_rng(3))
+    rows = eb.agreement(groups).recordings
+    for name, group in groups.items():
+        alone = eb.agreement({name: group}).pairs
+        assert [row["kappa"] for row in rows if row["recording"] == name] == pytest.approx([row["kappa"] for row in alone], nan_ok=True)
+
+
+def test_only_the_chosen_behaviors_are_compared():
+    groups = six_recordings(np.random.default_rng(4))
+    everything, chosen = eb.agreement(groups), eb.agreement(groups, behaviors=["b"])
+    assert chosen.behaviors == ("b",)
+    assert chosen.kappa("x", "y", "b") == everything.kappa("x", "y", "b") == pytest.approx(chosen.kappa("x", "y"))
+    with pytest.raises(EthobenchError, match=r"no behavior 'd'. Available: a, b"):
+        eb.agreement(groups, behaviors=["d"])
+
+
+def test_json_has_the_intervals():
+    content = eb.agreement(six_recordings(np.random.default_rng(5))).to_dict()
+    assert content == json.loads(json.dumps(content))
+    assert content["intervals"]["fleiss"]["all"][0] < content["fleiss"]["all"]
+    assert len(content["recordings"]) == 6 * len(content["pairs"])

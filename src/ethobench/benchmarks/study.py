@@ -16,6 +16,7 @@ from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.datasets import load_dataset
 from ethobench.metrics import Scores
+from ethobench.metrics.human_ceiling import score_annotators
 from ethobench.models import Model
 from ethobench.models.held_out import Predicted, read_predictions
 from ethobench.runs import JobPlan, Search, Setting, Store, StoreError
@@ -136,7 +137,9 @@ def is_cross_validation(setting: Setting) -> bool:
     return setting in SPLITS.values()
 
 
-def summarize_cross_validation(store: Store, model: str, only: Collection[str] | None = None) -> dict[str, Any]:
+def summarize_cross_validation(
+    store: Store, model: str, only: Collection[str] | None = None, *, data: Dataset | None = None, annotator: str | None = None
+) -> dict[str, Any]:
     """Return the evaluation on a model's card: scores of its cross-validation with intervals over individuals, overall and per behavior.
 
     Parameters
@@ -146,6 +149,17 @@ def summarize_cross_validation(store: Store, model: str, only: Collection[str] |
     model : str
     only : collection of str, optional
         Keys of the jobs to use, where there are others of the same model.
+    data : Dataset, optional
+        The recordings, to compare the model with the agreement of their annotators.
+    annotator : str, optional
+        The annotator whose annotations were learned.
+
+    Returns
+    -------
+    dict
+        ``scores`` and ``intervals`` of all behaviors, ``behaviors`` and ``behavior_intervals`` of each; ``amounts``, the annotated
+        ``bouts`` and ``seconds`` of each; ``confusions``, the most frequent ones (`Scores.worst_confusions`); ``human``, the scores of
+        annotators against each other (`score_annotators`), empty unless there are several.
     """
     jobs = list(_cross_validation_jobs(store, model, only))
     states = sorted((finished.scores["suites"][EVALUATION_SUITE]["state"] for finished in jobs), key=lambda state: state["recordings"])
@@ -163,6 +177,9 @@ def summarize_cross_validation(store: Store, model: str, only: Collection[str] |
         "behavior_intervals": intervals["behaviors"],
         "never_annotated": list(occurrence.never_annotated) if occurrence is not None else [],
         "only_predicted": list(occurrence.only_predicted) if occurrence is not None else [],
+        "amounts": {name: amount._asdict() for name, amount in occurrence.annotated.items()} if occurrence is not None else {},
+        "confusions": scores.worst_confusions(),
+        "human": {} if data is None else score_annotators(data, annotator),
         **{name: intervals[name] for name in ("n", "unit", "reason")},
     }
 

@@ -67,7 +67,7 @@ def run(
     print_notes(result.notes)
     if csv is not None:
         csv.parent.mkdir(parents=True, exist_ok=True)
-        result.table().to_csv(csv, index=False)
+        result.table(recordings=True).to_csv(csv, index=False)
     if report is not None:
         from ethobench.reports import summarize_agreement, write_report
 
@@ -105,7 +105,7 @@ def _print_pairs(result: Agreement, rows: Sequence[Mapping[str, Any]], *, is_per
         values = [format_with_interval(row[key], _ends(row, key), wide=wide) for key in HEADERS]
         cells.append([*(label[name] for name in names), *values, row["frames"]])
     title = f"Agreement of {_pair(rows[0])}" if is_single and rows else "Each pair of annotators"
-    print_table([*names, *HEADERS.values(), "frames"], cells, title=title, wide=wide)
+    print_table([*names, *HEADERS.values(), "frames"], cells, title=title, wide=wide, n_groups=len(names) - 1)
 
 
 def _pair(row: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from ethobench.cli.options import AnnotatorsOption, EntryOption, RenameOption
 from ethobench.cli.output import echo_json
-from ethobench.cli.tables import Number, format_percent, format_seconds, print_table, print_wrapped
+from ethobench.cli.tables import Number, format_number, format_percent, print_table, print_wrapped
 from ethobench.core.errors import EthobenchError, Note
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _print(rows: Sequence[Row], *, is_corrected: bool, wide: bool) -> None:
     columns = [c for c in columns if c not in ("corrected", "interval") or is_corrected]
     title = ", ".join(f"{name} {rows[0][name]}" for name in constant if rows[0][name] not in ("", None, name))
     cells = [[*(row[name] or "" for name in names), *(_cell(name, row) for name in columns)] for row in rows]
-    print_table([*names, *(HEADERS[name] for name in columns)], cells, title=title, wide=wide)
+    print_table([*names, *(HEADERS[name] for name in columns)], cells, title=title, wide=wide, n_groups=len(names) - 1)
     latency = "; latency: to the first bout" if "latency" in columns else ""
     print_wrapped([f"s: seconds; % of time: of the observed time{latency}"])
 
@@ -141,4 +141,4 @@ def _cell(column: str, row: Row) -> Number:
         return Number("-" if low is None else f"{format_percent(low)} to {format_percent(high)}")
     if column in ("share", "corrected"):
         return format_percent(row[column])
-    return format_seconds(row[column], 1 if column == "seconds" else 2)
+    return format_number(row[column], 1 if column == "seconds" else 2)

@@ -9,7 +9,7 @@ import typer
 
 from ethobench.cli.options import EntryOption, MatchOption, RenameOption
 from ethobench.cli.output import echo_json, print_notes, secho
-from ethobench.cli.tables import Number, format_seconds, format_with_interval, print_table, print_wrapped
+from ethobench.cli.tables import Number, format_number, format_with_interval, print_table, print_wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,7 +162,7 @@ def _print_columns(scores: Scores, rows: Rows, measures: list[str], title: str, 
         columns += ["bouts", "seconds"]
         for row in cells[1:]:
             amount = annotated.get(row[0], Amount())
-            row += [Number(f"{amount.bouts:,}"), format_seconds(amount.seconds)]
+            row += [Number(f"{amount.bouts:,}"), format_number(amount.seconds)]
         cells[0] += ["", ""]
     print_table(columns, cells, title=title, wide=wide)
 

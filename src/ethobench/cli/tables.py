@@ -73,10 +73,10 @@ def format_with_interval(value: float | None, interval: Sequence[float] | None, 
     return Number(f"{text} [{low}, {high}]" if wide else f"{text}\n{format_interval(interval)}")
 
 
-def format_seconds(value: float | None, digits: int = 1) -> Number:
-    """Format a duration in seconds.
+def format_number(value: float | None, digits: int = 1) -> Number:
+    """Format a number with a fixed number of decimals.
 
-    >>> format_seconds(1234.56)
+    >>> format_number(1234.56)
     '1,234.6'
     """
     return Number(UNDEFINED if value is None or not isfinite(value) else f"{value:,.{digits}f}")
@@ -91,7 +91,7 @@ def format_percent(share: float | None) -> Number:
     return Number(UNDEFINED if share is None or not isfinite(share) else f"{100 * share:.1f}")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", wide: bool = False) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", wide: bool = False, n_groups: int = 0) -> None:
     """Print a table.
 
     Parameters
@@ -104,13 +104,15 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
         A line above the table.
     wide : bool
         Do not limit the width.
+    n_groups : int
+        Number of columns at the left which become lines between the rows if the table is too wide.
     """
     width = None if wide else line_width()
     if title:
         for line in wrap_text(title, width or len(title) + 1):
             secho(line, bold=True)
         echo()
-    for line in layout_table(columns, rows, width):
+    for line in layout_table(columns, rows, width, n_groups):
         echo(line)
     echo()
 
@@ -122,7 +124,7 @@ def print_wrapped(lines: Iterable[str], indent: str = INDENT, *, err: bool = Fal
             secho(f"{indent}{'  ' if number else ''}{text}", err=err, fg=fg)
 
 
-def layout_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], width: int | None = None) -> list[str]:
+def layout_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], width: int | None = None, n_groups: int = 0) -> list[str]:
     r"""Return the lines of a table; parameters as of `print_table`, and the maximum width.
 
     >>> print("\n".join(layout_table(["behavior", "F1"], [["rear", 0.5], ["groom", None]])))
@@ -132,19 +134,44 @@ def layout_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], width: i
       groom        -
     """
     body = [[_format_cell(cell) for cell in row] for row in rows]
-    is_number = [_is_number_column(row[k] for row in body) for k in range(len(columns))]
     columns = [make_visible(column) for column in columns]
-    contents = [max((_cell_width(line) for row in body for line in row[k].split("\n")), default=0) for k in range(len(columns))]
-    widths = [max(size, _cell_width(column)) for size, column in zip(contents, columns, strict=True)]
-    if width is not None and _total_width(widths) > width:  # break headers, then names
-        widths = [max(size, *map(_cell_width, column.split() or [""])) for size, column in zip(contents, columns, strict=True)]
-        widths = _narrow_text(widths, is_number, width)
+    widths = _column_widths(columns, body)
+    headings: list[list[str]] = [[] for _ in body]
+    if width is not None and n_groups and _total_width(widths) > width:
+        headings = _group_headings(columns[:n_groups], [row[:n_groups] for row in body], width)
+        columns, body = columns[n_groups:], [row[n_groups:] for row in body]
+        widths = _column_widths(columns, body)
+    is_number = [_is_number_column(row[k] for row in body) for k in range(len(columns))]
+    if width is not None and _total_width(widths) > width:
+        widths = _narrow_text(_column_widths(columns, body, break_headers=True), is_number, width)
     blocks = [[*range(len(columns))]] if width is None else _split_columns(widths, is_number, width)
     lines: list[str] = []
     for block in blocks:
         lines += [""] if lines else []
-        lines += _layout_block([columns[k] for k in block], [[row[k] for k in block] for row in body], widths, is_number, block)
+        sizes, right = [widths[k] for k in block], [is_number[k] for k in block]
+        lines += _layout_block([columns[k] for k in block], [[row[k] for k in block] for row in body], sizes, right, headings)
     return lines
+
+
+def _column_widths(columns: Sequence[str], body: Sequence[Sequence[str]], *, break_headers: bool = False) -> list[int]:
+    """Return the width of the widest cell or header of each column; of the widest word of headers that are broken."""
+    widths = []
+    for k, column in enumerate(columns):
+        header = max(map(_cell_width, column.split()), default=0) if break_headers else _cell_width(column)
+        widths.append(max([header, *(_cell_width(line) for row in body for line in row[k].split("\n"))]))
+    return widths
+
+
+def _group_headings(columns: Sequence[str], names: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Return the lines above each row: the names of its group, above the first row of the group."""
+    headings: list[list[str]] = []
+    previous: Sequence[str] | None = None
+    for row in names:
+        text = ", ".join(f"{column} {name}" for column, name in zip(columns, row, strict=True) if name)
+        lines = [INDENT + line for line in wrap_text(text, width - len(INDENT))]
+        headings.append([] if row == previous else lines if previous is None else ["", *lines])
+        previous = row
+    return headings
 
 
 def wrap_text(text: str, width: int) -> list[str]:
@@ -217,17 +244,18 @@ def _split_columns(widths: Sequence[int], is_number: Sequence[bool], width: int)
 
 
 def _layout_block(
-    columns: Sequence[str], body: Sequence[Sequence[str]], widths: Sequence[int], is_number: Sequence[bool], block: Sequence[int]
+    columns: Sequence[str], body: Sequence[Sequence[str]], sizes: Sequence[int], right: Sequence[bool], headings: Sequence[Sequence[str]]
 ) -> Iterator[str]:
-    sizes, right = [widths[k] for k in block], [is_number[k] for k in block]
+    """Yield the header, a rule and the rows; `right` says which columns are right-aligned."""
     headers = [wrap_text(column, size) for column, size in zip(columns, sizes, strict=True)]
     height = max((len(lines) for lines in headers), default=0)
     yield from _join_cells([[""] * (height - len(lines)) + lines for lines in headers], sizes, right)
     yield INDENT + _rule() * (_total_width(sizes) - len(INDENT))
-    for row in body:
+    for row, heading in zip(body, headings, strict=True):
+        yield from heading
         cells = [
-            cell.split("\n") if number else [line for text in cell.split("\n") for line in wrap_text(text, size)]
-            for cell, size, number in zip(row, sizes, right, strict=True)
+            cell.split("\n") if is_right else [line for text in cell.split("\n") for line in wrap_text(text, size)]
+            for cell, size, is_right in zip(row, sizes, right, strict=True)
         ]
         yield from _join_cells(cells, sizes, right)
 

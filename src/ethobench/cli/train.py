@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +11,7 @@ import typer
 
 from ethobench.cli.options import RenameOption
 from ethobench.cli.output import echo, secho
+from ethobench.cli.tables import Number, format_number, format_score, format_with_interval, print_table, print_wrapped
 from ethobench.core.deadline import Deadline, format_seconds, seconds_since_start
 from ethobench.core.processes import idle_cores, usable_cores
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from ethobench.cli.progress import TrainingProgress
     from ethobench.core import Dataset
     from ethobench.models import Model
+
+MEASURES = ("f1", "bout_f1", "precision", "recall")
+NO_BEHAVIOR = "no behavior"
 
 
 def run(
@@ -104,8 +108,13 @@ def run(
         echo(line, err=True)
     _keep_out_of_fold(new_model, cross_validation)
     new_model.save(out)
-    echo(f"{out}: {new_model!r}")
-    echo(f"next: ethobench predict {out} RECORDING... --out annotations/")
+    if new_model.evaluation:
+        _print_evaluation(new_model.evaluation)
+    print_wrapped([f"{out}: {new_model!r}"], "")
+    echo("next:")
+    echo(f"  ethobench predict {out} RECORDING... --out annotations/")
+    if new_model.evaluation:
+        echo(f"  ethobench report {out}-cv --out {out}-cv.html")
     if deadline.is_limited:
         echo(f"took {format_seconds(deadline.elapsed)} of a budget of {format_seconds(deadline.end - deadline.start)}", err=True)
 
@@ -223,21 +232,17 @@ def _cross_validate(
     curve: bool,
     progress: TrainingProgress,
 ) -> tuple[dict[str, Any], CrossValidationPredictions | None]:
-    """Cross-validate a model and print its scores; return the scores and the out-of-fold predictions.
+    """Cross-validate a model, and print its learning curve; return the scores and the out-of-fold predictions.
 
     Both are empty if there is no time for any fold.
     """
-    from ethobench.benchmarks import results_table
     from ethobench.benchmarks.learning_curves import learning_curve_jobs, learning_curve_table
-    from ethobench.benchmarks.study import SPLITS, read_out_of_fold, study_plan, summarize_cross_validation
+    from ethobench.benchmarks.study import read_out_of_fold, study_plan, summarize_cross_validation
     from ethobench.benchmarks.time_budget import describe_plan, limit_cross_validation, warn_of_final_training
-    from ethobench.cli.output import print_never_annotated
     from ethobench.cli.progress import ShowFolds
     from ethobench.cli.results import print_behaviors
-    from ethobench.cli.tables import print_table
     from ethobench.core.errors import EthobenchError
     from ethobench.features.cache import cache_folder
-    from ethobench.metrics.suites import suites
     from ethobench.runs import Engine, Store, WorkerOptions
     from ethobench.runs.executors import local_pool
 
@@ -262,14 +267,52 @@ def _cross_validate(
     progress.warn(warn_of_final_training(progress.deadline, limited.final_seconds))
     if not done:
         return {}, None
-    rows = [row for row in results_table(store, only=summary.keys) if row["setting"] in map(str, SPLITS.values())]
-    headline = [row for row in rows if row["metric"] in suites[row["suite"]].headline]
-    print_table(("metric", "mean", "std", "n"), [[row[c] for c in ("metric", "mean", "std", "n")] for row in headline])
     if curve:
         curve_rows = learning_curve_table(store, summary.keys)
         columns = list(dict.fromkeys(c for row in curve_rows for c in row if c not in ("dataset", "model")))
         print_behaviors(store, columns, curve_rows, summary.keys)
-    evaluation = {**summarize_cross_validation(store, model.name, summary.keys), "folds_planned": n_folds}
-    if not curve:
-        print_never_annotated(evaluation["never_annotated"], evaluation["only_predicted"])
-    return evaluation, read_out_of_fold(store, model.name, summary.keys)
+    evaluation = summarize_cross_validation(store, model.name, summary.keys, data=data, annotator=shared["annotator"])
+    return {**evaluation, "folds_planned": n_folds}, read_out_of_fold(store, model.name, summary.keys)
+
+
+def _print_evaluation(evaluation: Mapping[str, Any]) -> None:
+    """Print the scores of a cross-validation by behavior, those of people, and the most frequent confusions."""
+    from ethobench.cli.output import print_never_annotated
+    from ethobench.metrics.base import measure_label
+
+    human = evaluation["human"]
+    never = evaluation["never_annotated"]
+    behaviors = {
+        name: scores for name, scores in evaluation["behaviors"].items() if name not in never or any(m in scores for m in MEASURES)
+    }
+    intervals = {"all": evaluation["intervals"], **evaluation["behavior_intervals"]}
+    cells = []
+    for name, scores in {"all": evaluation["scores"], **behaviors}.items():
+        row = [name, *(format_with_interval(scores.get(m), intervals.get(name, {}).get(m)) for m in MEASURES)]
+        if human:
+            row.insert(2, format_score((human["scores"] if name == "all" else human["behaviors"].get(name, {})).get("f1")))
+        amount = evaluation["amounts"].get(name)
+        is_total = name == "all" or amount is None
+        cells.append([*row, *([Number(""), Number("")] if is_total else [amount["bouts"], format_number(amount["seconds"])])])
+    columns = ["behavior", *map(measure_label, MEASURES), "bouts", "seconds"]
+    if human:
+        columns.insert(2, "humans' F1")
+    folds = f"{evaluation['folds']} folds" if evaluation["folds"] == evaluation["folds_planned"] else "some of the folds"
+    unit = "animals" if evaluation["split"] == "individual" else "recordings"
+    print_table(columns, cells, title=f"Cross-validation on {unit} that the model has not seen ({folds})")
+    print_never_annotated(never, evaluation["only_predicted"])
+    print_wrapped([f"n = {evaluation['n']} {evaluation['unit']}; {evaluation['reason'] or 'below each score 95 % intervals'}"])
+    if human:
+        names = f"{', '.join(human['annotators'][:-1])} and {human['annotators'][-1]}"
+        print_wrapped([f"humans' F1: agreement of {names} in {human['recordings']} recordings with several annotators"])
+    if evaluation["confusions"]:
+        echo()
+        print_wrapped(["most frequent confusions:"])
+        print_wrapped(
+            (
+                f"{row['behavior'] or NO_BEHAVIOR} predicted as {row['predicted'] or NO_BEHAVIOR}: {row['share']:.0%} of its frames"
+                for row in evaluation["confusions"]
+            ),
+            "    ",
+        )
+    echo()

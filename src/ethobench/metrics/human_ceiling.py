@@ -133,6 +133,54 @@ def ceiling(
     return Ceiling(rows)
 
 
+def score_annotators(data: Dataset, annotator: str | None = None, measures: tuple[str, ...] = ("f1", "bout_f1")) -> dict[str, Any]:
+    """Score annotators against each other: what a model can at most be expected to reach.
+
+    Parameters
+    ----------
+    data : Dataset
+    annotator : str, optional
+        Score the others against this annotator; every annotator against every other one if there is none of this name.
+    measures : tuple of str
+        Measures of the `ethobench` suite.
+
+    Returns
+    -------
+    dict
+        ``annotators``, a list; ``recordings``, the number of recordings with several annotators; ``scores`` and, for each behavior,
+        ``behaviors``: means over pairs of annotators. Empty if no recording has several annotators.
+    """
+    suite = suites["ethobench"]
+    groups = [recording for recording in data if len(recording.annotations) > 1]
+    names = list(dict.fromkeys(name for recording in groups for name in recording.annotations))
+    results: list[Scores] = []
+    compared: set[str] = set()
+    for truth in [annotator] if annotator in names else names:
+        for other in names:
+            both = [r for r in groups if truth != other and {truth, other} <= {*r.annotations}]
+            sides = [Unaligned(r.id, r.individual, r.annotations[other], r.annotations[str(truth)]) for r in both]
+            if sides:
+                pairs = [align(side, suite, behaviors="all", tracks="merge", observed_by_both=True) for side in sides]
+                results.append(score_pairs(pairs, suite, resamples=0))
+                compared |= {r.id for r in both}
+    if not results:
+        return {}
+    behaviors = dict.fromkeys(name for scores in results for name in scores.behaviors)
+
+    def mean(values: Sequence[float]) -> float | None:
+        finite = [value for value in values if np.isfinite(value)]
+        return float(np.mean(finite)) if finite else None
+
+    return {
+        "annotators": names,
+        "recordings": len(compared),
+        "scores": {m: mean([scores.overall[m] for scores in results]) for m in measures},
+        "behaviors": {
+            name: {m: mean([scores.behaviors.get(name, {}).get(m, np.nan) for scores in results]) for m in measures} for name in behaviors
+        },
+    }
+
+
 @dataclass(frozen=True)
 class _Values:
     """Values of a measure (overall first, then of each behavior), their resamples, and the individuals in whom they are defined."""

@@ -81,11 +81,17 @@ class Agreement:
     never_annotated: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
 
-    def table(self) -> pd.DataFrame:
-        """Return the pairwise scores as a table: of all recordings (empty name), then of each recording."""
+    def table(self, *, recordings: bool = False) -> pd.DataFrame:
+        """Return the pairwise scores as a table.
+
+        Parameters
+        ----------
+        recordings : bool
+            Add the scores of each recording. The column ``recording`` is empty for those of all recordings together.
+        """
         import pandas as pd
 
-        return pd.DataFrame([*({"recording": "", **row} for row in self.pairs), *self.recordings])
+        return pd.DataFrame([*({"recording": "", **row} for row in self.pairs), *self.recordings] if recordings else self.pairs)
 
     @property
     def interval_note(self) -> str:
@@ -298,6 +304,8 @@ def _alpha_value(s: Array) -> Array:
 def icc(table: Array) -> float:
     """Return ICC(2,1) of a table of recordings by annotators; NaN with fewer than two of either, or no variation at all."""
     n, k, rows, columns, error = _mean_squares(table)
+    if np.isnan(error):
+        return float("nan")
     return float(ratio(np.asarray(rows - error), np.asarray(rows + (k - 1) * error + k * (columns - error) / n)))
 
 
@@ -576,7 +584,7 @@ def _matrix(groups: Sequence[Mapping[str, Annotation]], names: Sequence[str], co
             value = np.nan if spans is None else iv.total(spans) / group[name].rate if durations else len(spans.start)
             row.append(value)
         rows.append(row)
-    return np.array(rows, dtype=float)
+    return np.array(rows, dtype=float).reshape(-1, len(names))
 
 
 def _check_group(group: Mapping[str, Annotation]) -> None:

@@ -243,6 +243,42 @@ class Scores(Evaluation):
         by_individual = {name: matrices[i].tolist() for i, name in enumerate(self.individuals)}
         return {"labels": labels, "matrix": matrices.sum(axis=0).tolist(), "individuals": by_individual}
 
+    def worst_confusions(self, limit: int = 3, min_share: float = 0.05) -> list[dict[str, Any]]:
+        """Return which behaviors are most often predicted as which others; an empty list if behaviors overlap.
+
+        Parameters
+        ----------
+        limit : int
+            Maximum number of confusions.
+        min_share : float
+            Omit those of a smaller share.
+
+        Returns
+        -------
+        list of dict
+            ``behavior``, ``predicted`` (empty names: no behavior), ``share`` of the frames of the behavior, and ``frames``; largest first.
+
+        Examples
+        --------
+        >>> from ethobench import Annotation, score
+        >>> truth = Annotation.from_frames([0, 0, 0, 0, 1, 1], ["groom", "rear"], rate=1)
+        >>> pred = Annotation.from_frames([0, 0, 0, 1, 1, 1], ["groom", "rear"], rate=1)
+        >>> score(pred, truth).worst_confusions()
+        [{'behavior': 'groom', 'predicted': 'rear', 'share': 0.25, 'frames': 1}]
+        """
+        matrix = self.pooled_statistics("frames.accuracy")
+        if matrix is None or np.isnan(matrix).any():
+            return []
+        labels = [*self.ethogram.names, *([""] if self.ethogram.background is None else [])]
+        totals = matrix.sum(axis=1)
+        rows = [
+            {"behavior": labels[i], "predicted": labels[j], "share": float(matrix[i, j] / totals[i]), "frames": int(matrix[i, j])}
+            for i, j in zip(*np.nonzero(matrix), strict=True)
+            if i != j
+        ]
+        frequent = [row for row in rows if row["share"] >= min_share]
+        return sorted(frequent, key=lambda row: (-row["share"], -row["frames"]))[:limit]
+
     def per(self, unit: str) -> dict[str, dict[str, Any]]:
         """Return the scores of each recording or each individual.
 
