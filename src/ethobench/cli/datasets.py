@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ethobench.cli.output import echo, echo_json, secho
+from ethobench.cli.tables import format_percent, print_table, print_wrapped
 
 if TYPE_CHECKING:
     from ethobench.core import Dataset
@@ -30,9 +31,7 @@ def list_names(as_json: Annotated[bool, typer.Option("--json", help="Print JSON 
     if as_json:
         echo_json(rows, ensure_ascii=True)
         return
-    width = max(len(str(row["name"])) for row in rows)
-    for row in rows:
-        echo(f"{row['name']:{width}}  {'here ' if row['here'] else 'fetch'}  {row['title']}")
+    print_table(["name", "", "content"], [[row["name"], "here" if row["here"] else "fetch", row["title"]] for row in rows])
 
 
 @app.command()
@@ -54,15 +53,15 @@ def show(
     secho(summary["name"], bold=True)
     for key in ("source", "licence", "citation"):
         if summary[key]:
-            echo(f"  {key}: {summary[key]}")
+            print_wrapped([f"{key}: {summary[key]}"])
     counts = f"{summary['recordings']} recordings of {summary['individuals']} individuals"
-    echo(f"  {counts}, {summary['frames']:,} frames, {summary['hours']:.2f} h")
-    echo(f"  folds: {summary['folds'] or 'none'}; splits: {summary['splits'] or 'none'}; version {summary['version']}")
+    print_wrapped([f"{counts}, {summary['frames']:,} frames, {summary['hours']:.2f} h"])
+    print_wrapped([f"folds: {summary['folds'] or 'none'}; splits: {summary['splits'] or 'none'}; version {summary['version']}"])
+    names = [name for name in summary["behaviors"] if name not in summary["never_annotated"]]
+    echo()
     for annotator, shares in summary["shares"].items():
-        echo(f"  {annotator}: {summary['observed'][annotator]:.1%} of the time observed; shares of the observed time:")
-        for behavior, fraction in shares.items():
-            if behavior not in summary["never_annotated"]:
-                echo(f"    {behavior:24} {fraction:7.2%}")
+        title = f"{annotator}: {summary['observed'][annotator]:.1%} of the time observed"
+        print_table(["behavior", "% of the observed time"], [[name, format_percent(shares.get(name))] for name in names], title=title)
     print_never_annotated(summary["never_annotated"])
 
 
