@@ -219,15 +219,24 @@ def print_rows(columns: Sequence[str], rows: Sequence[Row], *, wide: bool = Fals
         columns = [INTERVAL if c == "low" else c for c in columns if c != "high"]
         rows = [{**row, INTERVAL: None if row["low"] is None else format_interval((row["low"], row["high"]), 3)} for row in rows]
     constant = [c for c in columns if len(rows) > 1 and isinstance(rows[0].get(c), str) and len({row.get(c) for row in rows}) == 1]
-    title = ", ".join(f"{c} {rows[0][c]}" for c in constant if rows[0][c])
+    title = ", ".join(f"{c.replace('_', ' ')} {rows[0][c]}" for c in constant if rows[0][c])
     shown = [c for c in columns if c not in constant]
     print_table(shown, [[row.get(c) for c in shown] for row in rows], title=title, wide=wide)
 
 
 def print_behaviors(
-    store: Store, columns: Sequence[str], rows: Sequence[Row], only: Collection[str] | None = None, *, wide: bool = False
+    store: Store,
+    columns: Sequence[str],
+    rows: Sequence[Row],
+    only: Collection[str] | None = None,
+    *,
+    wide: bool = False,
+    list_never: bool = True,
 ) -> None:
-    """Print a table of behaviors; behaviors that never occur in a dataset and have no value are listed in one line below it."""
+    """Print a table of behaviors; behaviors that never occur in a dataset and have no value are listed in one line below it.
+
+    `list_never` is False if the caller lists them.
+    """
     from ethobench.benchmarks.tables import count_occurrences
 
     occurrences = count_occurrences(store, only)
@@ -239,7 +248,7 @@ def print_behaviors(
     print_rows(columns, [row for row in rows if not is_empty(row)], wide=wide)
     datasets = {row["dataset"] for row in rows}
     for dataset, occurrence in occurrences.items():
-        if dataset in datasets:
+        if dataset in datasets and list_never:
             print_wrapped(f"{dataset}: {line}" if len(datasets) > 1 else line for line in occurrence.lines())
 
 

@@ -270,7 +270,7 @@ def _cross_validate(
     if curve:
         curve_rows = learning_curve_table(store, summary.keys)
         columns = list(dict.fromkeys(c for row in curve_rows for c in row if c not in ("dataset", "model")))
-        print_behaviors(store, columns, curve_rows, summary.keys)
+        print_behaviors(store, columns, curve_rows, summary.keys, list_never=False)
     evaluation = summarize_cross_validation(store, model.name, summary.keys, data=data, annotator=shared["annotator"])
     return {**evaluation, "folds_planned": n_folds}, read_out_of_fold(store, model.name, summary.keys)
 
