@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 
@@ -24,17 +25,18 @@ from ethobench.training.loop import Progress
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def _quick():
     """Let candidates be small; how good they are is measured elsewhere."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     boost, tcn = candidates.Boost, candidates.Tcn
-    monkeypatch.setattr(candidates, "Boost", lambda seed: boost(seed=seed, rounds=15, leaves=7))
-    monkeypatch.setattr(candidates, "MIN_ANNOTATED_SECONDS", 100.0)
-    small = {"width": 16, "levels": 4, "batch": 8, "updates": 200, "passes": 40}
-    monkeypatch.setattr(candidates, "Tcn", lambda seed=0, **params: tcn(seed=seed, **{**small, **params}))
-    yield
+    small = {"width": 16, "levels": 4, "batch": 8, "updates": 100, "passes": 20}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(candidates, "Boost", lambda seed: boost(seed=seed, rounds=15, leaves=7))
+        patch.setattr(candidates, "MIN_ANNOTATED_SECONDS", 100.0)
+        patch.setattr(candidates, "Tcn", lambda seed=0, **params: tcn(seed=seed, **{**small, **params}))
+        yield
     torch.set_num_threads(before)
 
 
@@ -43,9 +45,25 @@ def tag() -> Dataset:
     return eb.load_dataset("synthetic/tag", individuals=4, seconds=60, folds=4)
 
 
-@pytest.mark.slow
-def test_candidates_are_compared_blended_decoded_and_saved(tag, tmp_path):
-    model = eb.create_model("auto").fit(tag.select(fold=[0, 1, 2]))
+@pytest.fixture(scope="module")
+def training(tag) -> Dataset:
+    return tag.select(fold=[0, 1, 2])
+
+
+@pytest.fixture(scope="module")
+def full(training) -> Auto:
+    """A model with both candidates; tests do not change it."""
+    return eb.create_model("auto").fit(training)
+
+
+@pytest.fixture(scope="module")
+def trees(tag) -> Auto:
+    """A model of boosted trees alone, fitted in as little time as possible; tests do not change it."""
+    return eb.create_model("auto", budget=0.001).fit(tag)
+
+
+def test_candidates_are_compared_blended_decoded_and_saved(full, tag, tmp_path):
+    model = full
     rows = model.fit_report["candidates"]
     assert [row["candidate"] for row in rows] == ["boost", "tcn"]
     assert all({"folds", "seconds", "f1", "bout_f1", "log_loss", "weight"} <= {*row} for row in rows)
@@ -86,16 +104,14 @@ def test_recordings_with_one_behavior_each(tag):
     assert (model.predict(recordings[0]).annotation.to_codes() == 0).mean() > 0.9
 
 
-@pytest.mark.slow
-def test_short_budget_uses_boosted_trees_alone(tag):
-    model = eb.create_model("auto", budget=0.001).fit(tag)
-    assert [row["candidate"] for row in model.fit_report["candidates"]] == ["boost"]
-    assert model.fit_report["candidates"][0]["folds"] == 2
-    assert model.fit_report["notes"] == ["no network, to keep the time budget", "2 of 3 inner folds were used, to keep the time budget"]
-    assert model.fit_report["budget"] == 0.001
+def test_short_budget_uses_boosted_trees_alone(trees):
+    report = trees.fit_report
+    assert [row["candidate"] for row in report["candidates"]] == ["boost"]
+    assert report["candidates"][0]["folds"] == 2
+    assert report["notes"] == ["no network, to keep the time budget", "2 of 3 inner folds were used, to keep the time budget"]
+    assert report["budget"] == 0.001
 
 
-@pytest.mark.slow
 def test_no_network_with_little_data():
     data = eb.load_dataset("synthetic/tag", individuals=3, seconds=30)
     model = eb.create_model("auto").fit(data)
@@ -147,11 +163,11 @@ def test_fit_ends_by_the_deadline(tag):
     assert model.predict(tag.recordings[0]).n_frames == tag.recordings[0].n_frames
 
 
-def test_without_a_budget_the_clock_does_not_matter(tag, tmp_path):
+def test_without_a_budget_the_clock_does_not_matter(full, tag, training, tmp_path):
     """The fitted model does not depend on the duration of the fit."""
     slow = eb.create_model("auto")
     slow.deadline = Deadline(clock=Clock(step=1000.0))
-    models = [eb.create_model("auto").fit(tag), slow.fit(tag)]
+    models = [full, slow.fit(training)]
     for name, model in zip("ab", models, strict=True):
         model.save(tmp_path / name)
     digests = [json.loads((tmp_path / name / "model.json").read_text(encoding="utf-8"))["decoder"] for name in "ab"]
@@ -159,7 +175,6 @@ def test_without_a_budget_the_clock_does_not_matter(tag, tmp_path):
     assert np.array_equal(*(model.predict(tag.recordings[0]).probabilities for model in models))
 
 
-@pytest.mark.slow
 def test_one_individual_or_recording_is_enough():
     data = eb.load_dataset("synthetic/tag", individuals=1, seconds=60)
     alone = eb.create_model("auto").fit(data)
@@ -169,9 +184,8 @@ def test_one_individual_or_recording_is_enough():
     assert eb.create_model("auto", budget=0.001).fit(same).fit_report["candidates"][0]["folds"] == 2
 
 
-@pytest.mark.slow
-def test_frames_below_min_confidence_are_unobserved(tag):
-    model = eb.create_model("auto", budget=0.001).fit(tag)
+def test_frames_below_min_confidence_are_unobserved(trees, tag):
+    model = copy.copy(trees)
     recording = tag.recordings[0]
     prediction = model.predict(recording)
     level = float(np.quantile(prediction.probabilities.max(axis=1), 0.2))
@@ -184,18 +198,15 @@ def test_frames_below_min_confidence_are_unobserved(tag):
     assert (prediction.annotation.to_codes() >= 0).all()
 
 
-@pytest.mark.slow
-def test_pieces_give_the_same_predictions(tag, monkeypatch):
-    model = eb.create_model("auto", budget=0.001).fit(tag)
+def test_pieces_give_the_same_predictions(trees, monkeypatch):
     recording = eb.load_dataset("synthetic/tag", individuals=1, seconds=300, seed=5).recordings[0]
-    entire = model.predict(recording).annotation
+    entire = trees.predict(recording).annotation
     monkeypatch.setattr(pieces, "MAX_PIECE_FRAMES", 2500)
     monkeypatch.setattr(decoder, "CONTEXT_SECONDS", 30.0)
-    annotation = model.annotate(recording)
+    annotation = trees.annotate(recording)
     assert (annotation.to_codes() == entire.to_codes()).mean() > 0.995
 
 
-@pytest.mark.slow
 def test_overlapping_behaviors():
     ethogram = Ethogram(["move", "call"])
     recordings = []
@@ -210,7 +221,6 @@ def test_overlapping_behaviors():
     assert (prediction.annotation.to_frames() == recordings[0].annotation().to_frames()).mean() > 0.9
 
 
-@pytest.mark.slow
 def test_decoder_is_chosen_on_subsampled_frames(tag, monkeypatch):
     monkeypatch.setattr(auto, "MAX_DECODER_FRAMES", 3000)
     monkeypatch.setattr(candidates, "MIN_ANNOTATED_SECONDS", 1e9)  # no network
@@ -231,8 +241,8 @@ def test_decode_names_the_metric():
         eb.create_model("auto", folds=1)
 
 
-@pytest.mark.slow
-def test_behaviors_that_overlap_in_one_recording(tag):
+def test_behaviors_that_overlap_in_one_recording():
+    tag = eb.load_dataset("synthetic/tag", individuals=3, seconds=20)
     first = tag.recordings[0]
     truth = first.annotation()
     other = (int(truth.behavior[0]) + 1) % len(tag.ethogram)
@@ -245,7 +255,6 @@ def test_behaviors_that_overlap_in_one_recording(tag):
         assert not model.predict(data.recordings[1]).exclusive
 
 
-@pytest.mark.slow
 def test_unobserved_recordings_are_not_evaluated(tag):
     first, second, third = tag.recordings[:3]
     unobserved = second.copy(annotations={"truth": second.annotation().with_observed(np.zeros(second.n_frames, dtype=bool))})
