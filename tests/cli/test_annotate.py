@@ -7,47 +7,32 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from ethobench import read_annotation, read_recordings
+from tests.cli.running import START, ethobench
 from tests.mllm.conftest import KEY
 from tests.mllm.drawing import plain_video
 from tests.mllm.stubs import Fail, GeminiStub, OpenAIStub, Say
 
-pytestmark = pytest.mark.slow  # each command starts a process
-
 ROWS = [("00:00", "00:04", "grooming"), ("00:04", "00:06", "other")]
 GOOD = json.dumps({"segments": [{"start_time": a, "end_time": b, "behavior": name} for a, b, name in ROWS]})
-PROGRAM = """
-from ethobench.cli import annotate, app, main
-if "annotate" not in [command.name for command in app.registered_commands]:
-    app.command("annotate")(annotate.run)
-main()
-"""
-
-
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-c", PROGRAM, "annotate", *map(str, arguments)]
-
-
-def environment(folder: Path) -> dict[str, str]:
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE", "GEMINI", "OPENAI", "DASHSCOPE"))}
-    keys = {"GEMINI_API_KEY": KEY, "OPENAI_API_KEY": KEY}
-    return {**variables, **keys, "ETHOBENCH_CACHE": str(folder / "cache"), "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
 
 
 @pytest.fixture
-def lab(tmp_path):
+def lab(tmp_path, monkeypatch):
     """Two videos, and the command to annotate them."""
     videos = [plain_video(tmp_path / f"cage{k}.mp4") for k in (1, 2)]
+    for name in [name for name in os.environ if name.startswith(("GOOGLE", "GEMINI", "OPENAI", "DASHSCOPE"))]:
+        monkeypatch.delenv(name)
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
 
     def annotate(*arguments: object, chosen=videos) -> subprocess.CompletedProcess[str]:
-        full_command = command(*chosen, "--task", "grooming", *arguments)
-        return subprocess.run(full_command, capture_output=True, text=True, encoding="utf-8", env=environment(tmp_path), check=False)
+        return ethobench("annotate", *chosen, "--task", "grooming", *arguments)
 
     annotate.folder, annotate.videos = tmp_path, videos
     return annotate
@@ -185,11 +170,11 @@ def test_invalid_input(lab, tmp_path):
         ((lab.videos[0], "--task", "grooming", *options, "--to", "sleap"), 1, "choose another format with --to"),
         ((lab.videos[0], "--task", "grooming"), 2, "Missing option"),
     ):
-        done = subprocess.run(command(*arguments), capture_output=True, text=True, encoding="utf-8", env=environment(tmp_path), check=False)
+        done = ethobench("annotate", *arguments)
         assert done.returncode == code, done.stderr
         assert message in " ".join(done.stderr.replace("│", " ").split())
         assert "Traceback" not in done.stderr
-    helped = subprocess.run(command("--help"), capture_output=True, text=True, encoding="utf-8", env=environment(tmp_path), check=False)
+    helped = ethobench("annotate", "--help")
     assert "--show-prompt" in helped.stdout
     assert "GEMINI_API_KEY" in helped.stdout
 
@@ -216,14 +201,15 @@ def test_examples_and_initial_annotations(lab):
     assert (annotation.start.tolist(), annotation.behavior.tolist()) == ([0, 20, 40], [1, 0, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_a_batch_survives_kill_9_while_polling(lab):
     out = lab.folder / "out"
     with GeminiStub(always=Say(GOOD)) as stub:
         stub.batch_is_done = False
         options = ("--provider", "gemini", "--model", "gemini-2.5-flash", "--base-url", stub.url, "--out", out, "--batch", "--poll", "0.05")
-        full_command = command(*lab.videos, "--task", "grooming", *options)
-        with subprocess.Popen(full_command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(lab.folder)) as run:
+        command = [*START, "annotate", *map(str, lab.videos), "--task", "grooming", *map(str, options)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
             deadline = time.monotonic() + 60
             while stub.polls < 3 and run.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.02)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,15 +11,8 @@ import numpy as np
 import pytest
 
 from ethobench import Annotation, Ethogram, Recording, read_annotation, read_recordings, write_recordings
+from tests.cli.running import ethobench, ethobench_process
 from tests.video_files import write_video
-
-pytestmark = pytest.mark.slow  # each command starts a process
-
-
-def ethobench(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100", **variables}
-    command = [sys.executable, "-c", "from ethobench.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False)
 
 
 @pytest.fixture
@@ -45,7 +37,16 @@ def test_help_teaches_every_command():
         shown = ethobench(command, "--help").stdout
         assert "Usage" in shown
         assert command == "datasets" or "example:" in shown.lower()
-    assert ethobench("--version").stdout.startswith("ethobench 0.")
+
+
+@pytest.mark.slow
+def test_a_process_has_the_same_output_as_a_call(two, tmp_path):
+    """Other tests call the command in their own process, which is faster."""
+    for arguments, code in ((("inspect", two), 0), (("inspect", tmp_path / "none"), 1), (("convert",), 2)):
+        process, call = ethobench_process(*arguments), ethobench(*arguments)
+        assert (process.returncode, process.stdout, process.stderr) == (code, call.stdout, call.stderr)
+        assert call.returncode == code
+    assert ethobench_process("--version").stdout.startswith("ethobench 0.")
 
 
 def test_inspect(two):
@@ -153,11 +154,13 @@ def test_datasets(tmp_path):
     assert "already on this machine" in ethobench("datasets", "fetch", "synthetic/tag").stdout
 
 
+@pytest.mark.slow
 def test_completion_completes():
-    done = ethobench(_ETHOBENCH_COMPLETE="complete_bash", COMP_WORDS="ethobench in", COMP_CWORD="1", _TYPER_COMPLETE_ARGS="ethobench in")
+    done = ethobench_process(_ETHOBENCH_COMPLETE="complete_bash", COMP_WORDS="ethobench in", COMP_CWORD="1", _TYPER_COMPLETE_ARGS="ethobench in")
     assert done.stdout.split() == ["inspect"]
 
 
+@pytest.mark.slow
 def test_import_is_light():
     heavy = "{'pandas', 'scipy', 'sklearn', 'torch', 'pyarrow'}"
     code = f"import sys, ethobench; from ethobench import Ethogram; print(sorted({heavy} & {{*sys.modules}}))"

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from ethobench.benchmarks import benchmarks
 from ethobench.cli import app
-from tests.cli.test_cli import ethobench
+from tests.cli.running import ethobench
 
 
 def finished(store) -> int:

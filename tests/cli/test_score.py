@@ -13,7 +13,7 @@ import ethobench as eb
 from ethobench import Annotation, Behavior, Ethogram, Recording, read_annotation, write_annotation, write_recordings
 from ethobench.core import intervals as iv
 from ethobench.metrics.budgets import time_budget
-from tests.cli.test_cli import ethobench
+from tests.cli.running import ethobench
 
 pytestmark = pytest.mark.slow  # each command starts a process
 NAMES = ["a", "b", "other"]

@@ -11,7 +11,7 @@ from ethobench import load_dataset, load_model, read_recordings
 from ethobench.cli.progress import TrainingProgress
 from ethobench.core.deadline import Deadline
 from ethobench.runs import Job, RunSummary, Store
-from tests.cli.test_cli import ethobench
+from tests.cli.running import ethobench
 from tests.clock import Clock
 
 pytestmark = pytest.mark.slow

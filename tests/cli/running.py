@@ -1,0 +1,42 @@
+"""Run `ethobench` in this process, where that a process of its own starts is not what a test is about: starting takes two seconds."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+
+from ethobench.cli import main
+
+START = [sys.executable, "-c", "from ethobench.cli import main; main()"]
+SETTINGS = {"PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
+
+
+def ethobench(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command with its own handling of errors and warnings; `variables` are added to the environment."""
+    output, errors = io.StringIO(newline=""), io.StringIO(newline="")
+    command = ["ethobench", *map(str, arguments)]
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), redirect_stdout(output), redirect_stderr(errors):
+        warnings.resetwarnings()
+        for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)  # as Python does unless told otherwise
+        patch.setattr(sys, "argv", command)
+        for name, value in {**SETTINGS, **variables}.items():
+            patch.setenv(name, value)
+        try:
+            main()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
+
+
+def ethobench_process(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a new process."""
+    environment = {**os.environ, **SETTINGS, **variables}
+    return subprocess.run([*START, *map(str, arguments)], capture_output=True, text=True, encoding="utf-8", env=environment, check=False)
