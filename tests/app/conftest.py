@@ -5,8 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -130,21 +128,14 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def serve(tmp_path) -> Iterator[Callable[..., str]]:
+def serve(serving, tmp_path, monkeypatch) -> Callable[..., str]:
     """Give a function that serves what it is given and returns the address."""
-    running: list[subprocess.Popen[str]] = []
+    monkeypatch.chdir(tmp_path)
 
     def start(*sources: object) -> str:
-        command = [sys.executable, "-c", SERVE, *map(str, sources)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
-        running.append(process)
-        assert process.stdout is not None
-        return process.stdout.readline().strip()
+        return f"http://127.0.0.1:{serving(open_project([*map(str, sources)])).port}/?token={TOKEN}"
 
-    yield start
-    for process in running:
-        process.terminate()
-        process.communicate(timeout=20)
+    return start
 
 
 @pytest.fixture

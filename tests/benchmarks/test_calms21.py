@@ -22,7 +22,7 @@ from ethobench.runs import Engine, Result, Setting, Store
 from ethobench.runs.worker import load_cached
 
 PEOPLE = (Annotator("annotator-id_1", delay=0.0, jitter=0.0, missed=0.0), Annotator("annotator-id_2", delay=0.6, jitter=0.05, missed=0.1))
-TINY = {"past": 8, "future": 8, "frame_stride": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 512}
+TINY = {"past": 8, "future": 8, "frame_stride": 2, "head_epochs": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 512}
 SEEDS = (42, 43)
 TRANSFERS_OF_TASK3 = ("fine-tuned", "fine-tuned, undecoded")
 
@@ -33,7 +33,7 @@ def write_task(folder: Path, task: int, seed: int, groups) -> None:
         recordings = []
         for index, (group, people, behaviors) in enumerate(groups):
             data = make_dataset(
-                "pose", individuals=count, seconds=12.0 if task < 3 else 60.0, seed=seed + 10 * index + (split == "test"), annotators=people
+                "pose", individuals=count, seconds=12.0 if task < 3 else 30.0, seed=seed + 10 * index + (split == "test"), annotators=people
             )
             for number, recording in enumerate(data):
                 annotation = next(iter(recording.annotations.values()))

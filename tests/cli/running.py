@@ -1,4 +1,4 @@
-"""Run `ethobench` in this process, where that a process of its own starts is not what a test is about: starting takes two seconds."""
+"""Run `ethobench` without starting processes, for tests that are not about processes: each takes seconds to start."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import os
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
 from ethobench.cli import main
+from ethobench.runs import executors
 
 START = [sys.executable, "-c", "from ethobench.cli import main; main()"]
 SETTINGS = {"PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
 
 
 def ethobench(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command with its own handling of errors and warnings; `variables` are added to the environment."""
+    """Run the command with its own handling of errors and warnings, and its workers in a thread; `variables` are added to the environment."""
     output, errors = io.StringIO(newline=""), io.StringIO(newline="")
     command = ["ethobench", *map(str, arguments)]
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), redirect_stdout(output), redirect_stderr(errors):
@@ -26,6 +28,7 @@ def ethobench(*arguments: object, **variables: str) -> subprocess.CompletedProce
         for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
             warnings.simplefilter("ignore", category)  # as Python does unless told otherwise
         patch.setattr(sys, "argv", command)
+        patch.setattr(executors, "process_pool", lambda workers: ThreadPoolExecutor(1))
         for name, value in {**SETTINGS, **variables}.items():
             patch.setenv(name, value)
         try:
@@ -37,6 +40,6 @@ def ethobench(*arguments: object, **variables: str) -> subprocess.CompletedProce
 
 
 def ethobench_process(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a new process."""
+    """Run the command in a new process, and its workers in others."""
     environment = {**os.environ, **SETTINGS, **variables}
     return subprocess.run([*START, *map(str, arguments)], capture_output=True, text=True, encoding="utf-8", env=environment, check=False)

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from ethobench import load_dataset, load_model, read_recordings
+from ethobench import load_dataset, load_model, read_recordings, write_annotation, write_recordings
 from ethobench.cli.progress import TrainingProgress
 from ethobench.core.deadline import Deadline
 from ethobench.runs import Job, RunSummary, Store
-from tests.cli.running import ethobench
+from tests.cli.running import ethobench, ethobench_process
 from tests.clock import Clock
 
 pytestmark = pytest.mark.slow
@@ -20,8 +20,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     """Signals and labels of four animals as a biologist would keep them."""
-    from ethobench import write_annotation
-
     root = tmp_path_factory.mktemp("study")
     lines = ["recording,individual,rate,signals,annotations,annotator"]
     for r in load_dataset("synthetic/tag", individuals=4, seconds=60):
@@ -35,7 +33,7 @@ def study(tmp_path_factory):
 
 
 def test_train_then_predict(study, tmp_path):
-    trained = ethobench("train", study, "--model", "rf", "--param", "trees=10", "--out", tmp_path / "model")
+    trained = ethobench_process("train", study, "--model", "rf", "--param", "trees=10", "--out", tmp_path / "model")
     assert trained.returncode == 0, trained.stderr
     assert "frame F1" in trained.stdout
     card = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
@@ -138,13 +136,26 @@ def test_auto_reports_its_candidates_and_abstains(study, tmp_path):
     assert "cannot annotate in the style of 'anna': it has no styles" in refused.stderr
 
 
-def test_pretrain_on_poses_then_train(tmp_path):
-    done = ethobench("pretrain", "synthetic/pose", "--tasks", "masked", "--epochs", "1", "--out", tmp_path / "first")
+@pytest.fixture(scope="module")
+def mice(tmp_path_factory):
+    """Poses and labels of three pairs of mice."""
+    root = tmp_path_factory.mktemp("mice")
+    lines = ["recording,individual,rate,signals,annotations,annotator"]
+    for r in load_dataset("synthetic/pose", individuals=3, seconds=10):
+        write_recordings([r.copy(id=f"task1/train/{r.id}")], root / f"{r.id}.json", "calms21")
+        write_annotation(r.annotation(), root / f"{r.id}_labels.csv", "tidy", recording=r.id)
+        lines.append(f"{r.id},{r.individual},{r.rate:g},{r.id}.json,{r.id}_labels.csv,me")
+    (root / "recordings.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return root
+
+
+def test_pretrain_on_poses_then_train(mice, tmp_path):
+    done = ethobench("pretrain", mice, "--tasks", "masked", "--epochs", "1", "--out", tmp_path / "first")
     assert done.returncode == 0, done.stderr
     command = done.stdout.partition("use it with: ethobench ")[2].split()
     assert command[:4] == ["train", "DATASET", "--model", "conv1d"]
     quick = ("--param", "epochs=1", "--param", "samples_per_epoch=256", "--no-evaluate")
-    arguments = [{"DATASET": "synthetic/pose", "MODEL_DIR": str(tmp_path / "m")}.get(word, word) for word in command]
+    arguments = [{"DATASET": mice, "MODEL_DIR": str(tmp_path / "m")}.get(word, word) for word in command]
     trained = ethobench(*arguments, *quick)
     assert trained.returncode == 0, trained.stderr
     card = json.loads((tmp_path / "m" / "model.json").read_text(encoding="utf-8"))

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ import pytest
 import typer.main
 from tests.docs.blocks import DOCS, PAGES, ROOT, Block, blocks_of, expanded, page_name
 from typer.testing import CliRunner
+
+from ethobench.runs import executors
 
 EXAMPLE_FILES = DOCS / "example.md"
 SHELLS = ("bash", "sh")
@@ -80,6 +83,7 @@ def test_examples_run(page: Path, lab: Path, tmp_path: Path, monkeypatch: pytest
         shutil.copytree(lab, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(executors, "process_pool", lambda workers: ThreadPoolExecutor(1))  # processes take long to start
     follow(page)
 
 

@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.cli.running import ethobench
 
 from ethobench import load_dataset
 from ethobench.benchmarks import fold_plan, results_table
@@ -46,8 +47,8 @@ def done_in_logs(store: Path) -> Counter[str]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> bytes:
     store = tmp_path_factory.mktemp("undisturbed") / "s"
-    with start(store) as process:
-        assert process.wait() == 0, process.stdout.read()
+    done = ethobench(*COMMAND[3:], "--store", store)
+    assert done.returncode == 0, done.stderr
     return json.dumps(results_table(Store(store))).encode()
 
 

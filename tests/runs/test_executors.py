@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cli.running import ethobench
 from tests.runs.test_engine_faults import done_in_logs
 
 from ethobench.benchmarks import results_table
@@ -85,7 +86,7 @@ def test_a_worker_of_a_cluster_is_lost_in_the_middle_of_a_job(tmp_path, cluster)
     assert killed
     assert "8 jobs done" in ended.stdout
     assert set(done_in_logs(store).values()) == {1}
-    here = subprocess.run([*RUN, "--store", str(tmp_path / "t")], capture_output=True, text=True, check=False)
+    here = ethobench(*RUN[3:], "--store", tmp_path / "t")
     assert here.returncode == 0, here.stderr
     assert results_table(Store(store)) == results_table(Store(tmp_path / "t"))
 
