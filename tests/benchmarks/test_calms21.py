@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from ethobench.benchmarks import results_table
-from ethobench.benchmarks.calms21 import VARIANTS, Calms21, Calms21Options, behavior_weight, groups_with_both_splits, select_share
+from ethobench.benchmarks.calms21 import (
+    FINE_TUNING_PARAMS,
+    VARIANTS,
+    Calms21,
+    Calms21Options,
+    behavior_weight,
+    groups_with_both_splits,
+    select_share,
+)
 from ethobench.benchmarks.calms21_tables import difficulty_table, layout_summary, rank, styles_table, summarize
 from ethobench.benchmarks.tables import behaviors_table
 from ethobench.core.errors import EthobenchError, NotFoundError
@@ -22,7 +30,7 @@ from ethobench.runs import Engine, Result, Setting, Store
 from ethobench.runs.worker import load_cached
 
 PEOPLE = (Annotator("annotator-id_1", delay=0.0, jitter=0.0, missed=0.0), Annotator("annotator-id_2", delay=0.6, jitter=0.05, missed=0.1))
-TINY = {"past": 8, "future": 8, "frame_stride": 2, "head_epochs": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 512}
+TINY = {"past": 8, "future": 8, "frame_stride": 2, "epochs": 2, "layers": [8, 4], "kernel": 3, "batch": 512}
 SEEDS = (42, 43)
 TRANSFERS_OF_TASK3 = ("fine-tuned", "fine-tuned, undecoded")
 
@@ -65,11 +73,14 @@ def written(tmp_path_factory):
 def store(written):
     created = Store(written / "store")
     params = {"conv1d": TINY}
-    planned = [
-        *Calms21(Calms21Options(tasks=(1,), models=("conv1d", "chance"), seeds=SEEDS, params=params)).jobs(),
-        *Calms21(Calms21Options(tasks=(2, 3), models=("conv1d",), seeds=SEEDS[:1], params=params)).jobs(),
-    ]
-    result = Engine(created, lambda: ThreadPoolExecutor(1), 1).run(planned)
+    with pytest.MonkeyPatch.context() as patch:
+        for task in (2, 3):
+            patch.setitem(FINE_TUNING_PARAMS, task, {**FINE_TUNING_PARAMS[task], "head_epochs": 2})
+        planned = [
+            *Calms21(Calms21Options(tasks=(1,), models=("conv1d", "chance"), seeds=SEEDS, params=params)).jobs(),
+            *Calms21(Calms21Options(tasks=(2, 3), models=("conv1d",), seeds=SEEDS[:1], params=params)).jobs(),
+        ]
+        result = Engine(created, lambda: ThreadPoolExecutor(1), 1).run(planned)
     assert result.failed == {}
     assert result.failed_plans == []
     # task 1: three variants and chance; task 2: three transfers for each annotator, and a pre-training; task 3: each behavior

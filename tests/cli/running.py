@@ -12,7 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
-from ethobench.cli import main
+from ethobench.cli import main, train
 from ethobench.runs import executors
 
 START = [sys.executable, "-c", "from ethobench.cli import main; main()"]
@@ -28,6 +28,7 @@ def ethobench(*arguments: object, **variables: str) -> subprocess.CompletedProce
         for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
             warnings.simplefilter("ignore", category)  # as Python does unless told otherwise
         patch.setattr(sys, "argv", command)
+        patch.setattr(train, "seconds_since_start", lambda: 0.0)  # of the command, not of the tests
         patch.setattr(executors, "process_pool", lambda workers: ThreadPoolExecutor(1))
         for name, value in {**SETTINGS, **variables}.items():
             patch.setenv(name, value)
