@@ -33,9 +33,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 
 @pytest.fixture(autouse=True)
-def _doctest_names(
-    request: pytest.FixtureRequest, doctest_namespace: dict[str, object], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def _doctest_names(request: pytest.FixtureRequest, doctest_namespace: dict[str, object], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give examples in docstrings a folder to write to and an annotation to write."""
     if not isinstance(request.node, pytest.DoctestItem):
         return

@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ethobench import Annotation, Ethogram, write_annotation
 from ethobench.app.opening import open_project
 from ethobench.app.project import Project
 from ethobench.app.server import configure, make_app
+from ethobench.core.errors import ReadWarning
 from tests.app.browsing import ASKED, CHROMIUM, settle
 
 N, RATE = 600, 10
@@ -133,7 +135,10 @@ def serve(serving, tmp_path, monkeypatch) -> Callable[..., str]:
     monkeypatch.chdir(tmp_path)
 
     def start(*sources: object) -> str:
-        return f"http://127.0.0.1:{serving(open_project([*map(str, sources)])).port}/?token={TOKEN}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReadWarning)
+            project = open_project([*map(str, sources)])
+        return f"http://127.0.0.1:{serving(project).port}/?token={TOKEN}"
 
     return start
 

@@ -20,7 +20,14 @@ SETTINGS = {"PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
 
 
 def ethobench(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command with its own handling of errors and warnings, and its workers in a thread; `variables` are added to the environment."""
+    """Run the command with its own handling of errors and warnings, and its workers in a thread.
+
+    Parameters
+    ----------
+    *arguments : object
+    **variables : str
+        Added to the environment.
+    """
     output, errors = io.StringIO(newline=""), io.StringIO(newline="")
     command = ["ethobench", *map(str, arguments)]
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), redirect_stdout(output), redirect_stderr(errors):

@@ -156,7 +156,8 @@ def test_datasets(tmp_path):
 
 @pytest.mark.slow
 def test_completion_completes():
-    done = ethobench_process(_ETHOBENCH_COMPLETE="complete_bash", COMP_WORDS="ethobench in", COMP_CWORD="1", _TYPER_COMPLETE_ARGS="ethobench in")
+    words = "ethobench in"
+    done = ethobench_process(_ETHOBENCH_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="1", _TYPER_COMPLETE_ARGS=words)
     assert done.stdout.split() == ["inspect"]
 
 

@@ -197,7 +197,8 @@ def test_features_of_the_data_are_inputs(mice):
 def test_labels_a_little_longer_than_the_poses_are_cut(mice, model):
     first = mice.recordings[0]
     poses = first.signals
-    params = {"dense": {**SMALL["dense"], **QUICK}, "rf": {"trees": 3}, "tcn": {"updates": 1, "width": 8, "levels": 2}, "boost": {"rounds": 2}}[model]
+    small = {"rf": {"trees": 3}, "tcn": {"updates": 1, "width": 8, "levels": 2}, "boost": {"rounds": 2}}
+    params = small.get(model, {**SMALL["dense"], **QUICK})
     for lost, outcome in ((5, "labels end 5 frames after the signals; cropped"), (60, "labels for 600 frames, but signals for 540")):
         short = first.copy(signals=poses[: 600 - lost], n_frames=600 - lost)
         data = dataclasses.replace(mice, recordings=(short, *mice.recordings[1:]))
