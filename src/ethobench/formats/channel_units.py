@@ -108,7 +108,7 @@ def channel_units(
         return units | dict.fromkeys(names, unit), []
     if not named_units and np.isfinite(length):
         message = f"the unit of {', '.join(names)} is not known (median length {length:.3g}, but gravity is 1 g or 9.81 m/s²)"
-        return units, [Note(f"{message}; state it with units=", code="unknown-units")]
+        return units, [Note(f"{message}; state it in the header, such as {names[0]} (g), or with units=", code="unknown-units")]
     if unit and len(named_units) == 1 and unit not in named_units and next(iter(named_units)) in ACCELERATIONS:
         message = f"{', '.join(names)} are stated in {next(iter(named_units))}, but gravity has the length {length:.3g}, as in {unit}"
         return units, [Note(f"{message}; check the unit", code="unlikely-units")]
@@ -129,5 +129,5 @@ def note_different_units(recordings: Iterable[Recording]) -> None:
         channel = next((name for name in recording.metadata.get("units", {}) if len(example_of[name]) > 1), None)
         if channel is not None:
             examples = ", ".join(f"{name!r} in {unit}" for unit, name in example_of[channel].items())
-            message = f"{channel} has different units: {examples}; convert one of them, or state the unit with units="
+            message = f"{channel} has different units: {examples}; convert one of them, or correct the unit in its header (or with units=)"
             recording.notes = (*recording.notes, Note(message, code="different-units"))

@@ -177,7 +177,11 @@ def regular_clock(
     if len(time) < 2 or not np.isfinite(time).all() or (steps <= 0).any():
         row = offset + int(np.flatnonzero(steps <= 0)[0]) + 3 if (steps <= 0).any() else offset + 2
         of = f" of {location}" if location else ""
-        raise FormatError(path, f"times{of} must increase from row to row (if several animals share the table, set id=)", f"row {row}")
+        raise FormatError(
+            path,
+            f"times{of} must increase from row to row (if the table has several animals, call the column with their names animal, or set id=)",
+            f"row {row}",
+        )
     step, span, finest = float(np.median(steps)), float(time[-1] - time[0]), resolution(time - np.floor(time[0]))
     mean_rate = snap_rate((len(time) - 1) / span, finest / span)
     is_regular = np.abs(steps - step).max() <= max(MAX_JITTER * step, 1.5 * finest)

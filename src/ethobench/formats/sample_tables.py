@@ -105,7 +105,7 @@ def read_sample_table(path: Path, options: TableOptions) -> SampleTable:
     roles = columns.roles(options)
     if roles.unclear:
         names = ", ".join(map(repr, roles.unclear))
-        advice = f"if it has the labels, set label={roles.unclear[0]!r}; else set label='none', or name the signals with channels="
+        advice = f"if it has the labels, call it label, or set label={roles.unclear[0]!r}; else remove it, or set label='none'"
         raise FormatError(path, f"column {names} has neither numbers nor a known name; {advice}", "header")
     if not (roles.channels or roles.bursts or roles.label or roles.one_hot):
         raise FormatError(path, "no column of signals")
