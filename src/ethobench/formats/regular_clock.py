@@ -179,7 +179,7 @@ def regular_clock(
         of = f" of {location}" if location else ""
         raise FormatError(
             path,
-            f"times{of} must increase from row to row (if the table has several animals, call the column with their names animal, or set id=)",
+            f"times{of} must increase from row to row (several animals in one table: call the column with their names animal, or set id=)",
             f"row {row}",
         )
     step, span, finest = float(np.median(steps)), float(time[-1] - time[0]), resolution(time - np.floor(time[0]))
