@@ -74,6 +74,9 @@ def test_single_files_and_errors(folders, tmp_path):
     assert ethobench("score", pred / "mouse0.csv", truth / "mouse1.annot").returncode == 0
     (pred / "mouse2.csv").unlink()
     done = ethobench("score", pred, truth)
+    assert done.returncode == 0
+    assert "1 of 3 annotated recordings have no prediction and are not scored: mouse2" in done.stderr
+    done = ethobench("score", truth, pred)
     assert done.returncode == 1
     assert "only in" in done.stderr
     assert "mouse2" in done.stderr

@@ -219,11 +219,11 @@ def read_score_files(
     if isinstance(truth, Dataset) or is_dataset(Path(truth)):
         return _read_against_dataset(Path(pred), truth, annotator, rate, rename, match, entry)
     matched = collate_pairs(pred, truth, rate=rate, rename=rename, match=match, entry=entry)
-    if matched.only_predictions or matched.only_references:
+    if matched.only_predictions or not matched.pairs:
         sides = ((pred, matched.only_predictions), (truth, matched.only_references))
         raise EthobenchError(f"recording names do not match: {describe_unmatched(sides)}")
     pairs: dict[str, Any] = {}
-    notes: list[Note] = []
+    notes = _note_unscored(matched)
     for name, pair in matched.pairs.items():
         prediction = _only_annotation(pair.predictions, name, "score them one at a time, from separate files (ethobench convert)")
         for suffix, reference in _references(pair.references, annotator, name).items():
@@ -253,7 +253,7 @@ def _read_against_dataset(
         sides = ((pred, matched.only_predictions), (dataset, matched.only_references))
         raise NotFoundError(f"{dataset} has no annotated recording of these names: {describe_unmatched(sides)}")
     predictions: dict[str, Any] = {}
-    notes: list[Note] = []
+    notes = _note_unscored(matched)
     for name, pair in matched.pairs.items():
         prediction = _only_annotation(pair.predictions, name, "score them one at a time, from separate files (ethobench convert)")
         if annotator not in (ALL, CONSENSUS):
@@ -262,6 +262,14 @@ def _read_against_dataset(
                 prediction, _ = _equalize(prediction, reference, name, pair, notes)
         predictions[name] = prediction
     return ScoreFiles(predictions, data, _reader_notes(matched, notes))
+
+
+def _note_unscored(matched: CollatedPairs) -> list[Note]:
+    """Return a note about annotated recordings without a prediction."""
+    names = matched.only_references
+    total = len(names) + len(matched.pairs)
+    message = f"{len(names)} of {total} annotated recordings have no prediction and are not scored: {list_names(names)}"
+    return [Note(message, code="unscored-recordings")] if names else []
 
 
 def _reader_notes(matched: CollatedPairs, notes: Iterable[Note]) -> tuple[Note, ...]:
