@@ -24,7 +24,25 @@ from ethobench.formats.bouts import SECONDS_RATE
 AnnotatorLabels: TypeAlias = dict[tuple[int, str], str]
 """Names of annotators by ``(id(item), name in the file)``."""
 
-GENERIC_WORDS = frozenset("annotation annotations label labels behavior behaviors behaviour behaviours boris events scored scoring".split())  # noqa: SIM905
+GENERIC_WORDS = frozenset(
+    {"annot", "annotated", "annotation", "annotations", "behav", "behavior", "behaviors", "behaviour", "behaviours", "boris", "bouts"}
+    | {
+        "coded",
+        "coding",
+        "event",
+        "events",
+        "export",
+        "final",
+        "label",
+        "labeled",
+        "labelled",
+        "labels",
+        "manual",
+        "scored",
+        "scores",
+        "scoring",
+    }
+)
 """Words in names of annotation files that do not name a person."""
 
 
