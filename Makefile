@@ -59,6 +59,7 @@ bench: $(VENV)/all ## measure speed relative to other packages in one run
 	$(BIN)/python benchmarks/networks.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/study.py
+	$(BIN)/python benchmarks/batch_prediction.py
 
 docs: $(VENV)/all ## build the documentation into site/
 	$(BIN)/mkdocs build --strict --quiet

@@ -85,8 +85,11 @@ def _parquet(folder: Path):
 def test_predict_and_score_agree_with_cross_validation(lab, tmp_path):
     done = ethobench("predict", lab / "model", lab / "study", "--out", tmp_path / "p")
     assert "3 of 3 recordings were used to train" in done.stderr
-    assert "animal01.csv: " in done.stdout
+    assert "1 of 3: animal01.csv, " in done.stdout
     assert done.stdout.count("(out-of-fold)") == 3
+    ethobench("predict", lab / "model", lab / "study", "--workers", 2, "--out", tmp_path / "by_workers")
+    for path in (tmp_path / "p").glob("*.csv"):
+        assert (tmp_path / "by_workers" / path.name).read_bytes() == path.read_bytes()
     card = json.loads((lab / "model" / "model.json").read_text(encoding="utf-8"))
     value, training = f1(tmp_path / "p", lab / "study")
     assert value == pytest.approx(card["evaluation"]["scores"]["f1"])

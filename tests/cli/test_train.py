@@ -47,9 +47,12 @@ def test_train_then_predict(study, tmp_path):
     truth = next(iter(first.annotations.values()))
     agreed = next(iter(predicted.annotations.values())).with_ethogram(truth.ethogram).to_codes() == truth.to_codes()
     assert agreed.mean() > 0.9
+    again = ethobench("predict", tmp_path / "model", study / f"{first.id}.csv", "--in-sample", "--out", tmp_path / "out")
+    assert again.returncode == 0
+    assert "0 recordings predicted, 1 finished before, 0 failed" in again.stdout
     again = ethobench("predict", tmp_path / "model", study / f"{first.id}.csv", "--out", tmp_path / "out")
     assert again.returncode == 1
-    assert "already exists" in again.stderr
+    assert "already exist in" in again.stderr
     again = ethobench("train", study, "--out", tmp_path / "model")
     assert again.returncode == 1
     assert "already exists" in again.stderr

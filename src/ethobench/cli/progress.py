@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +16,7 @@ from ethobench.runs import RunControl
 
 if TYPE_CHECKING:
     from ethobench.runs import Job, RunSummary, Store
+    from ethobench.runs.batch_prediction import PredictionEvent
     from ethobench.runs.engine import ProgressCallback, RunEvent
 
 
@@ -49,6 +50,51 @@ def describe_event(event: RunEvent) -> str:
     from ethobench.runs.plan import Result
 
     return event.result.describe(event.jobs) if isinstance(event.result, Result) else event.message
+
+
+@contextmanager
+def show_prediction_progress(*, quiet: bool = False) -> Iterator[Callable[[PredictionEvent], None]]:
+    """Yield a callback for a batch prediction: a bar with the remaining time on a terminal, a line per recording elsewhere.
+
+    Parameters
+    ----------
+    quiet : bool
+        Whether to print no lines to stdout.
+    """
+    console = make_console(stderr=True)
+    if not console.is_terminal:
+        yield (lambda event: None) if quiet else (lambda event: echo(format_prediction(event)))
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    file_name = TextColumn("{task.description}", markup=False)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), file_name)
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def show(event: PredictionEvent) -> None:
+            name = event.prediction.file if event.prediction is not None else ""
+            progress.update(task, completed=event.ended, total=event.total, description=make_visible(name))
+            if event.prediction is None:
+                progress.console.print(format_prediction(event), markup=False)
+
+        yield show
+
+
+def format_prediction(event: PredictionEvent) -> str:
+    """Format an event of a batch prediction: "12 of 40: m12.csv, 284 bouts in 1200.0 s"."""
+    if event.message:
+        return event.message
+    count = f"{event.ended} of {event.total}"
+    if event.failure is not None:
+        return f"{count}: {event.failure.input} failed: {event.failure.error}"
+    entry = event.prediction
+    if entry is None:
+        return count
+    label = f" ({entry.origin.label})" if entry.origin.label else ""
+    missing = entry.unobserved_seconds
+    unobserved = f"; {missing:.1f} s ({missing / entry.seconds:.1%}) unobserved (not predicted)" if missing else ""
+    return f"{count}: {entry.file}, {entry.bouts} bouts in {entry.seconds:.1f} s{label}{unobserved}"
 
 
 def format_counts(summary: RunSummary) -> str:

@@ -5,24 +5,21 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
-from ethobench.cli.output import echo, print_note, secho
+from ethobench.cli.output import echo, secho
+from ethobench.cli.workers import MACHINE, ClusterOptions
 from ethobench.core.processes import usable_cores
 
 if TYPE_CHECKING:
     from ethobench.benchmarks import Benchmark
-    from ethobench.runs import RunSummary, Store
-    from ethobench.runs.executors import ClusterNodes, WorkerPool
+    from ethobench.runs import RunSummary
 
-MACHINE, CLUSTER = "This machine", "Cluster"
 REPEATED = ("params", "variations")
 """Options that may be repeated; each value is name=value."""
 
@@ -57,8 +54,8 @@ app = typer.Typer(
 )
 
 
-@dataclass(frozen=True)
-class RunOptions:
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(ClusterOptions):
     """Options of every benchmark: where jobs run, and where results are kept."""
 
     store: Annotated[Path, typer.Option(help="Folder for the results. A run that is started again runs only the missing jobs.")]
@@ -66,45 +63,22 @@ class RunOptions:
     workers: Annotated[int, typer.Option(help="Number of processes; one per core by default.", min=1, rich_help_panel=MACHINE)] = (
         usable_cores()
     )
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="Address of a running Dask scheduler, such as tls://10.0.0.1:8786.", metavar="ADDRESS", rich_help_panel=CLUSTER),
-    ] = None
-    cluster: Annotated[
-        str | None,
-        typer.Option(help="Start workers through slurm, pbs or sge; or local, to test it on this machine.", rich_help_panel=CLUSTER),
-    ] = None
-    nodes: Annotated[int, typer.Option(help="Number of batch jobs.", min=1, rich_help_panel=CLUSTER)] = 1
-    cores: Annotated[int, typer.Option(help="Cores per batch job; one worker runs on each.", min=1, rich_help_panel=CLUSTER)] = 1
-    memory: Annotated[str, typer.Option(help="Memory per batch job.", rich_help_panel=CLUSTER)] = "8GB"
-    walltime: Annotated[
-        str, typer.Option(help="Time limit per batch job; batch jobs that reach it are replaced.", rich_help_panel=CLUSTER)
-    ] = "12:00:00"
-    queue: Annotated[str, typer.Option(help="Queue or partition.", rich_help_panel=CLUSTER)] = ""
-    account: Annotated[str, typer.Option(help="Account or project.", rich_help_panel=CLUSTER)] = ""
-    show_script: Annotated[
-        bool, typer.Option("--show-script", help="Print the batch script that would be submitted, and exit.", rich_help_panel=CLUSTER)
-    ] = False
 
     @property
     def n_workers(self) -> int:
         """Number of workers."""
         return max(self.workers, self.nodes * self.cores if self.cluster else 1)
 
-    def cluster_nodes(self) -> ClusterNodes:
-        """Return the resources to request from a cluster."""
-        from ethobench.runs.executors import ClusterNodes
-
-        return ClusterNodes(self.nodes, self.cores, self.memory, self.walltime, self.queue, self.account)
-
 
 def make_command(benchmark: type[Benchmark]) -> Any:
     """Create the subcommand of a benchmark from its options."""
 
     def command(**values: Any) -> None:
+        from ethobench.runs.executors import CERTIFICATES
+
         options = RunOptions(**{item.name: values.pop(item.name) for item in fields(RunOptions)})
         if options.show_script:
-            _show_script(options)
+            options.print_script(options.store / CERTIFICATES)
         else:
             run_benchmark(benchmark(_parse_options(benchmark, values)), options)
 
@@ -120,6 +94,7 @@ def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
     """Run a benchmark, and print its progress and a summary."""
     from ethobench.cli.progress import show_run_progress
     from ethobench.runs import Engine, Store, WorkerOptions
+    from ethobench.runs.executors import CERTIFICATES
     from ethobench.runs.worker import KEEPABLE
 
     keep = tuple(_split(options.keep))
@@ -129,42 +104,12 @@ def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
     plans = list(benchmark.jobs(store, n_workers=options.n_workers, report=echo))
     worker_options = WorkerOptions(keep=keep, data=os.environ.get("ETHOBENCH_DATA", ""))
     try:
-        with _worker_pool(options, store) as pool, show_run_progress() as report:
+        with options.pool(options.workers, store.root / CERTIFICATES) as pool, show_run_progress() as report:
             summary = Engine(store, pool.make_executor, pool.count, report, worker_options).run(plans)
     except KeyboardInterrupt:
         secho("stopped; run the same command again to resume", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
     _print_summary(summary, options.store)
-
-
-def _worker_pool(options: RunOptions, store: Store) -> AbstractContextManager[WorkerPool]:
-    from ethobench.runs.executors import CERTIFICATES, cluster_pool, dask_pool, local_pool
-
-    if options.scheduler and options.cluster:
-        raise typer.BadParameter("use either a running scheduler, or --cluster to start one", param_hint="--scheduler")
-    if options.scheduler:
-        if not options.scheduler.startswith("tls://"):
-            print_note(
-                f"anyone who can reach {options.scheduler} can run code on its workers; give the scheduler certificates and use tls://"
-            )
-        return dask_pool(options.scheduler)
-    if options.cluster:
-        return cluster_pool(options.cluster, options.cluster_nodes(), store.root / CERTIFICATES)
-    return local_pool(options.workers)
-
-
-def _show_script(options: RunOptions) -> None:
-    from ethobench.runs.executors import CERTIFICATES, cluster_security, make_cluster
-
-    if options.cluster in (None, "local"):
-        raise typer.BadParameter("needs --cluster slurm, pbs or sge", param_hint="--show-script")
-    with (
-        TemporaryDirectory() as folder,
-        cluster_security(Path(folder)) as security,
-        make_cluster(str(options.cluster), options.cluster_nodes(), security, start=False) as cluster,
-    ):
-        certificates = str((options.store / CERTIFICATES).resolve())  # where the run will put them
-        echo(cluster.job_script().replace(str(Path(folder).resolve()), certificates))
 
 
 def _print_summary(summary: RunSummary, store: Path) -> None:
@@ -208,7 +153,7 @@ def _benchmark_parameters(benchmark: type[Benchmark]) -> Iterator[inspect.Parame
 
 def _run_parameters() -> Iterator[inspect.Parameter]:
     hints = get_type_hints(RunOptions, include_extras=True)
-    for item in fields(RunOptions):
+    for item in sorted(fields(RunOptions), key=lambda item: item.name in ClusterOptions.__dataclass_fields__):  # this machine first
         default = item.default if item.name != "store" else inspect.Parameter.empty
         yield _parameter(item.name, hints[item.name], default)
 

@@ -110,7 +110,7 @@ def atomic_path(path: str | Path, *, overwrite: bool = False, durable: bool = Tr
         if overwrite:
             temporary.replace(path)
         else:
-            _rename_to_new(temporary, path)
+            rename_to_new(temporary, path)
         if durable:
             sync_folder(path.parent)
     finally:
@@ -312,8 +312,14 @@ def _clean_once(folder: Path, older_than: float = STALE_SECONDS) -> None:
         remove_stale_temporaries(folder, older_than)
 
 
-def _rename_to_new(temporary: Path, path: Path) -> None:
-    """Rename a file to a path that must not exist, without a race."""
+def rename_to_new(temporary: Path, path: Path) -> None:
+    """Rename a file to a path on the same disk that must not exist, without a race. The old name may remain as a second link.
+
+    Raises
+    ------
+    PathExistsError
+        If `path` exists.
+    """
     try:
         path.hardlink_to(temporary)
     except FileExistsError:

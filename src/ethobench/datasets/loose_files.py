@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -89,20 +89,41 @@ def list_files(path: Path, *, videos: bool = False) -> tuple[list[Path], list[No
     if not path.is_dir():
         return [path], []
     files, skipped = [], []
-    for file in sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")):
+    for file, reader in detect_files(path):
+        if isinstance(reader, OSError):
+            raise reader
+        if isinstance(reader, FormatError):
+            skipped.append(file)
+        elif reader is not None or videos:
+            files.append(file)
+    return files, skipped_files_note(path, skipped)
+
+
+def detect_files(folder: Path) -> Iterator[tuple[Path, Format | FormatError | OSError | None]]:
+    """Yield the files below a folder, sorted, each with its format, the error if it has none, or None for a video.
+
+    Hidden files, and files in hidden folders, are skipped.
+    """
+    for file in sorted(p for p in folder.rglob("*") if p.is_file() and not _is_hidden(p.relative_to(folder))):
         if file.suffix.lower() in VIDEO_SUFFIXES:
-            files += [file] if videos else []
+            yield file, None
             continue
         try:
-            detect(file)
-        except FormatError:
-            skipped.append(file.name)
-            continue
-        files.append(file)
+            yield file, detect(file)
+        except (FormatError, OSError) as error:
+            yield file, error
+
+
+def skipped_files_note(folder: Path, skipped: Sequence[Path]) -> list[Note]:
+    """Return a note that names files that were skipped since their format is not recognized; none if there are none."""
     if not skipped:
-        return files, []
-    more = f" and {len(skipped) - 5} more" if len(skipped) > 5 else ""
-    return files, [Note(f"skipped, since their format is not recognized: {', '.join(skipped[:5])}{more}", str(path), "skipped-files")]
+        return []
+    names = ", ".join(file.name for file in skipped[:5]) + (f" and {len(skipped) - 5} more" if len(skipped) > 5 else "")
+    return [Note(f"skipped, since their format is not recognized: {names}", str(folder), "skipped-files")]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(name.startswith(".") for name in path.parts)
 
 
 def ends_with_last_bout(annotation: Annotation) -> bool:

@@ -11,6 +11,7 @@ import csv
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,7 @@ class RecordingInfo(_Strict):
     id: str
     individual: str = ""
     annotator: str = DEFAULT_ANNOTATOR
+    start_time: datetime | None = None
     rate: float | None = None
     n_frames: int | None = None
     subjects: list[str] = []
@@ -200,6 +202,7 @@ def _describe(recordings: Sequence[Recording]) -> Description:
                     id=recording.id,
                     individual="" if recording.individual == recording.id else recording.individual,
                     annotator=annotator,
+                    start_time=recording.start_time,
                     rate=a.rate,
                     n_frames=a.n_frames,
                     subjects=list(a.subjects),
@@ -277,6 +280,7 @@ def _assemble(
                 recording,
                 individual=info.individual,
                 rate=annotation.rate,
+                start_time=info.start_time,
                 subjects=annotation.subjects,
                 clock_origin=origin_of(info.rate or description.rate),
             ),
@@ -329,7 +333,7 @@ def _missing(value: Any) -> bool:
 
 
 def _line(info: Any) -> str:
-    return json.dumps(info.model_dump(exclude_defaults=True), ensure_ascii=False)
+    return json.dumps(info.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
 
 
 def _as_written(line: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ethobench.core import Annotation, Dataset, Poses, Prediction, Recording, Signals
+from ethobench.core import Annotation, ClockOrigin, Dataset, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import MismatchError, Note, NotFoundError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
@@ -21,6 +21,15 @@ from ethobench.models.directed import DirectedPrediction
 def has_rate(recording: Recording, rate: float | None) -> bool:
     """Return whether a recording has a rate (frames per second), or states none."""
     return rate is None or recording.rate is None or abs(recording.rate - rate) <= 1e-6 * rate
+
+
+def with_rate(recording: Recording, rate: float | None) -> Recording:
+    """Return a recording with the rate of a model (frames per second) if it states none, with a note about the assumption."""
+    if recording.rate is not None or rate is None:
+        return recording
+    message = f"no frame rate; assuming {rate:g} Hz, the rate of the model's training data (set the rate to change this)"
+    notes = (*recording.notes, Note(message, code="assumed-rate"))
+    return recording.copy(rate=rate, clock_origin=ClockOrigin.ASSUMED, notes=notes)
 
 
 def resample_recording(recording: Recording, rate: float) -> Recording:

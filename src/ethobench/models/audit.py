@@ -1,8 +1,8 @@
 """Audit of scores: which of the scored recordings a model was trained on.
 
-`ethobench predict` writes a log beside its files, with the origin of each prediction. The log has the hash of each file, so that a file
-that was replaced later is not mistaken for a prediction. `audit_scores` combines scores with this log and with the list of training
-recordings of a saved model.
+`ethobench predict` keeps a log in a hidden folder beside its files: one entry per file, with the origin of the prediction. An entry has
+the hash of its file, so that a file that was replaced later is not mistaken for a prediction. `audit_scores` combines scores with this log
+and with the list of training recordings of a saved model.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.core import Dataset, Recording
-from ethobench.core.errors import FormatError, NotFoundError
+from ethobench.core.errors import FormatError, Note, NotFoundError
 from ethobench.core.files import check_self_contained, read_json, write_text
 from ethobench.metrics import Scores
 from ethobench.models.held_out import Origin, list_names
 from ethobench.models.provenance import INDIVIDUAL, RECORDING, UNKNOWN, TrainingData, TrainingMatch
 from ethobench.models.saving import CARD
 
-LOG = ".ethobench-predictions.json"
-LOG_FORMAT_VERSION = 1
+LOG = ".ethobench-predictions"
+ENTRIES = "files"
+"""Folder of the log with one entry per file of predictions."""
+LOG_FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,16 @@ class LoggedPrediction:
         Whether this is an out-of-fold prediction.
     split : str
         What the cross-validation never split.
+    key : str
+        Hash of the model, the settings and the name of the file: the same for the same request.
+    input, input_stamp, input_digest : str
+        Path of the input; its size and modification time; the hash of its content.
+    bouts : int
+        Number of bouts.
+    seconds, unobserved_seconds : float
+        Length of the recording, and how much of it was not predicted.
+    notes : tuple of Note
+        From the reader, the model and the writer.
     """
 
     file: str
@@ -57,52 +69,58 @@ class LoggedPrediction:
     matched_by: str = ""
     out_of_fold: bool = False
     split: str = ""
+    key: str = ""
+    input: str = ""
+    input_stamp: str = ""
+    input_digest: str = ""
+    bouts: int = 0
+    seconds: float = 0.0
+    unobserved_seconds: float = 0.0
+    notes: tuple[Note, ...] = ()
 
     @property
     def origin(self) -> Origin:
         """Origin of the prediction."""
         return Origin(TrainingMatch(self.level, self.training_id, self.matched_by), self.out_of_fold, self.split)
 
-
-def log_prediction(path: Path, recording: str, model: Path, origin: Origin) -> LoggedPrediction:
-    """Return the log entry of a file of predictions.
-
-    Parameters
-    ----------
-    path : Path
-    recording : str
-        The id of the recording.
-    model : Path
-        The folder of the model.
-    origin : Origin
-    """
-    digest = str(_read_card(model).get("digest", ""))
-    return LoggedPrediction(
-        path.name,
-        _file_hash(path),
-        recording,
-        model.resolve().name,
-        digest,
-        **dataclasses.asdict(origin.match),
-        out_of_fold=origin.out_of_fold,
-        split=origin.split,
-    )
+    def is_unchanged(self, folder: Path) -> bool:
+        """Return whether the file is still as it was written."""
+        path = folder / self.file
+        return path.is_file() and hash_file(path) == self.digest
 
 
-def write_log(folder: Path, predictions: Iterable[LoggedPrediction]) -> None:
-    """Add predictions to the log of a folder."""
-    entries = {entry.file: entry for entry in [*_read_log(folder), *predictions]}
-    if not entries:
-        return
-    content = {"format_version": LOG_FORMAT_VERSION, "predictions": [dataclasses.asdict(entry) for entry in entries.values()]}
-    write_text(folder / LOG, json.dumps(content, ensure_ascii=False, indent=1), overwrite=True)
+def write_entry(folder: Path, entry: LoggedPrediction) -> None:
+    """Write the log entry of a file of predictions, before the file itself appears in its folder."""
+    content = {"format_version": LOG_FORMAT_VERSION, **dataclasses.asdict(entry)}
+    write_text(_entry_path(folder, entry.file), json.dumps(content, ensure_ascii=False), overwrite=True)
+
+
+def read_entry(folder: Path, file: str) -> LoggedPrediction | None:
+    """Read the log entry of a file; None if it is missing, damaged or of another format version."""
+    try:
+        content = json.loads(_entry_path(folder, file).read_text(encoding="utf-8"))
+        if content.pop("format_version") != LOG_FORMAT_VERSION:
+            return None
+        return LoggedPrediction(**{**content, "notes": tuple(Note(**note) for note in content["notes"])})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def remove_entry(folder: Path, file: str) -> None:
+    """Remove the log entry of a file that is about to be replaced."""
+    _entry_path(folder, file).unlink(missing_ok=True)
 
 
 def read_log(path: Path) -> list[LoggedPrediction]:
     """Return the log entries of a file, or of the files of a folder, that have not changed since they were written."""
     folder = path if path.is_dir() else path.parent
-    entries = [entry for entry in _read_log(folder) if path.is_dir() or entry.file == path.name]
-    return [entry for entry in entries if (folder / entry.file).is_file() and _file_hash(folder / entry.file) == entry.digest]
+    files = [p.name.removesuffix(".json") for p in sorted((folder / LOG / ENTRIES).glob("*.json"))] if path.is_dir() else [path.name]
+    entries = [entry for file in files if (entry := read_entry(folder, file)) is not None]
+    return [entry for entry in entries if entry.is_unchanged(folder)]
+
+
+def _entry_path(folder: Path, file: str) -> Path:
+    return folder / LOG / ENTRIES / f"{file}.json"
 
 
 @dataclass(frozen=True)
@@ -256,17 +274,7 @@ def _read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def _read_log(folder: Path) -> list[LoggedPrediction]:
-    """Read the log of a folder; empty if it is missing, damaged or of another format version."""
-    try:
-        content = json.loads((folder / LOG).read_text(encoding="utf-8"))
-        if content["format_version"] != LOG_FORMAT_VERSION:
-            return []
-        return [LoggedPrediction(**entry) for entry in content["predictions"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
-
-
-def _file_hash(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """Hash the content of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -77,6 +77,19 @@ class ClusterNodes:
     account: str = ""
 
 
+class ThisProcess(Executor):
+    """An executor without workers: each job runs in this process when it is submitted."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run a job to its end. Ctrl-C interrupts it and is passed on."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
 def process_pool(workers: int) -> Executor:
     """Create a pool of processes, each of which uses an equal share of the cores."""
     threads = max(1, usable_cores() // workers)
@@ -111,6 +124,12 @@ def _end_with_parent() -> None:
 def local_pool(count: int) -> Iterator[WorkerPool]:
     """Use worker processes on this machine."""
     yield WorkerPool(lambda: process_pool(count), lambda: count)
+
+
+@contextmanager
+def this_process() -> Iterator[WorkerPool]:
+    """Run jobs in this process, one after the other."""
+    yield WorkerPool(ThisProcess, lambda: 1)
 
 
 @contextmanager

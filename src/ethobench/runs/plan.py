@@ -8,8 +8,9 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+T = TypeVar("T")
 FINAL, SEARCH, PRETRAINING = "final", "search", "pretraining"
 """Stages of a job. Only final jobs are reported; the others choose hyper-parameters, or train a model that final jobs start from."""
 DEFAULT_SETTING = "full"
@@ -274,6 +275,6 @@ JobPlan: TypeAlias = Generator[list[Job], list[Result], None]
 """The jobs of a benchmark in stages: yields the jobs that can run now, is sent their results, and yields the next ones."""
 
 
-def plan_at_once(jobs: list[Job]) -> JobPlan:
+def plan_at_once(jobs: list[T]) -> Generator[list[T], list[Any], None]:
     """Plan jobs that do not depend on each other, in one stage."""
     yield jobs
