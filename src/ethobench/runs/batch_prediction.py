@@ -262,6 +262,12 @@ class PredictionSummary:
         Annotations that earlier runs with the same model, settings and inputs have written.
     failures : list of PredictionFailure
         Recordings that could not be predicted.
+
+    Examples
+    --------
+    >>> from ethobench import PredictionSummary
+    >>> PredictionSummary(Path("annotations"), 1, failures=[PredictionFailure("m1.csv", "the file is empty (0 bytes)")]).to_dict()["failures"]
+    [{'input': 'm1.csv', 'error': 'the file is empty (0 bytes)'}]
     """
 
     out: Path
@@ -460,9 +466,9 @@ def predict_files(
     >>> create_model("dt").fit(data.select(individual=["animal01", "animal02"])).save(folder / "model")
     >>> summary = predict_files(folder / "model", "synthetic/tag", folder / "annotations")
     >>> len(summary.predicted), summary.failures
-    (6, [])
+    (8, [])
     >>> len(predict_files(folder / "model", "synthetic/tag", folder / "annotations").reused)
-    6
+    8
     """
     paths = [inputs] if isinstance(inputs, str | Path) else inputs
     settings = PredictionSettings(to, rate, style, min_confidence, in_sample, external)
