@@ -266,7 +266,8 @@ class PredictionSummary:
     Examples
     --------
     >>> from ethobench import PredictionSummary
-    >>> PredictionSummary(Path("annotations"), 1, failures=[PredictionFailure("m1.csv", "the file is empty (0 bytes)")]).to_dict()["failures"]
+    >>> failure = PredictionFailure("m1.csv", "the file is empty (0 bytes)")
+    >>> PredictionSummary(Path("annotations"), total=1, failures=[failure]).to_dict()["failures"]
     [{'input': 'm1.csv', 'error': 'the file is empty (0 bytes)'}]
     """
 
