@@ -169,7 +169,7 @@ def test_pretrain_refuses_options_of_the_other_kind_of_data(tmp_path):
     for dataset, option, value in (("synthetic/pose", "--config", "small"), ("synthetic/tag", "--tasks", "masked")):
         done = ethobench("pretrain", dataset, option, value, "--out", tmp_path / "x")
         assert done.returncode == 2
-        assert f"Invalid value for {option}: it is for" in " ".join(done.stderr.replace("│", " ").split())
+        assert f"Invalid value for {option}: applies to" in " ".join(done.stderr.replace("│", " ").split())
 
 
 def test_behaviors_can_be_renamed_for_training(study, tmp_path):
