@@ -11,10 +11,17 @@ from typer.testing import CliRunner
 
 import ethobench as eb
 from ethobench.benchmarks.base import benchmarks
-from ethobench.benchmarks.published import COLUMNS
+from ethobench.benchmarks.published import CLAIM_FILE, COLUMNS, FILE, read_rows
 from ethobench.cli import app
 from ethobench.core.errors import NotFoundError
 from ethobench.metrics.suites import suites
+
+
+@pytest.mark.parametrize("file", [FILE, CLAIM_FILE])
+def test_rows_have_a_cell_in_every_column(file):
+    for row in read_rows(file):
+        assert None not in row, f"more cells than columns (a comma without quotes?): {row}"
+        assert None not in row.values(), f"fewer cells than columns: {row}"
 
 
 def test_every_benchmark_has_a_table():
