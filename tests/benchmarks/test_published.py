@@ -62,7 +62,7 @@ def test_the_command_prints_and_writes_the_same_table(tmp_path):
     path = tmp_path / "published.csv"
     printed = CliRunner().invoke(app, ["published", "calms21", "--csv", str(path)]).stdout
     pd.testing.assert_frame_equal(pd.read_csv(path), expected)
-    assert "0.793 ± 0.011" in printed
+    assert ".793 ± .011" in printed
     assert max(map(len, printed.splitlines())) <= 80
     assert "no scores are published as numbers for rodentbench" in CliRunner().invoke(app, ["published", "rodentbench"]).stdout
     assert CliRunner().invoke(app, ["published", "--csv", str(path)]).exit_code == 1  # exists
