@@ -175,6 +175,10 @@ def test_headline_table_latex_and_html():
     assert latex.startswith("\\begin{tabular}")
     assert "\\toprule" in latex
     assert r"left\_ear \& 50 \%" in latex
+    assert "behavior & frame F1 & precision & recall & bout F1 \\\\" in latex
+    assert "behavior & bout F1 & frame F1 \\\\" in scores.to_latex(["bout_f1", "f1"])
+    with pytest.raises(NotFoundError, match="no measure 'bout'"):
+        scores.to_latex(["bout"])
     html = scores._repr_html_()
     assert "&lt;b&gt;run&lt;/b&gt;" in html
     assert "<b>" not in html

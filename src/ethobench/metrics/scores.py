@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError, Note, NotFoundError
 from ethobench.core.occurrence import Amount, Occurrence
-from ethobench.metrics.base import Array, Measure
+from ethobench.metrics.base import Array, Measure, measure_label
 from ethobench.metrics.bootstrap import LEVEL, MIN_GROUPS, confidence_interval, probability_higher, too_few
 from ethobench.metrics.evaluation import Evaluation
 
@@ -339,23 +339,46 @@ class Scores(Evaluation):
                 rows += [(self.suite.name, name, behavior, recording, value, *no_interval) for name, value in values.items()]
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
-    def headline_table(self) -> pd.DataFrame:
-        """Return the headline scores as text, one row for all behaviors and one for each, with intervals in brackets."""
+    def headline_table(self, measures: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return scores as text, one row for all behaviors and one for each, with intervals in brackets.
+
+        Parameters
+        ----------
+        measures : sequence of str, optional
+            Names of measures, one column each; by default the headline measures of the suite.
+
+        Raises
+        ------
+        NotFoundError
+            If the suite has no such measure.
+        """
         import pandas as pd
 
-        rows = {"all": self._cells(self.overall, self.intervals["overall"])}
+        measures = list(self.suite.headline if measures is None else measures)
+        if unknown := [name for name in measures if name not in self.overall]:
+            available = ", ".join(self.overall)
+            raise NotFoundError(f"suite {self.suite.name!r} has no measure {', '.join(map(repr, unknown))}. Available: {available}")
+        rows = {"all": self._cells(measures, self.overall, self.intervals["overall"])}
         for name, values in self.behaviors.items():
             if name not in self.undefined_behaviors:
-                rows[name] = self._cells(values, self.intervals["behaviors"][name])
-        table = pd.DataFrame.from_dict(rows, orient="index", columns=list(self.suite.headline))
-        return table.rename_axis(index="behavior")
+                rows[name] = self._cells(measures, values, self.intervals["behaviors"][name])
+        return pd.DataFrame.from_dict(rows, orient="index", columns=measures).rename_axis(index="behavior")
 
-    def _cells(self, values: Mapping[str, float], intervals: Mapping[str, tuple[float, float] | None]) -> list[str]:
-        return [format_value(values.get(name), intervals.get(name)) for name in self.suite.headline]
+    def _cells(
+        self, measures: Sequence[str], values: Mapping[str, float], intervals: Mapping[str, tuple[float, float] | None]
+    ) -> list[str]:
+        return [format_value(values.get(name), intervals.get(name)) for name in measures]
 
-    def to_latex(self) -> str:
-        """Return the headline table in LaTeX, for the package booktabs."""
-        return self.headline_table().reset_index().to_latex(index=False, escape=True)
+    def to_latex(self, measures: Sequence[str] | None = None) -> str:
+        """Return a table in LaTeX, for the package booktabs: one row for all behaviors and one for each, intervals in brackets.
+
+        Parameters
+        ----------
+        measures : sequence of str, optional
+            Names of measures, one column each; by default as many as fit on a page.
+        """
+        table = self.headline_table(measures or self.suite.compact or None).rename(columns=measure_label)
+        return table.reset_index().to_latex(index=False, escape=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all scores as plain values for JSON; undefined ones are None.
