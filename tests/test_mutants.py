@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from tests.mutants import ROOT, draw_mutants, find_mutants
 
 SOURCE = '''
@@ -29,6 +31,7 @@ def test_tokens_that_are_changed():
     ]
 
 
+@pytest.mark.slow
 def test_mutants_of_the_packages_are_valid_and_reproducible():
     mutants = draw_mutants(40, seed=1)
     assert mutants == draw_mutants(40, seed=1) != draw_mutants(40, seed=2)

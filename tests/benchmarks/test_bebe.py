@@ -23,6 +23,7 @@ def test_published_hyper_parameters():
     assert published_params("chance", "HAR") == {}
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_final_folds_are_one_to_four_with_fold_zero_in_training(data):
     jobs = next(plan(datasets=("HAR",), models=("crnn",), published=True))

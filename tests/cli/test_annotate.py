@@ -38,6 +38,7 @@ def lab(tmp_path, monkeypatch):
     return annotate
 
 
+@pytest.mark.slow
 def test_annotations_are_written_and_can_be_read(lab):
     out = lab.folder / "out"
     with GeminiStub(always=Say(f"```json\n{GOOD}\n```")) as stub:
@@ -135,6 +136,7 @@ def test_prompts_and_estimates_send_nothing(lab):
     assert "there is no price for mystery" in unknown.stdout
 
 
+@pytest.mark.slow
 def test_failures_and_budgets_end_with_one_line_and_exit_code_1(lab):
     out = lab.folder / "out"
     with OpenAIStub(Say("I won't."), always=Fail(400, message=f"no {KEY}")) as stub:

@@ -173,6 +173,7 @@ def test_scores_lose_only_their_leading_zero(value, digits):
     assert not text.startswith(("0.", "-0."))
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.text(max_size=60), min_size=2, max_size=2), max_size=4), st.integers(40, 100))
 def test_no_text_is_lost_and_no_line_too_wide(names, width):
     rows = [[*row, Number(".62\n.55-.70"), 12345] for row in names]

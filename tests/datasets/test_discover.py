@@ -486,7 +486,7 @@ def test_rats_in_a_flat_folder(data, tmp_path):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(("folder", "n"), [("multirater_oft", 20), ("video", 1)])
+@pytest.mark.parametrize(("folder", "n"), [pytest.param("multirater_oft", 20, marks=pytest.mark.slow), ("video", 1)])
 def test_other_real_folders(data, tmp_path, folder, n):
     target = tmp_path / folder
     shutil.copytree(data / folder, target)

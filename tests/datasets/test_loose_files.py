@@ -60,6 +60,7 @@ def test_unknown_names_are_refused_with_similar_ones(name, message, tmp_path, mo
     assert "no such file, folder or dataset" in result.output
 
 
+@pytest.mark.slow
 def test_every_command_takes_the_name_of_a_dataset(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = eb.load_dataset("synthetic/pose")

@@ -14,6 +14,7 @@ from ethobench.datasets.collate import collate_files
 pytestmark = pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarning")
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(dressed(), dressed())
 def test_files_are_matched_right_or_not_at_all(tmp_path_factory, first, second):

@@ -215,6 +215,7 @@ def test_a_higher_min_score_makes_fewer_bouts():
     assert counts[0] > counts[1] > counts[2]
 
 
+@pytest.mark.slow
 def test_order_and_names_of_behaviors():
     scorer, (values, _) = fitted_scorer(), draw_noisy(31)
     reordered = scorer.decode(values[:, [2, 0, 1]], ("other", "a", "b"), RATE)

@@ -31,6 +31,7 @@ SLOW = (
     "guides/score.md",
     "guides/train.md",
     "metrics/index.md",
+    "models/index.md",
 )
 WITH_EXAMPLES = [
     pytest.param(page, marks=pytest.mark.slow if page_name(page) in SLOW else (), id=page_name(page))

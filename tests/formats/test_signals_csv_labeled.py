@@ -416,6 +416,7 @@ def test_repeated_stamps_are_spread_evenly():
     assert regular_clock.spread_repeated(np.array([0.0, 0.0, 1.0]))[1] == []
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_three_seals_in_one_table_are_the_seals_of_bebe(tmp_path, data):
     """As an ecologist would have them: one file, an animal column, dates, and blank labels."""

@@ -240,6 +240,7 @@ def test_a_sample_of_solomon_coder(data: Path) -> None:
     assert "row 19342: the last 10 rows are blank" in messages(location)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_sample_survives_writing(data: Path, tmp_path: Path) -> None:
     before = read_recordings(data / "formats/solomon/Together_1.csv", warn=False)

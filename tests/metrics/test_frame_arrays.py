@@ -86,6 +86,7 @@ def test_overlapping_behaviors(seed):
     assert eb.score(values >= 0.5, truth, rate=RATE, behaviors=NAMES).overall["f1"] == pytest.approx(scores.overall["f1"], nan_ok=True)
 
 
+@pytest.mark.slow
 def test_dicts_of_arrays_have_intervals_over_individuals():
     pairs = random_pairs()
     arrays = [{name: pair[side].to_codes() for name, pair in pairs.items()} for side in range(2)]

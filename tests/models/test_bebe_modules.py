@@ -8,6 +8,8 @@ torch = pytest.importorskip("torch")
 
 from ethobench.models.bebe_modules import GRU_BLOCK, BidirectionalGru  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 def pair(inputs: int = 5, hidden: int = 7):
     torch.manual_seed(0)

@@ -123,6 +123,7 @@ def test_labels_without_input_are_not_learnt_from():
     assert np.array_equal(predictions[0].probabilities, predictions[1].probabilities, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_an_animal_that_was_missing_in_training_may_be_missing():
     data = eb.load_dataset("synthetic/pose", individuals=4, seconds=60, folds=4)
     recording = data.recordings[3]

@@ -191,6 +191,7 @@ def test_every_module_is_used():
     assert sorted(read) == sorted(p.name.removesuffix(".js") for p in folder.iterdir() if p.name.endswith(".js"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="no Node on the path")
 def test_the_bundled_script_runs(tmp_path):
     (tmp_path / "joined.mjs").write_text(join_modules("good", MODULES.__getitem__).replace("one + two", "one + two()"), encoding="utf-8")

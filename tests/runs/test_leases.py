@@ -86,6 +86,7 @@ os._exit(9)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["with locks", "without locks"])
 def test_a_killed_take_over_blocks_no_other_process(leases, monkeypatch, system):
     for _ in range(2):  # the second process takes over from the first

@@ -257,6 +257,7 @@ with cluster_security(store.root / CERTIFICATES):
 """
 
 
+@pytest.mark.slow
 def test_files_of_killed_processes_are_removed_by_the_next_run(done):
     key = next(iter(done.finished()))
     subprocess.run([sys.executable, "-c", LEAVE, str(done.root), key], check=False)
