@@ -9,7 +9,7 @@ from scipy.stats import ks_2samp
 import ethobench as eb
 from ethobench import Annotation, Ethogram
 from ethobench.core.errors import MismatchError
-from ethobench.metrics.budgets import corrected_shares
+from ethobench.metrics.budgets import corrected_shares, time_budget
 from ethobench.metrics.suites.rodentbench import entropy_weighted_mcc
 
 NAMES = ["a", "b", "other"]
@@ -100,3 +100,28 @@ def test_transitions_in_unobserved_frames_do_not_matter():
     other[15:] = np.tile([0, 2, 1], 5)
     values = [eb.score(Annotation.from_frames(c, ["A", "B", "C"], 1), truth).overall["transition_distance"] for c in (codes, other)]
     assert values[0] == values[1]
+
+
+def test_the_budget_of_several_recordings_is_that_of_them_joined():
+    rng = np.random.default_rng(0)
+    names = Ethogram(["a", "b", "none"], "none")
+    parts = [Annotation.from_frames(np.repeat(rng.integers(0, 3, 12), 5), names, 10, unobserved=rng.random(60) < 0.1) for _ in range(3)]
+    together, single = time_budget(*parts), [time_budget(part) for part in parts]
+    for k, row in enumerate(together):
+        rows = [budget[k] for budget in single]
+        observed = (
+            sum(int(part.observed.of(row["behavior"]).stop.sum() - part.observed.of(row["behavior"]).start.sum()) for part in parts) / 10
+        )
+        assert row["bouts"] == sum(r["bouts"] for r in rows)
+        assert row["seconds"] == pytest.approx(sum(r["seconds"] for r in rows))
+        assert row["share"] == pytest.approx(row["seconds"] / observed)
+        assert row["mean"] == pytest.approx(row["seconds"] / row["bouts"])
+        assert row["latency"] == np.median([r["latency"] for r in rows if r["latency"] is not None])
+
+
+def test_a_behavior_of_one_recording_only_is_a_share_of_the_time_in_which_it_was_observed():
+    both = Annotation.from_bouts([0, 20], [10, 30], ["a", "b"], ["a", "b"], rate=10, n_frames=100)
+    one = Annotation.from_bouts([0], [50], ["a"], ["a"], rate=10, n_frames=100)
+    rows = {row["behavior"]: row for row in time_budget(both, one)}
+    assert rows["a"]["share"] == pytest.approx(6 / 20)
+    assert rows["b"]["share"] == pytest.approx(1 / 10)

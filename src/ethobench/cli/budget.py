@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ethobench.cli.output import Row
-    from ethobench.core import Recording
+    from ethobench.core import Annotation, Recording
 
+PER = ("recording", "individual")
 NAMES = ("recording", "individual", "annotator", "subject", "behavior")
 """Columns of text; those that are the same in all rows are above the table."""
 HEADERS = {
@@ -47,6 +48,7 @@ def run(
     annotator: AnnotatorsOption = None,
     rename: RenameOption = None,
     entry: EntryOption = None,
+    per: Annotated[str, typer.Option(help="One budget per recording, or per individual over all its recordings.")] = "recording",
     wide: Annotated[bool, typer.Option("--wide", help="Show all columns, however wide the table gets.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the table to this CSV file.")] = None,
@@ -54,6 +56,8 @@ def run(
     """Show time budgets: bouts, seconds, share of the observed time, bout durations, latency to the first bout.
 
     Example: [bold]ethobench budget annotations/ --csv budget.csv[/bold]
+
+    Of each animal: [bold]ethobench budget my_study/ --per individual[/bold]
     """
     from ethobench.cli.options import parse_renames
     from ethobench.cli.output import drop_empty_rows, print_never_annotated, print_note
@@ -68,14 +72,23 @@ def run(
     matrices = _read_confusion(confusion) if confusion else None
     if matrices is not None and (reason := too_few(len(matrices[1]))):
         print_note(f"{confusion}: n = {len(matrices[1])} individuals; {reason}")
-    rows: list[dict[str, Any]] = []
+    if per not in PER:
+        raise typer.BadParameter(f"{per!r} is neither {' nor '.join(PER)}", param_hint="--per")
+    recordings = _collate(paths, rate=rate, rename=parse_renames(rename), entry=entry, annotators=annotator)
     in_study = any(is_dataset(path) for path in paths)
-    for recording in _collate(paths, rate=rate, rename=parse_renames(rename), entry=entry, annotators=annotator):
+    groups: dict[tuple[str, str, str], list[Annotation]] = {}
+    for recording in recordings:
         individual = recording.individual if in_study or recording.individual != recording.id else ""
         for name, annotation in recording.annotations.items():
-            budget = time_budget(annotation)
-            budget = budget if matrices is None else correct_time_budget(budget, *matrices)
-            rows += [{"recording": recording.id, "individual": individual, "annotator": name, **row} for row in budget]
+            key = (recording.id, individual, name) if per == "recording" or not individual else ("", individual, name)
+            groups.setdefault(key, []).append(annotation)
+    if per == "individual" and any(not individual for _, individual, _ in groups):
+        print_note("some files do not name the individual; their budgets are per recording")
+    rows: list[dict[str, Any]] = []
+    for (name, individual, who), group in groups.items():
+        budget = time_budget(*group)
+        budget = budget if matrices is None else correct_time_budget(budget, *matrices)
+        rows += [{"recording": name, "individual": individual, "annotator": who, **row} for row in budget]
     if not rows:
         raise EthobenchError(f"{', '.join(map(str, paths))}: no behavior is annotated, so there is no time budget")
     if csv is not None:

@@ -125,18 +125,20 @@ def latency_error(s: Array) -> Array:
     return weighted_mean(s)
 
 
-def time_budget(annotation: Annotation) -> list[dict[str, Any]]:
-    """Return the time budget of an annotation: one row for each behavior of each subject.
+def time_budget(*annotations: Annotation) -> list[dict[str, Any]]:
+    """Return the time budget of an annotation, or of the annotations of several recordings together.
 
     Parameters
     ----------
-    annotation : Annotation
+    *annotations : Annotation
+        With the same behaviors.
 
     Returns
     -------
     list of dict
-        ``subject`` (empty if the bouts name none), ``behavior``, ``bouts`` (their number), ``seconds`` (total duration), ``share`` of the
-        observed time, ``mean`` and ``median`` bout duration, and ``latency`` of the first bout, in seconds. Undefined values are None.
+        One row for each behavior of each subject: ``subject`` (empty if the bouts name none), ``behavior``, ``bouts`` (their number),
+        ``seconds`` (total duration), ``share`` of the observed time, ``mean`` and ``median`` bout duration, and ``latency`` of the first
+        bout, in seconds; of several recordings, the median of their latencies. Undefined values are None.
 
     Examples
     --------
@@ -144,13 +146,42 @@ def time_budget(annotation: Annotation) -> list[dict[str, Any]]:
     >>> (row,) = time_budget(annotation)
     >>> row["bouts"], row["seconds"], row["share"], row["latency"]
     (2, 2.0, 0.2, 1.0)
+    >>> (row,) = time_budget(annotation, annotation.crop(0, 40))
+    >>> row["bouts"], row["seconds"], round(row["share"], 3)
+    (3, 3.0, 0.214)
     """
+    behaviors = dict.fromkeys(behavior.name for annotation in annotations for behavior in annotation.ethogram)
+    subjects = dict.fromkeys(name for annotation in annotations for name in _subjects(annotation))
+    return [_budget_row(annotations, name, subject) for subject in subjects for name in behaviors]
+
+
+def _subjects(annotation: Annotation) -> list[str]:
+    """Return the subjects of the bouts; an empty name if they name none."""
     named = annotation.subjects if (annotation.subject >= 0).any() else ()
-    subjects = [*named, *([""] if (annotation.subject < 0).any() or not named else [])]
-    return [_budget_row(annotation, code, subject) for subject in subjects for code in range(len(annotation.ethogram))]
+    return [*named, *([""] if (annotation.subject < 0).any() or not named else [])]
 
 
-def _budget_row(annotation: Annotation, code: int, subject: str) -> dict[str, Any]:
+def _budget_row(annotations: Sequence[Annotation], behavior: str, subject: str) -> dict[str, Any]:
+    concerned = [a for a in annotations if behavior in a.ethogram and subject in _subjects(a)]
+    bouts = [_observed_bouts(a, a.ethogram.code(behavior), subject) for a in concerned]
+    durations = np.concatenate([np.zeros(0), *(seconds for _, seconds, _ in bouts)])
+    latencies = [float(start[0]) for start, _, _ in bouts if len(start)]
+    observed = sum(seconds for _, _, seconds in bouts)
+    has_durations = len(durations) > 0 and not any(a.ethogram[a.ethogram.code(behavior)].point for a in concerned)
+    return {
+        "subject": subject,
+        "behavior": behavior,
+        "bouts": len(durations),
+        "seconds": float(durations.sum()),
+        "share": float(durations.sum() / observed) if observed else None,
+        "mean": float(durations.mean()) if has_durations else None,
+        "median": float(np.median(durations)) if has_durations else None,
+        "latency": float(np.median(latencies)) if latencies else None,
+    }
+
+
+def _observed_bouts(annotation: Annotation, code: int, subject: str) -> tuple[Array, Array, float]:
+    """Return start and duration of the observed bouts of a behavior, and the observed time, in seconds."""
     behavior, rate, n_frames = annotation.ethogram[code], annotation.rate, annotation.n_frames
     observed = annotation.observed.of(behavior.name, subject or None)
     bouts = annotation.select(subject=subject)
@@ -165,17 +196,7 @@ def _budget_row(annotation: Annotation, code: int, subject: str) -> dict[str, An
             spans = iv.union_all([spans, iv.complement(iv.union(Intervals(bouts.start, bouts.stop)), n_frames)])
         spans = iv.intersection(spans, observed)
         start, durations = spans.start, (spans.stop - spans.start) / rate
-    observed_seconds, has_durations = iv.total(observed) / rate, len(durations) > 0 and not behavior.point
-    return {
-        "subject": subject,
-        "behavior": behavior.name,
-        "bouts": len(durations),
-        "seconds": float(durations.sum()),
-        "share": float(durations.sum() / observed_seconds) if observed_seconds else None,
-        "mean": float(durations.mean()) if has_durations else None,
-        "median": float(np.median(durations)) if has_durations else None,
-        "latency": float(start[0] / rate) if len(start) else None,
-    }
+    return start / rate, durations, iv.total(observed) / rate
 
 
 def correct_time_budget(rows: Sequence[Mapping[str, Any]], labels: Sequence[str], confusion: Array) -> list[dict[str, Any]]:
