@@ -187,7 +187,7 @@ def test_tasks_travel_with_the_model_and_are_read_from_nowhere_else(recording, t
     loaded = load_model(folder)
     assert (loaded.task.animals, loaded.task.ethogram["rest"].definition) == ("one rat", "lies")
     rewrite(folder, "examples.json", task=None)
-    with pytest.raises(FormatError, match="a file outside the folder is never read"):
+    with pytest.raises(FormatError, match="files outside it are not read"):
         load_model(folder)
 
 
