@@ -1,6 +1,6 @@
 """Measure batch prediction: the gain of a second worker, the overhead of a recording, and a worker that is killed.
 
-    python benchmarks/batch_prediction.py [--recordings 16] [--minutes 60] [--small 1000] [--folder DIR]
+    python benchmarks/batch_prediction.py [--recordings 16] [--minutes 30] [--small 1000] [--folder DIR]
 
 Recordings are synthetic. One and two workers alternate, because the load of the machine varies, and include the start of the processes.
 The overhead is the time of a batch in one process beyond that of reading, predicting and writing the same files in a loop. The last part
@@ -15,6 +15,8 @@ import os
 import platform
 import re
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -28,27 +30,30 @@ from ethobench.models.audit import LOG
 from ethobench.runs.executors import ClusterNodes, cluster_pool, local_pool
 
 SMALL_SECONDS = 20.0
+RATE = 30.0
 
 
-def write_signals(recording: eb.Recording, path: Path, repeats: int = 1) -> None:
-    """Write the signals of a recording as Parquet, repeated to make a longer one."""
-    import pandas as pd
-
-    values = np.tile(recording.signals.values, (repeats, 1))
-    table = pd.DataFrame(values, columns=recording.signals.channels)
-    table.insert(0, "time", np.arange(len(values)) / recording.rate)
-    table.to_parquet(path)
+def write_poses(recording: eb.Recording, path: Path, repeats: int = 1) -> None:
+    """Write the poses of a recording as DeepLabCut does, repeated to make a longer one."""
+    poses = recording.signals
+    positions, confidence = np.tile(poses.positions, (repeats, 1, 1, 1)), np.tile(poses.confidence, (repeats, 1, 1))
+    longer = eb.Poses(positions, confidence, poses.individuals, poses.keypoints, poses.rate)
+    eb.write_recordings([eb.Recording(path.stem, signals=longer)], path, "deeplabcut")
 
 
-def prepare(folder: Path, n_long: int, minutes: float, n_small: int) -> None:
+def prepare(folder: Path, n_long: int, minutes: int, n_small: int) -> None:
     """Train a model, and write long and small recordings."""
-    data = eb.load_dataset("synthetic/tag", individuals=4, seconds=60)
+    data = eb.load_dataset("synthetic/pose", individuals=4, seconds=60)
     eb.create_model("rf", trees=50).fit(data.select(individual=["animal01", "animal02"])).save(folder / "model")
-    for name, count, repeats in (("long", n_long, round(minutes)), ("small", n_small, 1)):
+    for name, count, repeats in (("long", n_long, minutes), ("small", n_small, 1)):
         (folder / name).mkdir()
-        recordings = eb.load_dataset("synthetic/tag", individuals=4, seconds=60.0 if repeats > 1 else SMALL_SECONDS).recordings
+        recordings = eb.load_dataset("synthetic/pose", individuals=4, seconds=60.0 if name == "long" else SMALL_SECONDS).recordings
         for k in range(count):
-            write_signals(recordings[k % 4], folder / name / f"m{k:04d}.parquet", repeats)
+            path = folder / name / f"m{k:04d}.csv"
+            if k < len(recordings):
+                write_poses(recordings[k], path, repeats)
+            else:
+                path.write_bytes((folder / name / f"m{k % len(recordings):04d}.csv").read_bytes())
 
 
 def show(name: str, value: str, target: str = "") -> None:
@@ -56,17 +61,24 @@ def show(name: str, value: str, target: str = "") -> None:
 
 
 def measure_workers(folder: Path, rounds: int = 2) -> None:
-    """Compare one worker with two."""
-    walls = {1: 0.0, 2: 0.0}
-    files = len(list((folder / "long").iterdir()))
+    """Compare one worker with two, and with two commands that predict one half of the recordings each."""
+    files = sorted((folder / "long").iterdir())
+    walls = {"one": 0.0, "two": 0.0, "commands": 0.0}
     for turn in range(rounds):
-        for workers in walls:
-            start = time.perf_counter()
-            summary = eb.predict_files(folder / "model", folder / "long", folder / f"w{workers}-{turn}", pool=local_pool(workers))
-            walls[workers] += time.perf_counter() - start
-            assert len(summary.predicted) == files, summary.failures
-    show(f"{files} recordings, one worker: seconds", f"{walls[1] / rounds:.1f}")
-    show(f"{files} recordings, two workers: times as fast", f"{walls[1] / walls[2]:.2f}", ">= 1.8 on two idle cores")
+        for name in walls:
+            out, start = folder / f"{name}-{turn}", time.perf_counter()
+            if name == "commands":
+                call = [sys.executable, "-m", "ethobench", "predict", str(folder / "model"), "--workers", "1", "--rate", str(RATE)]
+                halves = [subprocess.Popen([*call, *map(str, files[k::2]), "--out", str(out)], stdout=subprocess.PIPE) for k in (0, 1)]
+                assert [process.wait() for process in halves] == [0, 0]
+            else:
+                pool = local_pool(1 if name == "one" else 2)
+                summary = eb.predict_files(folder / "model", files, out, rate=RATE, pool=pool)
+                assert len(summary.predicted) == len(files), summary.failures
+            walls[name] += time.perf_counter() - start
+    show(f"{len(files)} recordings, one worker: seconds", f"{walls['one'] / rounds:.1f}")
+    show(f"{len(files)} recordings, two workers: times as fast", f"{walls['one'] / walls['two']:.2f}", ">= 1.8 on two idle cores")
+    show("  relative to two commands with one half each", f"{walls['commands'] / walls['two']:.0%}", ">= 90 %")
 
 
 def measure_overhead(folder: Path, count: int = 100) -> None:
@@ -79,12 +91,12 @@ def measure_overhead(folder: Path, count: int = 100) -> None:
         some_files = files[turn::4]
         start = time.perf_counter()
         for file in some_files:
-            (recording,) = eb.read_recordings(file, warn=False)
+            (recording,) = eb.read_recordings(file, warn=False, rate=RATE)
             annotated = recording.copy(annotations={"rf": model.annotate(recording)}, signals=None)
             eb.write_recordings([annotated], folder / "loop" / f"{file.stem}.csv", "tidy")
         elapsed["loop"] += time.perf_counter() - start
         start = time.perf_counter()
-        assert len(eb.predict_files(folder / "model", some_files, folder / "overhead").predicted) == len(some_files)
+        assert len(eb.predict_files(folder / "model", some_files, folder / "overhead", rate=RATE).predicted) == len(some_files)
         elapsed["batch"] += time.perf_counter() - start
     per_recording = {name: 1000 * seconds / len(files) for name, seconds in elapsed.items()}
     show("small recording, read, predicted and written in a loop: milliseconds", f"{per_recording['loop']:.0f}")
@@ -110,7 +122,7 @@ def measure_kill(folder: Path) -> None:
     out, killed = folder / "dask", []
     threading.Thread(target=kill_a_worker, args=(out, killed), daemon=True).start()
     start = time.perf_counter()
-    summary = eb.predict_files(folder / "model", folder / "small", out, pool=cluster_pool("local", ClusterNodes(2, 1)))
+    summary = eb.predict_files(folder / "model", folder / "small", out, rate=RATE, pool=cluster_pool("local", ClusterNodes(2, 1)))
     elapsed = time.perf_counter() - start
     log = "".join(path.read_text(encoding="utf-8") for path in (out / LOG / "logs").iterdir())
     counts = Counter(re.findall(r" ([0-9a-f]{24}) .*: done$", log, re.MULTILINE))
@@ -125,7 +137,7 @@ def measure_kill(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recordings", type=int, default=16)
-    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--minutes", type=int, default=30)
     parser.add_argument("--small", type=int, default=1000)
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()

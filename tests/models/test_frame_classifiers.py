@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -86,3 +89,13 @@ def test_behavior_that_never_stops_is_always_predicted():
     for name in ("rf", "dt"):
         prediction = create_model(name, seconds=0.5, cutoff=0.0).fit(Dataset((one,), ETHOGRAM)).predict(one)
         assert (prediction.probabilities[:, 0] == 1).all()
+
+
+def test_loading_imports_no_library_that_the_model_does_not_need(tmp_path):
+    create_model("dt").fit(load_dataset("synthetic/tag", individuals=2, seconds=10)).save(tmp_path / "model")
+    code = (
+        f"import sys, ethobench; ethobench.load_model({str(tmp_path / 'model')!r}); "
+        "print([name for name in ('torch', 'dask') if name in sys.modules]); import sklearn.externals.array_api_compat.numpy"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"
