@@ -251,7 +251,9 @@ def expected(undisturbed: dict[str, bytes], out: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_command_is_resumed(lab, many, undisturbed, tmp_path, stop):
     out = tmp_path / "p"
-    call = [sys.executable, "-m", "ethobench", "predict", str(lab / "model"), str(many), "--out", str(out), "--workers", "2"]
+    restore_handler = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored by processes in the background
+    call = [sys.executable, "-c", f"{restore_handler}; from ethobench.cli import main; main()"]
+    call += ["predict", str(lab / "model"), str(many), "--out", str(out), "--workers", "2"]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if line.startswith("7 of 60: "):
