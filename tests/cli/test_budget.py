@@ -21,10 +21,10 @@ def test_budgets_per_individual(tmp_path):
     assert {row["recording"] for row in by_individual} == {""}
     assert {row["individual"] for row in by_individual} == {"animal01", "animal02"}
     for row in by_individual:
-        parts = [r for r in by_recording if (r["individual"], r["behavior"]) == (row["individual"], row["behavior"])]
-        assert len(parts) == 2
-        assert row["bouts"] == sum(part["bouts"] for part in parts)
-        assert abs(row["share"] - sum(part["share"] for part in parts) / 2) < 1e-9
+        halves = [r for r in by_recording if (r["individual"], r["behavior"]) == (row["individual"], row["behavior"])]
+        assert len(halves) == 2
+        assert row["bouts"] == sum(half["bouts"] for half in halves)
+        assert abs(row["share"] - sum(half["share"] for half in halves) / 2) < 1e-9
     loose = ethobench("budget", tmp_path / "animal01_0.csv", "--per", "individual")
     assert "do not name the individual" in loose.stderr
     assert "'animal' is neither recording nor individual" in ethobench("budget", tmp_path, "--per", "animal").stderr.replace("\n", " ")

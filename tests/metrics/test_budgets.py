@@ -105,13 +105,14 @@ def test_transitions_in_unobserved_frames_do_not_matter():
 def test_the_budget_of_several_recordings_is_that_of_them_joined():
     rng = np.random.default_rng(0)
     names = Ethogram(["a", "b", "none"], "none")
-    parts = [Annotation.from_frames(np.repeat(rng.integers(0, 3, 12), 5), names, 10, unobserved=rng.random(60) < 0.1) for _ in range(3)]
-    together, single = time_budget(*parts), [time_budget(part) for part in parts]
+    recordings = [
+        Annotation.from_frames(np.repeat(rng.integers(0, 3, 12), 5), names, 10, unobserved=rng.random(60) < 0.1) for _ in range(3)
+    ]
+    together, single = time_budget(*recordings), [time_budget(annotation) for annotation in recordings]
     for k, row in enumerate(together):
         rows = [budget[k] for budget in single]
-        observed = (
-            sum(int(part.observed.of(row["behavior"]).stop.sum() - part.observed.of(row["behavior"]).start.sum()) for part in parts) / 10
-        )
+        spans = [annotation.observed.of(row["behavior"]) for annotation in recordings]
+        observed = sum(int((span.stop - span.start).sum()) for span in spans) / 10
         assert row["bouts"] == sum(r["bouts"] for r in rows)
         assert row["seconds"] == pytest.approx(sum(r["seconds"] for r in rows))
         assert row["share"] == pytest.approx(row["seconds"] / observed)
