@@ -272,3 +272,9 @@ def test_missing_subjects_and_single_names_are_accepted():
     assert Annotation.from_frames([1], ["x"], 10, subject="m1").subjects == ("m1",)
     assert Annotation.from_frames([0.0, np.nan], ["x"], 10, unobserved=np.nan).to_codes().tolist() == [0, -1]
     assert Annotation.from_frames([0], ["attack"], 1).restrict("attack").ethogram.names == ("attack",)
+
+
+def test_cropping_drops_bouts_that_only_touch_the_window():
+    bouts = Annotation.from_bouts([0, 10, 20], [10, 20, 30], ["a", "b", "a"], ["a", "b"], rate=10, n_frames=40)
+    cropped = bouts.crop(10, 20)
+    assert (cropped.start.tolist(), cropped.stop.tolist(), cropped.n_frames) == ([0], [10], 10)

@@ -165,3 +165,13 @@ def test_probabilities_must_be_numbers():
 def test_notebooks_show_mean_probabilities():
     prediction = Prediction([[0.9, 0.1], [0.5, 0.5], [np.nan, np.nan]], Ethogram(["rest", "walk"]), 10, exclusive=True)
     assert "<td>rest</td><td>0.700</td><td>0.2</td>" in prediction._repr_html_()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_removing_frames_keeps_the_precision_of_the_others(dtype):
+    values = np.random.default_rng(0).dirichlet([1, 1], 20).astype(dtype)
+    mask = np.arange(20) < 5
+    probabilities = Prediction(values, Ethogram(["a", "b"]), 10, exclusive=True).without_frames(mask).probabilities
+    assert probabilities.dtype == dtype
+    assert np.isnan(probabilities[:5]).all()
+    assert np.array_equal(probabilities[5:], values[5:])

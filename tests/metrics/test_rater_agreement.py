@@ -14,7 +14,7 @@ from sklearn.metrics import cohen_kappa_score
 import ethobench as eb
 from ethobench import Annotation, Ethogram
 from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.metrics.rater_agreement import fleiss, icc, krippendorff
+from ethobench.metrics.rater_agreement import fleiss, icc, icc_interval, krippendorff
 
 NAMES = ["a", "b"]
 three = st.integers(2, 60).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 2), min_size=n, max_size=n)] * 3))
@@ -246,3 +246,9 @@ def test_json_has_the_intervals():
     assert content == json.loads(json.dumps(content))
     assert content["intervals"]["fleiss"]["all"][0] < content["fleiss"]["all"]
     assert len(content["recordings"]) == 6 * len(content["pairs"])
+
+
+def test_the_interval_of_the_icc_does_not_depend_on_the_unit():
+    seconds = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]], dtype=float)
+    assert icc_interval(60 * seconds) == pytest.approx(icc_interval(seconds))
+    assert icc_interval(seconds + 100) == pytest.approx(icc_interval(seconds))
