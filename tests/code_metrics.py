@@ -39,6 +39,12 @@ BANNED_PHRASES = re.compile(
     r"cannot follow along|begun (from|with)|as the paper tells|judg(ed|ing) (\w+ )?as wholes|in sight|(taken|took) as one recording|"
     r"made on the spot|whole numbers?)\b"
 )
+BANNED_IN_TEST_NAMES = re.compile(
+    r"(?<![a-z])(told|tells?|said|says?_so|learnt|begun|strangers?|strange|familiar|dress(ed|es)?|nonsense|asked_for|goes_on|go_on|"
+    r"left_(alone|behind)|looked_at|passed_over|stands?_(twice|where|beside)|taken_(as|for|out|to_be|apart)|there_and_back|made_one|whole|"
+    r"(?<!there_)(is|are)_no|(?<!there_)(is|are)_(none|nothing)|not_there|in_sight)(?![a-z])"
+)
+"""Words and phrases of the banned dialect in the names of test functions."""
 TEXT_SUFFIXES = frozenset({".py", ".js", ".html", ".css", ".csv", ".md"})
 JS_DECLARATION = re.compile(r"\b(?:const|let|var)\s+(\w+)")
 
@@ -173,6 +179,16 @@ def banned_phrase_lines(root: Path) -> list[str]:
     ]
 
 
+def banned_test_names(tests: Path) -> list[str]:
+    """List test functions whose name has a word or phrase of the banned dialect, with file and line."""
+    return [
+        f"{path}:{node.lineno}: {match[0]!r} in {node.name} (see docs/glossary.md for the terms to use)"
+        for path in python_files(tests)
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and (match := BANNED_IN_TEST_NAMES.search(node.name))
+    ]
+
+
 def complex_functions(folder: Path) -> list[str]:
     """List functions above the limit of cyclomatic complexity, as ruff counts it."""
     options = ("--isolated", "--no-cache", "--select", "C901", "--config", f"lint.mccabe.max-complexity={MAX_COMPLEXITY}")
@@ -212,6 +228,7 @@ def check(source: Path, tests: Path) -> list[str]:
         *banned_name_lines(tests),
         *banned_script_names(source / PACKAGE),
         *banned_phrase_lines(source.parent),
+        *banned_test_names(tests),
         *(f"{line} (private)" for line in (*private_imports(source), *private_imports_of_tests(tests))),
     ]
 

@@ -37,7 +37,7 @@ def test_a_correction_is_a_new_annotator_that_load_dataset_merges(lab, project):
     assert sorted(p.name for p in (lab / "corrections").iterdir()) == ["m1.zoe.csv", "recordings.csv"]
 
 
-def test_what_is_seen_is_what_is_on_the_disk(lab, project):
+def test_the_displayed_state_is_the_saved_state(lab, project):
     file = lab / "corrections" / "m1.zoe.csv"
     project.start(0, "zoe", "anna")
     start = read_annotation(file)
@@ -51,7 +51,7 @@ def test_what_is_seen_is_what_is_on_the_disk(lab, project):
     assert project.redo(0, "zoe", 3).revision == 3
 
 
-def test_another_session_goes_on_where_the_last_one_ended(lab, project):
+def test_a_new_session_continues_the_last_one(lab, project):
     project.start(0, "zoe", "anna")
     project.edit(0, "zoe", 0, [MARK])
     project.start(1, "zoe")
@@ -64,7 +64,7 @@ def test_another_session_goes_on_where_the_last_one_ended(lab, project):
     assert len((lab / "corrections" / "recordings.csv").read_text(encoding="utf-8").splitlines()) == 3
 
 
-def test_labels_from_scratch_claim_only_what_was_looked_at(lab, project):
+def test_labels_from_scratch_are_observed_only_where_watched(lab, project):
     project.start(1, "zoe")
     project.edit(1, "zoe", 0, [{**MARK, "start": 100, "stop": 120}, {"kind": "clear", "start": 120, "stop": 150}])
     annotation = load_dataset(lab)["m2"].annotation("zoe")
@@ -78,7 +78,7 @@ def test_names_that_are_refused(lab, project, name):
     assert not (lab / "corrections").exists()
 
 
-def test_a_name_is_started_once(project):
+def test_a_name_can_be_created_only_once(project):
     project.start(0, "zoe")
     with pytest.raises(EthobenchError, match="already an annotator"):
         project.start(0, "ZOE")
@@ -101,7 +101,7 @@ def test_a_change_of_an_older_state_is_refused(project):
         project.edit(0, "zoe", 0, [MARK])
 
 
-def test_a_file_that_another_program_changed_is_left_alone(lab, project):
+def test_a_file_changed_by_another_program_is_not_overwritten(lab, project):
     project.start(0, "zoe", "anna")
     file = lab / "corrections" / "m1.zoe.csv"
     mine = file.read_bytes() + b"m1,rest,590,600,,,zoe\n"
@@ -112,7 +112,7 @@ def test_a_file_that_another_program_changed_is_left_alone(lab, project):
     assert project.recording(0).track("zoe").revision == 0
 
 
-def test_what_cannot_be_saved_does_not_happen(project, monkeypatch):
+def test_an_edit_that_cannot_be_saved_is_discarded(project, monkeypatch):
     project.start(0, "zoe", "anna")
     before = project.recording(0).track("zoe").annotation
 
@@ -126,7 +126,7 @@ def test_what_cannot_be_saved_does_not_happen(project, monkeypatch):
     assert project.recording(0).track("zoe").revision == 0
 
 
-def test_files_that_are_there_are_never_taken(lab, project):
+def test_existing_files_are_never_overwritten(lab, project):
     folder = lab / "corrections"
     folder.mkdir()
     (folder / "M1.Zoe.csv").write_text("precious", encoding="utf-8")
@@ -201,7 +201,7 @@ def test_many_bouts_are_saved_as_parquet(lab, project, monkeypatch):
     assert load_dataset(lab)["m1"].annotation("zoe") == project.recording(0).track("zoe").annotation
 
 
-def test_corrections_that_do_not_fit_are_noted_and_left(lab, tmp_path):
+def test_corrections_of_other_recordings_are_noted_and_kept(lab, tmp_path):
     folder = tmp_path / "mine"
     first = open_project([str(lab)], corrections=folder)
     first.start(0, "zoe", "anna")
@@ -335,7 +335,7 @@ def test_an_interrupted_save_is_finished_by_the_next_session(lab, project, monke
     assert not [path for path in (lab / "corrections").iterdir() if path.name.startswith(".")]
 
 
-def test_the_name_that_another_viewer_took_is_refused_and_both_go_on(lab, project):
+def test_a_name_used_in_another_viewer_is_refused_and_both_continue(lab, project):
     other = open_project([str(lab)])
     project.start(0, "zoe", "anna")
     with pytest.raises(MismatchError, match="another viewer"):
@@ -380,7 +380,7 @@ def damage_header(folder):
 @pytest.mark.parametrize(
     "damage", [damage_file, empty_file, lose_file, list_twice, list_an_original, contradict, damage_header], ids=lambda d: d.__name__
 )
-def test_an_unreadable_correction_does_not_keep_the_rest_from_opening(lab, project, damage):
+def test_an_unreadable_correction_does_not_prevent_opening_the_others(lab, project, damage):
     project.start(0, "zoe", "anna")
     project.start(1, "yan", "anna")
     damage(lab / "corrections")

@@ -57,7 +57,7 @@ def test_the_overview_follows_a_change_made_close_up(lab, serve, visit):
     assert page.evaluate(look) == before
 
 
-def test_undo_redo_delete_and_not_looked_at(lab, serve, visit):
+def test_undo_redo_delete_and_mark_as_unobserved(lab, serve, visit):
     page = visit(serve(lab))
     begin_correction(page, "zoe")
     start = load_dataset(lab)["m1"].annotation("zoe")
@@ -83,7 +83,7 @@ def test_undo_redo_delete_and_not_looked_at(lab, serve, visit):
     assert load_dataset(lab)["m1"].annotation("zoe") == cleared
 
 
-def test_a_window_with_an_older_state_is_told_and_refreshed(lab, serve, visit):
+def test_a_window_with_an_outdated_state_shows_a_message_and_reloads(lab, serve, visit):
     address = serve(lab)
     page = visit(address)
     begin_correction(page, "zoe")
@@ -150,7 +150,7 @@ def test_labels_from_scratch_with_subjects_and_points(tmp_path, serve, visit):
     assert annotation.observed.frames.start.tolist() == [100]
 
 
-def test_a_copy_goes_on_as_it_began(tmp_path, serve, visit):
+def test_edits_of_a_copy_keep_its_subject(tmp_path, serve, visit):
     """The animals have names, but the track that is copied names none: neither does what is marked in the copy."""
     page = visit(serve("synthetic/pose"))
     begin_correction(page, "zoe")

@@ -68,7 +68,7 @@ def test_watching_is_in_every_state_that_undo_and_redo_lead_to(actions):
         assert (history.previous is None, history.following is None) == (at == 0, at == len(states) - 1)
 
 
-def test_the_order_of_reports_and_reports_that_come_twice_do_not_matter(project):
+def test_order_and_duplicates_of_reports_do_not_matter(project):
     reports = [[[0, 50]], [[300, 600], [40, 120]], [[0, 50]], [[200, 310]]]
     for name, order in (("zoe", reports), ("yan", reversed(reports))):
         project.start(1, name)
@@ -107,7 +107,7 @@ def test_what_the_base_covers_is_not_changed_by_watching(lab, project):
     assert (track.version, file.stat().st_mtime_ns) == ((0, 0), before)
 
 
-def test_undo_takes_edits_back_and_leaves_what_was_watched(lab, project):
+def test_undo_reverts_edits_and_keeps_watched_frames(lab, project):
     project.start(1, "zoe")
     project.edit(1, "zoe", 0, [MARK])
     project.watch(1, "zoe", [[0, 50]])
@@ -132,7 +132,7 @@ def test_marking_as_watched_and_as_not_watched_are_steps(project):
     assert observed(project.undo(1, "zoe", 4).annotation) == [(100, 200)]
 
 
-def test_another_session_knows_what_was_watched(lab, project):
+def test_watched_frames_are_restored_in_a_new_session(lab, project):
     project.start(1, "zoe")
     project.watch(1, "zoe", [[0, 150], [400, 410]])
     again = open_project([str(lab)])
@@ -142,7 +142,7 @@ def test_another_session_knows_what_was_watched(lab, project):
     assert again.progress() == ["m2, zoe: bouts: 0, observed: 68.3 %"]
 
 
-def test_what_cannot_be_saved_was_not_watched(project, monkeypatch):
+def test_watched_frames_that_cannot_be_saved_are_discarded(project, monkeypatch):
     project.start(1, "zoe")
 
     def full(*_, **__):
@@ -197,7 +197,7 @@ def test_reports_that_are_refused(project, spans, error):
 
 @pytest.mark.slow
 def test_a_model_trained_on_labels_from_scratch_sees_negatives(lab, project):
-    """With bouts alone every frame that is learnt from is grooming, so every frame is predicted as grooming."""
+    """With bouts alone every training frame is grooming, so every frame is predicted as grooming."""
     project.start(1, "zoe")
     project.edit(1, "zoe", 0, [MARK])
     model = create_model("rf", trees=5)

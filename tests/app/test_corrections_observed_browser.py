@@ -95,7 +95,7 @@ def test_a_video_played_and_labelled_from_scratch_gives_true_budgets_and_negativ
     data = load_dataset(film).select(individual="mouse1")
     codes = create_model("rf", trees=5).fit(data).predict(data["m1"]).annotation.to_codes()
     assert (codes[BOUT] == 0).mean() > 0.8
-    assert (codes == 2).mean() > 0.5, "frames of none of the behaviors were learnt from"
+    assert (codes == 2).mean() > 0.5, "frames without a behavior are training frames"
 
 
 def test_jumps_skip_steps_count_and_signals_play_without_a_video(film, serve, visit):

@@ -24,7 +24,7 @@ codes = st.lists(st.integers(-1, 2), min_size=N, max_size=N)
 
 
 @given(st.lists(codes, min_size=2, max_size=4))
-def test_frames_differ_where_two_who_looked_say_different_things(rows):
+def test_frames_differ_where_two_observing_annotators_disagree(rows):
     mask = iv.to_mask(disagreement([annotated(row) for row in rows]), N)
     for frame in range(N):
         codes = {row[frame] for row in rows if row[frame] >= 0}
@@ -46,7 +46,7 @@ def test_subjects_are_compared_one_by_one_only_where_all_name_them():
     assert iv.total(disagreement([a])) == 0
 
 
-def test_the_next_one_and_the_one_before():
+def test_next_and_previous_disagreement():
     spans = iv.intervals([5, 20, 40], [8, 25, 41])
     assert next_span(spans, 0, forward=True) == (5, 8)
     assert next_span(spans, 5, forward=True) == (20, 25)
@@ -63,13 +63,13 @@ def test_the_least_certain_bout_comes_first():
     assert ranking.certainty == pytest.approx([0.6, 0.7, 0.9])
 
 
-def test_a_stated_confidence_counts_and_silence_does_not():
+def test_bouts_without_a_confidence_are_ignored():
     a = Annotation.from_bouts([0, 5, 10], [5, 10, 15], ["run", "rest", "run"], ETHOGRAM, 10, 20, confidence=[0.9, np.nan, 0.3])
     assert least_certain(a).indices.tolist() == [2, 0]
     assert len(least_certain(annotated([0] * N)).indices) == 0
 
 
-def test_doubt_is_the_lead_of_the_first_over_the_second():
+def test_doubt_is_the_margin_between_the_two_best_behaviors():
     exclusive = Prediction([[0.6, 0.3, 0.1], [1.0, 0, 0], [0.5, 0.5, 0], [np.nan] * 3], ETHOGRAM, 10)
     assert frame_uncertainty(exclusive) == pytest.approx([0.7, 0, 1, 0])
     implicit = Prediction([[0.2, 0.1]], Ethogram(["rest", "run"]), 10)
@@ -97,7 +97,7 @@ def test_the_most_doubtful_window_comes_first_then_others_that_differ_from_it():
     assert chosen == suggest(recordings, count=3, seconds=10)
 
 
-def test_windows_with_corrections_are_passed_over():
+def test_windows_with_corrections_are_skipped():
     calm, sharp = annotated([0] * 400), annotated([0] * 100 + [1] * 100 + [0] * 200)
     done = evidence(calm, sharp, handled=iv.intervals([150], [151]))
     assert suggest([evidence(calm, sharp)], seconds=10)[0].start == 100
@@ -119,7 +119,7 @@ def test_probabilities_alone_suffice():
     assert chosen[0].uncertainty == pytest.approx(0.2)
 
 
-def test_what_a_person_has_corrected():
+def test_frames_corrected_by_a_person():
     first, second = annotated([0] * 30), annotated([0] * 20 + [1] * 10)
     copied = annotated([0] * 5 + [1] * 5 + [0] * 20)
     assert [*zip(*corrected_frames(copied, [first, second]), strict=True)] == [(5, 10)]

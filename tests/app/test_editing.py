@@ -73,7 +73,7 @@ def test_clearing_one_behavior_leaves_the_others(before, where, name):
 
 
 @given(exclusive_annotations(), st.lists(st.tuples(ranges, st.sampled_from((*NAMES, None))), max_size=6))
-def test_the_way_back_and_forth(first, steps):
+def test_undo_and_redo_restore_every_state(first, steps):
     history, states = History(first), [first]
     for (start, stop), name in steps:
         states.append(clear(states[-1], start, stop) if name is None else mark(states[-1], start, stop, name))
@@ -90,7 +90,7 @@ def test_the_way_back_and_forth(first, steps):
     assert history.revision == 3 * len(steps)
 
 
-def test_a_change_forgets_what_was_taken_back():
+def test_an_edit_clears_the_redo_history():
     first = Annotation.from_bouts([], [], [], NAMES, 10, N)
     history = History(first)
     history.change(mark(first, 0, 5, "rest"))
@@ -180,6 +180,6 @@ def test_edits_from_the_page(social):
         ({"kind": "clear"}, MismatchError, "<= 40"),
     ],
 )
-def test_nonsense_is_refused(social, edit, error, message):
+def test_invalid_edits_are_refused(social, edit, error, message):
     with pytest.raises(error, match=message):
         apply_edits(social, [edit])

@@ -25,7 +25,7 @@ def test_a_folder(lab, project):
     assert project.recording(1).disagreement is None
 
 
-def test_another_list_beside_it_has_corrections_of_its_own(lab):
+def test_another_manifest_in_the_same_folder_has_separate_corrections(lab):
     """So that behaviors of one list never get into the other's dataset."""
     shutil.copy(lab / "recordings.csv", lab / "pilot.csv")
     project = open_project([str(lab / "pilot.csv")])
@@ -65,7 +65,7 @@ def test_files_of_one_recording_are_joined(lab, tmp_path, monkeypatch):
     assert entry.disagreement == pytest.approx(0.1)
 
 
-def test_files_of_the_same_name_are_told_apart_by_their_folders(lab, tmp_path, monkeypatch):
+def test_files_of_the_same_name_are_distinguished_by_their_folders(lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for who in ("anna", "ben"):
         (tmp_path / who).mkdir()
@@ -75,7 +75,7 @@ def test_files_of_the_same_name_are_told_apart_by_their_folders(lab, tmp_path, m
     assert [t.name for t in open_project(["anna"]).recording(0).tracks] == ["m1"]
 
 
-def test_an_annotation_that_ends_with_its_last_bout_is_taken_to_be_whole(lab, tmp_path, monkeypatch):
+def test_an_annotation_that_ends_with_its_last_bout_is_completely_observed(lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "late.csv").write_text("behavior,start,stop\nrun,1.0,2.0\n", encoding="utf-8")
     project = open_project([str(lab / "m1_anna.csv"), "late.csv"])
@@ -95,13 +95,13 @@ def test_behaviors_can_be_added(lab):
 @pytest.mark.parametrize(
     ("sources", "message"), [([], "name a dataset"), (["no/such/file"], "no/such/file"), (["synthetic/pos"], "synthetic/pose")]
 )
-def test_what_is_not_there(sources, message, tmp_path, monkeypatch):
+def test_missing_inputs_are_refused(sources, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EthobenchError, match=message):
         open_project(sources)
 
 
-def test_a_folder_of_nothing(tmp_path):
+def test_a_folder_without_recordings_is_refused(tmp_path):
     (tmp_path / "notes.xyz").write_text("hello", encoding="utf-8")
     messages: list[str] = []
     with pytest.raises(EthobenchError, match="nothing to view"):
@@ -180,7 +180,7 @@ def test_the_skeleton_is_the_shortest_tree():
     assert bones(np.full((3, 1, 2, 2), np.nan)) == []
 
 
-def test_poses_as_the_page_takes_them():
+def test_poses_are_encoded_for_the_page():
     facts = pose_payload(poses())
     assert facts["individuals"] == ["a", "b"]
     assert facts["box"][1] == facts["box"][3] == 7
@@ -198,7 +198,7 @@ def test_speed_and_distance_of_poses():
     assert distance.channels == ("a to b",)
 
 
-def test_a_length_that_only_the_signals_tell(tmp_path, monkeypatch, lab):
+def test_the_length_may_come_from_the_signals_alone(tmp_path, monkeypatch, lab):
     monkeypatch.chdir(tmp_path)
     project = open_project([str(lab / "tags" / "m1.csv")], behaviors=["run"])
     assert project.recording(0).n_frames == N

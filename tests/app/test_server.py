@@ -85,7 +85,7 @@ def test_no_foreign_host_or_origin(client, path, headers):
     assert client.request(path, **sent)[0] == 403
 
 
-def test_no_foreign_page_may_ask(client):
+def test_requests_of_foreign_pages_are_refused(client):
     for site in ("cross-site", "same-site"):
         assert client.request(f"{API}/project", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors")[0] == 403
         assert client.request(f"/?token={TOKEN}", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors")[0] == 403
@@ -94,7 +94,7 @@ def test_no_foreign_page_may_ask(client):
     assert client.request(f"{API}/project", Sec_Fetch_Site="same-origin")[0] == 200
 
 
-def test_our_own_page_may_ask(client):
+def test_requests_of_the_viewers_page_are_answered(client):
     origin = f"http://127.0.0.1:{client.port}"
     assert client.request(f"{API}/project", Origin=origin)[0] == 200
     assert client.request(f"{API}/project", Host=f"localhost:{client.port}", Origin=f"http://localhost:{client.port}")[0] == 200
@@ -110,7 +110,7 @@ def test_the_key_for_the_browser_works_once(project, serving):
     assert client.request("/?launch=")[0] == 403
 
 
-def test_only_this_machine_is_listened_to(client):
+def test_the_server_listens_on_localhost_only(client):
     with pytest.raises(OSError), socket.create_connection((_own_address(), client.port), timeout=2):
         pass
 
@@ -131,14 +131,14 @@ def _own_address() -> str:
     "name",
     ["../server.py", "..%2fserver.py", "%2e%2e/server.py", "/etc/passwd", "%2fetc%2fpasswd", "main.js%00", "..\\server.py", "", "."],
 )
-def test_no_file_but_the_pages_own(client, name):
+def test_other_files_than_those_of_the_page_are_not_served(client, name):
     status, _, content = client.request(f"/{TOKEN}/static/{name}")
     assert status == 404
     assert b"import" not in content
     assert b"root:" not in content
 
 
-def test_the_pages_own_files(client):
+def test_files_of_the_page_are_served(client):
     for name, content in static_files().items():
         status, headers, got = client.request(f"/{TOKEN}/static/{name}")
         assert (status, got) == (200, content)
@@ -148,7 +148,7 @@ def test_the_pages_own_files(client):
 @pytest.mark.parametrize(
     "path", ["recordings/2", "recordings/-1", "recordings/x", "recordings/..%2f0", "recordings/0/nothing", "recordings/99999999999999"]
 )
-def test_recordings_that_are_not_there(client, path):
+def test_unknown_recordings_are_not_found(client, path):
     assert client.request(f"{API}/{path}")[0] == 404
 
 
@@ -178,14 +178,14 @@ def test_tiles(client):
 @pytest.mark.parametrize(
     "lane", ["track:9", "track:-1", "track:x", "track", "track:0:7", "probability:0", "trace:1", "nothing:0", "", "disagreement:0,9"]
 )
-def test_lanes_that_are_not_there(client, lane):
+def test_unknown_lanes_are_not_found(client, lane):
     assert "no lane" in client.get(f"recordings/0/tiles?level=0&index=0&lane={lane}", 404)["error"]
 
 
 @pytest.mark.parametrize(
     "query", ["level=-1&index=0", "level=0", "level=1e3&index=0", "level=0&index=²", "level=0&index=99999999999999999999"]
 )
-def test_numbers_that_are_none(client, query):
+def test_invalid_numbers_are_refused(client, query):
     assert "must be an integer" in client.get(f"recordings/0/tiles?{quote(query, safe='=&')}&lane=track:0", 400)["error"]
 
 
@@ -307,7 +307,7 @@ def test_half_open_connections_do_not_block_the_page(lab):
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: ", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n."])
-def test_slow_heads_of_requests_time_out(client, monkeypatch, sent):
+def test_slow_request_headers_time_out(client, monkeypatch, sent):
     monkeypatch.setattr(BoundedProtocol, "head_seconds", 0.2)
     with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
         connection.sendall(sent)
@@ -364,13 +364,13 @@ def test_every_format_that_can_be_written_can_be_downloaded(client, tmp_path):
     assert [r.id for r in read_recordings(tmp_path / "all.csv")] == ["m1", "m2"]
 
 
-def test_what_cannot_be_exported(client):
+def test_invalid_exports_are_refused(client):
     assert "no format 'docx'" in client.get("recordings/0/export?track=anna&format=docx", 404)["error"]
     assert "annotated none" in client.get("recordings/1/export?track=ben&format=tidy", 400)["error"]
     assert "one recording" in client.get("recordings/0/export?track=anna&format=labels&all=1", 400)["error"]
 
 
-def test_a_video_is_served_in_parts_and_only_from_inside(lab, tmp_path, serving):
+def test_a_video_is_served_in_ranges_and_only_from_inside_the_study(lab, tmp_path, serving):
     content = bytes(range(256)) * 40
     (lab / "m1.mp4").write_bytes(content)
     (tmp_path / "secret.mp4").write_bytes(b"secret")

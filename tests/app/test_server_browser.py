@@ -35,7 +35,7 @@ def test_the_raster_is_drawn_and_zooms(lab, serve, visit):
     page.mouse.wheel(0, 2000)
     page.mouse.wheel(0, 2000)
     settle(page)
-    assert lane_colors(page, 1, 75 / N) == run, "zoomed out, all is in sight again"
+    assert lane_colors(page, 1, 75 / N) == run, "zoomed out, the complete recording is visible"
     page.mouse.down()
     page.mouse.up()
     keys(page, "+", "+")
@@ -184,7 +184,7 @@ def test_a_million_frames_are_drawn_from_small_tiles(tmp_path, serve, visit):
     assert {behavior_color(page, name) for name in ("rest", "run", "groom")} & colors, "columns are stacked from their shares"
     keys(page, *["+"] * 14)
     settle(page)
-    assert lane_colors(page, 1, 0.5) == behavior_color(page, "run"), "61 frames are in sight"
+    assert lane_colors(page, 1, 0.5) == behavior_color(page, "run"), "61 frames are visible"
     assert max(sizes) < 60_000
     keys(page, "e")
     page.fill("dialog input[name=annotator]", "zoe")

@@ -22,7 +22,7 @@ def decoded(text: str, columns: int) -> np.ndarray:
 
 
 def busy(n: int, seed: int = 0) -> Annotation:
-    """Change behavior in nearly every frame; some frames were not looked at."""
+    """Change behavior in nearly every frame; some frames are unobserved."""
     codes = np.random.default_rng(seed).integers(-1, 3, n)
     return Annotation.from_frames(codes, NAMES, 10, unobserved=-1)
 
@@ -36,7 +36,7 @@ def test_edges_end_with_the_recording():
 
 
 @pytest.mark.parametrize(("level", "index"), [(0, 6), (-1, 0), (60, 0), (3, 1), (0, 10**12)])
-def test_there_are_no_other_tiles(level, index):
+def test_tiles_outside_the_recording_are_refused(level, index):
     with pytest.raises(NotFoundError, match="no tile"):
         tile_edges(level, index, 3000)
 
@@ -55,7 +55,7 @@ def test_shares_are_shares_of_frames(level, monkeypatch):
         assert shares[i].tolist() == expected
 
 
-def test_a_single_frame_leaves_a_trace_in_a_million():
+def test_a_single_frame_is_visible_among_a_million():
     n = 1_000_000
     noise = busy(20_000).extend(n).with_observed(iv.full(n))
     rare = Annotation.from_bouts([777_777], [777_778], ["run"], NAMES, 10, n, observed=noise.observed)
@@ -66,7 +66,7 @@ def test_a_single_frame_leaves_a_trace_in_a_million():
 
 @example(spans=[(724, 300), (725, 0)], index=2)
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 300)), max_size=30), st.integers(0, 3))
-def test_few_bouts_are_told_as_they_are(spans, index):
+def test_few_bouts_are_sent_without_aggregation(spans, index):
     """Those that reach into the tile, long or nested ones included, and no others."""
     n = 2500
     start = [s for s, _ in spans]
@@ -94,7 +94,7 @@ def test_unobserved_frames_are_hidden():
     assert tile == {"bouts": [[0, 10, 20, 1, -1]], "hidden": [[0, 5], [60, 100]]}
 
 
-def test_subjects_have_tiles_of_their_own():
+def test_subjects_have_separate_tiles():
     annotation = Annotation.from_bouts([0, 5, 9], [5, 9, 12], ["run"] * 3, NAMES, 10, 20, subject=["a", "b", None])
     edges = tile_edges(0, 0, 20)
     starts = {subject: [row[1] for row in TrackTiles(annotation, subject).tile(edges)["bouts"]] for subject in ("a", "b", "", None, "c")}

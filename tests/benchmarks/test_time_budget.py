@@ -75,7 +75,7 @@ def test_scheduled_folds_start_only_while_there_is_time_for_them(clock, data):
         control.observe([last], RunSummary())
 
 
-def test_folds_that_were_done_before_leave_their_time_to_the_others(clock, data):
+def test_time_of_completed_folds_is_given_to_the_others(clock, data):
     deadline, model = Deadline(60, clock=clock), eb.create_model("tcn")
     fresh = limit_cross_validation(model, jobs_of("tcn", data), data, deadline, workers=1)
     done = {job.key for job in fresh.jobs[:3]}
@@ -131,7 +131,7 @@ def test_a_budget_is_part_of_a_job_only_where_it_changes_the_result(clock, data)
     assert not {*two} & {*keys["tcn"]}
 
 
-def test_the_plan_says_what_will_be_done(clock):
+def test_the_plan_lists_the_jobs(clock):
     deadline = Deadline(120, clock=clock)
     forest, network = eb.create_model("rf"), eb.create_model("tcn")
     assert describe_plan(network, 5, 5, 2, Deadline()) == (

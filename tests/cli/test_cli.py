@@ -29,7 +29,7 @@ def two(tmp_path) -> Path:
     return path
 
 
-def test_help_teaches_every_command():
+def test_help_describes_every_command():
     top = ethobench("--help")
     assert top.returncode == 0
     for command in ("inspect", "convert", "datasets", "demo"):
@@ -121,7 +121,7 @@ def test_convert_long_names_of_any_script(tmp_path):
     assert len([*(tmp_path / "out").iterdir()]) == 4
 
 
-def test_convert_never_overwrites_unasked(two, tmp_path):
+def test_convert_overwrites_only_on_request(two, tmp_path):
     target = tmp_path / "precious.parquet"
     target.write_bytes(b"mine")
     done = ethobench("convert", two, target)
@@ -132,13 +132,13 @@ def test_convert_never_overwrites_unasked(two, tmp_path):
     assert len(read_recordings(target)) == 2
 
 
-def test_convert_resamples_and_picks(two, tmp_path):
+def test_convert_resamples_and_selects(two, tmp_path):
     target = tmp_path / "one.csv"
     assert ethobench("convert", two, target, "--entry", "mouse1", "--rate", 60).returncode == 0
     assert read_annotation(target).n_frames == 180
 
 
-def test_convert_tells_what_it_needs(two, tmp_path):
+def test_convert_names_missing_options(two, tmp_path):
     assert "specify the format with --to" in ethobench("convert", two, tmp_path / "folder").stderr
     assert "no format has the suffix" in ethobench("convert", two, tmp_path / "x.docx").stderr
 

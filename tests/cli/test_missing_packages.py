@@ -67,7 +67,7 @@ def test_without_lightgbm_a_forest_is_trained_and_decoded(study, tmp_path):
     assert card["decoder"] is not None
 
 
-def test_without_torch_the_loss_is_told_first_and_kept_in_the_card(study, tmp_path):
+def test_without_torch_a_warning_is_printed_first_and_stored_in_the_card(study, tmp_path):
     done = ethobench_without("torch", "train", study, "--no-evaluate", "--budget", "1s", "--out", tmp_path / "m")
     assert done.returncode == 0, done.stderr
     note = done.stderr.splitlines()[0]
@@ -89,7 +89,7 @@ def test_a_model_that_is_named_is_not_replaced(study, tmp_path):
     ("hidden", "default", "note"),
     [("nothing", "auto", ""), ("torch", "auto", NETWORK), ("lightgbm,torch", "rf", ALL_EXTRAS), ("lightgbm", "rf", ALL_EXTRAS)],
 )
-def test_models_says_which_is_the_default_and_what_is_missing(hidden, default, note):
+def test_models_shows_the_default_and_missing_packages(hidden, default, note):
     listed = ethobench_without(hidden, "models").stdout
     assert f"Without --model, ethobench train uses {default}." in listed
     assert ("Note:" in listed) == bool(note)
@@ -99,7 +99,7 @@ def test_models_says_which_is_the_default_and_what_is_missing(hidden, default, n
     assert rows["crnn"].endswith(f"[{NETWORK}]") == ("torch" in hidden)
 
 
-def test_the_demo_runs_on_the_core_and_says_what_is_better(tmp_path):
+def test_the_demo_runs_on_the_core_and_recommends_extras(tmp_path):
     done = ethobench_without("lightgbm,torch", "demo", "--out", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
     assert "rf against ann1" in done.stdout

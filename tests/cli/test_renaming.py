@@ -43,7 +43,7 @@ def raters(tmp_path) -> tuple[Path, Path]:
 
 
 @pytest.mark.slow
-def test_different_names_of_a_behavior_are_noted_and_can_be_made_one(raters, tmp_path):
+def test_different_names_of_a_behavior_are_noted_and_can_be_merged(raters, tmp_path):
     """`agreement` printed a kappa of 0 without a word."""
     hint = "only anna uses 'i'; only ben uses 'interact'; they overlap 90% of the time: the same behavior?"
     silent = ethobench("agreement", *raters, "--json")
@@ -69,7 +69,7 @@ def test_different_names_of_a_behavior_are_noted_and_can_be_made_one(raters, tmp
 
 
 @pytest.mark.parametrize("command", ["agreement", "score", "budget", "convert"])
-def test_renaming_what_is_not_there(command, raters, tmp_path):
+def test_renaming_an_unknown_behavior_is_refused(command, raters, tmp_path):
     paths = (raters[0] / "day1.csv", tmp_path / "new.csv") if command == "convert" else raters
     done = ethobench(command, *paths, "--rename", "x=interact")
     assert done.returncode == 1
@@ -97,7 +97,7 @@ def test_predictions_with_other_names_against_a_manifest(raters, tmp_path):
     assert json.loads(done.stdout)["overall"]["f1"] == pytest.approx(0.9), done.stderr
 
 
-def test_predictions_against_a_manifest_keep_the_clock_that_they_state(tmp_path):
+def test_predictions_against_a_manifest_keep_their_stated_rate(tmp_path):
     write_annotation(random_annotation(1), tmp_path / "truth.csv", "tidy")
     (tmp_path / "recordings.csv").write_text("recording,individual,rate,annotations\nm1,m1,30,truth.csv\n", encoding="utf-8")
     write_annotation(random_annotation(1), tmp_path / "seconds" / "m1.csv", "intervals")

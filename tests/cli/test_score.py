@@ -207,7 +207,7 @@ def test_a_few_frames_at_the_end_of_one_side_do_not_count(tmp_path):
     assert ethobench("score", tmp_path / "long.csv", tmp_path / "truth.csv").returncode == 1
 
 
-def test_agreement_on_the_only_clock_there_is_and_of_a_manifest(folders, tmp_path):
+def test_agreement_at_the_only_stated_rate_and_of_a_manifest(folders, tmp_path):
     write_annotation(random_annotation(0), tmp_path / "anna.annot", "bento")
     write_annotation(random_annotation(0, 2), tmp_path / "ben.csv", "intervals")
     done = ethobench("agreement", tmp_path / "anna.annot", tmp_path / "ben.csv", "--json")

@@ -101,7 +101,7 @@ def test_predict_and_score_agree_with_cross_validation(lab, tmp_path):
     assert training["seen_in_training"] == ["animal01", "animal02", "animal03"]
 
 
-def test_copies_are_recognized_and_edited_predictions_are_not_taken_for_the_models(lab, tmp_path):
+def test_copies_are_recognized_and_edited_predictions_are_not_attributed_to_the_model(lab, tmp_path):
     shutil.copy(lab / "study" / "animal01.csv", tmp_path / "copy.csv")
     done = ethobench("predict", lab / "bare", tmp_path / "copy.csv", lab / "new", "--out", tmp_path / "p")
     assert "1 of 2 recordings was used to train" in done.stderr
@@ -114,7 +114,7 @@ def test_copies_are_recognized_and_edited_predictions_are_not_taken_for_the_mode
     assert f1(tmp_path / "p" / "copy.csv", truth)[1] == {}
 
 
-def test_score_marks_what_was_seen_in_training(lab, tmp_path):
+def test_score_marks_recordings_used_for_training(lab, tmp_path):
     pred = tmp_path / "p"
     pred.mkdir()
     for path in (lab / "labels").iterdir():

@@ -25,12 +25,12 @@ def of(values, **options) -> Annotation:
 
 
 @given(codes)
-def test_codes_there_and_back(values):
+def test_codes_round_trip(values):
     assert of(values, unobserved=-1).to_codes().tolist() == values.tolist()
 
 
 @given(onehots)
-def test_one_hot_there_and_back(values):
+def test_one_hot_round_trip(values):
     annotation = of(values)
     assert np.array_equal(annotation.to_frames(), values)
     assert annotation.is_exclusive == bool((values.sum(axis=1) <= 1).all())
@@ -60,7 +60,7 @@ def test_concatenate_appends_frames(first, second):
 
 
 @given(codes, st.integers(1, 4))
-def test_resample_by_a_whole_factor_repeats_frames(values, factor):
+def test_resample_by_an_integer_factor_repeats_frames(values, factor):
     annotation = of(values, unobserved=-1)
     finer = annotation.resample(10 * factor)
     assert finer.to_codes().tolist() == np.repeat(values, factor).tolist()
@@ -76,7 +76,7 @@ def test_rename_merges_as_or(values):
 
 
 @given(onehots, st.permutations(NAMES))
-def test_restrict_picks_columns(values, order):
+def test_restrict_selects_columns(values, order):
     kept = of(values).restrict(order[:2])
     assert np.array_equal(kept.to_frames(), values[:, [NAMES.index(n) for n in order[:2]]])
 
@@ -112,7 +112,7 @@ def test_columns_are_sorted_and_frozen():
         a.start[0] = 3
 
 
-def test_equal_annotations_made_in_another_order_differ_only_in_order():
+def test_equal_annotations_built_in_another_order_differ_only_in_order():
     a = Annotation.from_bouts([1, 9], [4, 10], [0, 1], NAMES, 10, 20)
     b = Annotation.from_bouts([9, 1], [10, 4], [1, 0], NAMES, 10, 20, order=[1, 0])
     assert a == b
@@ -120,7 +120,7 @@ def test_equal_annotations_made_in_another_order_differ_only_in_order():
     assert a != "something else"
 
 
-def test_subjects_and_targets_are_tracks_of_their_own():
+def test_subjects_and_targets_are_separate_tracks():
     a = Annotation.from_bouts(
         [0, 2, 5], [4, 6, 8], ["attack", "mount", "attack"], NAMES, 10, 10, subject=["m1", "m2", ""], target=["m2", None, None]
     )
@@ -167,7 +167,7 @@ def test_bouts_outside_the_recording_are_refused(start, stop, message):
         Annotation.from_bouts(start, stop, [0], NAMES, 10, 20)
 
 
-def test_mistakes_are_told_in_words():
+def test_invalid_input_is_explained():
     with pytest.raises(NotFoundError, match="did you mean 'attack'"):
         Annotation.from_bouts([0], [1], ["atack"], NAMES, 10, 20)
     with pytest.raises(MismatchError, match="must be frame numbers"):
@@ -197,14 +197,14 @@ def test_observed_per_behavior():
     assert a.concatenate(a).observed.of("mount").start.tolist() == [0, 10]
 
 
-def test_observed_per_subject_holds_where_nothing_more_specific_does():
+def test_observed_per_subject_applies_unless_something_more_specific_is_stated():
     observed = Observed(iv.full(10), {Track(None, "m1"): iv.intervals([0], [5]), Track("mount", "m1"): iv.intervals([0], [2])})
     assert observed.of("attack", "m1").stop.tolist() == [5]
     assert observed.of("mount", "m1", "m2").stop.tolist() == [2]
     assert observed.of("mount", "m2").stop.tolist() == [10]
 
 
-def test_overlay_keeps_what_each_looked_at():
+def test_overlay_keeps_the_observed_frames_of_each():
     a = Annotation.from_bouts([0], [4], [0], ["attack"], 10, 10, subject=["m1"], observed=iv.intervals([0], [5]))
     b = Annotation.from_bouts([2], [6], [0], ["attack"], 10, 10, subject=["m2"])
     both = a.overlay(b)

@@ -44,7 +44,7 @@ def test_recordings_that_share_an_animal_form_one_group():
     assert len(set(groups.values())) == 3
 
 
-def test_datasets_find_recordings_and_refuse_doubles():
+def test_datasets_look_up_recordings_and_refuse_duplicates():
     data = dataset()
     assert data["r3"].individual == "e"
     assert (len(data), data.n_frames, data.individuals) == (5, 100, ("a", "b;c", "c;d", "e"))

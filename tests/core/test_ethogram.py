@@ -21,7 +21,7 @@ def test_codes_names_and_background():
     assert hash(e) == hash(Ethogram(list(e), "other"))
 
 
-def test_mistakes():
+def test_invalid_ethograms_are_refused():
     with pytest.raises(EthobenchError, match="duplicate behaviors in the ethogram: 'a'"):
         Ethogram(["a", "a"])
     with pytest.raises(EthobenchError, match="has an empty name"):

@@ -107,7 +107,7 @@ def writer(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9")
-def test_what_a_killed_process_left_is_removed(tmp_path, monkeypatch, writer):
+def test_temporary_files_of_a_killed_process_are_removed(tmp_path, monkeypatch, writer):
     unfinished = {*tmp_path.iterdir()}
     assert len(unfinished) == 2
     others = {tmp_path / name for name in (".notes.csv", f"{files.TEMPORARY_PREFIX}notes", f"{files.TEMPORARY_PREFIX}{'x' * 16}.csv")}
@@ -126,7 +126,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path, monkeypatch, writer):
     assert {*tmp_path.iterdir()} == {*others, *(tmp_path / f"{name}.csv" for name in "bcd")}
 
 
-def test_what_processes_of_other_machines_left_is_removed_once_it_is_old(tmp_path):
+def test_temporary_files_of_other_machines_are_removed_once_they_are_old(tmp_path):
     names = ("00000000-1-1-", "00000000-1--", "")
     stale = [tmp_path / f"{files.TEMPORARY_PREFIX}{name}{'a' * 16}.csv" for name in names]
     for path in stale:
@@ -142,7 +142,7 @@ def test_what_processes_of_other_machines_left_is_removed_once_it_is_old(tmp_pat
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+def test_a_folder_appears_completely_or_not_at_all(tmp_path):
     path = tmp_path / "model"
 
     def fill(*, fails: bool) -> None:

@@ -57,7 +57,7 @@ def test_difference_and_shift_below_zero(rows, step):
 
 
 @given(pairs, pairs)
-def test_overlapping_pairs_are_all_found_once(first, second):
+def test_every_overlapping_pair_is_returned_once(first, second):
     a, b = make(first), make(second)
     i, j = iv.overlapping_pairs(a, b)
     found_pairs = list(zip(i.tolist(), j.tolist(), strict=True))
@@ -80,7 +80,7 @@ def test_overlap_with_and_covered_before(first, second):
 
 
 @given(pairs, st.integers(0, 8))
-def test_fill_gaps_joins_what_lies_close(rows, gap):
+def test_fill_gaps_joins_close_intervals(rows, gap):
     a = iv.union(make(rows))
     joined = iv.fill_gaps(a, gap)
     assert frames(joined) >= frames(a)
@@ -98,7 +98,7 @@ def test_runs_decode_to_what_they_encode(values):
 
 
 @given(st.lists(st.booleans(), max_size=60))
-def test_masks_there_and_back(mask):
+def test_masks_round_trip(mask):
     a = iv.from_mask(mask)
     assert iv.to_mask(a, len(mask)).tolist() == mask
     assert is_disjoint(a)
@@ -118,7 +118,7 @@ def test_large_sets_of_pairs_need_no_square_of_memory():
     assert set((i - j).tolist()) == {0, 1}
 
 
-def test_whole_of_nothing_is_empty():
+def test_full_of_zero_frames_is_empty():
     assert len(iv.full(0).start) == 0
     assert frames(iv.full(3)) == {0, 1, 2}
 

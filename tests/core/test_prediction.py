@@ -56,7 +56,7 @@ def test_independent_probabilities_overlap_however_they_are_rounded(columns, dec
     assert "overlapping" in prediction.notes[0].message
 
 
-def test_what_is_stated_holds_and_needs_no_note():
+def test_a_stated_exclusivity_applies_without_a_note():
     values = softmax(50, 4, 0)
     ethogram = Ethogram(NAMES, "other")
     for exclusive in (True, False):
@@ -71,7 +71,7 @@ def test_what_is_stated_holds_and_needs_no_note():
     assert Prediction(values, ethogram, 30, annotation=overlapping).exclusive is False
 
 
-def test_rounded_probabilities_score_as_they_did():
+def test_rounded_probabilities_have_the_same_scores():
     rng = np.random.default_rng(1)
     codes = np.repeat(rng.integers(0, 4, 60), 25)
     logits = rng.normal(0, 1, (len(codes), 4)) + 1.5 * np.eye(4)[codes]
@@ -86,7 +86,7 @@ def test_rounded_probabilities_score_as_they_did():
 
 
 @pytest.mark.parametrize("suite", ["calms21", "bebe"])
-def test_suites_that_are_exclusive_by_definition_say_so_themselves(suite):
+def test_suites_that_are_exclusive_by_definition_declare_it(suite):
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 3, 400)
     values = rng.uniform(0, 1, (400, 3)) + np.eye(3)[codes]

@@ -35,7 +35,7 @@ def test_signals_are_loaded_once_and_only_when_used():
     assert len(calls) == 2
 
 
-def test_rate_and_length_come_from_what_is_known():
+def test_rate_and_length_come_from_the_available_data():
     assert Recording("r", annotations={"me": annotation()}).n_frames == 20
     poses = Poses(np.zeros((7, 1, 2, 2)), np.ones((7, 1, 2)), ("m",), ("nose", "tail"), 25)
     recording = Recording("r", signals=poses)

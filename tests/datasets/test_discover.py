@@ -207,7 +207,7 @@ def test_two_candidates_for_one_recording_are_refused(tmp_path):
     assert [row["signals"] for row in draft.rows] == [f"m1{DLC.replace('shuffle1', 'shuffle2')}.csv"]
 
 
-def test_copies_of_a_folder_are_not_taken_as_recordings(tmp_path):
+def test_copies_of_a_folder_are_not_recordings(tmp_path):
     for folder in ("poses_raw", "poses_new"):
         poses(tmp_path / folder / "m1.csv")
     labels(tmp_path / "m1.csv")

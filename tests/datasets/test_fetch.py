@@ -126,7 +126,7 @@ def test_offline_is_one_clear_line(empty, monkeypatch, name):
     assert str(empty) in str(caught.value)
 
 
-def test_a_record_without_the_file_says_so(server, empty, monkeypatch):
+def test_a_record_without_the_file_is_reported(server, empty, monkeypatch):
     monkeypatch.setattr(bebe, "RECORD", server.url)
     publish(server, archive({"x": "y"}), name="other.txt")
     with pytest.raises(MissingDataError, match="has no file"):

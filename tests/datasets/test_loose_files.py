@@ -118,7 +118,7 @@ def test_one_annotator(tmp_path):
     assert [*eb.read_recordings(tmp_path / "only.csv")[0].annotations] == ["ben"]
 
 
-def test_the_viewer_renames_and_refuses_what_has_no_meaning(tmp_path):
+def test_the_viewer_renames_and_refuses_meaningless_options(tmp_path):
     write(tmp_path / "m1.csv")
     project = open_project([str(tmp_path / "m1.csv")], rename={"a": "attack"})
     assert "attack" in project.recordings[0].ethogram

@@ -350,7 +350,7 @@ def test_aliases_that_contradict_each_other(folder, text, message):
         load_dataset(folder)
 
 
-def test_behaviors_are_renamed_before_they_are_looked_up_in_the_ethogram(folder):
+def test_behaviors_are_renamed_before_the_ethogram_is_applied(folder):
     write(folder / "ethogram.csv", "behavior\nwalk\nrest\nother\n")
     data = load_dataset(folder, rename={"run": "walk"})
     assert data["m1"].annotation("ann1").to_codes()[20:40].tolist() == [0] * 20

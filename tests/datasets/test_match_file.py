@@ -120,7 +120,7 @@ def test_several_annotators_of_one_recording(tmp_path):
         ("missing", NotFoundError, "no such file"),
     ],
 )
-def test_what_is_refused(match, error, message, folders, tmp_path):
+def test_invalid_match_files_are_refused(match, error, message, folders, tmp_path):
     if isinstance(match, str):
         path = tmp_path / "match.csv"
         if match != "missing":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from tests.datasets.test_collate import write
-from tests.datasets.test_name_core import IDS, dressed
+from tests.datasets.test_name_core import IDS, names_with_affixes
 
 from ethobench.datasets.collate import collate_files
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarni
 
 @pytest.mark.slow
 @settings(max_examples=40)
-@given(dressed(), dressed())
+@given(names_with_affixes(), names_with_affixes())
 def test_files_are_matched_right_or_not_at_all(tmp_path_factory, first, second):
     folder = tmp_path_factory.mktemp("affixes")
     ids: dict[Path, str] = {}

@@ -16,7 +16,7 @@ affixes = st.lists(st.sampled_from(WORDS), max_size=2).map("_".join)
 
 
 @st.composite
-def dressed(draw: st.DrawFn) -> list[tuple[str, str]]:
+def names_with_affixes(draw: st.DrawFn) -> list[tuple[str, str]]:
     """Return ids and their names in one folder: with affixes that are all alike, or others for each file."""
     ids = draw(st.lists(st.sampled_from(IDS), min_size=1, max_size=8, unique=True))
     if draw(st.booleans()):
@@ -25,7 +25,7 @@ def dressed(draw: st.DrawFn) -> list[tuple[str, str]]:
     return [(name, "_".join(filter(None, (draw(affixes), name, draw(affixes))))) for name in ids]
 
 
-@given(dressed(), dressed())
+@given(names_with_affixes(), names_with_affixes())
 def test_no_affix_gives_a_wrong_match(first, second):
     matches = match_by_core([name for _, name in first], [name for _, name in second])
     assert len({match.first for match in matches}) == len({match.second for match in matches}) == len(matches)

@@ -169,14 +169,14 @@ def test_unknown_options_are_noticed() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
-def test_every_fence_is_understood(page: Path) -> None:
+def test_every_code_fence_is_recognized(page: Path) -> None:
     fences = re.findall(r"^```(\w+)", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(blocks_of(page)) == len(fences)
     assert {*fences} <= {"python", "bash", "sh", "toml", "text", "csv"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_a_target(page: Path) -> None:
     generated = {"formats", "metrics", "suites", "models", "api"}
     for target in re.findall(r"\]\(([^)#\s]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         path = (page.parent / target).resolve()

@@ -73,7 +73,7 @@ def test_example_commands_are_well_formed(pages: dict[str, str]) -> None:
         parse(command.split()[1:])
 
 
-def test_lists_stand_where_pages_ask_for_them(generate: ModuleType) -> None:
+def test_generated_lists_replace_their_placeholders(generate: ModuleType) -> None:
     requested = {page_name(page).partition("/")[0] for page in PAGES if generate.LIST.search(page.read_text(encoding="utf-8"))}
     assert requested == {*generate.sections()}
     filled = generate.with_lists("before\n<!-- list: suites -->\nafter")
@@ -81,12 +81,12 @@ def test_lists_stand_where_pages_ask_for_them(generate: ModuleType) -> None:
     assert "list:" not in filled
 
 
-def test_pages_hold_nothing_that_changes_from_one_build_to_the_next(pages: dict[str, str]) -> None:
+def test_pages_are_reproducible(pages: dict[str, str]) -> None:
     for name, text in pages.items():
         assert not re.search(r" at 0x[0-9a-f]+|/(home|root|tmp|work)/", text), name
 
 
-def test_docstrings_are_taken_apart(generate: ModuleType) -> None:
+def test_docstrings_are_parsed(generate: ModuleType) -> None:
     from _docstrings import markdown, parse, signature
 
     def f(a, b=1, *, c=None):

@@ -56,7 +56,7 @@ def test_there_is_a_page_for_everything(pages: dict[Path, Page], site: Path) -> 
     assert expected <= names
 
 
-def test_pages_load_nothing_from_elsewhere(pages: dict[Path, Page]) -> None:
+def test_pages_load_nothing_from_other_servers(pages: dict[Path, Page]) -> None:
     for path, page in pages.items():
         for target in page.loads:
             assert not urlsplit(target).netloc, f"{path}: {target}"

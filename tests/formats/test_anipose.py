@@ -57,7 +57,7 @@ def test_without_frame_numbers_and_scores(tmp_path: Path) -> None:
     assert np.isnan(recording.signals.confidence).all()
 
 
-def test_columns_unknown_are_noted(tmp_path: Path) -> None:
+def test_unknown_columns_are_noted(tmp_path: Path) -> None:
     (recording,) = read_recordings(put(tmp_path / "pose.csv", "a_x,a_y,a_z,fnum,remark\n1,2,3,0,fine\n"), warn=False)
     assert [str(note) for note in recording.notes] == ["ignored unknown columns: remark"]
 
@@ -79,7 +79,7 @@ def test_damage_gets_one_clear_line(text: str, message: str, tmp_path: Path) -> 
         read_recordings(put(tmp_path / "pose.csv", text), "anipose", warn=False)
 
 
-def test_a_table_of_channels_is_not_taken_for_poses(tmp_path: Path) -> None:
+def test_a_table_of_channels_is_not_detected_as_poses(tmp_path: Path) -> None:
     path = put(tmp_path / "tag.csv", "acc_x,acc_y,acc_z,label\n1,2,3,0\n")
     assert formats["anipose"].sniff(path, Head(path)) == 0
 

@@ -17,7 +17,7 @@ def put(path: Path, text: str, encoding: str = "utf-8") -> Path:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_numbers_stand_beside_text(encoding: str, end: str, delimiter: str, tmp_path: Path) -> None:
+def test_numeric_and_text_columns_are_separated(encoding: str, end: str, delimiter: str, tmp_path: Path) -> None:
     rows = [["who", "x", "y"], ["ä", "1", "2.5"], ["b", "", "NaN"]]
     path = put(tmp_path / "x.csv", "".join(delimiter.join(row) + end for row in rows), encoding)
     table = read_wide(path, 1, [0])
@@ -25,7 +25,7 @@ def test_numbers_stand_beside_text(encoding: str, end: str, delimiter: str, tmp_
     assert np.array_equal(table.values, [[1, 2.5], [np.nan, np.nan]], equal_nan=True)
 
 
-def test_decimal_commas_are_understood_where_they_do_not_divide_cells(tmp_path: Path) -> None:
+def test_decimal_commas_are_parsed_where_they_are_not_the_delimiter(tmp_path: Path) -> None:
     assert read_wide(put(tmp_path / "x.csv", "x;y\n1,5;2\n"), 1, []).values.tolist() == [[1.5, 2]]
 
 

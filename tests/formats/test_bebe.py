@@ -104,13 +104,13 @@ def test_dataset_has_folds(folder):
         (lambda f: (f / "dataset_metadata.yaml").write_text("!!python/object/apply:os.system ['true']"), "YAML|described"),
     ],
 )
-def test_damage_is_named(folder, break_it, message):
+def test_damage_is_reported(folder, break_it, message):
     break_it(folder)
     with pytest.raises(FormatError, match=message):
         load_dataset(folder)
 
 
-def test_a_clip_id_that_no_file_can_have_is_refused(folder):
+def test_a_clip_id_that_is_not_a_file_name_is_refused(folder):
     (folder / "dataset_metadata.yaml").write_text(METADATA.replace("one", "a" * 300), encoding="utf-8")
     with pytest.raises(FormatError, match=r"dataset_metadata.yaml, clip_ids: the clip id 'aaa.*too long"):
         read_recordings(folder, "bebe", warn=False)

@@ -74,7 +74,7 @@ def test_older_files_count_frames(tmp_path: Path) -> None:
     assert read_annotation(path, entry="Ch1", rate=25).rate == 25
 
 
-def test_stop_is_the_end_where_duration_says_so(tmp_path: Path) -> None:
+def test_stop_is_exclusive_where_the_duration_confirms_it(tmp_path: Path) -> None:
     path = put(tmp_path, HEAD + LISTS + "Ch1----------\n>attack\nStart\tStop\tDuration\n0.1\t0.3\t0.2\n1.0\t2.0\t1.0\n\n")
     with pytest.warns(ReadWarning, match="Duration is stop - start"):
         a = read_annotation(path, entry="Ch1")

@@ -103,7 +103,7 @@ def test_several_observations_are_the_entries(write: Any) -> None:
         read_recordings(path, entry="c", warn=False)
 
 
-def test_rate_names_the_clock_to_read_on(write: Any) -> None:
+def test_the_requested_rate_is_used(write: Any) -> None:
     a = only(write({"x": observation(EVENTS)}), rate=100).annotation()
     assert (a.rate, a.n_frames, a.stop.tolist()) == (100.0, 2000, [350, 200, 500])
 
@@ -115,7 +115,7 @@ def test_consecutive_media_files_make_one_recording(write: Any) -> None:
     assert (a.annotation().n_frames, a.annotation().rate, a.notes) == (355, 10.0, ())
 
 
-def test_media_of_several_frame_rates_use_the_first_and_say_so(write: Any) -> None:
+def test_media_of_several_frame_rates_use_the_first_with_a_note(write: Any) -> None:
     info = {"length": {"a.avi": 20.0, "b.avi": 15.0}, "fps": {"a.avi": 10.0, "b.avi": 25.0}}
     recording = only(write({"x": observation(EVENTS, file={"1": ["a.avi", "b.avi"]}, media_info=info)}))
     assert recording.rate == 10.0
@@ -137,7 +137,7 @@ def test_missing_fps_and_length_are_noted(write: Any) -> None:
     assert "no frame rate" not in messages(only(write({"x": observation(EVENTS, media_info={})}), rate=25))
 
 
-def test_the_time_offset_is_taken_out(write: Any) -> None:
+def test_the_time_offset_is_subtracted(write: Any) -> None:
     moved = [[time + 3600, *rest] for time, *rest in EVENTS]
     a = only(write({"x": observation(moved, **{"time offset": 3600.0})})).annotation()
     assert a.start.tolist() == [10, 20, 40]
@@ -146,7 +146,7 @@ def test_the_time_offset_is_taken_out(write: Any) -> None:
     assert "do not contain the time offset of 3600 s" in messages(recording)
 
 
-def test_the_creation_date_of_the_media_is_taken_out(write: Any) -> None:
+def test_the_creation_date_of_the_media_is_subtracted(write: Any) -> None:
     info = {"length": {VIDEO: 20.0}, "fps": {VIDEO: 10.0}, "media_creation_time": {VIDEO: 1.6e9}}
     moved = [[time + 1.6e9, *rest] for time, *rest in EVENTS]
     a = only(write({"x": observation(moved, media_info=info, media_creation_date_as_offset=True)})).annotation()
@@ -188,7 +188,7 @@ def test_an_unpaired_state_is_dropped_and_unobserved_from_there_on(write: Any) -
     assert a.observed.of("bite", "resident").stop.tolist() == [200]
 
 
-def test_modifiers_tell_simultaneous_states_apart(write: Any) -> None:
+def test_modifiers_distinguish_simultaneous_states(write: Any) -> None:
     events = [[1, "", "attack", "x", ""], [2, "", "attack", "y", ""], [3, "", "attack", "x", ""], [4, "", "attack", "y", ""]]
     a = only(write({"x": observation(events)})).annotation()
     assert (a.start.tolist(), a.stop.tolist(), list(a.modifiers)) == ([10, 20], [30, 40], ["x", "y"])
@@ -254,14 +254,14 @@ def test_observations_of_the_same_name_are_an_error(write: Any) -> None:
 
 
 @pytest.mark.parametrize("event", [None, [1.0], ["soon", "", "attack", "", ""], [None, "", "attack", "", ""]])
-def test_events_that_are_unknown(write: Any, event: Any) -> None:
+def test_unknown_events_are_refused(write: Any, event: Any) -> None:
     with pytest.raises(FormatError, match="observation 'x', event 6"):
         read_recordings(write({"x": observation([*EVENTS, event])}), warn=False)
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 3, {"1": None}])
 @pytest.mark.parametrize("key", ["file", "media_info", "independent_variables"])
-def test_odd_descriptions_do_not_hinder_reading(write: Any, key: str, value: Any) -> None:
+def test_invalid_descriptions_do_not_prevent_reading(write: Any, key: str, value: Any) -> None:
     assert len(only(write({"x": {**observation(EVENTS), key: value}})).annotation()) == 3
 
 
@@ -280,7 +280,7 @@ def test_odd_times_are_errors(write: Any, key: str, value: Any) -> None:
         read_recordings(write({"x": {**observation(EVENTS), key: value}}), warn=False)
 
 
-def test_an_observation_that_is_none(write: Any) -> None:
+def test_an_empty_observation_is_refused(write: Any) -> None:
     with pytest.raises(FormatError, match="observation 'x'"):
         read_recordings(write({"x": None}), warn=False)
 
@@ -324,7 +324,7 @@ def test_a_project_survives_writing(write: Any, tmp_path: Path) -> None:
         assert a.metadata == b.metadata
 
 
-def test_a_written_project_has_what_boris_wants(write: Any, tmp_path: Path) -> None:
+def test_a_written_project_has_the_fields_that_boris_requires(write: Any, tmp_path: Path) -> None:
     path = tmp_path / "again.boris"
     write_recordings(read_recordings(write({"one": observation(EVENTS)}), warn=False), path)
     stated = json.loads(path.read_text(encoding="utf-8"))

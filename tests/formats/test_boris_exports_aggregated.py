@@ -79,7 +79,7 @@ def test_images_are_frames(write: Any) -> None:
     assert (a.start.tolist(), a.stop.tolist(), a.n_frames, a.rate) == ([10], [35], 36, 30.0)
 
 
-def test_a_table_without_header_is_read_by_place(write: Any) -> None:
+def test_a_table_without_header_is_read_by_position(write: Any) -> None:
     path = write(OLD.removeprefix(OLD_HEADER).replace(",", "\t"), "x.tsv")
     assert detect(path).name == "boris_aggregated"
     one, two = read_recordings(path, warn=False)
@@ -89,7 +89,7 @@ def test_a_table_without_header_is_read_by_place(write: Any) -> None:
     assert "no header row" in messages(one)
 
 
-def test_rate_names_the_clock(write: Any) -> None:
+def test_the_requested_rate_is_used(write: Any) -> None:
     assert read_recordings(write(OLD), entry="two", rate=100, warn=False)[0].annotation().stop.tolist() == [100]
 
 
@@ -129,7 +129,7 @@ def test_a_bout_without_label(write: Any, label: str) -> None:
         ("Start (s)", "Begin", "no header row with the columns"),
     ],
 )
-def test_tables_that_are_unknown(write: Any, old: str, new: str, message: str) -> None:
+def test_unknown_tables_are_refused(write: Any, old: str, new: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         read_recordings(write(OLD.replace(old, new)), "boris_aggregated", warn=False)
 

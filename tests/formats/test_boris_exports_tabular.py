@@ -100,7 +100,7 @@ def test_bom_crlf_and_decimal_commas(write: Any) -> None:
     assert (a.start.tolist(), a.rate, a.n_frames) == ([10, 20], 10.0, 200)
 
 
-def test_a_table_without_its_preamble_is_called_like_the_file(write: Any) -> None:
+def test_a_table_without_its_preamble_is_named_after_the_file(write: Any) -> None:
     path = write(OLD[OLD.index("Time,Media") :], "mouse3.csv")
     assert detect(path).name == "boris_tabular"
     assert formats["boris_tabular"].entries(path) == ["mouse3"]
@@ -121,7 +121,7 @@ def test_the_flat_layout_holds_several_observations(write: Any) -> None:
         read_recordings(path, entry="three", warn=False)
 
 
-def test_rate_names_the_clock(write: Any) -> None:
+def test_the_requested_rate_is_used(write: Any) -> None:
     a = read_recordings(write(FLAT), entry="two", rate=100, warn=False)[0].annotation()
     assert (a.rate, a.start.tolist(), a.n_frames) == (100.0, [400], 2550)
 
@@ -142,7 +142,7 @@ def test_a_missing_frame_rate_is_noted(write: Any) -> None:
     assert read_recordings(path, rate=20, warn=False)[0].notes == ()
 
 
-def test_the_time_offset_is_taken_out(write: Any) -> None:
+def test_the_time_offset_is_subtracted(write: Any) -> None:
     text = HEADER + row(3601.0, "START", offset="3600.0") + row(3602.0, "STOP", offset="3600.0")
     assert read_recordings(write(text), warn=False)[0].annotation().start.tolist() == [10]
     old = OLD.replace("(s),0.0", "(s),0.5")
@@ -158,7 +158,7 @@ def test_images_are_frames(write: Any) -> None:
     assert "assuming 30 Hz" in messages(recording)
 
 
-def test_modifiers_are_joined_as_boris_keeps_them(write: Any) -> None:
+def test_modifiers_are_joined_as_in_boris(write: Any) -> None:
     text = HEADER + row(1.0, "POINT", modifier="x").replace(",x,,", ",x,y,") + row(2.0, "POINT", modifier="x")
     assert list(read_recordings(write(text), warn=False)[0].annotation().modifiers) == ["x|y", "x"]
 
@@ -249,7 +249,7 @@ def test_events_after_the_end(write: Any) -> None:
     assert "ends after the last of 30 frames" in messages(recording)
 
 
-def test_a_spreadsheet_that_would_burst(tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b"0" * 30_000_000)
@@ -291,7 +291,7 @@ def test_observations_survive_writing(write: Any, tmp_path: Path, suffix: str) -
             assert np.array_equal(getattr(a.annotation(), name), getattr(b.annotation(), name))
 
 
-def test_touching_bouts_stay_apart(tmp_path: Path) -> None:
+def test_touching_bouts_stay_separate(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0, 5, 9], [5, 9, 9], ["a"] * 3, ["a"], 25, 20)
     write_recordings([Recording("r", annotations={"me": a})], tmp_path / "x.csv", "boris_tabular")
     again = read_recordings(tmp_path / "x.csv", warn=False)[0].annotation()

@@ -139,13 +139,13 @@ def test_frames_without_label_are_unobserved(tmp_path: Path) -> None:
     assert result.annotation().to_codes().tolist() == [0, -1, -1, 3, 0]
 
 
-def test_labels_without_a_vocab_are_called_by_number(tmp_path: Path) -> None:
+def test_labels_without_a_vocab_are_numbered(tmp_path: Path) -> None:
     result = only(put(tmp_path / "x.json", {"g": {ONE: record(metadata={})}}))
     assert result.annotation().ethogram.names == ("behavior0", "behavior1", "behavior2", "behavior3")
     assert "no vocab" in str(result.notes[0])
 
 
-def test_rate_is_the_clock_to_read_on(tmp_path: Path) -> None:
+def test_the_requested_rate_is_used(tmp_path: Path) -> None:
     result = only(put(tmp_path / "x.json", {"g": {ONE: record(features=np.zeros((5, 2)).tolist())}}), rate=25)
     assert result.rate == result.signals.rate == result.features.rate == result.annotation().rate == 25
     assert result.annotation().to_codes().tolist() == [0, 1, 2, 3, 0]
@@ -162,7 +162,7 @@ def test_any_spacing(layout: dict[str, Any], tmp_path: Path) -> None:
         assert result.annotation().to_codes().tolist() == sequence["annotations"]
 
 
-def test_fields_in_any_order_and_fields_unknown(tmp_path: Path) -> None:
+def test_fields_in_any_order_and_unknown_fields(tmp_path: Path) -> None:
     odd = {"notes": ['a "]}{ \\ string', [1, {"x": [2]}]], "speed": [[1, 2], [3]], "fps": 30, "none": None}
     sequence = {**odd, **dict(reversed(record(metadata={"vocab": VOCAB, "list": [1, [2.5, "x"], {}], "yes": True}).items()))}
     result = only(put(tmp_path / "x.json", {"g": {ONE: sequence}}), "calms21")
@@ -287,7 +287,7 @@ def test_damage_gets_one_clear_line(text: str, message: str, tmp_path: Path) -> 
     assert str(path) in str(caught.value)
 
 
-def test_a_wrong_sequence_does_not_bar_the_others(tmp_path: Path) -> None:
+def test_an_invalid_sequence_does_not_prevent_reading_the_others(tmp_path: Path) -> None:
     path = put(tmp_path / "x.json", {"g": {ONE: record(scores=np.zeros((4, 2, 7)).tolist()), TWO: record()}})
     assert only(path, entry=TWO).n_frames == 5
     with pytest.raises(FormatError, match=f"sequence '{ONE}'"):
@@ -307,7 +307,7 @@ def test_empty_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [{"segments": []}, {"a": {"b": {"c": 1}}}, [{"keypoints": 1}]])
-def test_other_json_is_not_claimed(content: Any, tmp_path: Path) -> None:
+def test_other_json_is_not_detected(content: Any, tmp_path: Path) -> None:
     from ethobench.formats.text import Head
 
     path = put(tmp_path / "x.json", content)
@@ -321,7 +321,7 @@ def as_arrays(source: dict[str, Any]) -> dict[str, Any]:
     return {name: np.array(value) if name in calms21.FIELDS else value for name, value in source.items()}
 
 
-def test_npy_is_read_as_json_is(tmp_path: Path) -> None:
+def test_npy_reads_like_json(tmp_path: Path) -> None:
     source = {"annotator-id_0": {ONE: record(features=np.ones((5, 32)).tolist()), TWO: record(3, 1)}}
     npy = tmp_path / "x.npy"
     np.save(npy, {group: {name: as_arrays(r) for name, r in sequence.items()} for group, sequence in source.items()}, allow_pickle=True)

@@ -13,8 +13,8 @@ from ethobench.core.errors import FormatError
 from ethobench.formats import Format, detect, formats, write_recordings
 from ethobench.formats.text import Head
 
-from .test_dressed_files import HAND_MADE
 from .test_every_format import WRITABLE, example
+from .test_text_variants import HAND_MADE
 
 pytestmark = pytest.mark.slow
 

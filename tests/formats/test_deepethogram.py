@@ -56,7 +56,7 @@ def test_does_not_detect_other_files(tmp_path: Path, text: str) -> None:
     assert formats["deepethogram"].sniff(path, Head(path)) == 0
 
 
-def test_background_is_made_or_renamed(tmp_path: Path) -> None:
+def test_background_is_added_or_renamed(tmp_path: Path) -> None:
     bare = Annotation.from_frames([[1, 0], [0, 0], [0, 1]], ["a", "b"], 30)
     assert "'background' is added" in str(write_annotation(bare, tmp_path / "a.csv", "deepethogram"))
     assert (tmp_path / "a.csv").read_text() == ",background,a,b\n0,0,1,0\n1,1,0,0\n2,0,0,1\n"

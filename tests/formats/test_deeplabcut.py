@@ -58,12 +58,12 @@ def test_single_animal(tmp_path: Path) -> None:
     assert result.metadata["scorer"] == "DLC_net"
 
 
-def test_rate_is_what_the_caller_says(tmp_path: Path) -> None:
+def test_the_rate_is_stated_by_the_caller(tmp_path: Path) -> None:
     result = only(put(tmp_path / "v.csv", SINGLE), rate=25)
     assert result.rate == result.signals.rate == 25
 
 
-def test_several_animals_and_points_of_nobody(tmp_path: Path) -> None:
+def test_several_animals_and_unassigned_points(tmp_path: Path) -> None:
     result = only(put(tmp_path / "v.csv", MULTI))
     poses = result.signals
     assert poses.individuals == ("black", "white", "single")
@@ -96,7 +96,7 @@ def test_zeros_with_likelihood_zero_are_missing_and_counted(tmp_path: Path) -> N
     assert result.signals.positions[2, 0, 1].tolist() == [0, 0], "a likelihood above 0 makes it a point"
 
 
-def test_rows_go_to_the_frames_that_they_name(tmp_path: Path) -> None:
+def test_rows_are_placed_by_their_frame_number(tmp_path: Path) -> None:
     result = only(put(tmp_path / "v.csv", SINGLE.replace("\n1,", "\n4,").replace("\n2,", "\n3,")))
     assert result.n_frames == 5
     assert result.signals.positions[3, 0, 0].tolist() == [3, 4]
@@ -104,7 +104,7 @@ def test_rows_go_to_the_frames_that_they_name(tmp_path: Path) -> None:
     assert [str(note) for note in result.notes] == ["2 of 5 frames have no row; their points are missing"]
 
 
-def test_a_file_that_begins_late_says_so(tmp_path: Path) -> None:
+def test_a_late_start_is_noted(tmp_path: Path) -> None:
     result = only(put(tmp_path / "v.csv", SINGLE.replace("\n0,", "\n3,")))
     assert result.n_frames == 4
     assert "including the first 1" in str(result.notes[0])
@@ -195,7 +195,7 @@ def test_space_has_three_axes(tmp_path: Path) -> None:
     assert poses.positions[0, 0, 0].tolist() == [1, 2, 3]
 
 
-def test_coordinates_that_are_unknown_are_noted(tmp_path: Path) -> None:
+def test_unknown_coordinates_are_noted(tmp_path: Path) -> None:
     text = "scorer,D,D,D\nbodyparts,nose,nose,nose\ncoords,x,y,variance\n0,1,2,3\n"
     assert [str(n) for n in only(put(tmp_path / "v.csv", text)).notes] == ["ignored unknown coordinates: variance"]
 
@@ -215,7 +215,7 @@ def test_a_first_row_longer_than_the_head_is_recognized(tmp_path: Path) -> None:
     assert only(path).signals.positions.shape == (1, 1, n, 2)
 
 
-def test_many_individuals_with_points_of_their_own_cannot_fill_the_memory(tmp_path: Path) -> None:
+def test_many_individuals_with_different_keypoints_cannot_exhaust_memory(tmp_path: Path) -> None:
     n = 5000
     names = [f"i{i}" for i in range(n) for _ in "xy"]
     rows = [["scorer", *["D"] * 2 * n], ["individuals", *names], ["bodyparts", *names], ["coords", *["x", "y"] * n], ["0", *["1"] * 2 * n]]
@@ -319,7 +319,7 @@ def test_a_pickle_hidden_among_the_names_is_refused(tmp_path: Path, monkeypatch:
     assert not Path("ran").exists()
 
 
-def test_names_that_do_not_fit(tmp_path: Path) -> None:
+def test_mismatched_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="5 names for 6 columns"):
         only(put_table(tmp_path / "a.h5", pickle.dumps(LABELS[:5], protocol=0), VALUES))
     with pytest.raises(FormatError, match="must consist of scorer"):

@@ -34,7 +34,7 @@ def test_views_of_one_video_are_keypoints_of_one_individual(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "scorer", ["heatmap_tracker", "heatmap_mhcrnn_tracker", "heatmap_multiview_transformer_tracker", "ensemble-kalman_tracker"]
 )
-def test_its_scorers_tell_it_from_deeplabcut(scorer: str, tmp_path: Path) -> None:
+def test_scorer_names_distinguish_it_from_deeplabcut(scorer: str, tmp_path: Path) -> None:
     path = put(tmp_path / "v.csv", TEXT.replace("heatmap_tracker", scorer))
     assert detect(path).name == "lightning_pose"
 
@@ -59,7 +59,7 @@ def test_the_set_of_labeled_frames_is_kept(tmp_path: Path) -> None:
     assert recording.signals.positions[0, 0, 0].tolist() == [1.5, 2.5]
 
 
-def test_what_smoothers_add_is_noted(tmp_path: Path) -> None:
+def test_columns_of_smoothers_are_noted(tmp_path: Path) -> None:
     scorers = ",".join(["ensemble-kalman_tracker"] * 3)
     text = f"scorer,{scorers}\nbodyparts,paw,paw,paw\ncoords,x,y,x_ens_var\n0,1,2,3\n"
     (recording,) = read_recordings(put(tmp_path / "v.csv", text), warn=False)

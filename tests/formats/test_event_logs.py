@@ -25,7 +25,7 @@ def annotate(events: list[Event], **options: object) -> Annotation:
     return annotation
 
 
-def test_pairs_are_found_per_track_and_keep_the_order_of_their_starts() -> None:
+def test_pairs_are_formed_per_track_in_order_of_their_starts() -> None:
     events = [
         Event(1, START, "b", "ann"),
         Event(2, START, "a", "ann"),
@@ -39,7 +39,7 @@ def test_pairs_are_found_per_track_and_keep_the_order_of_their_starts() -> None:
     assert pair_events(PATH, events).notes == []
 
 
-def test_modifiers_tell_tracks_apart() -> None:
+def test_modifiers_distinguish_tracks() -> None:
     events = [Event(1, START, "a", modifiers="x"), Event(2, START, "a", modifiers="y"), Event(3, STOP, "a", modifiers="x")]
     events.append(Event(4, STOP, "a", modifiers="y"))
     assert spans(events) == [(1, 3, "a"), (2, 4, "a")]
@@ -87,12 +87,12 @@ def test_a_reversed_pair_becomes_zero_length_and_is_noted() -> None:
 
 
 @pytest.mark.parametrize(("kind", "time"), [("UNPAIRED", 1.0), ("", 1.0), (START, float("nan")), (POINT, 1e300), (POINT, float("-inf"))])
-def test_events_that_cannot_be_understood_are_errors_with_their_location(kind: str, time: float) -> None:
+def test_invalid_events_are_errors_with_their_location(kind: str, time: float) -> None:
     with pytest.raises(FormatError, match="row 7"):
         pair_events(PATH, [Event(time, kind, "a", location="row 7")])
 
 
-def test_turns_are_taken_in_the_order_of_time_and_points_do_not_count() -> None:
+def test_starts_and_stops_alternate_in_time_order_and_points_do_not_count() -> None:
     events = [Event(5, "", "a"), Event(1, "", "a"), Event(2, POINT, "a"), Event(3, "", "a", "bob")]
     assert [(e.time, e.kind) for e in alternate_starts_and_stops(events)] == [(1, START), (2, POINT), (3, START), (5, STOP)]
 
@@ -102,7 +102,7 @@ def test_only_the_window_is_observed() -> None:
     assert (annotation.observed.frames.start.tolist(), annotation.observed.frames.stop.tolist()) == ([1], [6])
 
 
-def test_an_offset_is_taken_out_only_if_the_times_have_it() -> None:
+def test_an_offset_is_subtracted_only_if_the_times_include_it() -> None:
     assert event_logs.without_offset([100.5, 103.0], 100.0, 10.0) == ([0.5, 3.0], [])
     assert event_logs.without_offset([0.1 + 0.2], 0.3, 10.0) == ([0.0], [])
     assert event_logs.without_offset([-4.0], -5.0, 10.0) == ([1.0], [])
@@ -111,7 +111,7 @@ def test_an_offset_is_taken_out_only_if_the_times_have_it() -> None:
     assert "event times do not contain the time offset" in notes[0].message
 
 
-def test_behaviors_that_only_are_points_are_declared_so() -> None:
+def test_behaviors_with_only_points_are_point_behaviors() -> None:
     events = [Event(1, POINT, "p"), Event(2, POINT, "a"), Event(3, START, "a"), Event(4, START, "other"), Event(5, START, " ")]
     ethogram = event_logs.ethogram_of(events)
     assert [(b.name, b.point) for b in ethogram] == [("p", True), ("a", False), ("other", False)]
@@ -142,7 +142,7 @@ def annotations(draw: st.DrawFn) -> Annotation:
 
 
 @given(annotations())
-def test_events_give_back_the_same_frames(a: Annotation) -> None:
+def test_events_round_trip_to_the_same_frames(a: Annotation) -> None:
     events, notes = event_logs.events_of(a, set())
     again, more = pair_events(PATH, alternate_starts_and_stops(events)).to_annotation(a.ethogram, a.rate, seconds=False, length=80)
     assert more == []

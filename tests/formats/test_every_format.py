@@ -122,7 +122,7 @@ def test_every_format_is_in_one_of_these_lists():
 
 
 @pytest.mark.parametrize("name", AS_WRITTEN)
-def test_the_origin_of_a_clock_is_known(name, tmp_path):
+def test_the_origin_of_the_rate_is_recorded(name, tmp_path):
     path = tmp_path / f"mouse001{formats[name].suffixes[0]}"
     write_recordings([example()], path, name)
     assert {r.clock_origin for r in read_recordings(path, name, warn=False)} == {AS_WRITTEN[name]}
@@ -150,7 +150,7 @@ def test_the_origin_of_a_clock_is_known(name, tmp_path):
         ("intervals", lambda text: SECONDS, ASSUMED),
     ],
 )
-def test_a_clock_is_stated_or_assumed_whatever_its_rate(name, change, origin, tmp_path):
+def test_the_origin_does_not_depend_on_the_rate(name, change, origin, tmp_path):
     suffix = next((s for s in formats[name].suffixes if s not in (".xlsx",)), formats[name].suffixes[0])
     path = tmp_path / f"mouse001{suffix}"
     write_recordings([example()], path, name)
@@ -169,14 +169,14 @@ def test_a_clock_is_stated_or_assumed_whatever_its_rate(name, change, origin, tm
         ("boris/test_export_events_tabular.tsv", STATED),
     ],
 )
-def test_the_origin_of_a_clock_in_real_files(file, origin, data):
+def test_the_origin_of_the_rate_in_real_files(file, origin, data):
     file = data / "formats" / file
     assert {r.clock_origin for r in read_recordings(file, warn=False)} == {origin}
     assert {r.clock_origin for r in read_recordings(file, rate=20.0, warn=False)} == {GIVEN}
 
 
 @pytest.mark.parametrize("name", WRITABLE)
-def test_nothing_is_left_behind_when_writing_fails(name, tmp_path):
+def test_a_failed_write_leaves_no_file(name, tmp_path):
     overlapping = Annotation.from_bouts([0, 5], [10, 15], ["a", "b"], ["a", "b"], 30, 20)
     recording = Recording("r\x00/../x", annotations={"annotator": overlapping})
     try:
@@ -190,7 +190,7 @@ def test_nothing_is_left_behind_when_writing_fails(name, tmp_path):
 
 @pytest.mark.parametrize("name", WRITABLE)
 @pytest.mark.parametrize("keep", [0.3, 0.9])
-def test_a_cut_file_is_read_in_part_or_refused_in_a_line(name, keep, tmp_path):
+def test_a_truncated_file_is_read_partially_or_refused_in_one_line(name, keep, tmp_path):
     path = tmp_path / f"mouse001{formats[name].suffixes[0]}"
     write_recordings([example()], path, name)
     raw = path.read_bytes()
@@ -294,13 +294,13 @@ def test_banos_recordings_survive_every_annotation_format(name, data, tmp_path):
         assert np.array_equal(longer.restrict(kept).to_frames(), truth.restrict(kept).to_frames()), name
 
 
-def test_json_of_segments_is_not_mistaken(tmp_path):
+def test_json_of_segments_is_detected_correctly(tmp_path):
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"hello": 1}), encoding="utf-8")
     with pytest.raises(FormatError, match="unknown format"):
         detect(path)
 
 
-def test_folders_that_are_nothing_are_refused(tmp_path):
+def test_unrecognized_folders_are_refused(tmp_path):
     with pytest.raises(FormatError, match="unknown format"):
         detect(Path(tmp_path))

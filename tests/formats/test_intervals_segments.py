@@ -54,7 +54,7 @@ def test_the_requested_rate_is_used(tmp_path: Path) -> None:
     assert (a.start.tolist(), a.stop.tolist()) == ([15], [30])
 
 
-def test_overlaps_and_order_stay(tmp_path: Path) -> None:
+def test_overlaps_and_order_are_kept(tmp_path: Path) -> None:
     a = read_annotation(put(tmp_path, [segment(5, 9), segment(0, 7, "dig")]))
     assert a.order.tolist() == [1, 0]
     assert not a.is_exclusive
@@ -123,7 +123,7 @@ def test_byte_order_mark_and_crlf(tmp_path: Path) -> None:
     assert len(read_annotation(path)) == 1
 
 
-def test_written_as_the_prompts_ask(tmp_path: Path) -> None:
+def test_written_in_the_layout_of_the_prompts(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0, 40, 110_000], [40, 60, 110_010], ["dig", "lick", "dig"], ["dig", "lick"], 30, 110_010)
     notes = write_annotation(a, tmp_path / "m.json", "segments", times="MM:SS")
     assert "3 of 6 times are rounded" in str(notes)

@@ -41,7 +41,7 @@ def test_a_suffix_selects_a_format_that_holds_annotations_if_possible(monkeypatc
         io.format_for(Path("a.md"))
 
 
-def test_a_format_without_annotations_tells_no_losses_of_their_details(tmp_path: Path) -> None:
+def test_a_format_without_annotations_reports_no_loss_of_their_details(tmp_path: Path) -> None:
     assert formats["deeplabcut"].keeps == ()
     notes = write_recordings([recording()], tmp_path / "r.csv", "deeplabcut")
     assert [str(note) for note in notes] == ["DeepLabCut files do not store annotations; they are lost"]
@@ -60,7 +60,7 @@ def test_an_unexpected_failure_of_a_writer_becomes_one_line_and_no_file(tmp_path
 
 
 @pytest.mark.parametrize("error", [PermissionError("no"), MemoryError(), EthobenchError("told")])
-def test_failures_with_a_meaning_pass(error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expected_errors_are_not_wrapped(error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(self: Format, recordings: Sequence[Recording], path: Path) -> list[Note]:
         raise error
 

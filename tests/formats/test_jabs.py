@@ -70,7 +70,7 @@ def test_identities(tmp_path: Path) -> None:
     assert [str(note) for note in recording.notes] == ["1 of 6 instances have no identity; dropped"]
 
 
-def test_tracklets_without_identities_share_places(tmp_path: Path) -> None:
+def test_tracklets_without_identities_share_individuals(tmp_path: Path) -> None:
     ids = [[4, 5], [5, 4], [6, 5], [6, 0], [7, 6]]
     path = put(tmp_path / "v.h5", **instances(ids), instance_track_id=np.array(ids, "u4"), instance_count=np.array([2, 2, 2, 1, 2], "u1"))
     recording = only(path)
@@ -115,7 +115,7 @@ def test_damage_gets_one_clear_line(change: dict[str, Any], message: str, tmp_pa
         only(put(tmp_path / "v.h5", **{**instances([[1], [1]]), **change}), "jabs")
 
 
-def test_one_identity_in_two_places(tmp_path: Path) -> None:
+def test_a_duplicate_identity_is_refused(tmp_path: Path) -> None:
     ids = [[1, 2], [1, 1]]
     with pytest.raises(FormatError, match="duplicate identity in frame 1"):
         only(put(tmp_path / "v.h5", **instances(ids), instance_embed_id=np.array(ids, "u4")))

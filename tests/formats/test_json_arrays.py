@@ -39,7 +39,7 @@ def scanned(path: Path, text: str, what: str) -> dict[str, Any]:
 
 
 @given(value=VALUES, skipped=VALUES, numbers=st.lists(st.lists(st.integers(-9, 9), min_size=2, max_size=2), max_size=4))
-def test_any_object_is_walked_through(value: Any, skipped: Any, numbers: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_object_is_traversed(value: Any, skipped: Any, numbers: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> None:
     content = {"value": value, "skipped": skipped, "numbers": numbers, "after": "end"}
     result = scanned(tmp_path_factory.getbasetemp() / "scanned.json", json.dumps(content), "JSON")
     assert result == {"value": value, "numbers": numbers, "after": "end"}

@@ -71,7 +71,7 @@ def test_given_behaviors_fix_the_ethogram(tmp_path: Path) -> None:
     assert named.ethogram == Ethogram(["b", "none", "a"], "none")
 
 
-def test_words_that_are_missing_words_elsewhere_stay_labels(tmp_path: Path) -> None:
+def test_words_for_missing_values_are_labels_here(tmp_path: Path) -> None:
     a = read_annotation(put(tmp_path, "label\nNone\nnull\nN/A\nNA\n"), rate=30)
     assert a.ethogram.names == ("None", "null", "N/A")
     assert a.to_codes().tolist() == [0, 1, 2, -1]
@@ -118,7 +118,7 @@ def test_overlaps_are_refused(tmp_path: Path) -> None:
         write_annotation(a.restrict(["a"]), tmp_path / "x.csv", "labels", index="row")
 
 
-def test_writing_tells_what_words_do_not(tmp_path: Path) -> None:
+def test_losses_are_reported(tmp_path: Path) -> None:
     a = Annotation.from_bouts([1], [3], ["b"], ["a", "b"], 25, 5)
     notes = " ".join(map(str, write_annotation(a, tmp_path / "x.csv", "labels")))
     assert "lost unless the file is read with behaviors=: a" in notes

@@ -85,7 +85,7 @@ def test_unobserved_frames(tmp_path: Path) -> None:
     assert a.to_frames()[1].tolist() == [False, False]
 
 
-def test_time_column_tells_the_rate(tmp_path: Path) -> None:
+def test_the_time_column_gives_the_rate(tmp_path: Path) -> None:
     rows = "".join(f"{i / 29.97:.3f},{i % 2}\n" for i in range(300))
     a = read_annotation(put(tmp_path, "time,attack\n" + rows))
     assert a.rate == pytest.approx(30 / 1.001, rel=1e-4)
@@ -93,7 +93,7 @@ def test_time_column_tells_the_rate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rate", [25, 30, 12.5, 30000 / 1001, 1000])
-def test_written_times_give_the_rate_back(tmp_path: Path, rate: float) -> None:
+def test_the_rate_survives_in_written_times(tmp_path: Path, rate: float) -> None:
     a = Annotation.from_bouts([0, 700], [5, 999], ["x", "y"], ["x", "y"], rate, 1000)
     assert write_annotation(a, tmp_path / "t.csv", "onehot", index="time") == []
     assert read_annotation(tmp_path / "t.csv") == a
@@ -112,7 +112,7 @@ def test_requested_rate_resamples_a_timed_file(tmp_path: Path) -> None:
         read_annotation(path, rate=20)
 
 
-def test_left_out_frames_are_unobserved(tmp_path: Path) -> None:
+def test_omitted_frames_are_unobserved(tmp_path: Path) -> None:
     path = put(tmp_path, "frame,a,b\n0,1,0\n1,1,0\n5,0,1\n")
     with pytest.warns(ReadWarning, match="row 4: 3 frames have no row"):
         a = read_annotation(path, rate=30)
@@ -213,7 +213,7 @@ def test_unknown_entry(tmp_path: Path) -> None:
         write_annotation(read_annotation(put(tmp_path, PLAIN), rate=30), tmp_path / "x.csv", "onehot", index="hours")
 
 
-def test_writing_tells_what_is_lost(tmp_path: Path) -> None:
+def test_losses_are_reported(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0, 2, 4], [2, 3, 4], ["x", "x", "y"], ["x", "y"], 30, 5, subject=["m", "m", ""])
     notes = " ".join(map(str, write_annotation(a, tmp_path / "x.csv", "onehot")))
     for word in ("does not store subjects", "are merged", "does not store point events", "read it with rate=30"):

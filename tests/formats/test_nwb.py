@@ -118,7 +118,7 @@ def test_intervals_of_others(session: Session) -> None:
     assert recording.notes == ()
 
 
-def test_rate_is_the_clock_to_read_on(session: Session) -> None:
+def test_the_requested_rate_is_used(session: Session) -> None:
     session.table("processing/behavior/bouts", start_time=[1.0], stop_time=[2.01], label=["rear"])
     recording = only(session.path, rate=25)
     assert (recording.annotation().stop.tolist(), recording.annotation().rate) == ([50], 25)
@@ -141,7 +141,7 @@ def test_tables_without_behaviors_are_reported(session: Session) -> None:
     assert only(session.path, label="side").annotation("trials").ethogram.names == ("left",)
 
 
-def test_columns_unknown_are_noted(session: Session) -> None:
+def test_unknown_columns_are_noted(session: Session) -> None:
     session.table("intervals/x", start_time=[0.0], stop_time=[1.0], label=["rear"], colour=["red"])
     assert [str(n) for n in only(session.path).notes] == ["x: ignored unknown columns: colour"]
 
@@ -221,7 +221,7 @@ def test_links_to_other_files_are_not_followed(session: Session, tmp_path: Path)
     assert [str(n) for n in recording.notes] == ["/processing/behavior/x: ignored a link to another file"]
 
 
-def test_groups_that_hold_themselves_end(session: Session) -> None:
+def test_circular_groups_are_read_once(session: Session) -> None:
     session.group("processing/behavior", "ProcessingModule")
     with h5py.File(session.path, "a") as file:
         file["processing/behavior/again"] = file["processing"]
@@ -367,7 +367,7 @@ def test_wrong_timestamps(times: list[float], message: str, session: Session) ->
         only(session.path)
 
 
-def test_a_timestamp_far_away_cannot_fill_the_memory(session: Session) -> None:
+def test_a_distant_timestamp_cannot_exhaust_memory(session: Session) -> None:
     session.group("processing/behavior/P", "PoseEstimation")
     session.points("processing/behavior/P/nose", np.zeros((4, 2)), [0.0, 0.01, 0.02, 1e9])
     with pytest.raises(FormatError, match="refused: its data would take"):
@@ -461,7 +461,7 @@ def test_an_unknown_start_stays_unknown_and_poses_are_reported_as_lost(tmp_path:
     bouts=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 1000), st.sampled_from(["attack", "other"])), max_size=6),
     rate=st.sampled_from([1.0, 25.0, 29.97, 30.0, 59.94, 240.0, 1000.0]) | st.floats(0.5, 5000),
 )
-def test_frames_come_back_at_any_rate(bouts: list[tuple[int, int, str]], rate: float, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_frames_survive_at_any_rate(bouts: list[tuple[int, int, str]], rate: float, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("nwb") / "out.nwb"
     start, length, names = zip(*bouts, strict=True) if bouts else ((), (), ())
     stop = [s + n for s, n in zip(start, length, strict=True)]

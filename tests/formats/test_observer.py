@@ -55,7 +55,7 @@ def messages(recording: Recording) -> str:
 
 
 @pytest.mark.parametrize("name", ["log.xlsx", "log.csv"])
-def test_durations_tell_which_stop_belongs_to_which_start(write: Any, name: str) -> None:
+def test_durations_pair_stops_with_starts(write: Any, name: str) -> None:
     path = write(name=name)
     assert detect(path).name == "observer"
     assert formats["observer"].entries(path) == ["one", "two"]
@@ -69,11 +69,11 @@ def test_durations_tell_which_stop_belongs_to_which_start(write: Any, name: str)
     assert (two.annotation().start.tolist(), two.annotation().stop.tolist()) == ([500], [1500])
 
 
-def test_the_start_time_is_known(write: Any) -> None:
+def test_the_start_time_is_read(write: Any) -> None:
     assert read_recordings(write(), entry="one", warn=False)[0].start_time == datetime(2017, 10, 10, 12, 0, 0)
 
 
-def test_rate_names_the_clock(write: Any) -> None:
+def test_the_requested_rate_is_used(write: Any) -> None:
     assert read_recordings(write(), entry="two", rate=10, warn=False)[0].annotation().stop.tolist() == [15]
 
 
@@ -101,7 +101,7 @@ def test_times_of_the_clock_are_read_where_seconds_are_missing(write: Any) -> No
 # ---------------------------------------------------------------------- bad input
 
 
-def test_a_missing_stop_is_made_from_the_duration(write: Any) -> None:
+def test_a_missing_stop_is_computed_from_the_duration(write: Any) -> None:
     one = read_recordings(write([row for i, row in enumerate(ROWS) if i != 4]), entry="one", warn=False)[0]
     assert one.annotation().stop.tolist() == [4000, 2500, 3200]
     assert "row 2: 'sniff' has no stop; using its duration" in messages(one)
@@ -120,7 +120,7 @@ def test_a_missing_start(write: Any) -> None:
     assert len(one.annotation()) == 2
 
 
-def test_points_that_name_nothing_are_dropped(write: Any) -> None:
+def test_points_without_a_behavior_are_dropped(write: Any) -> None:
     one = read_recordings(write(changed(3, Behavior="")), entry="one", warn=False)[0]
     assert "row 5: point event without a behavior; dropped" in messages(one)
 
@@ -134,7 +134,7 @@ def test_points_that_name_nothing_are_dropped(write: Any) -> None:
         ({"Time_Relative_sf": -1.0, "Duration_sf": 5.0}, "row 2: 'sniff' starts at -1, before the recording"),
     ],
 )
-def test_events_that_are_unknown(write: Any, cells: dict[str, Any], message: str) -> None:
+def test_unknown_events_are_refused(write: Any, cells: dict[str, Any], message: str) -> None:
     with pytest.raises(FormatError, match=message):
         read_recordings(write(changed(0, **cells)), warn=False)
 

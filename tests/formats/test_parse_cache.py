@@ -37,7 +37,7 @@ def test_built_once_and_keyed_by_content(tmp_path, cache):
     assert len(calls) == 3
 
 
-def test_a_failure_leaves_nothing_behind(tmp_path, cache):
+def test_a_failure_leaves_no_file(tmp_path, cache):
     path = tmp_path / "a.bin"
     path.write_bytes(b"x")
 
@@ -115,7 +115,7 @@ def test_a_damaged_entry_is_built_again(tmp_path, cache, damage):
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 32, b"0" * 32], ids=["empty", "null bytes", "zeros"])
-def test_damaged_hashes_do_not_make_two_files_one(tmp_path, cache, content, monkeypatch):
+def test_damaged_hashes_do_not_confuse_two_files(tmp_path, cache, content, monkeypatch):
     monkeypatch.setattr("ethobench.formats.parse_cache.CLOCK_GRAIN", 0)
     first, second = tmp_path / "a.bin", tmp_path / "b.bin"
     first.write_bytes(bytes(3 << 20) + b"1")

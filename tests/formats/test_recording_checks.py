@@ -108,7 +108,7 @@ def test_impossible_coordinates_are_missing_and_noted(case: str, value: float, t
 @pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarning")
 @pytest.mark.parametrize("value", [-1.0, np.inf, 1e300])
 @pytest.mark.parametrize("case", POSES)
-def test_impossible_confidences_are_not_given_and_noted(case: str, value: float, tmp_path: Path) -> None:
+def test_impossible_confidences_are_missing_and_noted(case: str, value: float, tmp_path: Path) -> None:
     format, suffix, write = POSES[case]
     path = tmp_path / f"mouse{suffix}"
     write(path, X, np.where(np.arange(N) == BAD, value, SURE))
@@ -131,7 +131,7 @@ def test_heat_maps_may_peak_above_one(case: str, tmp_path: Path) -> None:
     assert poses_of(recording).confidence[BAD, 0, 0] == pytest.approx(5.6)
 
 
-def test_signals_that_are_loaded_late_warn_then(tmp_path: Path) -> None:
+def test_lazily_loaded_signals_warn_when_they_are_loaded(tmp_path: Path) -> None:
     path = tmp_path / "mouse.csv"
     POSES["simba"][2](path, np.where(np.arange(N) == BAD, np.inf, X), SURE)
     (recording,) = read_recordings(path, rate=30, warn=False)

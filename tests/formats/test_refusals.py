@@ -114,7 +114,7 @@ SUFFIXES = {
 
 
 @pytest.mark.parametrize(("build", "name", "message"), DAMAGED, ids=lambda value: getattr(value, "__name__", None))
-def test_common_damage_is_named(build: Callable[[], bytes], name: str, message: str, tmp_path: Path) -> None:
+def test_common_damage_is_reported(build: Callable[[], bytes], name: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / f"some{SUFFIXES.get(name, '.csv')}"
     path.write_bytes(build())
     with pytest.raises(FormatError) as caught:
@@ -139,7 +139,7 @@ ERRORS: list[tuple[Exception, str]] = [
 
 
 @pytest.mark.parametrize(("error", "reason"), ERRORS, ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None)
-def test_what_no_reader_foresees_is_explained(error: Exception, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unforeseen_reader_errors_are_explained(error: Exception, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: Format, path: Path, entry: str | None = None) -> None:
         raise error
 

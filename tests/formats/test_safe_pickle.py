@@ -48,14 +48,14 @@ def test_scalars_and_ordered_dicts() -> None:
     assert result == {"a": 0.5, "b": 7, "c": "x"}
 
 
-def test_arrays_of_objects_hold_only_what_may_be() -> None:
+def test_arrays_of_objects_hold_only_permitted_types() -> None:
     result = load_plain(HERE, pickle.dumps(np.array([{"a": np.ones(2)}, "b"], dtype=object)))
     assert result[0]["a"].tolist() == [1, 1]
     with pytest.raises(FormatError, match=r"pathlib"):
         load_plain(HERE, pickle.dumps(np.array([Path("x")], dtype=object)))
 
 
-def test_one_object_in_two_places_is_read_once() -> None:
+def test_a_shared_object_is_read_once() -> None:
     array = np.ones(3)
     result = load_plain(HERE, pickle.dumps([array, array]))
     assert result[0] is result[1]
@@ -107,7 +107,7 @@ def test_anything_else_is_refused_by_name(value: object, name: str, protocol: in
         b"\x80\x02cnumpy\ndtype\n}X\x05\x00\x00\x00_Evil_K\x01sb.",
     ],
 )
-def test_hand_made_pickles_are_refused(code: bytes) -> None:
+def test_hand_written_pickles_are_refused(code: bytes) -> None:
     with pytest.raises(FormatError):
         load_plain(HERE, code)
 

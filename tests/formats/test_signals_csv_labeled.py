@@ -145,7 +145,7 @@ def test_any_dialect_reads_back_equal(
         assert [words[code] for code in annotation.to_codes()] == labels
 
 
-def test_the_unit_is_in_the_name_or_in_the_signal_or_asked_for(tmp_path):
+def test_the_unit_comes_from_the_name_or_the_signal_or_must_be_specified(tmp_path):
     table = example(("a", "b")).drop(columns="timestamp")
     table["time"] = np.tile(np.arange(N) / 25, 2)
     for axis in "xyz":
@@ -187,7 +187,7 @@ def test_labels_in_columns_of_zeros_and_ones_beside_the_channels(tmp_path):
     assert chosen.signals.channels == ("ax", "ay", "az")
 
 
-def test_a_column_without_a_known_name_is_asked_for(tmp_path):
+def test_a_column_with_an_unknown_name_must_be_specified(tmp_path):
     table = example().rename(columns={"label": "what", "animal": "who"})
     path = write(tmp_path / "odd.csv", table)
     with pytest.raises(FormatError, match=r"set label='wh(at|o)'"):
@@ -201,7 +201,7 @@ def test_a_column_without_a_known_name_is_asked_for(tmp_path):
         read_recordings(write(tmp_path / "two.csv", two), "labeled_signals", warn=False)
 
 
-def test_ambiguous_dates_are_asked_for(tmp_path):
+def test_ambiguous_dates_must_be_specified(tmp_path):
     table = example(("a",))
     table["timestamp"] = (table["timestamp"] - pd.Timedelta("21D")).dt.strftime("%d/%m/%Y %H:%M:%S.%f")
     path = write(tmp_path / "dates.csv", table)
@@ -232,7 +232,7 @@ def test_milliseconds_by_the_name_of_the_column(tmp_path):
         read_recordings(path, time_unit="weeks", warn=False)
 
 
-def test_whole_seconds_at_a_higher_rate_are_spread(tmp_path):
+def test_integer_seconds_at_a_higher_rate_are_spread(tmp_path):
     table = example(("a",), n=100)
     table["timestamp"] = (table["timestamp"] + pd.Timedelta("0.4s")).dt.floor("s").dt.strftime("%Y-%m-%d %H:%M:%S")
     (recording,) = read_recordings(write(tmp_path / "coarse.csv", table), warn=False)
@@ -241,7 +241,7 @@ def test_whole_seconds_at_a_higher_rate_are_spread(tmp_path):
     assert "repeated-times" in codes(recording)
 
 
-def test_jitter_is_read_and_noted_and_irregular_times_are_asked_for(tmp_path):
+def test_jitter_is_noted_and_irregular_times_must_be_specified(tmp_path):
     table = example(("a",), n=400).drop(columns="timestamp")
     random = np.random.default_rng(0)
     path = write(tmp_path / "jitter.csv", table.assign(time=np.arange(400) / 25 + random.uniform(-0.004, 0.004, 400) + 0.01))
@@ -391,7 +391,7 @@ def test_epoch_times_have_a_zone(tmp_path):
     assert recording.start_time == datetime(2015, 8, 29, 9, tzinfo=UTC)
 
 
-def test_a_gap_cannot_demand_memory(tmp_path):
+def test_a_gap_cannot_exhaust_memory(tmp_path):
     path = tmp_path / "gap.csv"
     path.write_text("time,ax,label\n" + "".join(f"{i * 1e-8:.9f},1.5,a\n" for i in range(20)) + "3000,1.5,b\n", encoding="utf-8")
     assert sum(r.n_frames for r in read_recordings(path, "labeled_signals", rate=1e8, warn=False)) < 100

@@ -267,7 +267,7 @@ def test_real_samples(data: Path) -> None:
         assert only(path).signals.positions.shape == shape, name
 
 
-def test_real_project_is_what_sleap_io_says(data: Path) -> None:
+def test_real_project_equals_sleap_io(data: Path) -> None:
     sio = pytest.importorskip("sleap_io")
     path = data / "formats" / "sleap" / "centered_pair_predictions.slp"
     expected = sio.load_slp(str(path), open_videos=False).numpy(return_confidence=True)

@@ -52,7 +52,7 @@ def test_each_category_is_an_entry(write: Any) -> None:
         read_recordings(path, entry="Sound", warn=False)
 
 
-def test_a_sheet_with_one_category_is_called_like_the_file(write: Any) -> None:
+def test_a_sheet_with_one_category_is_named_after_the_file(write: Any) -> None:
     path = write("Time,Behaviour\n0,Rear\n0.2,Rear\n")
     assert [r.id for r in read_recordings(path, warn=False)] == ["mouse"]
     assert formats["solomon"].entries(path) == ["Behaviour"]
@@ -80,7 +80,7 @@ def test_semicolons_decimal_commas_bom_and_crlf(write: Any) -> None:
 
 
 @pytest.mark.parametrize(("rate", "digits"), [(25, 2), (30, 3), (30, 2), (29.97, 3), (12.5, 2), (1, 0), (0.1, 0), (1000, 3)])
-def test_the_grid_tells_the_rate(write: Any, rate: float, digits: int) -> None:
+def test_the_time_grid_gives_the_rate(write: Any, rate: float, digits: int) -> None:
     rows = "".join(f"{i / rate:.{digits}f},Rear\n" for i in range(400))
     (recording,) = read_recordings(write("Time,Behaviour\n" + rows), warn=False)
     assert (recording.rate, recording.n_frames) == (rate, 400)
@@ -129,7 +129,7 @@ def test_cells_marked_as_missing_are_unobserved(write: Any) -> None:
         ("", "empty"),
     ],
 )
-def test_sheets_that_are_unknown(write: Any, text: str, message: str) -> None:
+def test_unknown_sheets_are_refused(write: Any, text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         read_recordings(write(text), "solomon", warn=False)
 
@@ -193,13 +193,13 @@ def test_a_recording_without_a_channel_gets_the_default_column(id: str, tmp_path
     assert (read.id, read.metadata["channel"]) == ("sheet", "Behaviour")
 
 
-def test_a_channel_called_like_the_column_of_times_is_refused(tmp_path: Path) -> None:
+def test_a_channel_named_like_the_time_column_is_refused(tmp_path: Path) -> None:
     annotation = Annotation.from_frames([0, 0, 0], ["rear"], 10)
     with pytest.raises(EthobenchError, match="holds the times; rename the channel of recording 'mouse/Time'"):
         write_recordings([Recording("mouse/Time", annotations={"me": annotation})], tmp_path / "sheet.csv", "solomon")
 
 
-def test_a_rate_that_times_cannot_tell_is_noted(tmp_path: Path) -> None:
+def test_a_rate_that_times_cannot_represent_is_noted(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0], [3], ["a"], ["a"], 29.97002997, 3)
     (note,) = write_recordings([Recording("r", annotations={"me": a})], tmp_path / "x.csv", "solomon")
     (recording,) = read_recordings(tmp_path / "x.csv", warn=False)

@@ -77,7 +77,7 @@ def test_several_recordings_and_annotators(tmp_path, suffix):
         read_annotation(path)
 
 
-def test_a_header_by_hand_is_enough(tmp_path):
+def test_a_hand_written_header_suffices(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(
         "# ethobench bouts 1\n# unit: seconds\nrecording,behavior,start,stop\nr,rest,0.5,1.25\nr,run,1.25,2\n", encoding="utf-8"
@@ -116,14 +116,14 @@ def test_repairs_are_noted(tmp_path):
         ("# ethobench bouts 1\n# rate: fast\nrecording,behavior,start,stop\n", "header, rate"),
     ],
 )
-def test_damage_is_named(tmp_path, text, message):
+def test_damage_is_reported(tmp_path, text, message):
     path = tmp_path / "x.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FormatError, match=message):
         read_recordings(path, warn=False)
 
 
-def test_a_damaged_parquet_is_named(tmp_path):
+def test_a_damaged_parquet_is_reported(tmp_path):
     path = tmp_path / "x.parquet"
     write_annotation(Annotation.from_bouts([1], [5], ["x"], ["x"], 10, 50), path)
     path.write_bytes(path.read_bytes()[:-20])
@@ -142,7 +142,7 @@ def test_millions_of_frames_are_small(tmp_path):
 
 
 @pytest.mark.parametrize("delimiter", [",", ";"])
-def test_a_file_that_a_spreadsheet_saved_keeps_all_it_says(tmp_path, delimiter):
+def test_a_file_saved_by_a_spreadsheet_program_keeps_its_content(tmp_path, delimiter):
     path = tmp_path / "x.csv"
     ethogram = Ethogram([Behavior("rear", "on two legs, at the wall"), Behavior("call", point=True), "other"], "other")
     observed = Observed(iv.intervals([0], [250]))

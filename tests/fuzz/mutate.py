@@ -36,7 +36,7 @@ def _mutators(content: bytes, name: str) -> list[Callable[[bytes, random.Random]
     text = [*plain, replace_number, replace_number, insert_token]
     if suffix in ("json", "boris", "yaml") or content.lstrip()[:1] in (b"{", b"["):
         return [*text, mutate_json, mutate_json, mutate_json, mutate_json]
-    return [*text, mutate_table, mutate_table, mutate_table, redress]
+    return [*text, mutate_table, mutate_table, mutate_table, reformat]
 
 
 def _span(content: bytes, generator: random.Random) -> tuple[int, int]:
@@ -153,7 +153,7 @@ def mutate_table(content: bytes, generator: random.Random) -> bytes:
     return b"\n".join(lines)
 
 
-def redress(content: bytes, generator: random.Random) -> bytes:
+def reformat(content: bytes, generator: random.Random) -> bytes:
     """Write the same text as another program would: other quotes, line ends, delimiters, encoding."""
     action = generator.randrange(8)
     if action == 0:

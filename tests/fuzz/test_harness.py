@@ -29,7 +29,7 @@ def test_every_format_has_a_seed_and_the_same_mutants() -> None:
 
 
 @pytest.mark.slow
-def test_a_hang_an_escape_and_a_crash_are_told_apart(tmp_path: Path) -> None:
+def test_a_hang_an_escape_and_a_crash_are_distinguished(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "endless.csv")
     with Worker(tmp_path / "worker", seconds=2) as worker:
         assert worker.run({"task": "sniff", "path": str(tmp_path / "endless.csv")}).outcome == "hung"

@@ -52,7 +52,7 @@ def test_transition_distance():
     assert eb.score(other, truth).overall["transition_distance"] == pytest.approx(1)
 
 
-def test_latency_error_takes_the_end_where_nothing_came():
+def test_latency_of_an_absent_behavior_is_the_duration_of_the_recording():
     truth, pred = of([2] * 30 + [0] * 70), of([2] * 45 + [0] * 55)
     assert eb.score(pred, truth).behaviors["a"]["latency_error"] == pytest.approx(1.5)
     assert eb.score(of([2] * 100), truth).behaviors["a"]["latency_error"] == pytest.approx(7.0)

@@ -179,6 +179,6 @@ ROWS = [[0.7, 0.1], [0.2, 0.9]]
         (np.zeros(300, dtype="datetime64[s]"), random_annotation(0), {}, MismatchError, "must be numbers or text"),
     ],
 )
-def test_what_is_refused(pred, truth, options, error, message):
+def test_invalid_arrays_are_refused(pred, truth, options, error, message):
     with pytest.raises(error, match=message):
         eb.score(pred, truth, **options)

@@ -87,7 +87,7 @@ def test_binned_values_come_close_to_the_exact_ones():
     assert pr.best_threshold(table) == pytest.approx([pr.best_threshold_of(r)[0] for r in exact], abs=0.05)
 
 
-def test_calibration_error_is_small_for_true_probabilities_and_large_for_bold_ones():
+def test_calibration_error_is_small_for_calibrated_and_large_for_overconfident_probabilities():
     generator = np.random.default_rng(0)
     p = generator.random(50_000)
     truth = generator.random(50_000) < p
@@ -99,7 +99,7 @@ def test_calibration_error_is_small_for_true_probabilities_and_large_for_bold_on
     assert bold.overall["calibration_error"] == pytest.approx(0.25, abs=0.02)
 
 
-def test_without_probabilities_such_figures_are_undefined():
+def test_without_probabilities_the_metrics_are_undefined():
     prediction, truth, _ = make()
     scores = eb.score(prediction.annotation, truth, suite="calms21")
     assert np.isnan(scores.overall["map"])

@@ -233,7 +233,7 @@ def test_suite_banos_does_not_fill_the_background():
     assert suite["other"]["precision"] == package["other"]["precision"] == 0.5
 
 
-def test_default_suite_differs_from_banos_where_banos_is_odd():
+def test_default_suite_differs_from_banos_in_its_known_deviations():
     ethogram = Ethogram(["a"])
 
     def bouts(start, stop):

@@ -60,7 +60,7 @@ def predict(*arguments: object):
 
 
 @pytest.mark.parametrize(("stub_class", "provider"), [(OpenAIStub, "openai"), (GeminiStub, "gemini")])
-def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study, recording, tmp_path, monkeypatch):
+def test_a_downloaded_folder_sends_nothing_without_consent(stub_class, provider, study, recording, tmp_path, monkeypatch):
     monkeypatch.setenv("LAB_DATABASE_PASSWORD", PRIVATE)
     with stub_class(always=Say(OTHER)) as thief:
         stolen = {"provider": provider, "model": "m", "base_url": thief.url, "key_variable": "LAB_DATABASE_PASSWORD"}
@@ -81,7 +81,7 @@ def test_a_downloaded_folder_sends_nothing_by_itself(stub_class, provider, study
 
 
 @pytest.mark.slow
-def test_with_consent_it_says_first_what_goes_where(study, tmp_path):
+def test_with_consent_the_destination_is_printed_first(study, tmp_path):
     with OpenAIStub(always=Say(OTHER)) as stub:
         folder = downloaded(tmp_path / "model", provider="openai", model="m", base_url=stub.url)
         server = f"base_url={stub.url}"
@@ -136,7 +136,7 @@ def test_the_viewer_sends_nothing_without_consent(stub_class, provider, study, v
 
 
 @pytest.mark.slow
-def test_the_viewer_says_first_what_goes_where(study, view, tmp_path):
+def test_the_viewer_prints_the_destination_first(study, view, tmp_path):
     with OpenAIStub(always=Say(OTHER)) as stub:
         folder = downloaded(tmp_path / "model", provider="openai", model="m", base_url=stub.url)
         consent = ("--param", f"base_url={stub.url}", "--allow-network")
@@ -157,7 +157,7 @@ def test_settings_for_the_viewers_models_are_pairs(pair, study, view, tmp_path):
     assert view.projects == []
 
 
-def test_the_providers_own_address_needs_consent_too(recording, tmp_path):
+def test_the_default_address_of_a_provider_needs_consent_too(recording, tmp_path):
     folder = downloaded(tmp_path / "model", provider="gemini", model="gemini-2.5-flash")
     use = load_model(folder).network_use()
     assert (use.host, use.key_variables) == ("generativelanguage.googleapis.com", ("GEMINI_API_KEY", "GOOGLE_API_KEY"))
@@ -231,7 +231,7 @@ def test_links_out_of_the_folder_are_refused(name, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes of POSIX")
-def test_pipes_and_strange_names_are_refused_and_links_within_are_not(tmp_path):
+def test_pipes_and_special_names_are_refused_and_links_within_are_not(tmp_path):
     folder = downloaded(tmp_path / "model", provider="replay")
     (folder / "CARD.md").rename(folder / "README.md")
     (folder / "CARD.md").symlink_to("README.md")

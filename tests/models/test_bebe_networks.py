@@ -107,7 +107,7 @@ def test_they_predict_behaviors_of_new_animals(name):
 
 
 @pytest.mark.slow
-def test_they_learn_from_poses():
+def test_they_can_be_trained_on_poses():
     data = make_dataset("pose", individuals=4, seconds=60, missing=0.02)
     model = eb.create_model("cnn", epochs=20, window=64, dilation=2).fit(data.select(fold=[0, 1, 2]))
     prediction = model.predict(data.select(fold=3).recordings[0])

@@ -149,7 +149,7 @@ def test_predictions_in_pieces_are_those_of_the_recording(name, mice, monkeypatc
 
 
 @pytest.mark.slow
-def test_it_learns_from_poses():
+def test_it_can_be_trained_on_poses():
     data = eb.load_dataset("synthetic/pose", individuals=4, seconds=60)
     model = eb.create_model("conv1d", past=10, future=10, frame_stride=2, layers=(32, 16), inputs="features", epochs=3, batch=32)
     model.fit(data.select(fold=[0, 1, 2]))

@@ -80,7 +80,7 @@ def test_without_targets_every_subject_is_an_example():
     assert [r.id for r in examples.expand(data, {lone.id: only})[0]] == ["r1|ada", "r1|bea", "r1|cleo"]
 
 
-def test_bouts_without_names_or_of_strangers_stay_undirected(rats):
+def test_bouts_without_names_or_of_unknown_animals_stay_undirected(rats):
     truths = {r.id: r.annotation() for r in rats}
     assert DirectedExamples.from_annotations(rats, {name: t.without_subjects() for name, t in truths.items()}) is None
     stranger = Annotation.from_bouts([0], [9], ["groom"], ETHOGRAM, RATE, 600, subject=["dora"])
@@ -91,7 +91,7 @@ def test_bouts_without_names_or_of_strangers_stay_undirected(rats):
         assert DirectedExamples.from_annotations(rats, {**truths, "r0": aimed}) is None
 
 
-def test_what_was_not_looked_for_in_a_pair_is_not_taught(rats):
+def test_unobserved_behaviors_of_a_pair_are_not_trained_on(rats):
     truth = rats["r0"].annotation()
     looked = Observed(iv.full(600), {Track("sniff", "ada", "bea"): iv.Intervals(np.array([0]), np.array([100]))})
     truths = {r.id: r.annotation() for r in rats} | {"r0": truth.with_observed(looked)}
@@ -101,7 +101,7 @@ def test_what_was_not_looked_for_in_a_pair_is_not_taught(rats):
 
 
 @pytest.mark.slow
-def test_a_forest_tells_who_sniffs_whom_among_three(rats, tmp_path):
+def test_a_forest_predicts_subject_and_target_among_three_animals(rats, tmp_path):
     train, test = rats.select(recordings=["r0", "r1", "r2", "r3"]), rats["r4"]
     model = eb.create_model("rf", trees=30, max_samples=0.5, seconds=0.5).fit(train)
     prediction, truth = model.predict(test), test.annotation()
@@ -154,7 +154,7 @@ def test_a_decoder_is_chosen_on_the_examples():
     assert model.predict(few.recordings[0]).annotation.n_frames == 200
 
 
-def test_another_labs_animals_keep_their_names(rats, tmp_path):
+def test_animals_of_another_lab_keep_their_names(rats, tmp_path):
     model = eb.create_model("rf", trees=3, seconds=0.5).fit(rats)
     other = rats.recordings[0]
     poses = dataclasses.replace(other.signals, individuals=("x", "y", "z"), keypoints=("snout", "tailbase"))
@@ -167,7 +167,7 @@ def test_another_labs_animals_keep_their_names(rats, tmp_path):
         model.adapt(Recording("t", signals=few, rate=RATE))
 
 
-def test_other_rates_keep_who_did_it(rats):
+def test_other_rates_keep_subject_and_target(rats):
     model = eb.create_model("rf", trees=5, seconds=0.5).fit(rats)
     recording = rats.recordings[0]
     fast = dataclasses.replace(
@@ -183,6 +183,6 @@ def test_other_rates_keep_who_did_it(rats):
     assert all(each.n_frames == len(fast) for each in prediction.by_actors.values())
 
 
-def test_who_acts_cannot_be_swapped(rats):
+def test_swap_augmentation_is_refused_for_directed_behaviors(rats):
     with pytest.raises(eb.EthobenchError, match="cannot be swapped"):
         eb.create_model("conv1d", augment=("swap",), **TINY).fit(rats)

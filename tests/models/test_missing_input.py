@@ -53,7 +53,7 @@ def name(request) -> str:
     return request.param
 
 
-def test_a_blanked_stretch_is_unobserved_and_the_rest_as_before(name, data, tmp_path):
+def test_a_gap_is_unobserved_and_other_frames_are_unchanged(name, data, tmp_path):
     model = eb.create_model(name, **SMALL.get(name, {})).fit(data.select(fold=[0, 1, 2]))
     recording = data.select(fold=3).recordings[0]
     intact, gap = model.predict(recording), model.predict(blanked(recording, GAP))
@@ -74,7 +74,7 @@ def test_a_blanked_stretch_is_unobserved_and_the_rest_as_before(name, data, tmp_
     assert np.array_equal(eb.load_model(tmp_path / "model").predict(blanked(recording, GAP)).predictable, expected)
 
 
-def test_short_gaps_are_bridged(data):
+def test_short_gaps_are_predicted(data):
     model = eb.create_model("dt").fit(data.select(fold=[0, 1, 2]))
     recording = data.select(fold=3).recordings[0]
     frames = int(0.5 * recording.rate)
@@ -82,7 +82,7 @@ def test_short_gaps_are_bridged(data):
     assert (~model.predict(blanked(recording, slice(400, 401 + frames))).predictable).sum() == frames + 1
 
 
-def test_budgets_and_scores_leave_the_gap_out(data):
+def test_budgets_and_scores_exclude_the_gap(data):
     model = eb.create_model("dt").fit(data.select(fold=[0, 1, 2]))
     recording = data.select(fold=3).recordings[0]
     prediction = model.predict(blanked(recording, GAP))
@@ -108,7 +108,7 @@ def test_another_rate_keeps_the_gap(data):
     assert len(missing) == missing[-1] - missing[0] + 1
 
 
-def test_labels_without_input_are_not_learnt_from():
+def test_labels_without_input_are_not_trained_on():
     rng = np.random.default_rng(0)
     codes = np.repeat(rng.integers(0, 2, 40), 10)
     values = (codes + rng.normal(0, 0.1, 400))[:, None].repeat(3, axis=1)
@@ -137,7 +137,7 @@ def test_an_animal_that_was_missing_in_training_may_be_missing():
 
 
 @pytest.mark.slow
-def test_directed_predictions_leave_out_only_the_pairs_of_the_missing_animal():
+def test_directed_predictions_exclude_only_the_pairs_of_the_missing_animal():
     data = eb.load_dataset("synthetic/trio", individuals=2, seconds=60)
     model = eb.create_model("dt").fit(data)
     recording = blanked(data.recordings[0], GAP, animals=slice(2, 3))
@@ -178,7 +178,7 @@ def test_input_is_missing_where_no_keypoint_is_tracked():
     assert np.flatnonzero(~present[:, 1]).tolist() == [*range(20, 60), *range(70, 90)]
 
 
-def test_rare_combinations_do_not_count_as_learnt():
+def test_rare_combinations_do_not_count_as_trained():
     present = np.ones((1000, 2), dtype=bool)
     present[:5, 0] = False
     present[500:600, 1] = False

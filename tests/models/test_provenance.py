@@ -112,7 +112,7 @@ def test_a_renamed_copy_is_recognized_and_a_namesake_is_not(training):
     assert training.match(recording("r1", "m1", seed=8)).matched_by == "annotation"  # tracked again
 
 
-def test_another_recording_of_a_training_individual_is_told_apart(training):
+def test_another_recording_of_a_training_individual_is_distinguished(training):
     match = training.match(recording("r3", "m0;m2", seed=9, shift=7))
     assert (match.level, match.training_id, match.is_training_recording) == ("individual", "r2", False)
     assert "individual seen in training" in match.describe("r3")
@@ -151,7 +151,7 @@ def test_the_list_of_training_recordings_is_checked(training, tmp_path):
     assert TrainingData.read(tmp_path) is None
 
 
-def test_annotators_who_were_merged_are_all_known():
+def test_annotators_who_were_merged_are_all_listed():
     from ethobench.datasets.synthetic import ANNOTATORS
 
     data = eb.load_dataset("synthetic/tag", individuals=2, seconds=40, annotators=ANNOTATORS)

@@ -53,7 +53,7 @@ def test_another_number_of_animals_is_refused(data, model):
         model.adapt(test.copy(signals=alone))
 
 
-def test_points_that_were_not_found_are_not_mixed_into_their_neighbours():
+def test_missing_keypoints_do_not_affect_their_neighbors():
     from ethobench.models.adapt import resample_recording
 
     positions = np.full((60, 1, 1, 2), 300.0)

@@ -32,7 +32,7 @@ def test_every_annotator_is_an_example(watched):
         split_by_annotator(Dataset(tuple(r.copy(annotations={}) for r in watched), watched.ethogram))
 
 
-def test_any_model_learns_from_all_of_them(watched):
+def test_any_model_can_be_fitted_to_all_annotators(watched):
     both = eb.create_model("rf", trees=5).fit(watched, annotator="all")
     one = eb.create_model("rf", trees=5).fit(watched, annotator="eager")
     recording = watched.recordings[0]

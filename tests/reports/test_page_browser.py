@@ -230,7 +230,7 @@ def test_hostile_names_are_text_and_nothing_runs(opened, hostile_scores):
     assert {"'=1+1", "../../etc/passwd"} <= {row["behavior"] for row in rows}
 
 
-def test_the_policy_stops_what_would_run_all_the_same(browser, tmp_path, scores):
+def test_the_policy_blocks_injected_scripts(browser, tmp_path, scores):
     write_report(tmp_path / "report.html", summarize_scores({"model": scores}))
     page = browser.new_page()
     blocked = []

@@ -66,7 +66,7 @@ def test_behaviors_have_a_contrast_of_at_least_3_to_the_page_and_stand_out_of_th
 
 @THEMES
 @pytest.mark.parametrize("eyes", EYES)
-def test_behaviors_stay_apart_for_all_eyes(theme, eyes):
+def test_colors_of_behaviors_are_distinguishable_with_color_blindness(theme, eyes):
     """A distance of 0.02 in OKLab is about the least that people notice."""
     least = 0.06 if eyes == "no blue" else 0.1
     for first, second in combinations(BEHAVIORS, 2):
@@ -75,7 +75,7 @@ def test_behaviors_stay_apart_for_all_eyes(theme, eyes):
 
 @THEMES
 @pytest.mark.parametrize("eyes", EYES)
-def test_kinds_of_errors_stay_apart_for_all_eyes(theme, eyes):
+def test_colors_of_error_kinds_are_distinguishable_with_color_blindness(theme, eyes):
     for first, second in combinations([f"part-{k}" for k in range(5)], 2):
         assert distance(first, second, theme, EYES[eyes]) >= 0.06, (first, second)
 

@@ -77,7 +77,7 @@ def test_the_headline_has_the_values_and_intervals_of_the_scores():
                 assert (row["low"], row["high"]) == pytest.approx(intervals[measure], rel=1e-5, abs=1e-9)
 
 
-def test_two_individuals_have_no_intervals_and_the_page_says_so_once_per_figure(report, scores):
+def test_two_individuals_have_no_intervals_and_the_page_notes_it_once_per_figure(report, scores):
     assert scores.intervals["reason"] == "no interval below 5 individuals"
     for name, columns in (("scores", ("low", "high")), ("individuals", ("low", "high"))):
         figure = figures_of(report)[name]

@@ -111,7 +111,7 @@ def test_inputs_that_were_moved_or_touched_are_the_same_and_changed_ones_are_not
     assert len(eb.predict_files(lab / "model", tmp_path / "b", tmp_path / "p", overwrite=True).predicted) == 1
 
 
-def test_files_of_others_are_never_replaced(lab, undisturbed, tmp_path):
+def test_files_of_other_programs_are_never_replaced(lab, undisturbed, tmp_path):
     out = tmp_path / "p"
     out.mkdir()
     (out / "m05.csv").write_text("mine", encoding="utf-8")
@@ -173,14 +173,14 @@ def test_recordings_with_the_same_name_are_named_after_their_folders(lab, tmp_pa
     assert [entry.file for entry in summary.annotations] == ["cage_A_poses.csv", "cage_B_poses.csv"]
 
 
-def test_annotations_in_a_folder_of_the_inputs_are_no_inputs(lab, tmp_path):
+def test_annotations_in_the_input_folder_are_not_inputs(lab, tmp_path):
     shutil.copytree(lab / "new", tmp_path / "new")
     for _ in range(2):
         summary = eb.predict_files(lab / "model", tmp_path / "new", tmp_path / "new" / "annotations", to="nwb")
         assert (len(summary.annotations), summary.failures) == (12, [])
 
 
-def test_mistakes_are_found_before_anything_is_written(lab, tmp_path):
+def test_mistakes_are_reported_before_anything_is_written(lab, tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "labels").mkdir()
     eb.write_annotation(eb.Annotation.from_frames([0, 1], ["a", "b"], RATE), tmp_path / "labels" / "x.csv")
@@ -215,7 +215,7 @@ def test_a_read_only_folder(lab, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_full_disk_stops_the_run_and_leaves_whole_files(lab, undisturbed, tmp_path):
+def test_a_full_disk_stops_the_run_and_leaves_complete_files(lab, undisturbed, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(disk)], capture_output=True, check=False).returncode:

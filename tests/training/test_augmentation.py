@@ -108,7 +108,7 @@ def test_reflection_moves_gaps_with_their_keypoint():
 
 @settings(max_examples=20)
 @given(seeds)
-def test_translation_shifts_a_window_as_one(seed):
+def test_translation_shifts_all_points_of_a_window_alike(seed):
     values = mice(seed)
     shift = (AUGMENTATIONS["translation"](values, MICE, source(seed)) - values)[:, 1:, :16].reshape(6, -1, 2)
     assert torch.allclose(shift, shift[:, :1].expand_as(shift), atol=1e-5)

@@ -1,4 +1,4 @@
-"""The same table in another dress (quoting, blank lines, line ends, column order, ...) reads the same or is refused."""
+"""The same table in another text variant (quoting, blank lines, line ends, column order, ...) reads the same or is refused."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def blank_between(text: str) -> str:
     return "\n".join([*lines[:-2], "", *lines[-2:]]) + "\n"
 
 
-TEXT_DRESSES: dict[str, Callable[[str], str | bytes]] = {
+TEXT_VARIANTS: dict[str, Callable[[str], str | bytes]] = {
     "blank line first": lambda text: "\n" + text,
     "blanks and a line first": lambda text: "   \n\n" + text,
     "blank lines last": lambda text: text.rstrip("\n") + "\n\n  \n\n",
@@ -126,7 +126,7 @@ TEXT_DRESSES: dict[str, Callable[[str], str | bytes]] = {
     "CR": lambda text: text.replace("\n", "\r").encode(),
     "mark, blank line, CRLF": lambda text: codecs.BOM_UTF8 + ("\n" + text).replace("\n", "\r\n").encode(),
 }
-TABLE_DRESSES: dict[str, Callable[[str], str | bytes]] = {
+TABLE_VARIANTS: dict[str, Callable[[str], str | bytes]] = {
     "all cells quoted": quoted,
     "text quoted": quoted_text,
     "quoted, blank line first, CRLF": lambda text: codecs.BOM_UTF8 + ("\n" + quoted(text)).replace("\n", "\r\n").encode(),
@@ -183,14 +183,14 @@ def _arrays(data: Any) -> list[Any]:
     return [data.rate, names, np.round(data.values[:, [data.channels.index(name) for name in names]], 9).tobytes()]
 
 
-def refusals(path: Path, text: str, dresses: Mapping[str, Callable[[str], str | bytes]]) -> set[str]:
-    """Check that a file in other dresses reads the same or is refused; return the names of the dresses that are refused."""
+def refusals(path: Path, text: str, variants: Mapping[str, Callable[[str], str | bytes]]) -> set[str]:
+    """Check that a file in other variants reads the same or is refused; return the names of the variants that are refused."""
     path.write_text(text, encoding="utf-8", newline="")
     expected = content(read_recordings(path, warn=False))
     refused = set()
-    for name, dress in dresses.items():
-        dressed = dress(text)
-        path.write_bytes(dressed if isinstance(dressed, bytes) else dressed.encode())
+    for name, variant in variants.items():
+        rewritten = variant(text)
+        path.write_bytes(rewritten if isinstance(rewritten, bytes) else rewritten.encode())
         try:
             assert content(read_recordings(path, warn=False)) == expected, name
         except FormatError:
@@ -212,29 +212,29 @@ def sample(name: str, folder: Path) -> tuple[Path, str]:
 
 
 @pytest.mark.parametrize("name", [*DELIMITED, *OTHER_TEXT])
-def test_files_read_the_same_in_another_dress(name: str, tmp_path: Path) -> None:
+def test_files_read_the_same_in_another_text_variant(name: str, tmp_path: Path) -> None:
     path, text = sample(name, tmp_path)
-    dresses = {**TEXT_DRESSES, **(TABLE_DRESSES if name in DELIMITED else {})}
+    variants = {**TEXT_VARIANTS, **(TABLE_VARIANTS if name in DELIMITED else {})}
     if name not in NAMED_COLUMNS:
-        dresses.pop("reversed columns", None)
-    assert refusals(path, text, dresses) == {dress for refused, dress in REFUSED if refused == name}
+        variants.pop("reversed columns", None)
+    assert refusals(path, text, variants) == {variant for refused, variant in REFUSED if refused == name}
 
 
 @pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize("file", SAMPLES)
-def test_real_files_read_the_same_in_another_dress(file: str, data: Path, tmp_path: Path) -> None:
+def test_real_files_read_the_same_in_another_text_variant(file: str, data: Path, tmp_path: Path) -> None:
     source = data / "formats" / file
     lines = source.read_bytes().decode().replace("\r\n", "\n").split("\n")
     text = "\n".join(lines[:400]).rstrip("\n") + "\n"
-    dresses = TEXT_DRESSES if source.suffix == ".annot" else {**TEXT_DRESSES, **TABLE_DRESSES}
+    variants = TEXT_VARIANTS if source.suffix == ".annot" else {**TEXT_VARIANTS, **TABLE_VARIANTS}
     if file in DESCRIBED_ABOVE:
-        dresses.pop("reversed columns")
-    refused = refusals(tmp_path / source.name, text, dresses)
+        variants.pop("reversed columns")
+    refused = refusals(tmp_path / source.name, text, variants)
     assert refused <= {"reversed columns", "blank line between", "semicolons", "tabs", "quoted semicolons"}
 
 
-def test_a_dressed_clip_of_a_bebe_folder_reads_the_same(tmp_path: Path) -> None:
+def test_a_reformatted_clip_of_a_bebe_folder_reads_the_same(tmp_path: Path) -> None:
     (tmp_path / "clip_data").mkdir()
     (tmp_path / "dataset_metadata.yaml").write_text(
         "clip_column_names: [AccX, AccY, individual_id, label]\nclip_ids: [c]\nclip_id_to_individual_id: {c: 1}\n"
@@ -243,8 +243,8 @@ def test_a_dressed_clip_of_a_bebe_folder_reads_the_same(tmp_path: Path) -> None:
     )
     path = tmp_path / "clip_data" / "c.csv"
     text = "".join(f"{i * 0.5},{-i},1,{1 + i // 10 % 2}\n" for i in range(40))
-    assert not refusals(path, text, TEXT_DRESSES) - {"UTF-16", "trailing spaces", "blanks and a line first"}
-    refusals(path, text, {name: dress for name, dress in TABLE_DRESSES.items() if name != "reversed columns"})
+    assert not refusals(path, text, TEXT_VARIANTS) - {"UTF-16", "trailing spaces", "blanks and a line first"}
+    refusals(path, text, {name: variant for name, variant in TABLE_VARIANTS.items() if name != "reversed columns"})
 
 
 def test_a_quoted_tidy_table_keeps_its_frames_and_its_clock(tmp_path: Path) -> None:
@@ -254,8 +254,8 @@ def test_a_quoted_tidy_table_keeps_its_frames_and_its_clock(tmp_path: Path) -> N
         '# recording: {"id": "mouse", "annotator": "me", "n_frames": 460}\n# behavior: {"name": "rear"}\n'
         "recording,behavior,start,stop,subject,target,annotator\nmouse,rear,20,440,,,me\n"
     )
-    for dressed in (text, quoted(text), "\n" + text, text.replace("\n", "   \n"), quoted(text).replace("\n", " \r\n")):
-        path.write_text(dressed, encoding="utf-8", newline="")
+    for rewritten in (text, quoted(text), "\n" + text, text.replace("\n", "   \n"), quoted(text).replace("\n", " \r\n")):
+        path.write_text(rewritten, encoding="utf-8", newline="")
         (recording,) = read_recordings(path, warn=False)
         annotation = recording.annotations["me"]
         assert (annotation.rate, annotation.n_frames, annotation.start.tolist(), annotation.stop.tolist()) == (25, 460, [20], [440])
