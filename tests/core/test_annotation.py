@@ -278,3 +278,24 @@ def test_cropping_drops_bouts_that_only_touch_the_window():
     bouts = Annotation.from_bouts([0, 10, 20], [10, 20, 30], ["a", "b", "a"], ["a", "b"], rate=10, n_frames=40)
     cropped = bouts.crop(10, 20)
     assert (cropped.start.tolist(), cropped.stop.tolist(), cropped.n_frames) == ([0], [10], 10)
+
+
+def test_selecting_a_subject_keeps_its_targets_and_what_was_observed_of_it() -> None:
+    tracks = {Track("attack", "a"): iv.intervals([0], [6]), Track("attack", "b"): iv.intervals([0], [3])}
+    annotation = Annotation.from_bouts(
+        [0, 1, 2],
+        [2, 3, 5],
+        ["attack"] * 3,
+        ["attack"],
+        1,
+        10,
+        subject=["a", "b", "a"],
+        target=["c", "a", ""],
+        observed=Observed(iv.full(10), tracks),
+    )
+    selected = annotation.select_subject("a")
+    assert (selected.start.tolist(), selected.subjects) == ([0, 2], ("a", "c"))
+    assert selected.names(selected.target) == ["c", ""]
+    assert iv.total(selected.observed.of("attack", "a")) == iv.total(selected.observed.of("attack")) == 6
+    with pytest.raises(NotFoundError, match="subjects: 'a', 'b', 'c'"):
+        annotation.select_subject("d")

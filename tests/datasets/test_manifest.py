@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -423,3 +424,51 @@ def test_recordings_in_different_units_are_noted(folder):
     with pytest.warns(ReadWarning, match="AccX has different units: 'm1' in g, 'm2' in m/s²"):
         data = load_dataset(folder)
     assert all("different-units" in {note.code for note in recording.notes} for recording in data)
+
+
+def _tags_with_one_table_of_labels(folder: Path, header: str, *rows: str) -> Path:
+    for number, name in enumerate(("fox0", "fox1")):
+        times = (datetime(2024, 5, 1 + number, 10) + timedelta(seconds=i / 10) for i in range(1000))
+        lines = [f"{time.isoformat()},0.1,0.2,{0.9 + i % 3}" for i, time in enumerate(times)]
+        (folder / f"{name}.csv").write_text("timestamp,ax,ay,az\n" + "\n".join(lines) + "\n")
+    labels = ["fox0,2024-05-01 10:00:10,2024-05-01 10:00:20,rest", "fox1,2024-05-02 10:00:30,2024-05-02 10:00:50,walk"]
+    (folder / "labels.csv").write_text("animal,start,end,behaviour\n" + "\n".join(labels) + "\n")
+    (folder / "recordings.csv").write_text("\n".join((header, *rows)) + "\n")
+    return folder
+
+
+def test_labels_of_one_animal_are_selected_from_a_table_of_several(tmp_path: Path) -> None:
+    header = "recording,individual,rate,signals,annotations,annotator,subject"
+    rows = [f"{name},{name},10,{name}.csv,labels.csv,anna,{name}" for name in ("fox0", "fox1")]
+    with pytest.warns(ReadWarning, match="times are dates"):
+        data = load_dataset(_tags_with_one_table_of_labels(tmp_path, header, *rows))
+    first, second = (data[name].annotation() for name in ("fox0", "fox1"))
+    assert (first.start.tolist(), first.stop.tolist(), first.subjects) == ([100], [200], ("fox0",))
+    assert (second.start.tolist(), second.stop.tolist(), second.subjects) == ([300], [500], ("fox1",))
+    assert np.stack(first.observed.frames).tolist() == [[100], [200]]  # not until the last bout of another animal
+    assert np.stack(second.observed.frames).tolist() == [[300], [500]]
+
+
+def test_the_animal_that_wore_the_tag_is_selected_if_its_name_is_a_subject(tmp_path: Path) -> None:
+    header = "recording,individual,rate,signals,annotations,annotator"
+    rows = ["monday,fox0,10,fox0.csv,labels.csv,anna", "fox1,,10,fox1.csv,labels.csv,anna"]
+    with pytest.warns(ReadWarning):
+        data = load_dataset(_tags_with_one_table_of_labels(tmp_path, header, *rows))
+    assert [data[name].annotation().subjects for name in ("monday", "fox1")] == [("fox0",), ("fox1",)]
+    assert "subject" in {note.code for note in data["monday"].notes}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            "a,b,10,fox0.csv,labels.csv,anna,",
+            "bouts of 2 subjects .'fox0', 'fox1'., but the signals are of one animal; name it in column 'sub",
+        ),
+        ("a,b,10,fox0.csv,labels.csv,anna,fox2", "no bout of subject 'fox2'; subjects: 'fox0', 'fox1'"),
+    ],
+)
+def test_labels_of_other_animals_are_refused(tmp_path: Path, row: str, message: str) -> None:
+    header = "recording,individual,rate,signals,annotations,annotator,subject"
+    with pytest.raises(EthobenchError, match=message):
+        load_dataset(_tags_with_one_table_of_labels(tmp_path, header, row))

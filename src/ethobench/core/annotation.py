@@ -347,6 +347,37 @@ class Annotation(Bouts):
         kept = self.take(np.isin(self.behavior, [self.ethogram.code(n) for n in names]))
         return replace(kept._recode(ethogram, {}), observed=self.observed.restrict(names))
 
+    def select_subject(self, subject: str) -> Annotation:
+        """Keep only the bouts of one subject, and what was observed of it.
+
+        Parameters
+        ----------
+        subject : str
+            Name of the animal that performs the behavior. Targets of its bouts are kept.
+
+        Raises
+        ------
+        NotFoundError
+            If the annotation has no such subject.
+
+        Examples
+        --------
+        >>> bouts = {"start": [0, 5], "stop": [4, 9], "behavior": ["rest", "run"], "subject": ["bella", "teiko"]}
+        >>> a = Annotation.from_bouts(**bouts, ethogram=["rest", "run"], rate=1, n_frames=10)
+        >>> b = a.select_subject("teiko")
+        >>> b.subjects, b.start.tolist(), b.stop.tolist()
+        (('teiko',), [5], [9])
+        """
+        if subject not in self.subjects:
+            raise NotFoundError(f"no bout is of subject {subject!r}; subjects: {', '.join(map(repr, self.subjects)) or 'none'}")
+        kept = self.take(self.subject == self.subjects.index(subject))
+        targets = {self.subjects[code] for code in np.unique(kept.target[kept.target != NO_SUBJECT])}
+        names = tuple(name for name in self.subjects if name == subject or name in targets)
+        codes = np.array([*(names.index(s) if s in names else NO_SUBJECT for s in self.subjects), NO_SUBJECT], dtype=np.int64)
+        columns = {**kept._columns(), "subject": codes[kept.subject], "target": codes[kept.target]}
+        tracks = {track: frames for track, frames in self.observed.tracks.items() if track.subject in (None, subject)}
+        return replace(replace(kept, subjects=names)._with_columns(columns), observed=Observed(self.observed.frames, tracks))
+
     def rename(self, names: Mapping[str, str]) -> Annotation:
         """Rename behaviors, old name to new name; behaviors with the same new name are merged."""
         observed = self.observed.rename(names, self.ethogram.names)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ethobench.core import Annotation, ClockOrigin, Dataset, Ethogram, Recording
-from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, ReadWarning
+from ethobench.core import intervals as iv
+from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
 from ethobench.core.ethogram import check_renames, join_ethograms
 from ethobench.core.recording import DEFAULT_ANNOTATOR, align_start, match_length
 from ethobench.datasets.manifest_tables import (
@@ -257,6 +258,8 @@ def _read_annotation(
     notes = [Note(note.message, f"{file}{', ' + note.location if note.location else ''}", note.code) for note in new_notes]
     if rate is not None and annotation.rate != rate:
         raise FormatError(path, f"the file has {annotation.rate:g} Hz, the manifest {rate:g} Hz")
+    annotation, more = _select_subject(row, annotation, recording, opened)
+    notes += more
     if opened is not None:
         try:
             if opened.start_time is not None and recording.start_time is not None:
@@ -269,9 +272,35 @@ def _read_annotation(
     elif clock is not None:
         annotation, more = fit_to_video(annotation, clock, file)
         notes += more
-    if row["subject"] and not annotation.subjects:
-        annotation = annotation.with_subject(row["subject"])
     return annotator or DEFAULT_ANNOTATOR, annotation, recording.clock_origin, notes
+
+
+def _select_subject(
+    row: ManifestRow, annotation: Annotation, recording: Recording, opened: OpenedSignals | None
+) -> tuple[Annotation, list[Note]]:
+    """Name the subject of an annotation, or select one of its subjects: the stated one, or the animal that wore the tag."""
+    stated, subjects = row["subject"], annotation.subjects
+    if not subjects:
+        return (annotation.with_subject(stated) if stated else annotation), []
+    is_tag = opened is not None and not opened.individuals
+    if not stated and not (is_tag and len(subjects) > 1):
+        return annotation, []
+    names = (stated,) if stated else (row["recording"], row["individual"])
+    subject = next((name for name in names if name in subjects), None)
+    if subject is None:
+        listed = ", ".join(map(repr, subjects))
+        if stated:
+            raise NotFoundError(f"{row['annotations']} has no bout of subject {stated!r}; subjects: {listed}")
+        raise MismatchError(
+            f"{row['annotations']} has bouts of {len(subjects)} subjects ({listed}), but the signals are of one animal; "
+            "name it in column 'subject'"
+        )
+    selected = annotation.select_subject(subject)
+    if recording.start_time is not None and len(selected):  # the length of a table with dates is that of all its bouts, of any animal
+        span = iv.intervals([int(selected.start.min())], [int(selected.stop.max())])
+        selected = selected.with_observed(selected.observed.apply(lambda frames: iv.intersection(frames, span)))
+    note = Note(f"only the bouts of subject {subject!r} are used, of {len(subjects)} subjects", row["annotations"], "subject")
+    return selected, [] if stated else [note]
 
 
 def _find_recording(row: ManifestRow, path: Path, rate: float | None, other_rate: float | None) -> Recording:

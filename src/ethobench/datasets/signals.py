@@ -40,6 +40,8 @@ class OpenedSignals:
         Date and time of the first frame.
     units : mapping of str to str
         Units of channels, as far as they are known.
+    individuals : tuple of str
+        Tracked animals of poses; empty for the channels of a tag, which are of one animal.
     """
 
     n_frames: int
@@ -48,6 +50,7 @@ class OpenedSignals:
     rate: float | None
     start_time: datetime | None
     units: Mapping[str, str]
+    individuals: tuple[str, ...] = ()
 
 
 def open_signals(path: Path, recording: str, rate: float | None, *, entry: str = "") -> OpenedSignals:
@@ -76,6 +79,7 @@ def open_signals(path: Path, recording: str, rate: float | None, *, entry: str =
         rate or (None if np.isnan(stated) else stated),
         datetime.fromisoformat(start) if start else None,
         json.loads(str(arrays["units"])),
+        tuple(map(str, arrays.get("individuals", ()))),
     )
 
 
