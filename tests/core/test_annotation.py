@@ -295,7 +295,7 @@ def test_selecting_a_subject_keeps_its_targets_and_what_was_observed_of_it() -> 
     )
     selected = annotation.select_subject("a")
     assert (selected.start.tolist(), selected.subjects) == ([0, 2], ("a", "c"))
-    assert selected.names(selected.target) == ["c", ""]
+    assert selected.names(selected.target) == ["c", None]
     assert iv.total(selected.observed.of("attack", "a")) == iv.total(selected.observed.of("attack")) == 6
     with pytest.raises(NotFoundError, match="subjects: 'a', 'b', 'c'"):
         annotation.select_subject("d")
