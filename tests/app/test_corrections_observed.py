@@ -248,7 +248,7 @@ def test_poses_of_unknown_rate_are_shown_and_not_labelled(tmp_path, monkeypatch)
     (tmp_path / "m1DLC_net.csv").write_text(head + "".join(f"{i},{i},{i},0.9\n" for i in range(50)), encoding="utf-8")
     project = open_project(["m1DLC_net.csv"], behaviors=["run"])
     assert project.recording(0).n_frames == 50
-    with pytest.raises(EthobenchError, match=r"frame rate is unknown: state it .* with --rate"):
+    with pytest.raises(EthobenchError, match=r"frame rate is unknown: state it in column .rate. of recordings.csv, or when you start"):
         project.start(0, "zoe")
     open_project(["m1DLC_net.csv"], behaviors=["run"], rate=25).start(0, "zoe")
 

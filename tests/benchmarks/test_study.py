@@ -51,7 +51,7 @@ def test_data_without_annotations_are_refused(pose):
 def test_folds_that_split_an_individual_are_refused(pose):
     two = [pose.recordings[0], pose.recordings[1].copy(individual=pose.recordings[0].individual), pose.recordings[2]]
     mixed = replace(pose, recordings=tuple(two), folds={r.id: k for k, r in enumerate(two)})
-    with pytest.raises(EthobenchError, match=r"the folds split individual .*--split recording"):
+    with pytest.raises(EthobenchError, match=r"the folds split individual .*split='recording'"):
         with_folds(mixed)
     assert len(set(with_folds(mixed, split="recording").folds.values())) == 3
     partly = replace(pose, folds={pose.recordings[0].id: 0, pose.recordings[1].id: 1})

@@ -109,7 +109,7 @@ def test_changed_files_are_not_overwritten(lab):
     assert lab(*options).returncode == 0
     changed = lab(*options, "--seed", 1)
     assert changed.returncode == 1
-    assert "was written with other settings; choose another --out" in changed.stderr
+    assert "was written with other settings; choose another folder" in changed.stderr
     with (out / "cage1.csv").open("a", encoding="utf-8") as file:
         file.write("cage1,grooming,50,55,,\n")
     edited = (out / "cage1.csv").read_bytes()

@@ -36,7 +36,7 @@ def test_rare_behaviors_are_spread():
 
 def test_one_individual_cannot_be_cross_validated():
     data = load_dataset("synthetic/tag", individuals=1, recordings=4, seconds=10)
-    with pytest.raises(EthobenchError, match=r"only one individual.*--split recording"):
+    with pytest.raises(EthobenchError, match=r"only one individual.*by='recording'"):
         assign_folds(data)
     assert sorted(assign_folds(data, 2, by="recording").values()) == [0, 0, 1, 1]
     with pytest.raises(EthobenchError, match=r"only one recording, so cross-validation is not possible$"):

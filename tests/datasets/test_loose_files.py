@@ -122,6 +122,6 @@ def test_the_viewer_renames_and_refuses_meaningless_options(tmp_path):
     write(tmp_path / "m1.csv")
     project = open_project([str(tmp_path / "m1.csv")], rename={"a": "attack"})
     assert "attack" in project.recordings[0].ethogram
-    with pytest.raises(EthobenchError, match="is a dataset, for which --match has no meaning"):
+    with pytest.raises(EthobenchError, match="is a dataset, for which match= has no meaning"):
         open_project(["synthetic/pose"], match={"a": "b"})
     assert len(open_project(["synthetic/pose"], entry=eb.load_dataset("synthetic/pose").recordings[0].id).recordings) == 1

@@ -27,7 +27,7 @@ def test_labels_that_overlap_in_time_belong_together_whatever_their_names():
     assert mismatches(anna=anna, ben=ben) == [("x2", "walk"), ("x1", "groom")]
     (first, second) = label_notes({"r": {"anna": anna, "ben": ben}})
     assert "only anna uses 'x2'; only ben uses 'walk'; they overlap 97% of the time: the same behavior?" in str(first)
-    assert str(first).endswith("(--rename x2=walk)")
+    assert str(first).endswith("(rename={'x2': 'walk'})")
     assert "'x1'" in str(second)
 
 
@@ -77,7 +77,7 @@ def test_annotators_of_different_recordings_are_not_compared():
 def test_similar_labels_in_different_recordings():
     (note,) = similar_label_notes([bouts((0, 9, "groom")), bouts((0, 9, "grooming"), (20, 30, "rear")), bouts((0, 9, "grooming"))])
     assert "either 'groom' or 'grooming'" in str(note)
-    assert "--rename groom=grooming" in str(note)
+    assert "rename={'groom': 'grooming'}" in str(note)
     assert similar_label_notes([bouts((0, 9, "bout 1")), bouts((0, 9, "bout 2"))]) == []
     assert similar_label_notes([bouts((0, 9, "groom"), (10, 20, "grooming")), bouts((0, 9, "groom"))]) == []
 
@@ -87,11 +87,11 @@ def test_agreement_and_score_have_notes():
     anna, ben = bouts((0, 100, "i"), (400, 500, "i")), bouts((0, 90, "interact"), (400, 500, "interact"))
     result = eb.agreement({"anna": anna, "ben": ben})
     assert result.kappa("anna", "ben", "i") == pytest.approx(0, abs=0.1)
-    assert "--rename i=interact" in str(result.notes[0])
+    assert "rename={'i': 'interact'}" in str(result.notes[0])
     assert result.to_dict()["notes"] == [str(note) for note in result.notes]
     for options in ({"behaviors": "all"}, {"suite": "rodentbench"}, {"behaviors": ["interact"]}):
-        assert any("--rename i=interact" in str(note) for note in eb.score(anna, ben, **options).notes), options
-    with pytest.raises(MismatchError, match=r"behaviors differ.*--rename i=interact"):
+        assert any("rename={'i': 'interact'}" in str(note) for note in eb.score(anna, ben, **options).notes), options
+    with pytest.raises(MismatchError, match=r"behaviors differ.*rename=\{'i': 'interact'\}"):
         eb.score(anna, ben)
     renamed = anna.rename({"i": "interact"})
     assert eb.agreement({"anna": renamed, "ben": ben}).notes == ()

@@ -102,7 +102,7 @@ def test_lost_replies_count_with_their_maximum_cost_and_refused_requests_with_no
 
 def test_a_budget_needs_a_price():
     unpriced = SPEC.model_copy(update={"input": None})
-    with pytest.raises(BudgetError, match="this model has no price; add one with --prices"):
+    with pytest.raises(BudgetError, match="this model has no price; add one with prices="):
         RequestRunner(Scripted(spec=unpriced), budget=Budget(1.0)).send(make_request())
     assert RequestRunner(Scripted(spec=unpriced)).send(make_request()).dollars is None
 

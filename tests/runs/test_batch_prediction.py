@@ -106,7 +106,7 @@ def test_inputs_that_were_moved_or_touched_are_the_same_and_changed_ones_are_not
     (tmp_path / "b" / "m00.csv").touch()
     assert len(eb.predict_files(lab / "model", tmp_path / "b", tmp_path / "p").reused) == 1
     shutil.copy(lab / "new" / "m07.csv", tmp_path / "b" / "m00.csv")
-    with pytest.raises(PathExistsError, match=r"1 of 1 files already exist in .*: m00\.csv \(use --overwrite"):
+    with pytest.raises(PathExistsError, match=r"1 of 1 files already exist in .*: m00\.csv \(use overwrite=True"):
         eb.predict_files(lab / "model", tmp_path / "b", tmp_path / "p")
     assert len(eb.predict_files(lab / "model", tmp_path / "b", tmp_path / "p", overwrite=True).predicted) == 1
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from ethobench.app.corrections import Corrections
 from ethobench.app.project import Project
-from ethobench.app.recordings import OpenRecording
+from ethobench.app.recordings import STATE_RATE, OpenRecording
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, summarize_notes
+from ethobench.core.messages import Message, Option
 from ethobench.core.names import file_stem
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
@@ -68,8 +69,8 @@ class _Selection:
         """Refuse options that would be ignored."""
         for name in names:
             if getattr(self, name):
-                option = {"annotators": "annotator"}.get(name, name)
-                raise EthobenchError(f"{source} is {kind}, for which --{option} has no meaning; omit it")
+                option = Option(name, flag="--annotator" if name == "annotators" else "")
+                raise EthobenchError(Message(f"{source} is {kind}, for which ", option, " has no meaning; omit it"))
 
     def load(self, name: str | Path) -> Dataset:
         """Load a dataset, and select what is stated."""
@@ -195,7 +196,7 @@ def _corrections_folder(name: str, manifest: Path | None, stated: Path | None, n
     if manifest is not None:
         folder, root = manifest.parent / CORRECTIONS, manifest.parent.resolve()
         if folder.exists() and not folder.resolve().is_relative_to(root):
-            raise EthobenchError(f"{folder} points outside {root}; state the folder for corrections with --corrections")
+            raise EthobenchError(Message(f"{folder} points outside {root}; state the folder for corrections with ", Option("corrections")))
         if os.access(folder if folder.exists() else root, os.W_OK):
             return Corrections(folder, manifest.name)
     folder = Path(CORRECTIONS) / file_stem(name)
@@ -209,7 +210,7 @@ def _open_recording(source: _Source, behaviors: Sequence[str], stated_rate: floa
     if rate is None:
         rate = ASSUMED_RATE
         missing.append("frame rate")
-        notes.append(f"the frame rate is unknown; shown at {rate:g} Hz (state it in column 'rate' of recordings.csv, or with --rate)")
+        notes.append(f"the frame rate is unknown; shown at {rate:g} Hz ({STATE_RATE})")
     tracks = [*recording.annotations.values(), *source.predictions.values()]
     length = max([recording.n_frames or 0, *(round(a.n_frames / a.rate * rate) for a in tracks)])
     if not length and recording.signals is not None:

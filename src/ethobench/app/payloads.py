@@ -64,9 +64,7 @@ def recording_payload(project: Project, index: int) -> dict[str, Any]:
         "subjects": list(recording.subjects),
         "tracks": [track_payload(recording, track) for track in recording.tracks],
         "video": has_video,
-        "video_note": ""
-        if video is None or has_video
-        else f"{video.name} is missing, not a video, or outside the opened folders (see --videos)",
+        "video_note": "" if video is None or has_video else f"{video.name} is missing, not a video, or outside the opened folders",
         "disagreement": recording.disagreement,
         "locked": recording.locked,
         "notes": recording.notes[:50],

@@ -20,6 +20,7 @@ from ethobench.core.intervals import Intervals
 from ethobench.core.recording import Data
 
 ANNOTATOR, MODEL, CORRECTION = "annotator", "model", "correction"
+STATE_RATE = "state it in column 'rate' of recordings.csv, or when you start the viewer"
 MAX_CACHED_LANES = 64
 
 
@@ -90,7 +91,7 @@ class OpenRecording:
         if not self.missing:
             return ""
         if "length" not in self.missing:
-            remedy = "state it in column 'rate' of recordings.csv or with --rate"
+            remedy = STATE_RATE
         elif self.recording.video is None:
             remedy = "add signals or a video"
         else:

@@ -26,6 +26,7 @@ from ethobench.app.payloads import project_payload
 from ethobench.app.project import Project
 from ethobench.app.security import Guard, new_token
 from ethobench.core.errors import EthobenchError
+from ethobench.core.messages import Message, Option
 
 if TYPE_CHECKING:
     import uvicorn
@@ -153,7 +154,7 @@ def serve(project: Project, port: int = 0, *, browser: bool = True, ready: Calla
     try:
         listener = socket.create_server((LOOPBACK, port), backlog=64)
     except OSError as error:
-        raise EthobenchError(f"port {port} cannot be used ({error.strerror}); choose another with --port") from None
+        raise EthobenchError(Message(f"port {port} cannot be used ({error.strerror}); choose another with ", Option("port"))) from None
     with listener:
         port = listener.getsockname()[1]
         token, launch = new_token(), new_token() if browser else ""

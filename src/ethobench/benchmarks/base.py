@@ -105,7 +105,7 @@ class CrossValidationOptions(ModelOptions):
         name="vary",
     )
     search: str = option("none", "Choose hyper-parameters on the first fold: grid (the model's grid), optuna, or none.", choices=SEARCHES)
-    trials: int = option(50, "Number of candidates that --search optuna evaluates.", minimum=1)
+    trials: int = option(50, "Number of candidates that the search with optuna evaluates.", minimum=1)
     folds: tuple[int, ...] = option((), "Test only these folds, separated by commas; the others can be run later.")
     seed: int = option(0, "Random seed of the first fold; fold k has seed + k.")
 

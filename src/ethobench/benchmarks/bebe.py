@@ -13,6 +13,7 @@ from ethobench.benchmarks.base import SEARCHES, Benchmark, CrossValidationOption
 from ethobench.benchmarks.bebe_tables import claims_table, compare_settings, summarize_comparison
 from ethobench.benchmarks.folds import all_other_folds, fold_plan, previous_fold, select_folds
 from ethobench.core.errors import EthobenchError, NotFoundError
+from ethobench.core.messages import Message, Option
 from ethobench.datasets import families, load_dataset
 from ethobench.models import models
 from ethobench.runs import JobPlan, Setting, Store
@@ -150,7 +151,7 @@ def _dataset_names(datasets: Sequence[str]) -> list[str]:
     if unknown := [name for name in names if name not in family.variants]:
         raise NotFoundError(f"BEBE has no dataset {', '.join(unknown)}. Available: {', '.join(family.variants)}")
     if not names:
-        raise NotFoundError("no dataset of BEBE is on this machine; name one with --datasets to download it")
+        raise NotFoundError(Message("no dataset of BEBE is on this machine; name one with ", Option("datasets"), " to download it"))
     return names
 
 

@@ -14,6 +14,7 @@ from ethobench.benchmarks.base import make_job
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError, ReadWarning
 from ethobench.core.folds import assign_folds
+from ethobench.core.messages import Message, Option
 from ethobench.models import ALL, CONSENSUS, create_model, models
 from ethobench.runs import Job, JobPlan, Search, Setting
 from ethobench.runs.plan import FINAL, SEARCH
@@ -85,8 +86,11 @@ def with_folds(data: Dataset, n_folds: int = N_FOLDS, split: str = "individual")
         folds_of.setdefault(groups[name], set()).add(fold)
     if divided := [individual for individual, folds in folds_of.items() if len(folds) > 1]:
         raise EthobenchError(
-            f"the folds split individual {divided[0]!r}: put its recordings into one fold, or use --split recording, which allows "
-            "recordings of one individual in training and test"
+            Message(
+                f"the folds split individual {divided[0]!r}: put its recordings into one fold, or use ",
+                Option("split", "recording"),
+                ", which allows recordings of one individual in training and test",
+            )
         )
     return data
 

@@ -39,9 +39,9 @@ class RodentBenchOptions(BenchmarkOptions):
     datasets: tuple[str, ...] = option((), "Datasets, such as freezing, separated by commas; by default those on this machine.")
     provider: str = option("", "gemini, openai or replay; only chance by default.", choices=PROVIDERS)
     models: tuple[str, ...] = option(
-        (), "Models of the provider, separated by commas. With --provider replay: folders of answers inside --answers."
+        (), "Models of the provider, separated by commas. With the provider replay: folders of stored answers."
     )
-    answers: Path | None = option(None, "Folder of stored answers, for --provider replay.")  # noqa: RUF009
+    answers: Path | None = option(None, "Folder of stored answers, for the provider replay.")  # noqa: RUF009
     versions: tuple[str, ...] = option(VERSIONS, "short, long, or both, separated by commas.", choices=VERSIONS)
     shots: int = option(0, "Number of worked examples in each prompt.", minimum=0)
     reading: str = option("repair", "How answers are parsed: repair (repair what can be repaired), or published.", choices=READINGS)

@@ -32,7 +32,8 @@ from ethobench.cli import (
     train,
     view,
 )
-from ethobench.cli.output import VisibleGroup, echo, secho
+from ethobench.cli.output import VisibleGroup, echo, print_note, secho
+from ethobench.core.messages import Message
 
 app = typer.Typer(
     name="ethobench",
@@ -73,14 +74,12 @@ app.add_typer(run.app, name="run", rich_help_panel="Benchmark")
 
 def main() -> None:
     """Run the command. Errors are printed as one message, with exit code 1."""
-    from ethobench.core.errors import EthobenchError, PathExistsError, ReadWarning
+    from ethobench.core.errors import EthobenchError, ReadWarning
 
     warnings.simplefilter("always", ReadWarning)
     warnings.showwarning = _show_warning
     try:
         app(prog_name="ethobench")
-    except PathExistsError as error:
-        _fail(f"{error.path} already exists (use --overwrite to replace it)" if error.can_overwrite else error)
     except EthobenchError as error:
         _fail(error)
     except BrokenPipeError:
@@ -95,11 +94,11 @@ def main() -> None:
 
 
 def _fail(message: object) -> NoReturn:
-    secho(f"error: {message}", err=True, fg=typer.colors.RED)
+    secho(Message("error: ", message), err=True, fg=typer.colors.RED)
     sys.exit(1)
 
 
 def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
 ) -> None:
-    secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)
+    print_note(str(message))

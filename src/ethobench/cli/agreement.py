@@ -124,6 +124,7 @@ def _statistic(result: Agreement, key: str, behavior: str, *, wide: bool) -> Num
 def _collate(paths: list[Path], **options: Any) -> list[Recording]:
     """Match the recordings of annotators (one path each, or several in a file); return those with several annotators."""
     from ethobench.core.errors import EthobenchError
+    from ethobench.core.messages import Message
     from ethobench.datasets.collate import collate_files
     from ethobench.datasets.match_file import describe_unmatched
 
@@ -132,7 +133,7 @@ def _collate(paths: list[Path], **options: Any) -> list[Recording]:
     print_notes(collation.notes)
     single = [recording.id for recording in collation.recordings if len(recording.annotations) == 1]
     if len(single) == len(collation.recordings) and len(paths) > 1:
-        raise EthobenchError(f"no recording has two annotators: {describe_unmatched(collation.names_by_source(paths))}")
+        raise EthobenchError(Message("no recording has two annotators: ", describe_unmatched(collation.names_by_source(paths))))
     if single:
         print_note(f"{len(single)} recordings have only one annotator and are skipped: {', '.join(single[:5])}")
     return [recording for recording in collation.recordings if len(recording.annotations) > 1]

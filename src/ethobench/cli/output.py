@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from ethobench.core.messages import Message, text_for_command_line
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -42,12 +44,17 @@ def make_visible(text: str) -> str:
 
 def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a line to stdout, or to stderr."""
-    typer.echo(make_visible(str(message)), err=err, nl=nl)
+    typer.echo(_printable(message), err=err, nl=nl)
 
 
 def secho(message: object, *, err: bool = False, nl: bool = True, fg: str | None = None, bold: bool | None = None) -> None:
     """Print a line in color if the terminal supports it."""
-    typer.secho(make_visible(str(message)), err=err, nl=nl, fg=fg, bold=bold)
+    typer.secho(_printable(message), err=err, nl=nl, fg=fg, bold=bold)
+
+
+def _printable(message: object) -> str:
+    """Return the text of a message with settings as options of the command line, and with visible control characters."""
+    return make_visible(text_for_command_line(message))
 
 
 def echo_json(value: Any, **options: Any) -> None:
@@ -100,7 +107,7 @@ def _visible_usage_errors() -> Iterator[None]:
 
 def print_note(message: str) -> None:
     """Print a note to stderr."""
-    secho(f"note: {message}", err=True, fg=typer.colors.YELLOW)
+    secho(Message("note: ", message), err=True, fg=typer.colors.YELLOW)
 
 
 def print_notes(notes: Iterable[Note]) -> None:

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from ethobench.cli.output import echo, secho
 from ethobench.cli.workers import MACHINE, ClusterOptions
+from ethobench.core.messages import Message
 from ethobench.core.processes import usable_cores
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _print_summary(summary: RunSummary, store: Path) -> None:
     n_failed = len(summary.failed) + len(summary.failed_plans)
     echo(f"{summary.done} jobs done, {summary.reused} reused, {n_failed} failed; see: ethobench results {store}")
     for error in (*summary.failed_plans, *dict.fromkeys(summary.failed.values())):
-        secho(f"failed: {error}", err=True, fg=typer.colors.RED)
+        secho(Message("failed: ", error), err=True, fg=typer.colors.RED)
     if n_failed:
         echo(f"tracebacks: ethobench status {store} --tracebacks", err=True)
         raise typer.Exit(1)

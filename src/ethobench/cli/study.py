@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ethobench.cli.output import echo, echo_json, print_note, secho
+from ethobench.core.messages import text_for_command_line
 
 if TYPE_CHECKING:
     from ethobench.datasets.discover import StudyDraft
@@ -86,7 +87,7 @@ def _print_draft(draft: StudyDraft) -> None:
             _print_field("matched", f"{role}: {rules}")
     if len(draft.ethogram):
         _print_field("behaviors", ", ".join(draft.ethogram.names))
-    for guess in draft.guesses:
+    for guess in map(text_for_command_line, draft.guesses):
         label, _, text = guess.partition(": ") if guess.startswith(("rate:", "individuals:", "annotators:")) else ("note", "", guess)
         _print_field(label, text)
     for reason, paths in _by_reason(draft).items():

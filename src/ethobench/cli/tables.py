@@ -14,6 +14,7 @@ from math import isfinite
 from typing import Any
 
 from ethobench.cli.output import echo, make_visible, secho
+from ethobench.core.messages import text_for_command_line
 
 DEFAULT_WIDTH = 80
 MIN_WIDTH = 40
@@ -119,7 +120,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
 
 def print_wrapped(lines: Iterable[str], indent: str = INDENT, *, err: bool = False, fg: str | None = None) -> None:
     """Print lines of text within the width of the terminal; continued lines are indented further. `fg` is a color."""
-    for line in lines:
+    for line in map(text_for_command_line, lines):
         for number, text in enumerate(wrap_text(line, max(MIN_TEXT_WIDTH, line_width() - len(indent) - 2))):
             secho(f"{indent}{'  ' if number else ''}{text}", err=err, fg=fg)
 

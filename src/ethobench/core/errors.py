@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ethobench.core.messages import Message
+
 
 class EthobenchError(Exception):
     """Base class of all errors whose message alone says what is wrong and what to do.
@@ -48,8 +50,8 @@ class FormatError(EthobenchError, ValueError):
 
     def __init__(self, path: str | Path, message: str, location: str = "") -> None:
         self.path, self.location = Path(path), location
-        self.message = " ".join(str(message).split())  # text quoted from a file may contain line breaks
-        super().__init__(f"{path}{', ' + location if location else ''}: {self.message}")
+        self.message = Message(message).in_one_line()  # text quoted from a file may contain line breaks
+        super().__init__(Message(f"{path}{', ' + location if location else ''}: ", self.message))
 
     def __reduce__(self) -> tuple[type[FormatError], tuple[Path, str, str]]:
         return type(self), (self.path, self.message, self.location)
@@ -108,20 +110,7 @@ class MissingDataError(EthobenchError, FileNotFoundError):
 
 
 class PathExistsError(EthobenchError, FileExistsError):
-    """A file or folder that would have to be overwritten.
-
-    Attributes
-    ----------
-    path : str
-        The existing file or folder.
-    can_overwrite : bool
-        Whether the function that raised it has an option ``overwrite``.
-    """
-
-    def __init__(self, message: str, *, path: str = "", can_overwrite: bool = False) -> None:
-        super().__init__(message)
-        self.path = path
-        self.can_overwrite = can_overwrite
+    """A file or folder that would have to be overwritten."""
 
 
 class ReadWarning(UserWarning):
@@ -159,7 +148,7 @@ class Note:
     code: str = ""
 
     def __str__(self) -> str:
-        return f"{self.location}: {self.message}" if self.location else self.message
+        return Message(self.location, ": ", self.message) if self.location else self.message
 
 
 def summarize_notes(notes: Iterable[Note]) -> list[str]:
@@ -173,7 +162,7 @@ def summarize_notes(notes: Iterable[Note]) -> list[str]:
     kinds: dict[str, list[Note]] = {}
     for note in notes:
         kinds.setdefault(re.sub(r"[\d.,]+", "#", note.message), []).append(note)
-    return [f"{same[0]} (and {len(same) - 1} more notes like this)" if len(same) > 1 else str(same[0]) for same in kinds.values()]
+    return [Message(same[0], f" (and {len(same) - 1} more notes like this)") if len(same) > 1 else str(same[0]) for same in kinds.values()]
 
 
 MAX_LENGTH = 200

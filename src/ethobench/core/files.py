@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.core.errors import EthobenchError, FormatError, PathExistsError
+from ethobench.core.messages import Message, Option
 from ethobench.core.processes import is_alive, machine_digest, start_time
 
 TEMPORARY_PREFIX = ".ethobench-tmp-"
@@ -55,9 +56,8 @@ def check_new_path(path: str | Path, *, overwrite: bool | None = None) -> None:
     ethobench.core.errors.PathExistsError: ... already exists (use overwrite=True to replace it)
     """
     if not overwrite and os.path.lexists(path):
-        can_overwrite = overwrite is not None
-        hint = "use overwrite=True to replace it" if can_overwrite else "choose another path"
-        raise PathExistsError(f"{path} already exists ({hint})", path=str(path), can_overwrite=can_overwrite)
+        hint = "choose another path" if overwrite is None else Message("use ", Option("overwrite", True), " to replace it")
+        raise PathExistsError(Message(f"{path} already exists (", hint, ")"))
 
 
 @contextmanager

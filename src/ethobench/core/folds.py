@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ethobench.core.dataset import GROUPINGS, Dataset
 from ethobench.core.errors import EthobenchError, ParameterError
+from ethobench.core.messages import Message, Option
 from ethobench.core.recording import Recording
 
 
@@ -51,8 +52,11 @@ def assign_folds(data: Dataset, n_folds: int = 5, by: str = "individual") -> dic
     for recording in data:
         members.setdefault(group_of[recording.id], []).append(recording)
     if len(members) < 2:
-        hint = "" if by == "recording" or len(data) < 2 else "; use --split recording to test on other recordings of the same individual"
-        raise EthobenchError(f"{data.name or 'the dataset'} has only one {by}, so cross-validation is not possible{hint}")
+        message = f"{data.name or 'the dataset'} has only one {by}, so cross-validation is not possible"
+        if by == "recording" or len(data) < 2:
+            raise EthobenchError(message)
+        recordings = Option("by", "recording", flag="--split")
+        raise EthobenchError(Message(message, "; use ", recordings, " to test on other recordings of the same individual"))
     n_folds = min(n_folds, len(members))
     seconds = np.array([sum(_behavior_seconds(r, len(data.ethogram)) for r in recordings) for recordings in members.values()])
     total = seconds.sum(axis=0)

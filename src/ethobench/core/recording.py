@@ -38,7 +38,7 @@ class ClockOrigin(StrEnum):
     ASSUMED
         The file does not state it; the reader assumed one (30 Hz for frame numbers, 1000 Hz for times in seconds).
     GIVEN
-        The user set it (``rate=``, ``--rate``, column ``rate`` of a manifest).
+        The user set it (``rate=``, column ``rate`` of a manifest).
 
     Examples
     --------

@@ -23,6 +23,7 @@ from ethobench.core import Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, Note, PathExistsError, summarize_notes
 from ethobench.core.ethogram import join_ethograms
 from ethobench.core.files import atomic_path, check_new_path
+from ethobench.core.messages import Message, Option
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets.draft_values import AnnotatorLabels, Rates, annotator_labels, number_text
 from ethobench.datasets.folder_scan import Scan, UnusedFile, scan_folder
@@ -317,11 +318,9 @@ def _check_candidates(scan: Scan, groups: Iterable[Group]) -> None:
     if lines:
         more = [f"  and {len(lines) - 10} more"] if len(lines) > 10 else []
         count = "one recording has" if len(lines) == 1 else f"{len(lines)} recordings have"
-        raise EthobenchError(
-            f"{count} several candidates, and nothing tells which is right; nothing is written:\n"
-            + "\n".join([*lines[:10], *more])
-            + f"\nskip the files that are not wanted: ethobench study make {scan.folder} --exclude {example!r}"
-        )
+        listed = "\n".join([*lines[:10], *more])
+        message = f"{count} several candidates, and nothing tells which is right; nothing is written:\n{listed}\n"
+        raise EthobenchError(Message(message, "skip the files that are not wanted, such as ", Option("exclude", [example])))
 
 
 def _unique_names(groups: Sequence[Group], scan: Scan) -> dict[int, str]:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from ethobench.core import ClockOrigin
 from ethobench.core.errors import EthobenchError
+from ethobench.core.messages import Message, Option
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets.folder_scan import Scan
 from ethobench.datasets.loose_files import Item, recording_name
@@ -80,7 +81,7 @@ class Rates:
 
     def _rate(self, group: Group) -> tuple[float | None, str]:
         if self.user_rate is not None:
-            return self.user_rate, "as set with --rate"
+            return self.user_rate, "as set"
         annotated = [item for item in group.items if item.annotations]
         stated = Counter(r.rate for item in annotated if item.has_clock and (r := item.recording) is not None and r.rate)
         if len(stated) == 1:
@@ -120,10 +121,8 @@ class Rates:
         """Raise an error if annotations in seconds cannot be compared with poses, since no file states a rate."""
         if self._in_seconds:
             names = ", ".join(self._in_seconds[:5]) + (", ..." if len(self._in_seconds) > 5 else "")
-            raise EthobenchError(
-                f"no file states the frame rate of {len(self._in_seconds)} recordings whose annotations are in seconds ({names}); "
-                f"state it: ethobench study make {self.scan.folder} --rate 30"
-            )
+            problem = f"no file states the frame rate of {len(self._in_seconds)} recordings whose annotations are in seconds ({names})"
+            raise EthobenchError(Message(problem, "; state it, such as ", Option("rate", 30)))
 
     def describe(self) -> list[str]:
         """Return what is known about the rates, and what to do about unknown ones."""
@@ -133,7 +132,8 @@ class Rates:
             rates = ", ".join(f"{rate:g} Hz" for rate, _ in self._rates.most_common(6)) + (", ..." if len(self._rates) > 6 else "")
             lines.append(f"rate: {rates}, {origins}")
         if self._origins["unknown"]:
-            lines.append(f"rate: unknown for {self._origins['unknown']} recordings, since no file states it; state it with --rate HZ")
+            unknown = f"rate: unknown for {self._origins['unknown']} recordings, since no file states it"
+            lines.append(Message(unknown, "; state it with ", Option("rate")))
         return lines
 
 

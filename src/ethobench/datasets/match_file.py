@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ethobench.core.errors import FormatError, MismatchError, Note, NotFoundError
+from ethobench.core.messages import Message, Option
 from ethobench.datasets.loose_files import Item, recording_name
 from ethobench.formats.tables import read_table
 
@@ -152,7 +153,7 @@ def describe_unmatched(sides: Sequence[tuple[object, Sequence[str]]]) -> str:
     --------
     >>> print(describe_unmatched([("pred", ["m1_run2"]), ("truth", ["m1", "m2"])]))
     only in pred: m1_run2; only in truth: m1, m2.
-    If they are the same recordings under other names, list them in a CSV file and add --match FILE.csv (match= in Python):
+    If they are the same recordings under other names, list them in a CSV file and state it with match=:
       left,right
       m1_run2,m1
     """
@@ -163,5 +164,5 @@ def describe_unmatched(sides: Sequence[tuple[object, Sequence[str]]]) -> str:
     pairs = ((first, second) for first in examples[0][:50] for second in examples[1][:50])
     first, second = max(pairs, key=lambda pair: SequenceMatcher(None, *pair).ratio())
     quoted = [f'"{name}"' if "," in name else name for name in (first, second)]
-    advice = "If they are the same recordings under other names, list them in a CSV file and add --match FILE.csv (match= in Python)"
-    return f"{listed}.\n{advice}:\n  left,right\n  {','.join(quoted)}"
+    advice = "If they are the same recordings under other names, list them in a CSV file and state it with "
+    return Message(f"{listed}.\n{advice}", Option("match"), f":\n  left,right\n  {','.join(quoted)}")

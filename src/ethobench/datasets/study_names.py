@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from ethobench.core.errors import EthobenchError
+from ethobench.core.messages import Message, Option
 from ethobench.datasets.folder_scan import Scan
 from ethobench.datasets.loose_files import TRACKER_SUFFIX, Item, recording_name
 from ethobench.datasets.name_guesses import names_recording
@@ -80,7 +81,8 @@ def _select_streams(scan: Scan, entry: str | None, guesses: list[str]) -> None:
     if n_several:
         listed = ", ".join(f"{name} ({bouts[name]:,} bouts)" for name in ranked)
         why = "as set" if entry is not None else "the one with the most bouts"
-        guesses.append(f"{n_several} annotation files have several streams: {listed}; used: {ranked[0]}, {why} (--entry NAME uses another)")
+        text = f"{n_several} annotation files have several streams: {listed}; used: {ranked[0]}, {why}"
+        guesses.append(Message(text, " (choose another with ", Option("entry"), ")"))
     dropped = {id(item) for item in streams} - {id(item) for item in kept}
     scan.items = [item for item in scan.items if id(item) not in dropped]
 

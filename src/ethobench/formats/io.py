@@ -23,6 +23,7 @@ from ethobench.core.errors import (
     describe_exception,
 )
 from ethobench.core.files import atomic_path, check_new_path
+from ethobench.core.messages import Message, Option
 from ethobench.formats.base import Format, formats
 from ethobench.formats.recording_checks import check_measurements, check_read_back, check_recordings, repair_recordings
 from ethobench.formats.text import Head
@@ -71,7 +72,7 @@ def detect(path: str | Path) -> Format:
         damage = "; the file may be damaged: " + "; ".join(dict.fromkeys(reasons.values())) if reasons else ""
         raise UnknownFormatError(path, message + damage)
     if best - second < MIN_MARGIN and second > 0:
-        raise FormatError(path, f"the format could be {name} or {rival}; specify it (--from, or format=)")
+        raise FormatError(path, Message(f"the format could be {name} or {rival}; specify it with ", Option("format", flag="--from")))
     return formats[name]
 
 
@@ -143,7 +144,7 @@ def read_recordings(
     if warn:
         for recording in recordings:
             for note in recording.notes:
-                warnings.warn(f"{path}: {note}", ReadWarning, stacklevel=2)
+                warnings.warn(Message(path, ": ", note), ReadWarning, stacklevel=2)
     return recordings
 
 

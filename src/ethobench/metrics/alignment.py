@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.messages import Message, Option
 from ethobench.metrics.label_mismatches import find_label_mismatches
 from ethobench.metrics.pairs import AlignedPair
 from ethobench.metrics.suites import Suite
@@ -148,12 +149,18 @@ def _common_ethogram(guess: Annotation, truth: Annotation, suite: Suite, behavio
     only_true = [n for n in truth.ethogram.names if n not in guess.ethogram and n not in backgrounds]
     if only_pred or only_true:
         mismatches = find_label_mismatches({"": {"the prediction": guess, "the truth": truth}})
-        hints = "".join(f" {m}." for m in mismatches if m.counterpart)
+        hints = Message(*(text for m in mismatches if m.counterpart for text in (" ", str(m), ".")))
         differences = [f"only the prediction has {', '.join(map(repr, only_pred))}"] if only_pred else []
         differences += [f"only the truth has {', '.join(map(repr, only_true))}"] if only_true else []
         raise MismatchError(
-            f"{where}behaviors differ: {'; '.join(differences)}.{hints} Name the behaviors to score with behaviors=, "
-            "or score behaviors='all'"
+            Message(
+                f"{where}behaviors differ: {'; '.join(differences)}.",
+                hints,
+                " Name the behaviors to score with ",
+                Option("behaviors"),
+                ", or score ",
+                Option("behaviors", "all"),
+            )
         )
     return joined
 

@@ -19,6 +19,7 @@ from ethobench.core import Annotation
 from ethobench.core import intervals as iv
 from ethobench.core.errors import Note
 from ethobench.core.intervals import Intervals
+from ethobench.core.messages import Message, Option
 
 MIN_KAPPA = 0.3  # Cohen's kappa of the frames of two labels, from which on they are probably one behavior
 MIN_OVERLAP = 0.05  # Dice coefficient below which two labels with similar names are not one behavior
@@ -56,7 +57,7 @@ class LabelMismatch:
         old, new = sorted((self.label, self.counterpart), key=len)
         evidence = "similar names" if np.isnan(self.overlap) else f"they overlap {self.overlap:.0%} of the time"
         text += f"; {_only(self.other_annotators, self.counterpart)}; {evidence}: the same behavior?"
-        return f"{text} If so, rename one of them (--rename {_quoted(old)}={_quoted(new)})"
+        return Message(text, _advise_renaming(old, new))
 
 
 def find_label_mismatches(recordings: Mapping[str, Mapping[str, Annotation]]) -> list[LabelMismatch]:
@@ -135,7 +136,7 @@ def similar_label_notes(annotations: Iterable[Annotation]) -> list[Note]:
         if frozenset((first, second)) not in listed_together and _similar(first, second):
             old, new = sorted((first, second), key=lambda name: used[name])
             text = f"annotations use either {first!r} or {second!r}: the same behavior?"
-            notes.append(Note(f"{text} If so, rename one of them (--rename {_quoted(old)}={_quoted(new)})"))
+            notes.append(Note(Message(text, _advise_renaming(old, new))))
     return notes
 
 
@@ -215,5 +216,5 @@ def _unique(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _quoted(name: str) -> str:
-    return f"'{name}'" if re.search(r"[^\w.-]", name) else name
+def _advise_renaming(old: str, new: str) -> Message:
+    return Message(" If so, rename one of them (", Option("rename", {old: new}), ")")

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError, ReadWarning
+from ethobench.core.messages import Message, Option
 from ethobench.datasets import load_dataset
 from ethobench.datasets.collate import CollatedPairs, RecordingPair, collate_pairs, equalize_lengths
 from ethobench.datasets.loose_files import is_dataset
@@ -221,7 +222,7 @@ def read_score_files(
     matched = collate_pairs(pred, truth, rate=rate, rename=rename, match=match, entry=entry)
     if matched.only_predictions or not matched.pairs:
         sides = ((pred, matched.only_predictions), (truth, matched.only_references))
-        raise EthobenchError(f"recording names do not match: {describe_unmatched(sides)}")
+        raise EthobenchError(Message("recording names do not match: ", describe_unmatched(sides)))
     pairs: dict[str, Any] = {}
     notes = _note_unscored(matched)
     for name, pair in matched.pairs.items():
@@ -251,7 +252,7 @@ def _read_against_dataset(
             unknown, available = list_names(matched.only_predictions), list_names([r.id for r in data if r.annotations])
             raise NotFoundError(f"{dataset} has no annotated recording {unknown}. Available: {available}")
         sides = ((pred, matched.only_predictions), (dataset, matched.only_references))
-        raise NotFoundError(f"{dataset} has no annotated recording of these names: {describe_unmatched(sides)}")
+        raise NotFoundError(Message(f"{dataset} has no annotated recording of these names: ", describe_unmatched(sides)))
     predictions: dict[str, Any] = {}
     notes = _note_unscored(matched)
     for name, pair in matched.pairs.items():
@@ -296,12 +297,12 @@ def _references(annotations: Mapping[str, Annotation], annotator: str | None, na
         return {"": consensus(annotations)}
     if annotator is not None:
         return {"": Recording(name, annotations=annotations).annotation(annotator)}
-    return {"": _only_annotation(annotations, name, "name one with --annotator (annotator=)")}
+    return {"": _only_annotation(annotations, name, Message("name one with ", Option("annotator")))}
 
 
 def _only_annotation(annotations: Mapping[str, Annotation], name: str, advice: str) -> Annotation:
     if len(annotations) > 1:
-        raise EthobenchError(f"{name!r} has several annotators ({', '.join(annotations)}); {advice}")
+        raise EthobenchError(Message(f"{name!r} has several annotators ({', '.join(annotations)}); ", advice))
     return next(iter(annotations.values()))
 
 

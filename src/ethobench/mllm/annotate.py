@@ -9,6 +9,7 @@ from typing import Any
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, MismatchError, ParameterError
+from ethobench.core.messages import Message, Option
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.mllm.answers import Answer, parse_answer, parse_answer_as_published
 from ethobench.mllm.cost import PriceTable
@@ -133,7 +134,7 @@ def make_clip(video: Path, start: float, stop: float, duration: float, provider:
     digest = content_hash(video, cache_folder() / "arrays") if provider.needs_video else str(video)
     is_full_video = start <= 0 and stop >= duration - 1e-3
     if input_type == "link" and not is_full_video:
-        raise EthobenchError(f"{video.name}: a linked video cannot be cut; cut it first, or omit --minutes")
+        raise EthobenchError(f"{video.name}: a linked video cannot be cut; cut it first, or annotate all of it")
     return Clip(video, digest, start, stop, is_full_video, input_type, settings.fps, settings.height, settings.timestamps, url)
 
 
@@ -322,8 +323,10 @@ def _durations(recording: Recording, task: Task, provider: Provider, max_seconds
 def _check_duration(recording: str, seconds: float, provider: Provider) -> None:
     limit = provider.spec.seconds
     if provider.needs_video and limit is not None and seconds > limit:
-        advice = "use --window, or --minutes to annotate only the beginning"
-        raise EthobenchError(f"{recording}: {seconds:.0f} s of video exceed the limit of {provider.spec.name}, {limit:g} s; {advice}")
+        problem = f"{recording}: {seconds:.0f} s of video exceed the limit of {provider.spec.name}, {limit:g} s; "
+        raise EthobenchError(
+            Message(problem, "use ", Option("window"), ", or ", Option("seconds", flag="--minutes"), " to annotate only the beginning")
+        )
 
 
 def _crop_to_window(initial: Annotation | None, start: float, stop: float) -> Annotation | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.messages import Message, Option
 from ethobench.mllm.request import Reply, Request, Text
 
 PRICE_FILE = Path(__file__).parent / "prices.toml"
@@ -208,7 +209,8 @@ class Budget:
         if self.limit is None:
             return amount or 0.0
         if amount is None:
-            raise BudgetError("the maximum cost cannot be checked, since this model has no price; add one with --prices")
+            message = "the maximum cost cannot be checked, since this model has no price; add one with "
+            raise BudgetError(Message(message, Option("prices")))
         with self._changed:
             while self.spent + self._reserved + amount > self.limit + 1e-12:
                 if self._reserved <= 0:

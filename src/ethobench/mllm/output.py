@@ -14,6 +14,7 @@ from typing import Any
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.files import write_text
+from ethobench.core.messages import Message, Option
 from ethobench.core.names import shorten
 from ethobench.formats import formats, write_recordings
 from ethobench.mllm.annotate import FAILED, AnnotationOutcome, RecordingRequests
@@ -40,7 +41,8 @@ class OutputFolder:
     def __init__(self, root: Path, format: str, annotator: str) -> None:
         self.root, self.format, self.annotator = root, formats[format], annotator
         if not self.format.can_write or "annotations" not in self.format.contents:
-            raise EthobenchError(f"{self.format.title} cannot be written with annotations; choose another format with --to")
+            problem = f"{self.format.title} cannot be written with annotations; choose another format with "
+            raise EthobenchError(Message(problem, Option("format", flag="--to")))
 
     def annotation_path(self, recording: str) -> Path:
         """Return the path of a recording's annotation."""
@@ -60,10 +62,10 @@ class OutputFolder:
         path = self.annotation_path(recording.recording)
         answers = _read_answers(self._answers_path(recording.recording))
         if path.exists() and (answers is None or answers.get("written") != _digest(path)):
-            raise EthobenchError(f"{path} was changed after it was written and is not replaced; move it or choose another --out")
+            raise EthobenchError(f"{path} was changed after it was written and is not replaced; move it or choose another folder")
         same = answers is not None and [row["key"] for row in answers["answers"]] == [request.key for request in recording.requests]
         if path.exists() and not same:
-            raise EthobenchError(f"{path} was written with other settings; choose another --out")
+            raise EthobenchError(f"{path} was written with other settings; choose another folder")
         return same and path.exists() and all(row["reply"] is not None for row in answers["answers"])  # type: ignore[index]
 
     def write(
@@ -118,7 +120,7 @@ def _read_answers(path: Path) -> dict[str, Any] | None:
         version = content.get("format_version")
         _ = [(row["key"], row["reply"]) for row in content["answers"]]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise FormatError(path, "not a file of replies written by ethobench annotate; move it or choose another --out") from None
+        raise FormatError(path, "not a file of replies written by ethobench annotate; move it or choose another folder") from None
     check_format_version(path, version)
     verify_replies(path, content["answers"])
     return content

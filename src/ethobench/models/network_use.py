@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ethobench.core.errors import EthobenchError
+from ethobench.core.messages import Message, Option
 
 
 class ConsentError(EthobenchError):
@@ -86,12 +87,9 @@ class Consent:
         unstated = {name: params[name] for name in external if params.get(name) and name not in self.settings}
         if unstated:
             named = " and ".join(f"{name} {value!r}" for name, value in unstated.items())
-            arguments = ", ".join(f"{name}=..." for name in unstated)
-            options = " ".join(f"--param {name}=..." for name in unstated)
-            raise ConsentError(
-                f"{folder}: this model names {named}, which a model folder may not set. Nothing was sent or read. "
-                f"Set your own, or the same if you trust it: {options} (in Python: load_model(path, {arguments}))"
-            )
+            options = Message(*(component for name in unstated for component in (" ", Option(name, flag=f"--param {name}="))))
+            message = f"{folder}: this model names {named}, which a model folder may not set. Nothing was sent or read. "
+            raise ConsentError(Message(message, "Set your own when you load it, or the same if you trust it:", options))
         return {**params, **self.settings}
 
 
@@ -103,7 +101,5 @@ def _printable(text: str) -> str:
 def check_consent(model_name: str, use: NetworkUse | None, *, allowed: bool, n_recordings: int | None = None) -> None:
     """Refuse to use the network for a saved model without the consent of the user."""
     if use is not None and not allowed:
-        raise ConsentError(
-            f"{model_name} would send {use.describe(n_recordings)}. Nothing was sent. "
-            "To allow this, add --allow-network (in Python: load_model(path, allow_network=True))"
-        )
+        message = f"{model_name} would send {use.describe(n_recordings)}. Nothing was sent. To allow this, load it with "
+        raise ConsentError(Message(message, Option("allow_network", True)))

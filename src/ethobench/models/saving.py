@@ -267,7 +267,7 @@ def _decoding_metric(card: Mapping[str, Any]) -> str:
 
 def _describe_evaluation(evaluation: Mapping[str, Any], untrained: Sequence[str] = ()) -> list[str]:
     if not evaluation:
-        return ["Not evaluated: `ethobench train` cross-validates unless `--no-evaluate` is given."]
+        return ["Not evaluated: the model was trained without cross-validation."]
     head = [
         f"Scores of suite `{evaluation['suite']}` on held-out recordings "
         f"(cross-validated by {evaluation['split']}{_folds_done(evaluation)}), "

@@ -31,6 +31,7 @@ from ethobench.core.files import (
     temporary_name,
     write_text,
 )
+from ethobench.core.messages import Message, Option
 from ethobench.features.identity_swaps import identity_swap_notes
 from ethobench.formats import formats, write_recordings
 from ethobench.models import load_model
@@ -190,10 +191,11 @@ class PredictionStore:
         for_others = [job for job in self.jobs.values() if self._is_occupied(job)]
         if for_others and not overwrite:
             names = ", ".join(job.file for job in for_others[:3]) + (", ..." if len(for_others) > 3 else "")
-            raise PathExistsError(
+            message = (
                 f"{len(for_others)} of {len(self.jobs)} files already exist in {self.root}, and are not annotations of these recordings by "
-                f"this model with these settings: {names} (use --overwrite, or overwrite=True in Python, to replace them)"
+                f"this model with these settings: {names} (use "
             )
+            raise PathExistsError(Message(message, Option("overwrite", True), " to replace them)"))
         for job in for_others:
             remove_entry(self.root, job.file)
 

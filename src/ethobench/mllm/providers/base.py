@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from ethobench.core.errors import EthobenchError, ParameterError
+from ethobench.core.messages import Message, Option
 from ethobench.core.registry import Registry
 from ethobench.mllm.cost import ModelSpec
 from ethobench.mllm.request import Reply, Request
@@ -21,6 +22,9 @@ TRANSIENT_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 REDACTED = "***"
 MIN_SECRET_CHARS = 8
 TRANSFERS = ("auto", "inline", "upload")
+SMALLER_VIDEO = Message("use a lower ", Option("height"), " or ", Option("fps"), ", or a ", Option("window"))
+"""What to do if a video is too large to be sent."""
+
 BATCH_RUNNING, BATCH_DONE, BATCH_FAILED = "running", "done", "failed"
 
 

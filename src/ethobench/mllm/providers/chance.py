@@ -25,7 +25,7 @@ class Chance(Provider):
     the most frequent behavior.
     """
 
-    title = "guesses without using the video: renewal, random or majority (--model)"
+    title = "guesses without using the video: renewal, random or majority"
     needs_video = False
     is_free = True
     uses_network = False

@@ -12,10 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ethobench.core.messages import Message
 from ethobench.mllm.providers.base import (
     BATCH_DONE,
     BATCH_FAILED,
     BATCH_RUNNING,
+    SMALLER_VIDEO,
     Provider,
     ProviderError,
     register_provider,
@@ -184,10 +186,8 @@ class Gemini(Provider):
 
     def _check_size(self, clip: Clip, size: int, limit: int, where: str) -> None:
         if size > limit:
-            raise ProviderError(
-                f"{clip.video.name}: {size / 1e6:.0f} MB exceed the limit of gemini, {limit / 1e6:.0f} MB {where}; "
-                "use a lower --height or --fps, or a --window"
-            )
+            message = f"{clip.video.name}: {size / 1e6:.0f} MB exceed the limit of gemini, {limit / 1e6:.0f} MB {where}; "
+            raise ProviderError(Message(message, SMALLER_VIDEO))
 
     def _upload(self, file: Path, mime: str) -> str:
         """Upload a video, wait until it is processed, and return its URL."""

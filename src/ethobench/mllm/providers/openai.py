@@ -11,12 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ethobench.core.messages import Message, Option
 from ethobench.formats.text import format_clock
 from ethobench.mllm.cost import ModelSpec
 from ethobench.mllm.providers.base import (
     BATCH_DONE,
     BATCH_FAILED,
     BATCH_RUNNING,
+    SMALLER_VIDEO,
     Provider,
     ProviderError,
     register_provider,
@@ -32,7 +34,7 @@ BATCH_STATES = {"completed": BATCH_DONE, "failed": BATCH_FAILED, "expired": BATC
 class OpenAI(Provider):
     """OpenAI through the library openai; ``base_url`` selects a compatible server."""
 
-    title = "OpenAI or a compatible server (--base-url): API key in OPENAI_API_KEY, or DASHSCOPE_API_KEY for Qwen"
+    title = "OpenAI or a compatible server: API key in OPENAI_API_KEY, or DASHSCOPE_API_KEY for Qwen"
     input_types = ("frames", "video", "link")
     can_batch = True
     default_host = "api.openai.com"
@@ -72,7 +74,7 @@ class OpenAI(Provider):
             response = self._client.chat.completions.create(**body)
             raw = response.model_dump(mode="json", exclude_none=True) if hasattr(response, "model_dump") else None
         if not isinstance(raw, dict):
-            raise ProviderError("openai: the response of the server is not a chat completion; check --base-url")
+            raise ProviderError(Message("openai: the response of the server is not a chat completion; check ", Option("base_url")))
         return parse_chat_completion(self.redact(raw))
 
     def _body(self, request: Request, folder: Path) -> dict[str, Any]:
@@ -228,7 +230,5 @@ def _data_url(data: bytes, mime: str) -> str:
 
 def _check_size(clip: Clip, size: int, spec: ModelSpec) -> None:
     if size > spec.inline_bytes:
-        raise ProviderError(
-            f"{clip.video.name}: {size / 1e6:.1f} MB of video exceed the limit of {spec.name}, {spec.inline_bytes / 1e6:.0f} MB within a "
-            "request; use a lower --height or --fps, or a --window"
-        )
+        limit = f"the limit of {spec.name}, {spec.inline_bytes / 1e6:.0f} MB within a request; "
+        raise ProviderError(Message(f"{clip.video.name}: {size / 1e6:.1f} MB of video exceed {limit}", SMALLER_VIDEO))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.core.errors import FormatError, ReadWarning
+from ethobench.core.messages import Message, Option
 from ethobench.mllm.cache import check_format_version, verify_replies
 from ethobench.mllm.providers.base import Provider, ProviderError, register_provider
 from ethobench.mllm.providers.gemini import parse_gemini_response
@@ -29,7 +30,7 @@ class Replay(Provider):
     line, as in the batch files of Gemini and OpenAI.
     """
 
-    title = "answers from files (--answers): nothing is sent"
+    title = "answers from files: nothing is sent"
     needs_video = False
     is_free = True
     uses_network = False
@@ -55,7 +56,7 @@ class Replay(Provider):
         """All answers by recording, window None for an answer that covers the complete recording."""
         path = self.access.answers
         if path is None:
-            raise ProviderError("replay needs the path of the answers: --answers DIR or FILE.jsonl")
+            raise ProviderError(Message("replay needs a folder or .jsonl file of answers: set it with ", Option("answers")))
         if path.is_dir():
             return _read_folder(path)
         if not path.is_file():
