@@ -7,13 +7,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.metrics.examples import ETHOGRAM, random_annotation, random_pairs
+from tests.metrics.examples import ETHOGRAM, FRAME_KINDS, NAMES, random_annotation, random_pairs
 
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError, ParameterError
 
-NAMES = ["rest", "walk", "groom"]
 RATE = 5.0
 codes = st.lists(st.integers(-1, 2), min_size=20, max_size=60).map(np.array)
 
@@ -29,36 +28,11 @@ def annotate(frames: np.ndarray) -> Annotation:
     return Annotation.from_frames(frames, NAMES, RATE, unobserved=-1)
 
 
-def one_hot(frames: np.ndarray, dtype: type) -> np.ndarray:
-    """Return columns of 0 and 1; unobserved rows are NaN, or -1 for integers."""
-    columns = (frames[:, None] == np.arange(3)).astype(dtype)
-    columns[frames < 0] = -1 if dtype is int else np.nan
-    return columns
-
-
-KINDS = {
-    "codes": lambda frames: frames,
-    "list of codes": lambda frames: frames.tolist(),
-    "codes with NaN": lambda frames: np.where(frames < 0, np.nan, frames),
-    "codes with None": lambda frames: [None if code < 0 else code for code in frames.tolist()],
-    "int8": lambda frames: frames.astype(np.int8),
-    "labels": lambda frames: [None if code < 0 else NAMES[code] for code in frames.tolist()],
-    "label array": lambda frames: np.array([np.nan if code < 0 else NAMES[code] for code in frames.tolist()], dtype=object),
-    "one-hot": lambda frames: one_hot(frames, float),
-    "integer one-hot": lambda frames: one_hot(frames, int),
-    "Series of codes": lambda frames: pd.Series(frames).astype("Int64").mask(frames < 0),
-    "Series of labels": lambda frames: pd.Series([None if code < 0 else NAMES[code] for code in frames.tolist()], dtype="string"),
-    "categories": lambda frames: pd.Series(pd.Categorical.from_codes(frames, NAMES)),
-    "DataFrame": lambda frames: pd.DataFrame(one_hot(frames, float), columns=NAMES)[NAMES[::-1]],
-    "one column of labels": lambda frames: pd.DataFrame({"label": [None if code < 0 else NAMES[code] for code in frames.tolist()]}),
-}
-
-
-@given(two_sides(), st.sampled_from(sorted(KINDS)), st.sampled_from(sorted(KINDS)))
+@given(two_sides(), st.sampled_from(sorted(FRAME_KINDS)), st.sampled_from(sorted(FRAME_KINDS)))
 def test_arrays_have_the_scores_of_the_equivalent_annotations(sides, pred_kind, true_kind):
     pred, truth = sides
     expected = eb.score(annotate(pred), annotate(truth), resamples=0)
-    scores = eb.score(KINDS[pred_kind](pred), KINDS[true_kind](truth), rate=RATE, behaviors=NAMES, resamples=0)
+    scores = eb.score(FRAME_KINDS[pred_kind](pred), FRAME_KINDS[true_kind](truth), rate=RATE, behaviors=NAMES, resamples=0)
     assert scores.ethogram == expected.ethogram
     assert scores.overall == pytest.approx(expected.overall, nan_ok=True, abs=0)
     assert scores.behaviors == {name: pytest.approx(values, nan_ok=True, abs=0) for name, values in expected.behaviors.items()}
@@ -150,7 +124,7 @@ ROWS = [[0.7, 0.1], [0.2, 0.9]]
         ([0.5, 1], [0, 1], {"rate": 1, "behaviors": ["a", "b"]}, MismatchError, "must have integer codes"),
         (ROWS, [0, 1], {"rate": 1, "behaviors": ["a", "b"]}, MismatchError, r"sum to 1 in 2 of 2 frames \(frame 0: 0.8\); pass exclusive="),
         (ROWS, [0, 1], {"rate": 1, "behaviors": ["a", "b"], "exclusive": True}, MismatchError, "sum to 1.1; divide each row"),
-        ([0, 1], ROWS, {"rate": 1, "behaviors": ["a", "b"]}, MismatchError, "the truth has probabilities, but a truth must have labels"),
+        ([0, 1], ROWS, {"rate": 1, "behaviors": ["a", "b"]}, MismatchError, "the truth has probabilities, which only predictions may have"),
         ([[3.0, -2], [1, 0]], [0, 1], {"rate": 1, "behaviors": ["a", "b"]}, ParameterError, "from -2 to 3; .*apply softmax"),
         ([[0, 2], [1, 0]], [0, 1], {"rate": 1, "behaviors": ["a", "b"]}, ParameterError, "codes have one axis"),
         ([[np.nan, 1], [1, 0]], [0, 1], {"rate": 1, "behaviors": ["a", "b"]}, MismatchError, "frame 0 is unobserved in some columns only"),

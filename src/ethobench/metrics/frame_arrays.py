@@ -1,4 +1,4 @@
-"""Frame arrays as inputs of `score`: NumPy arrays, lists, pandas Series and DataFrames become annotations and predictions.
+"""Frame arrays: NumPy arrays, lists, pandas Series and DataFrames become annotations and predictions.
 
 Conventions
 -----------
@@ -16,18 +16,15 @@ Unobserved frames are -1, NaN or None; in two-dimensional arrays, all columns of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Annotation, Dataset, Ethogram, Prediction
+from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError, ParameterError
 from ethobench.core.intervals import BoolArray
-from ethobench.metrics.alignment import ALL, SINGLE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,19 +40,14 @@ def is_frame_array(value: Any) -> bool:
     return isinstance(value, (np.ndarray, list)) or hasattr(value, "__array__")
 
 
-def has_frame_arrays(pred: Any, truth: Any) -> bool:
-    """Whether any of the inputs of `score` is an array."""
-    return any(is_frame_array(side) for entry in _entries(pred, truth) for side in entry.sides)
-
-
 @dataclass(frozen=True)
-class _Frames:
-    """The frames of one recording on one side.
+class FrameArray:
+    """The frames of one annotation or prediction of one recording.
 
     Attributes
     ----------
     where : str
-        Side and recording, for messages.
+        What it is and of which recording, for messages.
     kind : str
         Codes, labels, one-hot or probabilities.
     values : array
@@ -78,128 +70,25 @@ class _Frames:
         return list(self.names or ())
 
 
-def read_frame_arrays(
-    pred: Any,
-    truth: Any,
-    *,
-    rate: float | None,
-    behaviors: Ethogram | Iterable[str] | str | None,
-    exclusive: bool | None,
-) -> tuple[Any, Any]:
-    """Replace the arrays among the inputs of `score` by annotations and predictions.
-
-    Parameters
-    ----------
-    pred, truth
-        As in `score`.
-    rate : float, optional
-        Frames per second. Default: that of the other side.
-    behaviors : Ethogram or iterable of str, optional
-        Names of codes and columns. Default: those that labels, DataFrames or the other side state.
-    exclusive : bool, optional
-        Whether the behaviors of probabilities exclude each other. Default: if all rows sum to 1.
-
-    Raises
-    ------
-    EthobenchError
-        If there is no rate, if codes or columns have no names, or if arrays are not of one of the kinds above.
-    """
-    names = None if behaviors == ALL else [behaviors] if isinstance(behaviors, str) else behaviors
-    stated = names if isinstance(names, Ethogram) or names is None else Ethogram(map(str, names))
-    entries = list(_entries(pred, truth))
-    read: dict[tuple[str, int], _Frames] = {}
-    for entry in entries:
-        _check_index(entry)
-        for side, value in enumerate(entry.sides):
-            if is_frame_array(value):
-                read[entry.name, side] = _read(value, entry.where(side), stated.names if stated else None, is_prediction=side == 0)
-    frames = _as_one_kind(read)
-    named = stated or next((r.ethogram for entry in entries for r in entry.references), Ethogram([]))
-    labels = Ethogram(sorted({label for f in frames.values() for label in f.labels} - {*named.names}))
-    if stated and all(f.kind == LABELS for f in frames.values()) and not any(entry.references for entry in entries):
-        _check_names(stated, [*frames.values()], labels)
-    converted: dict[tuple[str, int], Any] = {}
-    for entry in entries:
-        for side, value in reversed([*enumerate(entry.sides)]):  # the truth first: it shows whether behaviors overlap
-            if (entry.name, side) not in frames:
-                converted[entry.name, side] = value
-                continue
-            clock = next((r.rate for r in entry.references), rate) if rate is None else rate
-            if clock is None:
-                raise EthobenchError(f"{entry.where(side)}: an array has no frame rate; pass it as rate=, in frames per second")
-            others = [a for a in (converted.get((entry.name, 1)), *entry.references) if isinstance(a, Annotation)]
-            overlaps = not all(a.is_exclusive for a in others)
-            converted[entry.name, side] = _convert(frames[entry.name, side], named, labels, clock, exclusive, overlaps=overlaps)
-    return _replaced(pred, truth, converted)
-
-
-# Which values are arrays
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """The prediction and the truth of one recording, either of them perhaps an array; `references` are known annotations of it."""
-
-    name: str
-    sides: tuple[Any, Any]
-    references: tuple[Annotation | Prediction, ...] = ()
-
-    def where(self, side: int) -> str:
-        recording = "" if self.name == SINGLE else f" of recording {self.name!r}"
-        return f"the {('prediction', 'truth')[side]}{recording}"
-
-
-def _entries(pred: Any, truth: Any) -> Iterator[_Entry]:
-    if isinstance(truth, Dataset):
-        for name, value in pred.items() if isinstance(pred, Mapping) else [(r.id, pred) for r in truth.recordings[:1]]:
-            recording = next((r for r in truth if r.id == name), None)
-            yield _Entry(str(name), (value, None), tuple(recording.annotations.values()) if recording is not None else ())
-    elif isinstance(pred, Mapping) and isinstance(truth, Mapping):
-        for name in pred:
-            yield _entry(str(name), pred[name], truth.get(name))
-    elif isinstance(pred, Mapping):
-        for name, pair in pred.items():
-            if isinstance(pair, tuple) and len(pair) == 2:
-                yield _entry(str(name), *pair)
-    else:
-        yield _entry(SINGLE, pred, truth)
-
-
-def _entry(name: str, pred: Any, truth: Any) -> _Entry:
-    return _Entry(name, (pred, truth), tuple(side for side in (truth, pred) if isinstance(side, (Annotation, Prediction))))
-
-
-def _replaced(pred: Any, truth: Any, converted: Mapping[tuple[str, int], Any]) -> tuple[Any, Any]:
-    """Return the inputs with converted values in the place of arrays."""
-    if isinstance(pred, Mapping) and isinstance(truth, Mapping):
-        truths = {name: converted.get((str(name), 1), value) for name, value in truth.items()}
-        return {name: converted[str(name), 0] for name in pred}, truths
-    if isinstance(pred, Mapping) and isinstance(truth, Dataset):
-        return {name: converted[str(name), 0] for name in pred}, truth
-    if isinstance(pred, Mapping):
-        keys = {name: [(str(name), side) for side in range(2)] for name in pred}
-        return {name: tuple(converted[k] for k in keys[name]) if keys[name][0] in converted else pred[name] for name in pred}, truth
-    if isinstance(truth, Dataset):
-        return next((value for (_, side), value in converted.items() if side == 0), pred), truth
-    return converted[SINGLE, 0], converted[SINGLE, 1]
-
-
-def _check_index(entry: _Entry) -> None:
-    """Refuse pandas objects of the same length with different rows, such as two selections of one table."""
-    indexes = [side.index for side in entry.sides if hasattr(side, "iloc")]
-    if len(indexes) == 2 and len(indexes[0]) == len(indexes[1]) and not indexes[0].equals(indexes[1]):
-        raise MismatchError(
-            f"{entry.where(0)} and {entry.where(1)} have different pandas indexes; sort both alike, then use reset_index(drop=True)"
-        )
-
-
 # Reading one array
 
 
-def _read(value: Any, where: str, behaviors: tuple[str, ...] | None, *, is_prediction: bool) -> _Frames:
+def read_array(value: Any, where: str, behaviors: tuple[str, ...] | None, *, is_prediction: bool) -> FrameArray:
+    """Read an array and detect its kind.
+
+    Parameters
+    ----------
+    value : array, list, Series or DataFrame
+    where : str
+        What it is, for messages.
+    behaviors : tuple of str, optional
+        Names of codes and columns; of a DataFrame, the columns to read.
+    is_prediction : bool
+        Whether it may hold probabilities.
+    """
     if hasattr(value, "columns"):
         if len(value.columns) == 1 and value.dtypes.iloc[0].kind not in "iufb":
-            return _read(value.iloc[:, 0], where, behaviors, is_prediction=is_prediction)
+            return read_array(value.iloc[:, 0], where, behaviors, is_prediction=is_prediction)
         return _read_table(value, where, behaviors, is_prediction=is_prediction)
     values = _as_array(value, where)
     if values.dtype.kind == "O":
@@ -209,7 +98,7 @@ def _read(value: Any, where: str, behaviors: tuple[str, ...] | None, *, is_predi
     if values.ndim == 1:
         unobserved = np.isnan(values) | (values == -1) if values.dtype.kind == "f" else values == -1
         _check_codes(values[~unobserved], where)
-        return _Frames(where, CODES, values, np.asarray(unobserved))
+        return FrameArray(where, CODES, values, np.asarray(unobserved))
     if values.ndim != 2:
         hint = "; pass several recordings as a dict of arrays" if values.ndim > 2 else ""
         raise MismatchError(f"{where} has {values.ndim} axes; frames have 1 (codes or labels) or 2 (one column per behavior){hint}")
@@ -249,17 +138,17 @@ def _is_missing(values: NDArray[Any]) -> BoolArray:
     return np.asarray(pd.isna(values))
 
 
-def _read_labels(values: NDArray[Any], where: str) -> _Frames:
+def _read_labels(values: NDArray[Any], where: str) -> FrameArray:
     if values.ndim != 1:
         raise MismatchError(f"{where} has text in {values.ndim} axes; labels have one for each frame")
     unobserved = _is_missing(values)
     wrong = [k for k in np.flatnonzero(~unobserved) if not isinstance(values[k], str)]
     if wrong:
         raise MismatchError(f"{where} mixes text with other values (frame {wrong[0]}: {values[wrong[0]]!r}); use names or codes, not both")
-    return _Frames(where, LABELS, values, unobserved)
+    return FrameArray(where, LABELS, values, unobserved)
 
 
-def _read_table(table: pd.DataFrame, where: str, behaviors: tuple[str, ...] | None, *, is_prediction: bool) -> _Frames:
+def _read_table(table: pd.DataFrame, where: str, behaviors: tuple[str, ...] | None, *, is_prediction: bool) -> FrameArray:
     names = tuple(map(str, table.columns))
     text = [name for name, dtype in zip(names, table.dtypes, strict=True) if getattr(dtype, "kind", "O") not in "iufb"]
     if text:
@@ -274,7 +163,7 @@ def _read_table(table: pd.DataFrame, where: str, behaviors: tuple[str, ...] | No
     return _read_columns(values, where, chosen, is_prediction=is_prediction)
 
 
-def _read_columns(values: NDArray[Any], where: str, names: tuple[str, ...] | None, *, is_prediction: bool) -> _Frames:
+def _read_columns(values: NDArray[Any], where: str, names: tuple[str, ...] | None, *, is_prediction: bool) -> FrameArray:
     missing = np.isnan(values) | (values == -1) if values.dtype.kind == "f" else values == -1
     unobserved = np.asarray(missing.all(axis=1))
     partial = missing.any(axis=1) & ~unobserved
@@ -283,14 +172,14 @@ def _read_columns(values: NDArray[Any], where: str, names: tuple[str, ...] | Non
         raise MismatchError(f"{where}: frame {int(np.flatnonzero(partial)[0])} {message}")
     observed = values[~unobserved]
     if ((observed == 0) | (observed == 1)).all():
-        return _Frames(where, ONE_HOT, values, unobserved, names)
+        return FrameArray(where, ONE_HOT, values, unobserved, names)
     low, high = observed.min(), observed.max()
     if low < 0 or high > 1:
         hint = "apply softmax or sigmoid to scores first" if values.dtype.kind == "f" else "codes have one axis"
         raise ParameterError(f"{where} has values from {low:.4g} to {high:.4g}; columns are 0 and 1, or probabilities ({hint})")
     if not is_prediction:
-        raise MismatchError(f"{where} has probabilities, but a truth must have labels: 0 and 1, codes or names")
-    return _Frames(where, PROBABILITIES, values, unobserved, names)
+        raise MismatchError(f"{where} has probabilities, which only predictions may have; pass labels: 0 and 1, codes or names")
+    return FrameArray(where, PROBABILITIES, values, unobserved, names)
 
 
 def _check_codes(codes: NDArray[Any], where: str) -> None:
@@ -298,32 +187,28 @@ def _check_codes(codes: NDArray[Any], where: str) -> None:
         raise MismatchError(f"{where} has one axis, so it must have integer codes; probabilities have one column per behavior")
 
 
-def _as_one_kind(frames: dict[tuple[str, int], _Frames]) -> dict[tuple[str, int], _Frames]:
-    """Read predictions of 0 and 1 as probabilities if those of other recordings are, so that all have the same metrics."""
-    if not any(f.kind == PROBABILITIES for f in frames.values()):
-        return frames
-    return {
-        key: replace(f, kind=PROBABILITIES) if key[1] == 0 and f.kind == ONE_HOT and f.values.dtype.kind == "f" else f
-        for key, f in frames.items()
-    }
+# Conversion
 
 
-# Names
-
-
-def _check_names(stated: Ethogram, frames: Sequence[_Frames], other_labels: Ethogram) -> None:
-    """Refuse a name that no frame has if it is similar to a label that would not be scored."""
-    used = {label for f in frames for label in f.labels}
-    for name in stated.names:
-        similar = get_close_matches(name, other_labels.names, n=1, cutoff=0.8)
-        if name not in used and similar:
-            raise NotFoundError(f"no frame has the behavior {name!r}; did you mean {similar[0]!r}? Labels: {', '.join(sorted(used))}")
-
-
-def _convert(
-    frames: _Frames, named: Ethogram, labels: Ethogram, rate: float, exclusive: bool | None, *, overlaps: bool
+def convert_array(
+    frames: FrameArray, named: Ethogram, labels: Ethogram, rate: float, exclusive: bool | None, *, overlaps: bool
 ) -> Annotation | Prediction:
-    """Convert frames; codes and columns without names stand for the behaviors in `named`, text may also be one of `labels`."""
+    """Convert an array to an annotation, or to a prediction if it has probabilities.
+
+    Parameters
+    ----------
+    frames : FrameArray
+    named : Ethogram
+        The behaviors for which codes and columns without names stand.
+    labels : Ethogram
+        Other names that text or named columns may have.
+    rate : float
+        Frames per second.
+    exclusive : bool, optional
+        Whether the behaviors of probabilities exclude each other. Default: if all rows sum to 1.
+    overlaps : bool
+        Whether behaviors overlap in other annotations of the recording, so that probabilities need not sum to 1.
+    """
     if frames.kind == LABELS:
         ethogram = named.join(labels)
         codes = _label_codes(frames, ethogram)
@@ -341,7 +226,7 @@ def _convert(
     return _convert_probabilities(frames, ethogram, rate, exclusive, overlaps=overlaps)
 
 
-def _label_codes(frames: _Frames, ethogram: Ethogram) -> NDArray[np.int64]:
+def _label_codes(frames: FrameArray, ethogram: Ethogram) -> NDArray[np.int64]:
     """Return the code of each label; that of "none" for empty text."""
     import pandas as pd
 
@@ -349,7 +234,7 @@ def _label_codes(frames: _Frames, ethogram: Ethogram) -> NDArray[np.int64]:
     return np.where(codes < 0, len(ethogram), codes)
 
 
-def _convert_codes(frames: _Frames, ethogram: Ethogram, rate: float) -> Annotation:
+def _convert_codes(frames: FrameArray, ethogram: Ethogram, rate: float) -> Annotation:
     n, codes = len(ethogram), frames.values[~frames.unobserved]
     if len(codes) and (codes.min() < 0 or codes.max() > n):
         wrong = codes.max() if codes.max() > n else codes.min()
@@ -360,7 +245,7 @@ def _convert_codes(frames: _Frames, ethogram: Ethogram, rate: float) -> Annotati
     return Annotation.from_frames(frames.values, ethogram, rate, unobserved=frames.unobserved)
 
 
-def _convert_probabilities(frames: _Frames, ethogram: Ethogram, rate: float, exclusive: bool | None, *, overlaps: bool) -> Prediction:
+def _convert_probabilities(frames: FrameArray, ethogram: Ethogram, rate: float, exclusive: bool | None, *, overlaps: bool) -> Prediction:
     values = frames.values.astype(np.float32 if frames.values.dtype == np.float16 else frames.values.dtype)
     values = np.where(frames.unobserved[:, None], np.nan, values)
     n_columns = values.shape[1]
@@ -382,7 +267,7 @@ def _convert_probabilities(frames: _Frames, ethogram: Ethogram, rate: float, exc
     return Prediction(values, ethogram, rate, exclusive=True if exclusive is None else exclusive)
 
 
-def _wrong_columns(frames: _Frames, ethogram: Ethogram) -> MismatchError:
+def _wrong_columns(frames: FrameArray, ethogram: Ethogram) -> MismatchError:
     n = frames.values.shape[1]
     hint = "; its axes seem to be swapped" if len(frames.values) == len(ethogram) else ""
     return MismatchError(f"{frames.where} has {n} columns for {len(ethogram)} behaviors ({', '.join(ethogram.names)}){hint}")

@@ -8,20 +8,22 @@ e63720.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ethobench.core import Annotation, Dataset, Prediction
+from ethobench.core import Annotation, Dataset, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError
 from ethobench.core.intervals import BoolArray
-from ethobench.metrics.alignment import Unaligned, align
+from ethobench.metrics.alignment import ALL, Unaligned, align
+from ethobench.metrics.annotator_inputs import convert_annotator_arrays, in_one_ethogram
+from ethobench.metrics.array_inputs import as_ethogram
 from ethobench.metrics.base import Array, Measure
 from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, too_few
-from ethobench.metrics.rater_agreement import Recordings, as_recordings
 from ethobench.metrics.scores import Scores
 from ethobench.metrics.scoring import score_pairs
 from ethobench.metrics.suites import suites
@@ -61,13 +63,16 @@ class Ceiling:
 
 
 def ceiling(
-    annotations: Mapping[str, Annotation] | Recordings | Dataset,
-    model: Annotation | Prediction | Mapping[str, Annotation | Prediction],
+    annotations: Mapping[str, Annotation | ArrayLike] | Mapping[str, Mapping[str, Annotation | ArrayLike]] | Dataset,
+    model: Annotation | Prediction | ArrayLike | Mapping[str, Annotation | Prediction | ArrayLike],
     *,
     individuals: Mapping[str, str] | None = None,
     measures: tuple[str, ...] = MEASURES,
     resamples: int = 2_000,
     seed: int = 0,
+    rate: float | None = None,
+    behaviors: Ethogram | Iterable[str] | str | None = None,
+    exclusive: bool | None = None,
 ) -> Ceiling:
     """Compare the scores of a model against each annotator with those of the annotators against each other.
 
@@ -75,15 +80,21 @@ def ceiling(
     ----------
     annotations : mapping or Dataset
         Annotators to annotations of one recording; or recordings to such mappings; or a Dataset.
-        All annotators must have annotated all recordings.
-    model : Annotation, Prediction or mapping
-        The model's prediction of the recording, or recordings to predictions.
+        All annotators must have annotated all recordings. Any annotation may be an array of frames, as in `agreement`.
+    model : Annotation, Prediction, array or mapping
+        The model's prediction of the recording, or recordings to predictions. Arrays may also hold probabilities, as in `score`.
     individuals : mapping, optional
         Recordings to individuals; those of a Dataset are used by default.
     measures : tuple of str
         Measures of the `ethobench` suite.
     resamples, seed : int
         Number of bootstrap resamples, and the seed of their random draw.
+    rate : float, optional
+        Frames per second of arrays. Default: that of another annotation of the recording.
+    behaviors : iterable of str or Ethogram, optional
+        Only these behaviors. All by default. For arrays of codes, 0 and 1, or probabilities: the names, in the order of codes or columns.
+    exclusive : bool, optional
+        Whether the behaviors of arrays of probabilities exclude each other. Default: yes if all rows sum to 1.
 
     Examples
     --------
@@ -92,13 +103,20 @@ def ceiling(
     >>> row = result.of("f1", annotator="ann1")
     >>> round(row["difference"], 2), row["reached"], row["reason"]
     (0.27, None, 'no interval below 5 recordings')
+    >>> people = {"ann1": [0, 0, 1, 1], "ann2": [0, 1, 1, 1]}
+    >>> result = ceiling(people, model=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]], rate=10, behaviors=["rest", "run"])
+    >>> round(result.of("f1", annotator="ann1")["difference"], 2)
+    0.27
     """
-    recordings = as_recordings(annotations)
+    chosen = as_ethogram(behaviors)
+    recordings, converted = convert_annotator_arrays(annotations, model, rate=rate, behaviors=chosen, exclusive=exclusive)
+    if chosen is not None:
+        recordings, _ = in_one_ethogram(recordings, chosen.names)
     if not recordings:
         raise EthobenchError("a ceiling needs recordings with at least two annotators, got none")
     if isinstance(annotations, Dataset):
         individuals = annotations.groups()
-    predictions = model if isinstance(model, Mapping) else {next(iter(recordings)): model}
+    predictions = converted if isinstance(converted, Mapping) else {next(iter(recordings)): converted}
     missing = sorted({*recordings} - {*predictions})
     if missing:
         raise EthobenchError(f"recordings without a prediction of the model: {', '.join(missing)}")
@@ -116,20 +134,21 @@ def ceiling(
             Unaligned(rec, (individuals or {}).get(rec, rec), predictions[rec] if other is None else group[other], group[truth])
             for rec, group in recordings.items()
         ]
-        pairs = [align(r, suite, behaviors="all", tracks="merge", observed_by_both=True) for r in recordings_to_score]
+        shown = ALL if chosen is None else chosen.names
+        pairs = [align(r, suite, behaviors=shown, tracks="merge", observed_by_both=True) for r in recordings_to_score]
         return score_pairs(pairs, suite, resamples=resamples, seed=seed)
 
     human_scores = {truth: [score_against(truth, other) for other in names if other != truth] for truth in names}
     model_scores = {truth: score_against(truth, None) for truth in names}
     all_scores = [*model_scores.values(), *chain.from_iterable(human_scores.values())]
-    behaviors = tuple(dict.fromkeys(name for scores in all_scores for name in scores.ethogram.names))
+    names_of_rows = tuple(dict.fromkeys(name for scores in all_scores for name in scores.ethogram.names))
     rows: list[dict[str, Any]] = []
     for measure in (m for m in suite.measures if m.name in measures):
-        human = {truth: _Values.mean([_Values.of(s, measure, behaviors) for s in several]) for truth, several in human_scores.items()}
-        machine = {truth: _Values.of(scores, measure, behaviors) for truth, scores in model_scores.items()}
+        human = {truth: _Values.mean([_Values.of(s, measure, names_of_rows) for s in several]) for truth, several in human_scores.items()}
+        machine = {truth: _Values.of(scores, measure, names_of_rows) for truth, scores in model_scores.items()}
         human[""], machine[""] = _Values.mean(list(human.values())), _Values.mean(list(machine.values()))
         for truth in ["", *names]:
-            rows += _rows(measure, truth, behaviors, human[truth], machine[truth], all_scores[0].unit)
+            rows += _rows(measure, truth, names_of_rows, human[truth], machine[truth], all_scores[0].unit)
     return Ceiling(rows)
 
 

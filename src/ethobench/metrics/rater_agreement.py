@@ -19,27 +19,30 @@ Psychological Methods 1, 30-46. Shrout and Fleiss (1979), Intraclass correlation
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ethobench.core import Annotation, Dataset, Ethogram
-from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
-from ethobench.core.intervals import Intervals
+from ethobench.core.errors import EthobenchError, MismatchError, Note
 from ethobench.core.occurrence import Occurrence
+from ethobench.metrics.agreement_coefficients import fleiss, icc, icc_interval, krippendorff
+from ethobench.metrics.agreement_counts import binary_cells, nominal_cells, pair_counts, recording_totals, stack_cells
+from ethobench.metrics.agreement_intervals import AnnotatedSample, alpha_interval, fleiss_interval
+from ethobench.metrics.annotator_inputs import Recordings, convert_annotator_arrays, in_one_ethogram
+from ethobench.metrics.array_inputs import as_ethogram
 from ethobench.metrics.base import Array, ratio
-from ethobench.metrics.bootstrap import LEVEL, Resampled, confidence_interval, sample_weights, too_few
+from ethobench.metrics.bootstrap import LEVEL
 from ethobench.metrics.frames import accuracy, f1, kappa, kappa_all
 from ethobench.metrics.label_mismatches import label_notes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Recordings: TypeAlias = Mapping[str, Mapping[str, Annotation]]
 ALL_BEHAVIORS = ""
 PAIR_METRICS = ("kappa", "f1", "agreement")
 
@@ -126,13 +129,14 @@ class Agreement:
 
 
 def agreement(
-    annotations: Mapping[str, Annotation] | Recordings | Dataset,
+    annotations: Mapping[str, Annotation | ArrayLike] | Mapping[str, Mapping[str, Annotation | ArrayLike]] | Dataset,
     *,
     tolerance: float = 0.0,
-    behaviors: Sequence[str] | None = None,
+    behaviors: Ethogram | Iterable[str] | str | None = None,
     individuals: Mapping[str, str] | None = None,
     resamples: int = 2_000,
     seed: int = 0,
+    rate: float | None = None,
 ) -> Agreement:
     """Measure how well several annotators agree.
 
@@ -140,14 +144,21 @@ def agreement(
     ----------
     annotations : mapping or Dataset
         Annotators to annotations of one recording; or recordings to such mappings; or a Dataset.
+
+        Any annotation may be an array, list, pandas Series or DataFrame with one row for each frame: integer codes or names of behaviors
+        ``(n_frames,)``, or 0 and 1 ``(n_frames, n_behaviors)``. -1, NaN and None (in all columns) are unobserved frames, and empty text
+        is a frame without behavior. The columns of a DataFrame are behaviors.
     tolerance : float
         Seconds around starts and stops that do not count.
-    behaviors : sequence of str, optional
-        Only these behaviors; frames with others count as without behavior. All by default.
+    behaviors : iterable of str or Ethogram, optional
+        Only these behaviors; frames with others count as without behavior. All by default. For arrays of codes, or of 0 and 1: the names,
+        in the order of codes or columns.
     individuals : mapping, optional
         Recordings to individuals, over which intervals are computed; those of a Dataset by default, else each recording is one.
     resamples, seed : int
         Number of bootstrap resamples for intervals, and the seed of their random draw.
+    rate : float, optional
+        Frames per second of arrays. Default: that of another annotation of the recording.
 
     See Also
     --------
@@ -160,10 +171,22 @@ def agreement(
     >>> result = agreement({"ann1": a, "ann2": b})
     >>> round(result.kappa("ann1", "ann2"), 3), result.interval_note
     (0.5, 'n = 1 recording; no interval below 5 recordings')
+
+    Arrays need a frame rate, and the names of their codes or columns:
+
+    >>> result = agreement({"anna": [0, 0, 1, 1], "ben": [0, 1, 1, 1], "carla": [0, 0, 1, -1]}, rate=10, behaviors=["rest", "run"])
+    >>> round(result.kappa("anna", "ben"), 3), result.kappa("anna", "carla")
+    (0.5, 1.0)
+    >>> day1 = {"anna": ["rest", "rest", "run", ""], "ben": ["rest", "run", "run", ""]}
+    >>> day2 = {"anna": ["rest", "run", "run", "run"], "ben": ["rest", "run", "run", "run"]}
+    >>> result = agreement({"day1": day1, "day2": day2}, rate=10)
+    >>> result.behaviors, [round(row["kappa"], 2) for row in result.recordings if row["behavior"] == "run"]
+    (('rest', 'run'), [0.5, 1.0])
     """
     if not np.isfinite(tolerance) or tolerance < 0:
         raise EthobenchError(f"`tolerance` must be a number of seconds >= 0, got {tolerance!r}")
-    recordings = as_recordings(annotations)
+    chosen = as_ethogram(behaviors)
+    recordings, _ = convert_annotator_arrays(annotations, rate=rate, behaviors=chosen)
     if isinstance(annotations, Dataset):
         individuals = annotations.groups()
     names = tuple(dict.fromkeys(name for group in recordings.values() for name in group))
@@ -171,279 +194,69 @@ def agreement(
         raise EthobenchError(f"agreement needs at least two annotators of the same recording, got {len(names)}")
     for group in recordings.values():
         _check_group(group)
-    groups, ethogram = _in_one_ethogram(recordings, behaviors)
+    groups, ethogram = in_one_ethogram(recordings, None if chosen is None else chosen.names)
     scored = [code for code in range(len(ethogram)) if not ethogram[code].point]
-    sample = _Sample.of({rec: (individuals or {}).get(rec, rec) for rec, group in groups.items() if len(group) > 1}, resamples, seed)
-    pairs: list[dict[str, Any]] = []
-    by_recording: list[dict[str, Any]] = []
-    for first, second in combinations(names, 2):
-        counts = _pair_counts(groups, sample.recordings, first, second, scored, tolerance)
-        if counts is not None:
-            labels = {code: ethogram[code].name if code is not None else ALL_BEHAVIORS for code in counts}
-            pairs += [_pair_row(first, second, labels[code], statistics, sample) for code, statistics in counts.items()]
-            by_recording += _recording_rows(first, second, {labels[code]: s for code, s in counts.items()}, groups, sample.recordings)
-    several = [list(groups[name].values()) for name in sample.recordings]
+    owners = {name: (individuals or {}).get(name, name) for name, group in groups.items() if len(group) > 1}
+    sample = AnnotatedSample.of(owners, resamples, seed)
+    pairs, by_recording = _compare_pairs(groups, names, scored, tolerance, sample)
+    several = [groups[name] for name in sample.recordings]
     cells: dict[str, list[tuple[Array, Array]]] = {
-        ethogram[code].name: [_binary_cells(group, code, tolerance) for group in several] for code in scored
+        ethogram[code].name: [binary_cells([*group.values()], code, tolerance) for group in several] for code in scored
     }
-    if tolerance == 0 and all(a.without_subjects().is_exclusive for group in several for a in group):
-        cells[ALL_BEHAVIORS] = [_nominal_cells(group) for group in several]
-    matrices = {
-        name: {ethogram[code].name: _matrix([groups[r] for r in sample.recordings], names, code, durations=is_duration) for code in scored}
+    if tolerance == 0 and all(a.without_subjects().is_exclusive for group in several for a in group.values()):
+        cells[ALL_BEHAVIORS] = [nominal_cells([*group.values()]) for group in several]
+    totals = {
+        name: {ethogram[code].name: recording_totals(several, names, code, durations=is_duration) for code in scored}
         for name, is_duration in (("icc_count", False), ("icc_duration", True))
     }
-    intervals: dict[str, Any] = {
-        "level": LEVEL,
-        "n": len(sample.membership),
-        "unit": sample.unit,
-        "reason": sample.reason or None,
-        "fleiss": {name: _fleiss_interval(pieces, sample) for name, pieces in cells.items()},
-        "alpha": {name: _alpha_interval(pieces, sample) for name, pieces in cells.items()},
-        **{
-            name: {b: icc_interval(table) if sample.are_independent else None for b, table in tables.items()}
-            for name, tables in matrices.items()
-        },
-    }
+    occurrence = Occurrence.count(ethogram, (a for group in groups.values() for a in group.values()))
     return Agreement(
         names,
         tuple(ethogram[code].name for code in scored),
         pairs,
         by_recording,
-        {name: fleiss(*_stack(pieces)) for name, pieces in cells.items()},
-        {name: krippendorff(*_stack(pieces)) for name, pieces in cells.items()},
-        {name: icc(table) for name, table in matrices["icc_count"].items()},
-        {name: icc(table) for name, table in matrices["icc_duration"].items()},
-        intervals,
-        tuple(
-            n for n in Occurrence.count(ethogram, (a for g in groups.values() for a in g.values())).never_annotated if not ethogram[n].point
-        ),
+        {name: fleiss(*stack_cells(pieces)) for name, pieces in cells.items()},
+        {name: krippendorff(*stack_cells(pieces)) for name, pieces in cells.items()},
+        {name: icc(table) for name, table in totals["icc_count"].items()},
+        {name: icc(table) for name, table in totals["icc_duration"].items()},
+        _intervals(cells, totals, sample),
+        tuple(name for name in occurrence.never_annotated if not ethogram[name].point),
         tuple(label_notes(recordings)),
     )
 
 
-def _in_one_ethogram(recordings: Recordings, behaviors: Sequence[str] | None) -> tuple[dict[str, dict[str, Annotation]], Ethogram]:
-    """Return the annotations in the ethogram of all behaviors, or of the chosen ones."""
-    ethogram = Ethogram([])
-    for annotation in (a for group in recordings.values() for a in group.values()):
-        ethogram = ethogram.join(annotation.ethogram)
-    if behaviors is not None:
-        unknown = [name for name in behaviors if name not in ethogram]
-        if unknown or not behaviors:
-            raise NotFoundError(f"no behavior {', '.join(map(repr, unknown))}. Available: {', '.join(ethogram.names)}")
-        ethogram = ethogram.restrict([name for name in ethogram.names if name in behaviors])
-
-    def convert(annotation: Annotation) -> Annotation:
-        chosen = annotation if behaviors is None else annotation.restrict([n for n in annotation.ethogram.names if n in ethogram])
-        return chosen.with_ethogram(ethogram)
-
-    return {name: {who: convert(a) for who, a in group.items()} for name, group in recordings.items()}, ethogram
+def _compare_pairs(
+    groups: Recordings, names: Sequence[str], scored: Sequence[int], tolerance: float, sample: AnnotatedSample
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the rows of each pair of annotators, over all recordings and for each recording."""
+    pairs: list[dict[str, Any]] = []
+    by_recording: list[dict[str, Any]] = []
+    for first, second in combinations(names, 2):
+        counts = pair_counts(groups, sample.recordings, first, second, scored, tolerance)
+        if counts is not None:
+            ethogram = next(a.ethogram for group in groups.values() for a in group.values())
+            labelled = {ALL_BEHAVIORS if code is None else ethogram[code].name: statistics for code, statistics in counts.items()}
+            pairs += [_pair_row(first, second, behavior, statistics, sample) for behavior, statistics in labelled.items()]
+            by_recording += _recording_rows(first, second, labelled, groups, sample.recordings)
+    return pairs, by_recording
 
 
-def as_recordings(annotations: Mapping[str, Annotation] | Recordings | Dataset) -> dict[str, dict[str, Annotation]]:
-    """Return annotations by recording and annotator, for one recording, several, or a dataset."""
-    if isinstance(annotations, Dataset):
-        return {r.id: dict(r.annotations) for r in annotations if len(r.annotations) > 1}
-    if all(isinstance(value, Annotation) for value in annotations.values()):
-        return {"recording": {str(k): v for k, v in annotations.items() if isinstance(v, Annotation)}}
-    groups: dict[str, dict[str, Annotation]] = {}
-    for name, group in annotations.items():
-        if not isinstance(group, Mapping) or not all(isinstance(a, Annotation) for a in group.values()):
-            raise EthobenchError(f"recording {name!r}: expected a mapping of annotators to annotations")
-        groups[name] = dict(group)
-    return groups
-
-
-def fleiss(lengths: Array, counts: Array) -> float:
-    """Return Fleiss' kappa of the frames that all annotators observed.
-
-    Parameters
-    ----------
-    lengths : array (n,)
-        Number of frames in each interval of constant labels.
-    counts : array (n, n_categories)
-        Number of annotators who chose each category there.
-    """
-    most = int(counts.sum(axis=1).max(initial=0))
-    return float(_fleiss_value(_fleiss_sums(lengths, counts, most), most))
-
-
-def _fleiss_sums(lengths: Array, counts: Array, most: int) -> Array:
-    """Return frames, agreeing shares summed over frames, and choices of each category, where `most` annotators observed."""
-    keep = (counts.sum(axis=1) == most) & (most > 1)
-    lengths, counts = lengths[keep], counts[keep]
-    agreed = ((counts**2).sum(axis=1) - most) / max(most * (most - 1), 1)
-    return np.array([lengths.sum(), (lengths * agreed).sum(), *(lengths[:, None] * counts).sum(axis=0)])
-
-
-def _fleiss_value(s: Array, most: int) -> Array:
-    total = s[..., 0]
-    chance = (ratio(s[..., 2:], (total * most)[..., None]) ** 2).sum(axis=-1)
-    return ratio(ratio(s[..., 1], total) - chance, 1 - chance)
-
-
-def krippendorff(lengths: Array, counts: Array) -> float:
-    """Return Krippendorff's alpha (nominal) of the frames that at least two annotators observed; parameters as in `fleiss`."""
-    return float(_alpha_value(_alpha_sums(lengths, counts)))
-
-
-def _alpha_sums(lengths: Array, counts: Array) -> Array:
-    """Return agreeing pairs of values, and values of each category."""
-    raters = counts.sum(axis=1)
-    keep = raters > 1
-    lengths, counts, raters = lengths[keep], counts[keep], raters[keep]
-    agreeing = (lengths * (counts * (counts - 1)).sum(axis=1) / (raters - 1)).sum()
-    return np.array([agreeing, *(lengths[:, None] * counts).sum(axis=0)])
-
-
-def _alpha_value(s: Array) -> Array:
-    values, total = s[..., 1:], s[..., 1:].sum(axis=-1)
-    expected = ratio(total**2 - (values**2).sum(axis=-1), total - 1)
-    return np.where(total > 0, 1 - ratio(total - s[..., 0], expected), np.nan)
-
-
-def icc(table: Array) -> float:
-    """Return ICC(2,1) of a table of recordings by annotators; NaN with fewer than two of either, or no variation at all."""
-    n, k, rows, columns, error = _mean_squares(table)
-    if np.isnan(error):
-        return float("nan")
-    return float(ratio(np.asarray(rows - error), np.asarray(rows + (k - 1) * error + k * (columns - error) / n)))
-
-
-def icc_interval(table: Array) -> tuple[float, float] | None:
-    """Return the 95 % interval of ICC(2,1) over recordings by the F distribution (McGraw and Wong 1996); None if it is withheld.
-
-    >>> ratings = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
-    >>> low, high = icc_interval(ratings.astype(float))
-    >>> round(icc(ratings.astype(float)), 2), round(low, 2), round(high, 2)
-    (0.29, 0.02, 0.76)
-    """
-    from scipy.special import fdtri
-
-    n, k, rows, columns, error = _mean_squares(table)
-    value = icc(table)
-    if too_few(n) or not np.isfinite(value) or value >= 1 or error <= 0:
-        return None
-    a = k * value / (n * (1 - value))
-    b = 1 + k * value * (n - 1) / (n * (1 - value))
-    freedom = (a * columns + b * error) ** 2 / ((a * columns) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1)))
-    lower, upper = fdtri(n - 1, freedom, (1 + LEVEL) / 2), fdtri(freedom, n - 1, (1 + LEVEL) / 2)
-    others = k * columns + (k * n - k - n) * error
-    low = n * (rows - lower * error) / (lower * others + n * rows)
-    high = n * (upper * rows - error) / (others + n * upper * rows)
-    return (float(low), float(high)) if low <= high else None
-
-
-def _mean_squares(table: Array) -> tuple[int, int, float, float, float]:
-    """Return the number of rows and columns, and the mean squares between rows, between columns and of the error."""
-    table = table[~np.isnan(table).any(axis=1)]
-    n, k = table.shape
-    if n < 2 or k < 2:
-        return n, k, np.nan, np.nan, np.nan
-    grand = table.mean()
-    rows = k * ((table.mean(axis=1) - grand) ** 2).sum() / (n - 1)
-    columns = n * ((table.mean(axis=0) - grand) ** 2).sum() / (k - 1)
-    residuals = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0, keepdims=True) + grand
-    return n, k, float(rows), float(columns), float((residuals**2).sum() / ((n - 1) * (k - 1)))
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """The recordings with several annotators, and resamples of their individuals.
-
-    Attributes
-    ----------
-    recordings : tuple of str
-    membership : array (n_individuals, n_recordings)
-    weights : array (n_samples, n_individuals)
-        Bootstrap resamples, then the jackknife; empty if there are too few individuals.
-    unit : {"individuals", "recordings"}
-    """
-
-    recordings: tuple[str, ...]
-    membership: Array
-    weights: Array
-    unit: str
-
-    @classmethod
-    def of(cls, individuals: Mapping[str, str], resamples: int, seed: int) -> _Sample:
-        names = list(dict.fromkeys(individuals.values()))
-        membership = np.zeros((len(names), len(individuals)))
-        for column, owner in enumerate(individuals.values()):
-            membership[names.index(owner), column] = 1
-        is_resampled = resamples > 0 and not too_few(len(names))
-        weights = sample_weights(len(names), resamples, seed) if is_resampled else np.empty((0, len(names)))
-        unit = "recordings" if all(name == owner for name, owner in individuals.items()) else "individuals"
-        return cls(tuple(individuals), membership, weights, unit)
-
-    @property
-    def are_independent(self) -> bool:
-        """Whether each recording is of another individual."""
-        return len(self.recordings) == len(self.membership)
-
-    @property
-    def reason(self) -> str:
-        """Why there are no intervals; empty if there are."""
-        return too_few(len(self.membership), self.unit) or ("" if len(self.weights) else "computed without resampling")
-
-    def interval(
-        self, value: Callable[[Array], Array], statistics: Array, bounds: tuple[float, float] = (-1.0, 1.0)
-    ) -> tuple[float, float] | None:
-        """Return the interval of a statistic, a function of sums over recordings; None if it is withheld.
-
-        Parameters
-        ----------
-        value : callable
-            Returns values (n_samples,) of sums (n_samples, ...).
-        statistics : array (n_recordings, ...)
-        bounds : (float, float)
-            Smallest and largest possible value.
-        """
-        if not len(self.weights):
-            return None
-        flat = self.membership @ statistics.reshape(len(statistics), -1)
-        shape = statistics.shape[1:]
-        n = int(np.isfinite(value(flat.reshape(-1, *shape))).sum())
-        resampled = value((self.weights @ flat).reshape(-1, *shape))
-        n_bootstrap = len(self.weights) - len(self.membership)
-        low, high = confidence_interval(
-            value(flat.sum(axis=0).reshape(1, *shape))[0],
-            Resampled(resampled[:n_bootstrap], resampled[n_bootstrap:]),
-            n,
-            bounds,
-            on_logit=True,
-        )
-        return (float(low), float(high)) if low <= high else None
-
-
-def _pair_counts(
-    groups: Recordings, recordings: Sequence[str], first: str, second: str, scored: Sequence[int], tolerance: float
-) -> dict[int | None, Array] | None:
-    """Count the frames of two annotators by recording; None if they share no recording.
-
-    Returns
-    -------
-    dict
-        Codes of behaviors to arrays (n_recordings, 4): both, second only, first only, neither. None, all behaviors together, to
-        arrays (n_recordings, n, n) of frames by behavior, if behaviors exclude each other and there is no tolerance. Zeros where one of the
-        annotators is missing.
-    """
-    both = {k: groups[name] for k, name in enumerate(recordings) if first in groups[name] and second in groups[name]}
-    if not both:
-        return None
-    counts: dict[int | None, Array] = {}
-    for code in scored:
-        counts[code] = np.zeros((len(recordings), 4))
-        for k, group in both.items():
-            lengths, cells = _pair_cells(group[first], group[second], code, tolerance)
-            counts[code][k] = (lengths[:, None] * cells).sum(axis=0)
-    if tolerance == 0 and all(group[name].without_subjects().is_exclusive for group in both.values() for name in (first, second)):
-        size = len(next(iter(both.values()))[first].ethogram) + 1
-        counts[None] = np.zeros((len(recordings), size, size))
-        for k, group in both.items():
-            lengths, codes, observed = _codes([group[first], group[second]])
-            shared = observed.all(axis=1)
-            np.add.at(counts[None][k], (codes[shared, 0], codes[shared, 1]), lengths[shared])
-    return counts
+def _intervals(
+    cells: Mapping[str, list[tuple[Array, Array]]], totals: Mapping[str, Mapping[str, Array]], sample: AnnotatedSample
+) -> dict[str, Any]:
+    """Return the intervals of the coefficients of all annotators, as in `Agreement.intervals`."""
+    return {
+        "level": LEVEL,
+        "n": len(sample.membership),
+        "unit": sample.unit,
+        "reason": sample.reason or None,
+        "fleiss": {name: fleiss_interval(pieces, sample) for name, pieces in cells.items()},
+        "alpha": {name: alpha_interval(pieces, sample) for name, pieces in cells.items()},
+        **{
+            name: {behavior: icc_interval(table) if sample.are_independent else None for behavior, table in tables.items()}
+            for name, tables in totals.items()
+        },
+    }
 
 
 def _pair_metrics(statistics: Array) -> dict[str, tuple[Callable[[Array], Array], tuple[float, float]]]:
@@ -463,7 +276,7 @@ def _pair_values(first: str, second: str, behavior: str, statistics: Array, tota
     return {"annotator_1": first, "annotator_2": second, "behavior": behavior, **values, "frames": int(total.sum())}
 
 
-def _pair_row(first: str, second: str, behavior: str, statistics: Array, sample: _Sample) -> dict[str, Any]:
+def _pair_row(first: str, second: str, behavior: str, statistics: Array, sample: AnnotatedSample) -> dict[str, Any]:
     row = _pair_values(first, second, behavior, statistics, statistics.sum(axis=0))
     metrics = _pair_metrics(statistics)
     for name in PAIR_METRICS:
@@ -481,110 +294,6 @@ def _recording_rows(
         if {first, second} <= {*groups[name]}
         for behavior, statistics in counts.items()
     ]
-
-
-def _fleiss_interval(pieces: Sequence[tuple[Array, Array]], sample: _Sample) -> tuple[float, float] | None:
-    most = max((int(counts.sum(axis=1).max(initial=0)) for _, counts in pieces), default=0)
-    statistics = np.stack([_fleiss_sums(lengths, counts, most) for lengths, counts in pieces]) if pieces else np.zeros((0, 4))
-    return sample.interval(lambda sums: _fleiss_value(sums, most), statistics)
-
-
-def _alpha_interval(pieces: Sequence[tuple[Array, Array]], sample: _Sample) -> tuple[float, float] | None:
-    statistics = np.stack([_alpha_sums(lengths, counts) for lengths, counts in pieces]) if pieces else np.zeros((0, 3))
-    return sample.interval(_alpha_value, statistics)
-
-
-def _spans_and_observed(annotations: Sequence[Annotation], code: int, tolerance: float) -> tuple[list[Intervals], list[Intervals]]:
-    """Return the frames with the behavior and the observed frames of each annotator, the latter without those near starts and stops."""
-    name = annotations[0].ethogram[code].name
-    spans = [_spans(a, code) for a in annotations]
-    observed = [a.observed.of(name) for a in annotations]
-    if tolerance > 0:
-        width = round(tolerance * annotations[0].rate)
-        boundaries = np.concatenate([np.concatenate((s.start, s.stop)) for s in spans])
-        excluded = iv.union(iv.clip(iv.intervals(boundaries - width, boundaries + width), 0, annotations[0].n_frames))
-        observed = [iv.difference(o, excluded) for o in observed]
-    return spans, observed
-
-
-def _spans(annotation: Annotation, code: int) -> Intervals:
-    """Return the frames of a behavior; frames without any bout are background."""
-    spans = iv.union(annotation.spans(code))
-    if code == annotation.ethogram.background:
-        everything = iv.union(Intervals(annotation.start, annotation.stop))
-        spans = iv.union_all([spans, iv.complement(everything, annotation.n_frames)])
-    return spans
-
-
-def _binary_cells(annotations: Sequence[Annotation], code: int, tolerance: float) -> tuple[Array, Array]:
-    """Split time wherever any annotator changes; count the annotators with the behavior, and those who observed and lack it."""
-    spans, observed = _spans_and_observed(annotations, code, tolerance)
-    lengths, inside = _split(annotations[0].n_frames, [*spans, *observed])
-    k = len(annotations)
-    positive = (inside[:, :k] & inside[:, k:]).sum(axis=1)
-    return lengths, np.stack([positive, inside[:, k:].sum(axis=1) - positive], axis=1).astype(float)
-
-
-def _pair_cells(a: Annotation, b: Annotation, code: int, tolerance: float) -> tuple[Array, Array]:
-    """Split time for two annotators; mark both, second only, first only, neither, in frames that both observed."""
-    spans, observed = _spans_and_observed([a, b], code, tolerance)
-    lengths, inside = _split(a.n_frames, [*spans, *observed])
-    first, second, by_both = inside[:, 0], inside[:, 1], inside[:, 2] & inside[:, 3]
-    kinds = [first & second, ~first & second, first & ~second, ~first & ~second]
-    return lengths, np.stack([kind & by_both for kind in kinds], axis=1).astype(float)
-
-
-def _nominal_cells(annotations: Sequence[Annotation]) -> tuple[Array, Array]:
-    """Split time wherever any annotator changes; count the annotators who chose each behavior, or none (last column)."""
-    lengths, codes, observed = _codes(annotations)
-    size = len(annotations[0].ethogram) + 1
-    counts = np.zeros((len(lengths), size))
-    for column in range(codes.shape[1]):
-        np.add.at(counts, (np.flatnonzero(observed[:, column]), codes[observed[:, column], column]), 1)
-    return lengths, counts
-
-
-def _codes(annotations: Sequence[Annotation]) -> tuple[Array, Any, Any]:
-    """Split time wherever any annotator changes; return the lengths, each annotator's code, and whether each observed."""
-    ethogram = annotations[0].ethogram
-    spans = [[_spans(a, code) for code in range(len(ethogram))] for a in annotations]
-    observed = [a.observed.of_all(ethogram.names) for a in annotations]
-    lengths, inside = _split(annotations[0].n_frames, [*chain.from_iterable(spans), *observed])
-    k, size = len(annotations), len(ethogram)
-    active = inside[:, : k * size].reshape(-1, k, size)
-    codes = np.where(active.any(axis=2), active.argmax(axis=2), size)
-    return lengths, codes, inside[:, k * size :]
-
-
-def _split(n_frames: int, sets: Sequence[Intervals]) -> tuple[Array, Any]:
-    """Split time at all starts and stops; return the lengths of the pieces, and which of the sets cover each."""
-    bounds = iv.boundaries(np.array([0, n_frames]), *(b for s in sets for b in s))
-    bounds = bounds[(bounds >= 0) & (bounds <= n_frames)]
-    inside = np.stack([np.diff(iv.covered_before(s, bounds)) > 0 for s in sets], axis=1)
-    return np.diff(bounds).astype(float), inside
-
-
-def _stack(cells: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Concatenate the lengths and counts of several recordings."""
-    if not cells:
-        return np.zeros(0), np.zeros((0, 2))
-    return np.concatenate([lengths for lengths, _ in cells]), np.concatenate([counts for _, counts in cells])
-
-
-def _matrix(groups: Sequence[Mapping[str, Annotation]], names: Sequence[str], code: int, *, durations: bool) -> Array:
-    """Return bout counts or total durations (seconds) of recordings (rows) by annotator (columns), in frames that all observed."""
-    rows = []
-    for group in groups:
-        row = []
-        observed = iv.full(next(iter(group.values())).n_frames)
-        for side in group.values():
-            observed = iv.intersection(observed, side.observed.of(side.ethogram[code].name))
-        for name in names:
-            spans = iv.intersection(_spans(group[name], code), observed) if name in group else None
-            value = np.nan if spans is None else iv.total(spans) / group[name].rate if durations else len(spans.start)
-            row.append(value)
-        rows.append(row)
-    return np.array(rows, dtype=float).reshape(-1, len(names))
 
 
 def _check_group(group: Mapping[str, Annotation]) -> None:

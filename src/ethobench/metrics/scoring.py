@@ -23,8 +23,8 @@ from ethobench.datasets.collate import CollatedPairs, RecordingPair, collate_pai
 from ethobench.datasets.loose_files import is_dataset
 from ethobench.datasets.match_file import Match, describe_unmatched, list_names
 from ethobench.metrics.alignment import ALL, SINGLE, Unaligned, align, join_ethograms
+from ethobench.metrics.array_inputs import convert_score_arrays, has_score_arrays
 from ethobench.metrics.bootstrap import RESAMPLES
-from ethobench.metrics.frame_arrays import has_frame_arrays, read_frame_arrays
 from ethobench.metrics.label_mismatches import label_notes
 from ethobench.metrics.majority import consensus
 from ethobench.metrics.pairs import AlignedPair
@@ -136,8 +136,8 @@ def score(
     chosen = suites[suite]
     if isinstance(behaviors, Iterable) and not isinstance(behaviors, (str, Ethogram)):
         behaviors = list(behaviors)
-    if not isinstance(pred, (str, Path)) and has_frame_arrays(pred, truth):
-        pred, truth = read_frame_arrays(pred, truth, rate=rate, behaviors=behaviors, exclusive=exclusive)
+    if not isinstance(pred, (str, Path)) and has_score_arrays(pred, truth):
+        pred, truth = convert_score_arrays(pred, truth, rate=rate, behaviors=behaviors, exclusive=exclusive)
         rate = exclusive = None
     if isinstance(behaviors, Ethogram):
         behaviors = list(behaviors.names)

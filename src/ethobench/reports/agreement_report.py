@@ -10,7 +10,8 @@ from ethobench.core import Annotation, Dataset
 from ethobench.core.occurrence import Occurrence
 from ethobench.metrics import Scores
 from ethobench.metrics.alignment import Unaligned, align
-from ethobench.metrics.rater_agreement import PAIR_METRICS, Agreement, Recordings, as_recordings
+from ethobench.metrics.annotator_inputs import Recordings, as_recordings
+from ethobench.metrics.rater_agreement import PAIR_METRICS, Agreement
 from ethobench.metrics.scoring import score_pairs
 from ethobench.metrics.suites import suites
 from ethobench.reports.report_data import Figure, Group, Report, describe_behaviors, make_figure

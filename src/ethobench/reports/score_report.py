@@ -13,9 +13,9 @@ from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.occurrence import Occurrence
 from ethobench.metrics import Ceiling, Scores, ceiling
+from ethobench.metrics.annotator_inputs import Recordings, as_recordings
 from ethobench.metrics.base import measure_label
 from ethobench.metrics.pairs import AlignedPair
-from ethobench.metrics.rater_agreement import Recordings, as_recordings
 from ethobench.reports.comparisons import budgets, ceiling_figure, confusion, error_kinds
 from ethobench.reports.distributions import boundary_errors, durations, precision_recall, reliabilities
 from ethobench.reports.rasters import in_ethogram, raster
