@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.base import ignored_columns
 from ethobench.formats.bouts import BoutRows, to_clock
-from ethobench.formats.sample_times import EARLIEST, NANOSECONDS, TimeParser, is_time_of_day, looks_like_times, to_datetime
+from ethobench.formats.interval_times import IntervalTimes, is_blank, kind_of_time, read_interval_times, starts_after_first_hour
+from ethobench.formats.sample_times import NANOSECONDS, to_datetime
 from ethobench.formats.tables import Table, normalize_name
-from ethobench.formats.text import is_number, parse_clock
+from ethobench.formats.text import format_clock, parse_clock
 
 STARTS = ("start", "from", "begin", "onset", "t start", "t begin", "bout start", "time start", "time from", "in")
 STOPS = (
@@ -42,6 +43,7 @@ UNIT_SUFFIXES = {
     "seconds": ("", "time", "s", "sec", "secs", "second", "seconds", "time s", "time sec", "times"),
     "milliseconds": ("ms", "msec", "millis", "milliseconds", "time ms"),
     "frames": ("frame", "frames", "frame number", "f", "idx"),
+    "days": ("day", "days"),
 }
 FIRST_FRAME, LAST_FRAME = ("first frame", "frame first"), ("last frame", "frame last")
 SYNONYMS = {
@@ -59,6 +61,7 @@ SYNONYMS = {
     "modifiers": ("modifiers", "modifier"),
     "comment": ("comment", "comments", "remark", "remarks", "note", "notes"),
     "confidence": ("confidence", "probability", "score"),
+    "date": ("date", "recording date", "session date", "observation date", "date of observation"),
 }
 ROLES = ("start", "stop", "duration", *SYNONYMS)
 NO_LABEL = frozenset({"", "na", "nan", "none given", "default", "unlabeled", "unlabelled"})
@@ -74,16 +77,6 @@ def is_no_label(name: str) -> bool:
 def is_marker(name: str) -> bool:
     """Return whether a cell of the behavior column marks the beginning or the end of the observed period."""
     return normalize_name(name) == MARKER
-
-
-def is_absolute(cells: Sequence[str]) -> bool:
-    """Return whether cells hold dates, or numbers that can only be times since 1970."""
-    filled = [cell.strip() for cell in cells if cell.strip() and normalize_name(cell) not in NO_LABEL][:50]
-    if not filled:
-        return False
-    if all(is_number(cell) for cell in filled):
-        return all(float(cell) >= EARLIEST for cell in filled)
-    return looks_like_times(filled) and not is_time_of_day(filled) and not any(parse_clock(cell) is not None for cell in filled)
 
 
 def find_columns(header: Sequence[str]) -> dict[str, str]:
@@ -124,6 +117,8 @@ class IntervalRows:
         Columns that the user specifies, by role.
     inclusive : bool, optional
         Whether the stop frame belongs to the bout.
+    time_unit, date_format : str, optional
+        See `ethobench.formats.interval_times.read_interval_times`.
     """
 
     path: Path
@@ -133,12 +128,12 @@ class IntervalRows:
     notes: list[Note] = field(default_factory=list)
     unit: str = "seconds"
     start_times: dict[str, datetime] = field(default_factory=dict)
-    _dates: TimeParser | None = None
+    time_unit: InitVar[str | None] = None
+    date_format: InitVar[str | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, time_unit: str | None, date_format: str | None) -> None:
         self.columns = self._columns()
         self.unit = self.columns.pop("unit", "seconds")
-        self.start, self.stop = self._times()
         self.label = [cell.strip() for cell in self.table.column(self.columns["behavior"])]
         self.recording = self._texts("recording", self.path.stem)
         self.rater = self._texts("rater", DEFAULT_ANNOTATOR)
@@ -152,7 +147,7 @@ class IntervalRows:
         self.groups: dict[str, dict[str, list[int]]] = {}
         for row, (name, rater) in enumerate(zip(self.recording, self.rater, strict=True)):
             self.groups.setdefault(name, {}).setdefault(rater or DEFAULT_ANNOTATOR, []).append(row)
-        self._count_from_first_bout()
+        self.start, self.stop = self._times(time_unit, date_format)
         self.kind = np.full(len(self.table), "bout", dtype=object)
         self.points: set[str] = set()
 
@@ -277,6 +272,8 @@ class IntervalRows:
         if "stop" in self.chosen:
             columns.pop("duration", None)
         columns |= self.chosen
+        if "date" in columns and "date" not in self.chosen and not self._has_times_of_day(columns):
+            columns.pop("date")
         missing = [role for role in ("start", "stop", "behavior") if role not in columns and not (role == "stop" and "duration" in columns)]
         if missing:
             header = " ".join(", ".join(self.table.header).split())
@@ -289,18 +286,16 @@ class IntervalRows:
         self.notes += ignored_columns(ignored)
         return columns
 
-    def _times(self) -> tuple[np.ndarray, np.ndarray]:
-        start = self._numbers(self.columns["start"])
-        last = self._numbers(self.columns.get("stop", self.columns.get("duration", "")))
-        stop = last if "stop" in self.columns else start + last
-        if self._dates is not None:
-            self.unit = "seconds"
-            return start, stop
-        if self.unit == "milliseconds":
-            return start / 1000, stop / 1000
-        if self.unit == "seconds" and self._may_be_frames(start, stop):
+    def _times(self, time_unit: str | None, date_format: str | None) -> tuple[np.ndarray, np.ndarray]:
+        times = read_interval_times(self.table, self.columns, self.unit, self.groups, time_unit=time_unit, date_format=date_format)
+        self.notes += times.notes
+        self.unit = times.unit
+        start, stop = times.start, times.stop
+        if times.origin is not None or times.is_time_of_day:
+            self._count_from_first_bout(times)
+        elif times.kind == "numbers" and time_unit is None and self._may_be_frames(start, stop):
             message = "integers without a unit are read as seconds; if they are frames, name the columns start_frame and stop_frame"
-            self.notes.append(Note(message, code="assumed-unit"))
+            self.notes.append(Note(f"{message}, or set time_unit=frames", code="assumed-unit"))
         if self.unit == "frames" and "stop" in self.columns:
             by_name = normalize_name(self.columns["stop"]) in {normalize_name(name) for name in LAST_FRAME}
             if self.inclusive is None and not by_name:
@@ -310,6 +305,20 @@ class IntervalRows:
                 self.notes.append(Note(message, code="assumed-exclusive"))
             stop = stop + (1 if self.inclusive or (by_name and self.inclusive is None) else 0)
         return start, stop
+
+    def _has_times_of_day(self, columns: Mapping[str, str]) -> bool:
+        """Return whether clock times are of the dates beside them: they are not, if the first is in the first hour of a recording."""
+        if "start" not in columns:
+            return False
+        cells = ["" if is_blank(cell) else cell.strip() for cell in self.table.column(columns["start"])]
+        if not all(kind_of_time(cell) == "clock" for cell in cells if cell):
+            return False
+        names = self.table.column(columns["recording"]) if "recording" in columns else [""] * len(cells)
+        groups: dict[str, dict[str, list[int]]] = {}
+        for row, name in enumerate(names):
+            groups.setdefault(name, {}).setdefault("", []).append(row)
+        start = np.array([parse_clock(cell) if cell else np.nan for cell in cells], dtype=np.float64)
+        return starts_after_first_hour(cells, start, groups)
 
     def _may_be_frames(self, start: np.ndarray, stop: np.ndarray) -> bool:
         """Return whether times look like frame numbers: large integers in a column whose name states no unit."""
@@ -321,45 +330,21 @@ class IntervalRows:
             return False
         return bool(len(times) and times.max() > MAX_UNAMBIGUOUS and (times == np.round(times)).all())
 
-    def _numbers(self, name: str) -> np.ndarray:
-        cells = self.table.column(name)
-        if name != self.columns.get("duration") and is_absolute(cells):
-            return self._numbers_of_dates(name, cells)
-        if not any(":" in cell for cell in cells):
-            return self.table.numbers(name)
-        values = np.full(len(cells), np.nan)
-        for row, cell in enumerate(cells):
-            seconds = parse_clock(cell)
-            if cell.strip() and normalize_name(cell) not in NO_LABEL:
-                if seconds is None:
-                    raise FormatError(self.path, f"{cell!r} in column {name!r} is not a time", self.location(row))
-                values[row] = seconds
-        return values
-
-    def _numbers_of_dates(self, name: str, cells: Sequence[str]) -> np.ndarray:
-        """Return dates, or times since 1970, as seconds since the first date of the table."""
-        import pandas as pd
-
-        parser = self._dates = self._dates or TimeParser(self.path, name)
-        rows = [row for row, cell in enumerate(cells) if cell.strip() and normalize_name(cell) not in NO_LABEL]
-        values = np.full(len(cells), np.nan)
-        values[rows] = parser.parse(pd.Series([cells[row] for row in rows]), self.table.row_numbers[0] - 2)
-        return values
-
-    def _count_from_first_bout(self) -> None:
-        """Count the time of each recording from its first bout, if times are dates."""
-        if self._dates is None or self._dates.origin is None:
-            return
+    def _count_from_first_bout(self, times: IntervalTimes) -> None:
+        """Count the time of each recording from its first bout, if times are dates or times of day."""
         for name, raters in self.groups.items():
             rows = [row for numbers in raters.values() for row in numbers]
-            times = np.concatenate((self.start[rows], self.stop[rows]))
-            if np.isfinite(times).any():
-                first = float(np.nanmin(times))
-                self.start[rows] -= first
-                self.stop[rows] -= first
-                self.start_times[name] = to_datetime(self._dates.origin + round(first * NANOSECONDS), has_zone=self._dates.has_zone)
-                message = f"times are dates; frames are counted from the first bout, at {self.start_times[name]}"
-                self.notes.append(Note(message, code="absolute-times"))
+            of_recording = np.concatenate((times.start[rows], times.stop[rows]))
+            if not np.isfinite(of_recording).any():
+                continue
+            first = float(np.nanmin(of_recording))
+            times.start[rows] -= first
+            times.stop[rows] -= first
+            if times.origin is not None:
+                self.start_times[name] = to_datetime(times.origin + round(first * NANOSECONDS), has_zone=times.has_zone)
+            moment = self.start_times.get(name, format_clock(first, hours=True))
+            kind = "dates" if times.origin is not None else "times of day"
+            self.notes.append(Note(f"times are {kind}; frames are counted from the first bout, at {moment}", code="absolute-times"))
 
     def _texts(self, role: str, default: str) -> list[str]:
         if role not in self.columns:

@@ -2,7 +2,8 @@
 
 Interval tables have one row per bout, often also with rater, recording, subject and target. Columns are recognized by common names,
 in any order; the delimiter and the decimal mark are detected. Times are seconds (also "MM:SS"), milliseconds or frames, according to
-the column names, or dates: a study aligns them with signals that have dates, too. The frames of a row without a behavior (blank, or a
+the column names, dates, time since 1970, or dates, times and durations of Excel (`ethobench.formats.interval_times`). Dates are kept as the
+start time of the recording: a study aligns them with signals that have dates, too. The frames of a row without a behavior (blank, or a
 placeholder) are unobserved. The behavior of a row without a stop is unobserved from its start on. Rows named "Start/End" mark the
 observed period.
 
@@ -29,6 +30,7 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import interval_tables
 from ethobench.formats.base import Format, ignored_columns, register_format, select_entries
 from ethobench.formats.bouts import SECONDS_RATE, BoutRows, background_notes, frames_rate, named_ethogram, unused_behavior_notes
+from ethobench.formats.interval_times import kind_of_time
 from ethobench.formats.tables import format_time, other_sheets, read_table, write_table
 from ethobench.formats.text import Head, format_clock, parse_clock, read_json
 
@@ -45,7 +47,9 @@ class IntervalTable(Format):
     Options for reading: ``rate``, the frame rate of the result (default: 1000 Hz, or 30 Hz with a note if times are frames);
     ``columns``, the column of each role if it is not recognized, such as ``{"start": "from", "behavior": "type"}``; ``inclusive``,
     whether the stop frame belongs to the bout; ``drop``, names in the behavior column to ignore; ``markers``, names that mark the
-    beginning and the end of the observed period (default: "Start/End" in any spelling); ``points``, behaviors without duration.
+    beginning and the end of the observed period (default: "Start/End" in any spelling); ``points``, behaviors without duration;
+    ``time_unit``, what times are if that is not recognized: s, ms, us, ns, days, excel or datenum (day numbers), frames, or time_of_day;
+    ``date_format``, the format of dates that are not ISO 8601, as in `datetime.strptime`.
     """
 
     title = "interval table"
@@ -64,7 +68,7 @@ class IntervalTable(Format):
             return 0.0
         start_column = header.index(roles["start"])
         cells = [row[start_column] for row in rows[:20] if len(row) > start_column and row[start_column].strip()]
-        is_timed = all(parse_clock(cell) is not None for cell in cells) or interval_tables.is_absolute(cells)
+        is_timed = all(kind_of_time(cell) or parse_clock(cell) is not None for cell in cells)
         return 0.6 if cells and is_timed else 0.0
 
     def read(
@@ -78,8 +82,10 @@ class IntervalTable(Format):
         drop: Names = None,
         markers: Names = None,
         points: Names = None,
+        time_unit: str | None = None,
+        date_format: str | None = None,
     ) -> list[Recording]:
-        table = interval_tables.IntervalRows(path, read_table(path), columns or {}, inclusive)
+        table = interval_tables.IntervalRows(path, read_table(path), columns or {}, inclusive, time_unit=time_unit, date_format=date_format)
         clock, notes = (rate or SECONDS_RATE, []) if table.unit != "frames" else frames_rate(rate)
         table.classify_rows(drop=_names(drop), markers=_names(markers), points=_names(points))
         recordings = []

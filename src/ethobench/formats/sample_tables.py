@@ -24,7 +24,7 @@ from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.formats import per_frame
 from ethobench.formats.arrow_tables import opened, plain_source, read_schema
 from ethobench.formats.parse_cache import cached_arrays
-from ethobench.formats.sample_times import TimeParser
+from ethobench.formats.sample_times import TimeParser, join_date_and_time
 from ethobench.formats.size_limits import MAX_BEHAVIORS, check_size, check_table
 from ethobench.formats.table_columns import MISSING_NUMBERS, MISSING_WORDS, Columns, Roles, TableOptions, first_columns
 from ethobench.formats.tables import SHEET_SUFFIXES, read_table
@@ -196,12 +196,15 @@ class _Content:
 
     def add(self, table: pd.DataFrame) -> NDArray[np.float64]:
         """Add a chunk; return the values of its channels, (n_samples, n_channels)."""
+        import pandas as pd
+
         roles, before = self.roles, self.n_rows
         self.n_rows += len(table)
         if roles.time:
             stamps = table[roles.time]
             if roles.date:
-                stamps = table[roles.date].astype(str) + " " + stamps.astype(str)
+                pairs = zip(table[roles.date].astype(str), stamps.astype(str), strict=True)
+                stamps = pd.Series([join_date_and_time(date, time) for date, time in pairs], index=stamps.index, dtype=object)
             self.lists["time"].append(self.clock.parse(stamps, before))
         elif roles.counter is not None:
             self.lists["counter"].append(_index_numbers(table[roles.counter]))

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 ISO_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]+\d{1,2}:\d{2}.*)?")
 NUMBERED_DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})[./-](\d{4}|\d{2})[T ,]*(\d{1,2}:\d{2}.*)?")
 TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{1,2}([.,]\d*)?)?")
+MIDNIGHT = re.compile(r"[T ]+0?0:00(:00([.,]0*)?)?$")
 ZONE = re.compile(r"(Z|[+-]\d{2}:?\d{2}| ?UTC)$")
 UNIT_NAME = re.compile(r"(?:^|[\s_\[(.])(s|secs?|seconds?|ms|msecs?|millis|milliseconds?|us|µs|microseconds?|ns|nanoseconds?)[\])]?$")
-SCALES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+SCALES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "days": 86_400.0}
 DAYS = {"excel": 25_569, "datenum": 719_529}  # day number of 1970-01-01
 UNITS = (*SCALES, *DAYS)
-LONG_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+LONG_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds", "days": "days"}
 NANOSECONDS = 1_000_000_000
 EARLIEST, LATEST = 1e8, 1e10  # seconds since 1970: from 1973 to 2286
 MAX_DAY_STEP = 0.002  # days, about three minutes; as seconds this would be a rate of 500 Hz
@@ -40,6 +41,28 @@ def looks_like_times(cells: Sequence[str]) -> bool:
 def is_time_of_day(cells: Sequence[str]) -> bool:
     """Return whether cells hold times of day without a date."""
     return bool(cells) and all(TIME_OF_DAY.fullmatch(cell) for cell in cells[:50])
+
+
+def day_number_unit(size: float) -> str | None:
+    """Return the kind of day numbers of a size, a key of `DAYS`: from 1954 to 2119 for Excel, from 1916 to 2190 for MATLAB.
+
+    Examples
+    --------
+    >>> day_number_unit(45_413.5), day_number_unit(739_373.5), day_number_unit(120.0)
+    ('excel', 'datenum', None)
+    """
+    return "excel" if 20_000 < size < 80_000 else "datenum" if 700_000 < size < 800_000 else None
+
+
+def join_date_and_time(date: str, time: str) -> str:
+    """Return a date and a time of day as one text; spreadsheets add midnight to dates.
+
+    Examples
+    --------
+    >>> join_date_and_time("2024-05-01 00:00:00", "12:30:05")
+    '2024-05-01 12:30:05'
+    """
+    return f"{MIDNIGHT.sub('', date.strip())} {time.strip()}"
 
 
 def to_datetime(nanoseconds: int, *, has_zone: bool) -> datetime:
@@ -70,6 +93,8 @@ class TimeParser:
         What times are, for messages.
     has_zone : bool
         Whether dates state a time zone, as times since 1970 do.
+    row_numbers : sequence of int, optional
+        Row of each cell in the file, for the location of errors. By default rows follow each other below a header.
     """
 
     def __init__(self, path: Path, name: str, unit: str | None = None, date_format: str | None = None) -> None:
@@ -80,6 +105,7 @@ class TimeParser:
         self.kind, self.has_zone = "", False
         self.is_number: bool | None = None
         self.day_first: bool | None = None
+        self.row_numbers: Sequence[int] | None = None
 
     def parse(self, column: pd.Series, before: int = 0) -> NDArray[np.float64]:
         """Return times in seconds since `origin`.
@@ -160,7 +186,7 @@ class TimeParser:
         if self.unit is None and size >= LATEST:
             self.unit = next((unit for unit, scale in SCALES.items() if EARLIEST <= size * scale < LATEST), None)
         if self.unit is None and 0 < step < MAX_DAY_STEP:
-            self.unit = "excel" if 20_000 < size < 80_000 else "datenum" if 700_000 < size < 800_000 else None
+            self.unit = day_number_unit(size)
         self.unit = self.unit or "s"
         if self.unit in DAYS:
             self.kind = "days of Excel" if self.unit == "excel" else "days of MATLAB"
@@ -210,7 +236,7 @@ class TimeParser:
                 self.day_first = False
             else:
                 message = f"{texts.iloc[0]!r} in column {self.name!r} may begin with the day or the month; set date_format="
-                raise FormatError(self.path, f"{message}, such as '%d/%m/%Y %H:%M:%S'", f"row {before + 2}")
+                raise FormatError(self.path, f"{message}, such as '%d/%m/%Y %H:%M:%S'", self._location(before))
         day, month = (parts[0], parts[2]) if self.day_first else (parts[2], parts[0])
         year = parts[3].where(parts[3].str.len() == 4, "20" + parts[3])
         joined = year + "-" + month.str.zfill(2) + "-" + day.str.zfill(2)
@@ -237,4 +263,7 @@ class TimeParser:
     def _refuse(self, text: str, row: int) -> NoReturn:
         problem = f"{text!r} is not a time" if text else "missing or impossible time"
         expected = f"column {self.name!r} must hold seconds or dates such as 2024-05-01T12:00:00.25"
-        raise FormatError(self.path, f"{problem}: {expected} (set time= to use another column)", f"row {row + 2}")
+        raise FormatError(self.path, f"{problem}: {expected} (set time= to use another column)", self._location(row))
+
+    def _location(self, row: int) -> str:
+        return f"row {row + 2 if self.row_numbers is None else self.row_numbers[row]}"

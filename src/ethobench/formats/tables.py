@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -34,6 +35,7 @@ MAX_SHEET_COLUMNS = 1 << 14
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 SHEET_SUFFIXES = (".xlsx", ".xlsm")
 MAX_HEADER_ROW = 500
+MAX_ELAPSED_DAYS = 60  # from the epoch of a workbook; earlier dates are elapsed times
 
 
 @dataclass
@@ -139,7 +141,7 @@ def read_sheet(path: Path, first_rows: int | None = None) -> list[list[str]]:
         book = load_workbook(path, read_only=True, data_only=True)
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # the stated size of the sheet may be out of date
-        rows = _sheet_rows(path, sheet, first_rows)
+        rows = _sheet_rows(path, sheet, first_rows, book.epoch)
         book.close()
     except FormatError:
         raise
@@ -148,7 +150,7 @@ def read_sheet(path: Path, first_rows: int | None = None) -> list[list[str]]:
     return rows
 
 
-def _sheet_rows(path: Path, sheet: Any, first_rows: int | None) -> list[list[str]]:
+def _sheet_rows(path: Path, sheet: Any, first_rows: int | None, epoch: datetime) -> list[list[str]]:
     """Read the cells row by row; rows that the sheet omits are empty.
 
     A sheet states the number of each row and the column of each cell, so a few bytes can imply any number of empty cells.
@@ -167,8 +169,26 @@ def _sheet_rows(path: Path, sheet: Any, first_rows: int | None) -> list[list[str
             )
         if cells > limit:
             raise FormatError(path, f"refused: the sheet claims more than {limit:,} cells, too many for the size of the file")
-        rows.append(["" if cell is None else str(cell).strip() for cell in row])
+        rows.append(["" if cell is None else _cell_text(cell, epoch) for cell in row])
     return rows
+
+
+def _cell_text(cell: object, epoch: datetime) -> str:
+    """Return a cell of a sheet as text; elapsed times as hours, minutes and seconds, however many hours.
+
+    Excel stores 26:30 h as 1.1 days. In a cell with a format of times of day that is a moment in the first days of its calendar.
+    """
+    if isinstance(cell, datetime) and (days := (cell - epoch).total_seconds() / 86_400) < MAX_ELAPSED_DAYS:
+        has_day_zero = epoch.year < 1900  # day 1 is 1900-01-01, and the epoch two days before
+        return _elapsed_text(timedelta(days=days) - timedelta(days=1 if has_day_zero else 0))
+    return _elapsed_text(cell) if isinstance(cell, timedelta) else str(cell).strip()
+
+
+def _elapsed_text(elapsed: timedelta) -> str:
+    microseconds = round(elapsed.total_seconds() * 1e6)
+    minutes, rest = divmod(abs(microseconds), 60_000_000)
+    seconds = f"{rest / 1e6:09.6f}".removesuffix(".000000")
+    return f"{'-' if microseconds < 0 else ''}{minutes // 60:02d}:{minutes % 60:02d}:{seconds}"
 
 
 def write_table(
