@@ -103,9 +103,10 @@ def test_the_demo_runs_on_the_core_and_recommends_extras(tmp_path):
     done = ethobench_without("lightgbm,torch", "demo", "--out", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
     assert "rf against ann1" in done.stdout
-    assert "ethobench train my_study/ --out models/first" in done.stdout
+    for command in ("study make my_study/", "train my_study/ --out models/first"):
+        assert f"ethobench {command}" in done.stdout
     text = " ".join(done.stdout.split())
     assert "bout F1 .64 instead of .67" in text
     assert text.endswith(ALL_EXTRAS)
-    assert len(read_recordings(tmp_path / "demo" / "rf.csv")) == 8
+    assert len(read_recordings(tmp_path / "demo" / "rf.csv")) == 6
     assert {".csv", ".boris", ".annot", ".html"} == {path.suffix for path in (tmp_path / "demo").iterdir()}

@@ -117,16 +117,19 @@ def _measures_to_show(scores: Scores, metrics: str | None, *, wide: bool) -> lis
 def _print_all(scores: Scores, audit: TrainingAudit | None, per: str | None, measures: list[str], *, wide: bool) -> None:
     """Print the scores; if some recordings were used in training, warn and print the scores of the others too."""
     if audit is None:
-        return _print(scores, per, measures, wide=wide)
+        return print_scores(scores, per, measures, wide=wide)
     for message in audit.messages():
         secho(f"{'warning' if audit.in_sample else 'note'}: {message}", err=True, fg=typer.colors.YELLOW)
-    _print(scores, per, measures, f"; {len(audit.in_sample)} recordings SEEN IN TRAINING" if audit.in_sample else "", wide=wide)
+    print_scores(scores, per, measures, f"; {len(audit.in_sample)} recordings SEEN IN TRAINING" if audit.in_sample else "", wide=wide)
     if audit.in_sample and audit.held_out:
-        _print(scores.select(audit.held_out), per, measures, "; not seen in training", wide=wide)
+        print_scores(scores.select(audit.held_out), per, measures, "; not seen in training", wide=wide)
     return None
 
 
-def _print(scores: Scores, per: str | None, measures: list[str], title_suffix: str = "", *, wide: bool) -> None:
+def print_scores(
+    scores: Scores, per: str | None, measures: list[str], title_suffix: str = "", *, wide: bool = False, hint: bool = True
+) -> None:
+    """Print a table of scores by behavior, recording or individual; `hint` names the options of the command that show more."""
     of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} individuals"
     n = len(scores.recordings)
     title = f"{scores.suite.title}; {n} recording{'s' if n != 1 else ''}{of_individuals}{title_suffix}"
@@ -144,7 +147,7 @@ def _print(scores: Scores, per: str | None, measures: list[str], title_suffix: s
         _print_columns(scores, rows, measures, title, per or "behavior", wide=wide)
     note = scores.describe_intervals("in brackets" if wide else "below each score" if not is_list else "with --wide")
     print_wrapped([*(scores.occurrence_lines() if by_behavior else ()), note])
-    if measures == [*scores.suite.compact]:
+    if hint and measures == [*scores.suite.compact]:
         print_wrapped(["more: --wide, --metrics all, --per recording, --report FILE.html"])
 
 
