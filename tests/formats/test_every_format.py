@@ -234,7 +234,7 @@ def test_an_empty_file_is_refused(name, tmp_path):
 def test_unknown_options_are_reported(name, tmp_path):
     path = tmp_path / "some.csv"
     path.write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(EthobenchError, match="has no option colour"):
+    with pytest.raises(EthobenchError, match="has no option 'colour'"):
         read_recordings(path, name, colour="red", warn=False)
 
 

@@ -149,7 +149,7 @@ def test_short_times_in_seconds_stay_seconds(tmp_path: Path) -> None:
     rows = "".join(f"{start / 30!r},{stop / 30!r},rear\n" for start, stop in frames)
     assert bouts(read(text(tmp_path / "m1.csv", f"start,stop,behavior\n{rows}"), rate=30)) == [(0.1, 0.3, "rear"), (0.4, 0.7, "rear")]
     path = text(tmp_path / "m2.csv", "start,stop,behavior\n0.1234567,0.1256789,pulse\n")
-    assert "if these are fractions of a day, set time_unit=days" in notes(read(path))
+    assert "if these are fractions of a day, set time_unit='days'" in notes(read(path))
     assert bouts(read(path, time_unit="days", rate=1))[0][:2] == (round(0.1234567 * 86_400), round(0.1256789 * 86_400))
 
 
@@ -198,7 +198,7 @@ def test_clock_times_are_elapsed_unless_stated_otherwise(tmp_path: Path) -> None
     path = text(tmp_path / "m1.csv", "start,stop,behavior\n09:15:00,09:15:20,rest\n09:16:00,09:16:30,run\n")
     recording = read(path)
     assert bouts(recording)[0] == (33_300.0, 33_320.0, "rest")
-    assert "if they are times of day, set time_unit=time_of_day" in notes(recording)
+    assert "if they are times of day, set time_unit='time_of_day'" in notes(recording)
     assert bouts(read(path, time_unit="time_of_day")) == [(0.0, 20.0, "rest"), (60.0, 90.0, "run")]
     backward = text(tmp_path / "m2.csv", "start,stop,behavior\n0:20,0:10,rest\n")
     assert "stops at 10, before its start at 20" in notes(read(backward))

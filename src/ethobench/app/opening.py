@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ethobench.app.corrections import Corrections
 from ethobench.app.project import Project
@@ -64,17 +64,18 @@ class _Selection:
     match: Match | None = None
     entry: str | None = None
     annotators: Sequence[str] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def check_nothing_stated(self, source: Path, kind: str, *names: str) -> None:
         """Refuse options that would be ignored."""
         for name in names:
             if getattr(self, name):
-                option = Option(name, flag="--annotator" if name == "annotators" else "")
-                raise EthobenchError(Message(f"{source} is {kind}, for which ", option, " has no meaning; omit it"))
+                flag = {"annotators": "--annotator", "options": "--option"}.get(name, "")
+                raise EthobenchError(Message(f"{source} is {kind}, for which ", Option(name, flag=flag), " has no meaning; omit it"))
 
     def load(self, name: str | Path) -> Dataset:
         """Load a dataset, and select what is stated."""
-        self.check_nothing_stated(Path(name), "a dataset", "match")
+        self.check_nothing_stated(Path(name), "a dataset", "match", "options")
         data = load_dataset(name, rename=self.rename or None)
         data = data if self.entry is None else data.select(recordings=[self.entry])
         return replace(data, recordings=tuple(select_annotators(data, self.annotators))) if self.annotators else data
@@ -92,6 +93,7 @@ def open_project(
     match: Match | None = None,
     entry: str | None = None,
     annotators: Sequence[str] | None = None,
+    options: Mapping[str, Any] | None = None,
     notify: Callable[[str], None] = lambda _: None,
     before_predicting: Callable[[str, Model, int], None] = lambda *_: None,
 ) -> Project:
@@ -112,8 +114,9 @@ def open_project(
         Saved models whose predictions are shown. Models given as paths are loaded and may not use the network.
     videos : sequence of Path
         Further folders from which videos may be shown.
-    rename, match, entry, annotators
-        See `ethobench.collate`. For a dataset, `entry` is a recording and there is nothing to match; the store of a run takes none of them.
+    rename, match, entry, annotators, options
+        See `ethobench.collate`. For a dataset, `entry` is a recording, and `match` and `options` have no meaning; the store of a
+        run takes none of them.
     notify : callable
         Called with progress messages and notes.
     before_predicting : callable
@@ -121,7 +124,7 @@ def open_project(
     """
     if not sources:
         raise EthobenchError("name a dataset, the store of a run, or files to view")
-    opened = _open(sources, _Selection(rate, dict(rename or {}), match, entry, annotators), notify)
+    opened = _open(sources, _Selection(rate, dict(rename or {}), match, entry, annotators, dict(options or {})), notify)
     for path in models:
         model = models[path] if isinstance(models, Mapping) else _load_model(path)
         _add_predictions(path.resolve().name, model, opened.sources, notify, before_predicting)
@@ -137,7 +140,7 @@ def _open(sources: Sequence[str], selection: _Selection, notify: Callable[[str],
     path = Path(sources[0])
     if len(sources) == 1:
         if (path / "store.json").is_file():
-            selection.check_nothing_stated(path, "the store of a run", "rename", "match", "entry", "annotators")
+            selection.check_nothing_stated(path, "the store of a run", "rename", "match", "entry", "annotators", "options")
             return _Opened(path.resolve().name, _sources_of_store(path, notify))
         manifest = _manifest(path)
         if manifest is not None:
@@ -163,6 +166,7 @@ def _collate(paths: Sequence[Path], selection: _Selection, notify: Callable[[str
         match=selection.match,
         entry=selection.entry,
         annotators=selection.annotators,
+        options=selection.options,
         name_by_file=True,
     )
     for line in summarize_notes(collation.notes):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli.options import AnnotatorsOption, EntryOption, MatchOption, RenameOption
+from ethobench.cli.options import AnnotatorsOption, EntryOption, MatchOption, ReadOption, RenameOption
 from ethobench.cli.output import echo_json, print_never_annotated, print_note, print_notes
 from ethobench.cli.tables import Number, format_with_interval, print_table, print_wrapped
 
@@ -37,6 +37,7 @@ def run(
     rename: RenameOption = None,
     match: MatchOption = None,
     entry: EntryOption = None,
+    option: ReadOption = None,
     wide: Annotated[bool, typer.Option("--wide", help="Show intervals beside values, however wide the table gets.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the agreement of each pair, also by recording, to this CSV file.")] = None,
@@ -50,7 +51,7 @@ def run(
 
     Example: [bold]ethobench agreement anna/ ben/ carla/ --rename i=interact --report agreement.html[/bold]
     """
-    from ethobench.cli.options import parse_renames
+    from ethobench.cli.options import parse_options, parse_renames
     from ethobench.core.files import check_new_path
     from ethobench.metrics import agreement
 
@@ -59,7 +60,9 @@ def run(
     for path in (csv, report):
         if path is not None:
             check_new_path(path)
-    recordings = _collate(paths, rate=rate, rename=parse_renames(rename), match=match, entry=entry, annotators=annotator)
+    recordings = _collate(
+        paths, rate=rate, rename=parse_renames(rename), match=match, entry=entry, annotators=annotator, options=parse_options(option)
+    )
     annotations = {recording.id: dict(recording.annotations) for recording in recordings}
     individuals = {recording.id: recording.individual for recording in recordings}
     chosen = [name.strip() for name in behaviors.split(",")] if behaviors else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli.options import AnnotatorsOption, EntryOption, RenameOption
+from ethobench.cli.options import AnnotatorsOption, EntryOption, ReadOption, RenameOption
 from ethobench.cli.output import echo_json
 from ethobench.cli.tables import Number, format_number, format_percent, print_table, print_wrapped
 from ethobench.core.errors import EthobenchError, Note
@@ -48,6 +48,7 @@ def run(
     annotator: AnnotatorsOption = None,
     rename: RenameOption = None,
     entry: EntryOption = None,
+    option: ReadOption = None,
     per: Annotated[str, typer.Option(help="One budget per recording, or per individual over all its recordings.")] = "recording",
     wide: Annotated[bool, typer.Option("--wide", help="Show all columns, however wide the table gets.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
@@ -59,7 +60,7 @@ def run(
 
     Of each animal: [bold]ethobench budget my_study/ --per individual[/bold]
     """
-    from ethobench.cli.options import parse_renames
+    from ethobench.cli.options import parse_options, parse_renames
     from ethobench.cli.output import drop_empty_rows, print_never_annotated, print_note
     from ethobench.core.files import check_new_path
     from ethobench.datasets.loose_files import is_dataset
@@ -74,7 +75,7 @@ def run(
         print_note(f"{confusion}: n = {len(matrices[1])} individuals; {reason}")
     if per not in PER:
         raise typer.BadParameter(f"{per!r} is neither {' nor '.join(PER)}", param_hint="--per")
-    recordings = _collate(paths, rate=rate, rename=parse_renames(rename), entry=entry, annotators=annotator)
+    recordings = _collate(paths, rate=rate, rename=parse_renames(rename), entry=entry, annotators=annotator, options=parse_options(option))
     in_study = any(is_dataset(path) for path in paths)
     groups: dict[tuple[str, str, str], list[Annotation]] = {}
     for recording in recordings:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli.options import AnnotatorsOption, RenameOption
+from ethobench.cli.options import AnnotatorsOption, ReadOption, RenameOption
 from ethobench.cli.output import echo, secho
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ def run(
     rate: Annotated[
         float | None, typer.Option(help="Frame rate of the result, and of IN if the file does not state it.", metavar="HZ")
     ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="Option of the format of IN, as name=value; may be repeated. See the documentation of the format."),
-    ] = None,
+    option: ReadOption = None,
     annotator: AnnotatorsOption = None,
     rename: RenameOption = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
@@ -49,7 +46,7 @@ def run(
     from ethobench.formats.io import format_for
 
     reader = formats[format] if format else detect(source)
-    recordings = [r for r in read_at_rate(source, rate, reader.name, entry=entry, **parse_options(option or [])) if r.annotations]
+    recordings = [r for r in read_at_rate(source, rate, reader.name, entry=entry, **parse_options(option)) if r.annotations]
     if not recordings:
         raise EthobenchError(f"{source} contains no annotation to convert")
     if annotator:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli.options import AnnotatorsOption, RenameOption, parse_renames
+from ethobench.cli.options import AnnotatorsOption, ReadOption, RenameOption, parse_options, parse_renames
 from ethobench.cli.output import echo_json, secho
 from ethobench.cli.tables import print_wrapped
 
@@ -25,6 +25,7 @@ def run(
     format: Annotated[str | None, typer.Option("--from", help="Format of the files. Default: detected.")] = None,
     entry: Annotated[str | None, typer.Option(help="Only this observation, channel or recording.")] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second, for files that do not state a rate.")] = None,
+    option: ReadOption = None,
     annotator: AnnotatorsOption = None,
     rename: RenameOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
@@ -36,11 +37,12 @@ def run(
     from ethobench.core.errors import EthobenchError
     from ethobench.formats.io import UnknownFormatError
 
+    chosen = _options_of_folder(paths, format, parse_options(option))
     results: list[dict[str, Any]] = []
     failed, skipped = 0, []
     for path in _files(paths):
         try:
-            result = describe_file(path, format, entry, rate, annotators=annotator, rename=parse_renames(rename))
+            result = describe_file(path, format, entry, rate, annotators=annotator, rename=parse_renames(rename), options=chosen)
         except EthobenchError as error:
             if path not in paths and isinstance(error, UnknownFormatError):
                 skipped.append(path.name)
@@ -66,11 +68,13 @@ def describe_file(
     *,
     annotators: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return a description of the content of a file or dataset, as a JSON-compatible dict."""
     from ethobench.datasets.collate import rename_behaviors, select_annotators
     from ethobench.datasets.loose_files import check_source, is_dataset_name
     from ethobench.formats import detect, formats, read_at_rate
+    from ethobench.formats.reader_options import options_for
 
     check_source(path)
     if format is None and ((path.suffix.lower() == ".csv" and _is_manifest(path)) or is_dataset_name(path)):
@@ -79,7 +83,7 @@ def describe_file(
         name, title = "manifest" if path.exists() else "dataset", f"{len(data)} recordings of {len(data.individuals)} individuals"
     else:
         reader = formats[format] if format else detect(path)
-        recordings = read_at_rate(path, rate, reader.name, entry=entry)
+        recordings = read_at_rate(path, rate, reader.name, entry=entry, **options_for(reader, options))
         name, title = reader.name, reader.title
     if annotators:
         recordings = select_annotators(recordings, annotators)
@@ -146,6 +150,24 @@ def describe_annotation(a: Annotation) -> dict[str, Any]:
         "subjects": list(a.subjects),
         "unobserved_seconds": (a.n_frames - iv.total(a.observed.of_any())) / a.rate,
     }
+
+
+def _options_of_folder(paths: list[Path], format: str | None, options: Mapping[str, str]) -> Mapping[str, str]:
+    """Return options after checking that the format of at least one file has each of them."""
+    from contextlib import suppress
+
+    from ethobench.core.errors import EthobenchError
+    from ethobench.formats import detect, formats
+    from ethobench.formats.reader_options import check_options
+
+    if not options:
+        return options
+    readers = [formats[format]] if format else []
+    for path in [] if format else _files(paths):
+        with suppress(EthobenchError, OSError):  # reported when the file is described
+            readers.append(detect(path))
+    check_options(readers, options)
+    return options
 
 
 def _files(paths: list[Path]) -> list[Path]:

@@ -34,7 +34,16 @@ EntryOption: TypeAlias = Annotated[
     str | None, typer.Option("--entry", help="Read only this observation, channel or recording.", metavar="NAME")
 ]
 AnnotatorsOption: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--annotator", help="Only this annotator; may be repeated.", metavar="NAME")
+    list[str] | None,
+    typer.Option("--annotator", help="Only this annotator; names the annotator of files that name none. May be repeated.", metavar="NAME"),
+]
+ReadOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        help="Option of the reader, such as label=behaviour (see the page of the format); may be repeated.",
+        metavar="NAME=VALUE",
+    ),
 ]
 AllowNetworkOption: TypeAlias = Annotated[
     bool,
@@ -130,15 +139,15 @@ def parse_variations(pairs: Sequence[str]) -> list[list[str]]:
     return [[*chain(*combination)] for combination in product(*choices)]
 
 
-def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
-    """Parse ``name=value`` pairs, with values as for hyper-parameters."""
-    options = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{pair!r} is not name=value", param_hint="--option")
-        options[name.strip()] = _parse_value(value)
-    return options
+def parse_options(pairs: Iterable[str] | None) -> dict[str, str]:
+    """Parse ``NAME=VALUE`` pairs of options for reading; `options_for` converts the values for each format."""
+    from ethobench.core.errors import ParameterError
+    from ethobench.formats.reader_options import parse_option_pairs
+
+    try:
+        return parse_option_pairs(pairs or ())
+    except ParameterError as error:
+        raise typer.BadParameter(str(error), param_hint="--option") from None
 
 
 def _parse_value(text: str) -> Any:

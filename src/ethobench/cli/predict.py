@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ethobench.cli.options import AllowNetworkOption, ExternalOption, announce_network, parse_external
+from ethobench.cli.options import AllowNetworkOption, ExternalOption, ReadOption, announce_network, parse_external, parse_options
 from ethobench.cli.output import echo, echo_json, print_note, print_notes, secho
 from ethobench.cli.workers import (
     MACHINE,
@@ -38,6 +38,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder for the annotations, one file per recording.")],
     to: Annotated[str, typer.Option(help="Format of the annotations; list: ethobench formats.")] = "tidy",
     rate: Annotated[float | None, typer.Option(help="Frames per second, for files that do not state it.", metavar="HZ")] = None,
+    option: ReadOption = None,
     style: Annotated[
         str, typer.Option(help="Annotator whose style to predict, for a model trained with --param condition=annotator.", metavar="NAME")
     ] = "",
@@ -90,7 +91,7 @@ def run(
     if show_script:
         cluster_options.print_script(certificates)
         return
-    settings = PredictionSettings(to, rate, style, min_confidence, in_sample, parse_external(param))
+    settings = PredictionSettings(to, rate, style, min_confidence, in_sample, parse_external(param), parse_options(option))
     batch = BatchPrediction(model, inputs, out, settings, overwrite=overwrite, allow_network=allow_network)
     print_notes(batch.input_files.notes)
     announce_network(str(model), batch.model, len(batch.jobs))

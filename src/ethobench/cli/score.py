@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from ethobench.cli.options import EntryOption, MatchOption, RenameOption
+from ethobench.cli.options import EntryOption, MatchOption, ReadOption, RenameOption
 from ethobench.cli.output import echo_json, print_notes, secho
 from ethobench.cli.tables import Number, format_number, format_with_interval, print_table, print_wrapped
 
@@ -32,7 +32,10 @@ def run(
     behaviors: Annotated[
         str | None, typer.Option(help="Score only these behaviors, separated by commas; 'all': every behavior of either side.")
     ] = None,
-    annotator: Annotated[str | None, typer.Option(help="Reference annotator, if there are several: a name, 'consensus' or 'all'.")] = None,
+    annotator: Annotated[
+        str | None,
+        typer.Option(help="Reference annotator, if there are several: a name, 'consensus' or 'all'. Names one that TRUTH does not name."),
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second of files that do not state it.", metavar="HZ")] = None,
     per: Annotated[str | None, typer.Option(help="Show scores per recording, individual or behavior.")] = None,
     metrics: Annotated[str | None, typer.Option(help="Measures to show, separated by commas; 'all': every measure of the suite.")] = None,
@@ -40,6 +43,7 @@ def run(
     rename: RenameOption = None,
     match: MatchOption = None,
     entry: EntryOption = None,
+    option: ReadOption = None,
     wide: Annotated[
         bool, typer.Option("--wide", help="Show all headline measures with three digits and intervals beside them, however wide.")
     ] = False,
@@ -65,7 +69,7 @@ def run(
 
     Example: [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
     """
-    from ethobench.cli.options import parse_renames
+    from ethobench.cli.options import parse_options, parse_renames
     from ethobench.cli.output import print_note
     from ethobench.core.files import check_new_path
     from ethobench.metrics import score
@@ -78,7 +82,16 @@ def run(
         if path is not None:
             check_new_path(path)
     chosen = [name.strip() for name in behaviors.split(",")] if behaviors and behaviors != "all" else behaviors or None
-    files = read_score_files(pred, truth, annotator=annotator, rate=rate, rename=parse_renames(rename), match=match, entry=entry)
+    files = read_score_files(
+        pred,
+        truth,
+        annotator=annotator,
+        rate=rate,
+        rename=parse_renames(rename),
+        match=match,
+        entry=entry,
+        options=parse_options(option),
+    )
     print_notes(files.notes)
     tracks = "merge" if merge else "auto"
     scores = score(files.predictions, files.dataset, suite=suite, annotator=annotator, behaviors=chosen, tracks=tracks)

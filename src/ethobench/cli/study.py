@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ethobench.cli.options import ReadOption, parse_options
 from ethobench.cli.output import echo, echo_json, print_note, secho
 from ethobench.core.messages import text_for_command_line
 
@@ -33,6 +34,8 @@ def make(
     entry: Annotated[
         str | None, typer.Option(help="Stream or channel of annotation files with several. Default: the one with the most bouts.")
     ] = None,
+    option: ReadOption = None,
+    annotator: Annotated[str | None, typer.Option(help="Name of the annotator of files that name none.", metavar="NAME")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Pattern of files to skip, such as '*_old*'; may be repeated.")] = None,
     out: Annotated[Path | None, typer.Option(help="Other name of the manifest, in the same folder.", metavar="FILE.csv")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing recordings.csv.")] = False,
@@ -57,7 +60,8 @@ def make(
                 "--out draft.csv, replace it with --overwrite, or look at the draft with --dry-run"
             )
         check_not_open(manifest)
-    draft = discover_study(folder, rate=rate, entry=entry, exclude=exclude or ())
+    options = parse_options(option)
+    draft = discover_study(folder, rate=rate, entry=entry, exclude=exclude or (), options=options, annotator=annotator)
     written = [] if dry_run else draft.write(manifest, overwrite=overwrite)
     if as_json:
         echo_json({**draft.to_dict(), "written": [str(path) for path in written]})
@@ -76,7 +80,9 @@ def _print_draft(draft: StudyDraft) -> None:
     reasons = Counter((match.role, match.reason) for match in draft.matches)
     echo(f"{len(draft.recordings)} recordings from {draft.n_files} files in {draft.folder}")
     shown = draft.rows[:MAX_SHOWN]
-    columns = [column for column in ("recording", "individual", "rate", "annotator", "entry") if any(row.get(column) for row in shown)]
+    columns = [
+        column for column in ("recording", "individual", "rate", "annotator", "entry", "options") if any(row.get(column) for row in shown)
+    ]
     cells = [[row.get(column, "") for column in columns] + [_files(row)] for row in shown]
     _print_rows([*columns, "files"], cells)
     if len(draft.rows) > MAX_SHOWN:

@@ -13,9 +13,11 @@ from ethobench.cli.options import (
     EntryOption,
     ExternalOption,
     MatchOption,
+    ReadOption,
     RenameOption,
     announce_network,
     parse_external,
+    parse_options,
     parse_renames,
 )
 from ethobench.cli.output import echo, print_note
@@ -44,6 +46,7 @@ def run(
     rename: RenameOption = None,
     match: MatchOption = None,
     entry: EntryOption = None,
+    option: ReadOption = None,
     allow_network: AllowNetworkOption = False,
     param: ExternalOption = None,
 ) -> None:
@@ -71,6 +74,7 @@ def run(
         match=match,
         entry=entry,
         annotators=annotator,
+        options=parse_options(option),
         notify=print_note,
     )
     for note in project.notes:

@@ -6,6 +6,7 @@ string, a message names settings as in Python; the command line prints `Message.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -55,6 +56,26 @@ class Option:
         else:
             values = [str(value) for value in (self.value if isinstance(self.value, (list, tuple)) else [self.value])]
         return " ".join(f"{flag} {shlex.quote(value)}" for value in values)
+
+
+class ReaderOption(Option):
+    """A setting of the reader of a file: a keyword argument in Python, ``--option NAME=VALUE`` on the command line.
+
+    Examples
+    --------
+    >>> print(ReaderOption("label", "sp"), ReaderOption("label", "sp").on_command_line)
+    label='sp' --option label=sp
+    >>> print(ReaderOption("units"), ReaderOption("units").on_command_line)
+    units= --option units=...
+    """
+
+    @property
+    def on_command_line(self) -> str:
+        """The option with its value, quoted for a shell."""
+        if self.value is None:
+            return f"--option {self.name}=..."
+        text = self.value if isinstance(self.value, str) else json.dumps(self.value)
+        return f"--option {shlex.quote(f'{self.name}={text}')}"
 
 
 class Message(str):

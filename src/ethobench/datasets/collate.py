@@ -36,6 +36,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from ethobench.core import Annotation, ClockOrigin, Dataset, Observed, Recording
 from ethobench.core.errors import EthobenchError, Note, NotFoundError, ReadWarning
@@ -47,6 +48,8 @@ from ethobench.datasets.loose_files import (
     Item,
     annotator_names,
     ends_with_last_bout,
+    has_named_annotator,
+    name_unnamed,
     named_annotations,
     read_items,
     recording_name,
@@ -163,6 +166,7 @@ def collate(
     match: Match | None = None,
     entry: str | None = None,
     annotators: Iterable[str] | str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Dataset:
     """Collate loose files by recording: annotations of several people, poses or signals, videos.
 
@@ -185,7 +189,10 @@ def collate(
     entry : str, optional
         Read only this observation, channel or recording.
     annotators : iterable of str, optional
-        Keep only these annotators, as the result names them.
+        Keep only these annotators, as the result names them. If no file names its annotator, one name is the name of the annotator of all
+        files, and as many names as there are paths are their annotators, in the same order.
+    options : mapping of str to object, optional
+        Options of the readers, such as ``{"label": "behaviour", "units": "g"}``. Each is passed to the formats that have it.
 
     Returns
     -------
@@ -218,6 +225,7 @@ def collate(
         match=match,
         entry=entry,
         annotators=annotators,
+        options=options,
     )
     for note in (*collation.notes, *(note for recording in collation.recordings for note in recording.notes)):
         warnings.warn(str(note), ReadWarning, stacklevel=2)
@@ -235,12 +243,13 @@ def collate_files(
     entry: str | None = None,
     annotators: Iterable[str] | str | None = None,
     name_by_file: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> Collation:
     """Collate loose files as `collate` does; return notes and matches instead of issuing warnings.
 
     Parameters
     ----------
-    paths, rate, same_recording, annotations_only, rename, match, entry, annotators
+    paths, rate, same_recording, annotations_only, rename, match, entry, annotators, options
         See `collate`.
     name_by_file : bool
         Whether a single annotator without a name is called by the file, not ``"annotator"``.
@@ -255,27 +264,35 @@ def collate_files(
     [('mouse2_carla.csv', 'mouse2_carla', 'name'), ('mouse2_dan.csv', 'mouse2_carla', 'only recording')]
     """
     sources = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
-    items, notes = read_items(sources, rate, annotations_only=annotations_only, entry=entry)
+    items, notes = read_items(sources, rate, annotations_only=annotations_only, entry=entry, options=options)
     groups = match_items(items, sources, notes, same_recording, () if match is None else read_match(match))
     _use_one_clock(groups, items, notes)
     names = annotator_names([group.items for group in groups], sources, name_by_file=name_by_file)
+    chosen = [annotators] if isinstance(annotators, str) else list(annotators or ())
+    if chosen and not {*chosen} & {*names.values()} and name_unnamed([group.items for group in groups], len(sources), chosen):
+        names = annotator_names([group.items for group in groups], sources)
     recordings = [_merge(group, names, rate, notes) for group in groups]
     matches = tuple(_matched_file(group, item, names) for group in groups for item in group.items)
-    if annotators is not None:
-        recordings = select_annotators(recordings, annotators)
+    if chosen:
+        recordings = select_annotators(recordings, chosen)
     return Collation(tuple(rename_behaviors(recordings, rename or {})), tuple(notes), matches)
 
 
 def select_annotators(recordings: Iterable[Recording], annotators: Iterable[str] | str) -> list[Recording]:
     """Keep only the annotations of some annotators; recordings that they did not annotate keep none.
 
+    If no recording names its only annotator, a single name is the name of that annotator.
+
     Raises
     ------
     NotFoundError
-        If no recording has an annotator of this name.
+        If no recording has an annotator of this name; lists the annotators.
     """
     chosen = [annotators] if isinstance(annotators, str) else list(annotators)
     recordings = list(recordings)
+    annotated = [r for r in recordings if r.annotations]
+    if len(chosen) == 1 and annotated and all(len(r.annotations) == 1 and not has_named_annotator(r) for r in annotated):
+        return [r.copy(annotations=dict(zip(chosen, r.annotations.values(), strict=False))) for r in recordings]
     available = list(dict.fromkeys(name for recording in recordings for name in recording.annotations))
     for name in chosen:
         if name not in available:
@@ -300,6 +317,8 @@ def collate_pairs(
     check_rename: bool = True,
     match: Match | None = None,
     entry: str | None = None,
+    annotator: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> CollatedPairs:
     """Match the recordings of predictions and references: files, folders of files, or studies.
 
@@ -316,6 +335,10 @@ def collate_pairs(
         Whether an old name that neither side has is an error.
     match, entry
         See `collate`; ``left`` is a name of the predictions, ``right`` one of the references.
+    annotator : str, optional
+        Name of the annotator of references that name none; without effect on others.
+    options : mapping of str to object, optional
+        See `collate`.
 
     Raises
     ------
@@ -324,12 +347,15 @@ def collate_pairs(
     """
     dataset = references if isinstance(references, Dataset) else None
     sources = [Path(predictions), Path(references.source or references.name) if isinstance(references, Dataset) else Path(references)]
-    items, notes = read_items(sources, rate, annotations_only=True, datasets={} if dataset is None else {1: dataset}, entry=entry)
+    in_memory = {} if dataset is None else {1: dataset}
+    items, notes = read_items(sources, rate, annotations_only=True, datasets=in_memory, entry=entry, options=options)
     for side, path in enumerate(sources):
         if not any(item.source == side for item in items):
             raise EthobenchError(f"{path} has no annotation")
     groups = match_items(items, sources, notes, True, () if match is None else read_match(match))
     _use_one_clock(groups, items, notes)
+    if annotator is not None:
+        name_unnamed([[item for item in group.items if item.source == 1] for group in groups], 1, [annotator])
     names: AnnotatorNames = {}
     for side in range(2):
         names |= annotator_names([[item for item in group.items if item.source == side] for group in groups], sources)

@@ -14,24 +14,25 @@ Individuals and annotators are guessed from names of files and folders. Every ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ethobench.core import Ethogram
-from ethobench.core.errors import EthobenchError, FormatError, Note, PathExistsError, summarize_notes
+from ethobench.core.errors import EthobenchError, FormatError, Note, NotFoundError, PathExistsError, summarize_notes
 from ethobench.core.ethogram import join_ethograms
 from ethobench.core.files import atomic_path, check_new_path
 from ethobench.core.messages import Message, Option
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.datasets.draft_values import AnnotatorLabels, Rates, annotator_labels, number_text
 from ethobench.datasets.folder_scan import Scan, UnusedFile, scan_folder
-from ethobench.datasets.loose_files import TRACKER_SUFFIX, Item, recording_name
+from ethobench.datasets.loose_files import TRACKER_SUFFIX, Item, has_unnamed_annotator, recording_name
 from ethobench.datasets.manifest_tables import COLUMNS, ETHOGRAM, MANIFEST
 from ethobench.datasets.matching import Group, match_items
 from ethobench.datasets.name_guesses import find_words, guess_individual
 from ethobench.datasets.study_names import grouped, is_stream, name_items, name_tokens
+from ethobench.formats.reader_options import option_text
 from ethobench.formats.tables import write_table
 
 ALWAYS = ("recording", "individual", "rate", "signals", "annotations", "annotator")
@@ -167,7 +168,15 @@ def check_not_open(manifest: Path) -> None:
             raise PathExistsError(f"{manifest} is open in a spreadsheet program ({lock.name} exists); close it there, then run this again")
 
 
-def discover_study(folder: str | Path, *, rate: float | None = None, entry: str | None = None, exclude: Iterable[str] = ()) -> StudyDraft:
+def discover_study(
+    folder: str | Path,
+    *,
+    rate: float | None = None,
+    entry: str | None = None,
+    exclude: Iterable[str] = (),
+    options: Mapping[str, Any] | None = None,
+    annotator: str | None = None,
+) -> StudyDraft:
     """Draft a study from the files in a folder and the folders below it. Nothing is written.
 
     Parameters
@@ -179,6 +188,10 @@ def discover_study(folder: str | Path, *, rate: float | None = None, entry: str 
         Stream or channel to use of annotation files with several, such as ``"S2"``. By default the one with the most bouts.
     exclude : iterable of str
         Patterns of files to skip, such as ``"*_old*"``.
+    options : mapping of str to object, optional
+        Options for reading files, such as ``{"label": "behaviour"}``; written to the column ``options``.
+    annotator : str, optional
+        Name of the annotator of files that name none. By default folders and file names are used.
 
     Raises
     ------
@@ -202,12 +215,12 @@ def discover_study(folder: str | Path, *, rate: float | None = None, entry: str 
     folder = Path(folder)
     if not folder.is_dir():
         raise FormatError(folder, "not a folder" if folder.exists() else "no such folder")
-    scan = scan_folder(folder, rate=rate, exclude=exclude)
+    scan = scan_folder(folder, rate=rate, exclude=exclude, options=options)
     guesses: list[str] = []
     name_items(scan, entry, guesses)
     if not scan.items:
         raise EthobenchError(_nothing_found(scan))
-    return _draft(scan, rate, guesses)
+    return _draft(scan, rate, guesses, annotator)
 
 
 def _nothing_found(scan: Scan) -> str:
@@ -220,12 +233,14 @@ def _nothing_found(scan: Scan) -> str:
 # Recordings
 
 
-def _draft(scan: Scan, rate: float | None, guesses: list[str]) -> StudyDraft:
+def _draft(scan: Scan, rate: float | None, guesses: list[str], annotator: str | None) -> StudyDraft:
     notes: list[Note] = []
     groups = _match(scan, notes)
     _check_candidates(scan, groups)
     groups = _without_incomplete(scan, groups)
     names = _unique_names(groups, scan)
+    if annotator is not None:
+        _name_annotator(groups, annotator)
     annotators = annotator_labels(scan, groups)
     individuals = _individuals(scan, groups, names, guesses)
     rates = Rates(scan, rate)
@@ -247,6 +262,31 @@ def _draft(scan: Scan, rate: float | None, guesses: list[str]) -> StudyDraft:
     ethogram = _ethogram(item for group in groups for item in group.items)
     unused = sorted({(unused.path, unused.reason): unused for unused in scan.unused}.values(), key=lambda unused: str(unused.path))
     return StudyDraft(scan.folder, tuple(rows), ethogram, tuple(matches), tuple(unused), tuple(guesses), scan.n_files)
+
+
+def _name_annotator(groups: Sequence[Group], annotator: str) -> None:
+    """Name the annotator of files that name none.
+
+    Raises
+    ------
+    NotFoundError
+        If all files name their annotators.
+    EthobenchError
+        If several files of a recording name none.
+    """
+    annotated = [item for group in groups for item in group.items if item.annotations]
+    stated = sorted({name for item in annotated for name in item.annotations})
+    if annotated and not any(has_unnamed_annotator(item) for item in annotated) and annotator not in stated:
+        raise NotFoundError(
+            f"no file lacks the name of its annotator, so none can be called {annotator!r}; annotators: {', '.join(stated)}"
+        )
+    for group in groups:
+        unnamed = [item for item in group.items if has_unnamed_annotator(item)]
+        if len(unnamed) > 1:
+            files = ", ".join(item.path.name for item in unnamed)
+            raise EthobenchError(f"several files of {group.name!r} name no annotator ({files}), so they cannot all be called {annotator!r}")
+        for item in unnamed:
+            item.annotator = annotator
 
 
 def _without_incomplete(scan: Scan, groups: Sequence[Group]) -> list[Group]:
@@ -415,8 +455,12 @@ def _rows(scan: Scan, group: Group, common: dict[str, str], annotators: Annotato
             if label is None:
                 scan.skip(item.path, f"annotator {annotator!r} of {group.name!r} is in another file, too")
                 continue
-            rows.append({**common, "annotations": scan.relative(item).as_posix(), "annotator": label, "entry": scan.entry(item)})
-    return rows or [{**common, "entry": "" if signals is None else scan.entry(signals)}]
+            options = option_text({**({} if signals is None else signals.options), **item.options})
+            cells = {"annotations": scan.relative(item).as_posix(), "annotator": label, "entry": scan.entry(item), "options": options}
+            rows.append({**common, **cells})
+    if rows or signals is None:
+        return rows or [{**common, "entry": ""}]
+    return [{**common, "entry": scan.entry(signals), "options": option_text(signals.options)}]
 
 
 def _ethogram(items: Iterable[Item]) -> Ethogram:

@@ -104,7 +104,7 @@ class Rates:
         if "poses" in formats[self.scan.formats[item.path]].contents:
             return None
         try:
-            return open_signals(item.path, item.name, None, entry=self.scan.entry(item)).rate
+            return open_signals(item.path, item.name, None, entry=self.scan.entry(item), options=item.options).rate
         except EthobenchError:
             return None
 
@@ -113,7 +113,7 @@ class Rates:
         if rate is None or item.recording is None or item.recording.rate == rate:
             return True
         try:
-            return read_at_rate(item.path, rate, self.scan.formats[item.path])[item.index].rate == rate
+            return read_at_rate(item.path, rate, self.scan.formats[item.path], **item.options)[item.index].rate == rate
         except EthobenchError:
             return False
 

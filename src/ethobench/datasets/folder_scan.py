@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError, FormatError
@@ -23,6 +24,7 @@ from ethobench.datasets.loose_files import Item, items_of_recordings, recording_
 from ethobench.datasets.manifest_tables import CORRECTIONS, ETHOGRAM, KEYPOINTS, MANIFEST
 from ethobench.formats import Format, detect, formats, read_at_rate
 from ethobench.formats.io import UnknownFormatError
+from ethobench.formats.reader_options import check_options, entries_with, options_for
 
 NOT_SCANNED = {
     MANIFEST: "a study of its own",
@@ -100,7 +102,7 @@ class Scan:
         return item.path.parent.relative_to(self.folder).parts
 
 
-def scan_folder(folder: Path, *, rate: float | None = None, exclude: Iterable[str] = ()) -> Scan:
+def scan_folder(folder: Path, *, rate: float | None = None, exclude: Iterable[str] = (), options: Mapping[str, Any] | None = None) -> Scan:
     """Scan a folder and the folders below it.
 
     Parameters
@@ -110,6 +112,8 @@ def scan_folder(folder: Path, *, rate: float | None = None, exclude: Iterable[st
         Frames per second of files that do not state it.
     exclude : iterable of str
         Patterns of files to skip, such as ``"*_old*"``; compared with the name and with the path relative to the folder.
+    options : mapping of str to object, optional
+        Options of the readers. Each is passed to the formats that have it; one that no file's format has is an error.
     """
     scan = Scan(folder)
     patterns = tuple(exclude)
@@ -121,13 +125,14 @@ def scan_folder(folder: Path, *, rate: float | None = None, exclude: Iterable[st
             scan.skip(path, "excluded")
             continue
         try:
-            scan.items += _items(scan, path, rate, detector)
+            scan.items += _items(scan, path, rate, detector, options or {})
         except UnknownFormatError:
             scan.skip(path, "format not recognized")
         except EthobenchError as error:
             scan.skip(path, error)
         except OSError as error:
             scan.skip(path, error.strerror or error)
+    check_options([formats[name] for name in scan.formats.values()], options)
     return scan
 
 
@@ -150,7 +155,7 @@ def _skip_folder(scan: Scan, error: OSError) -> None:
     scan.skip(Path(error.filename), f"not scanned: {error.strerror}")
 
 
-def _items(scan: Scan, path: Path, rate: float | None, detector: _Detector) -> list[Item]:
+def _items(scan: Scan, path: Path, rate: float | None, detector: _Detector, options: Mapping[str, Any]) -> list[Item]:
     """Return the items of one file."""
     if path.suffix.lower() in VIDEO_SUFFIXES:
         return [Item(0, path, recording_name(path))]
@@ -158,30 +163,34 @@ def _items(scan: Scan, path: Path, rate: float | None, detector: _Detector) -> l
     scan.formats[path] = reader.name
     if "annotations" in reader.contents:
         try:
-            recordings = read_at_rate(path, rate, reader.name)
+            recordings = read_at_rate(path, rate, reader.name, **options_for(reader, options))
         except FormatError:
             reader = detect(path)  # the detector only compares the first lines
-            recordings = read_at_rate(path, rate, reader.name)
+            recordings = read_at_rate(path, rate, reader.name, **options_for(reader, options))
             scan.formats[path] = reader.name
         scan.n_recordings[path] = len(recordings)
         items = [item for item in items_of_recordings(0, path, recordings, reader) if item.annotations or item.has_signals]
+        for item in items:
+            item.options = options_for(reader, options)
         if not items:
             scan.skip(path, "no observations or annotations in it")
         return items
-    entries = reader.entries(path) if reader.multiple_recordings else [path.stem]
+    chosen = options_for(reader, options)
+    entries = entries_with(reader, path, chosen) if reader.multiple_recordings else [path.stem]
     several = len(entries) > 1
     scan.n_recordings[path] = len(entries)
     return [
-        Item(0, path, entry if several else recording_name(path), _not_loaded(path, entry, reader), i, named_inside=several)
+        Item(0, path, name, _not_loaded(path, entry, reader, chosen), i, named_inside=several, options=chosen)
         for i, entry in enumerate(entries)
+        for name in [entry if several else recording_name(path)]
     ]
 
 
-def _not_loaded(path: Path, entry: str, reader: Format) -> Recording:
+def _not_loaded(path: Path, entry: str, reader: Format, options: Mapping[str, Any]) -> Recording:
     """Return a recording whose signals are read when they are needed."""
 
     def load() -> Data:
-        signals = read_at_rate(path, None, reader.name, entry=entry)[0].signals
+        signals = read_at_rate(path, None, reader.name, entry=entry, **options)[0].signals
         if signals is None:
             raise FormatError(path, "the file has neither poses nor signals")
         return signals

@@ -5,21 +5,22 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ethobench.core import Annotation, ClockOrigin, Dataset, Recording
 from ethobench.core import intervals as iv
-from ethobench.core.errors import FormatError, Note, NotFoundError
+from ethobench.core.errors import FormatError, Note, NotFoundError, ParameterError
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.core.video import VIDEO_SUFFIXES
 from ethobench.datasets.base import all_names
 from ethobench.datasets.manifest_tables import MANIFEST
 from ethobench.formats import Format, detect, read_at_rate
 from ethobench.formats.bebe import METADATA as BEBE_METADATA
+from ethobench.formats.reader_options import check_options, entries_with, options_for
 
 LONG_SUFFIXES = (".bebe.csv", ".calms21.json")
 TRACKER_SUFFIX = re.compile(
@@ -153,6 +154,8 @@ class Item:
         The only entry that was read from the file.
     annotator : str
         Name for annotations whose file names no annotator.
+    options : mapping of str to object
+        Options that the file was read with.
     of_dataset : bool
         Whether the recording is from a study with a manifest.
     length_stated : bool
@@ -171,6 +174,7 @@ class Item:
     named_inside: bool = False
     entry: str | None = None
     annotator: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
     of_dataset: bool = False
     length_stated: bool = False
     match_key: int | None = None
@@ -235,7 +239,7 @@ class Item:
 
     def read_at(self, rate: float, origin: ClockOrigin) -> None:
         """Read the recording again, at the frame rate of another file."""
-        self.recording = read_at_rate(self.path, rate, entry=self.entry)[self.index]
+        self.recording = read_at_rate(self.path, rate, entry=self.entry, **self.options)[self.index]
         self.recording.clock_origin = origin
 
     def __str__(self) -> str:
@@ -249,6 +253,7 @@ def read_items(
     annotations_only: bool,
     datasets: Mapping[int, Dataset] | None = None,
     entry: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> tuple[list[Item], list[Note]]:
     """Read all files of all sources.
 
@@ -264,15 +269,23 @@ def read_items(
         Sources, by index, that are loaded already.
     entry : str, optional
         Read only this observation, channel or recording; files without it are skipped.
+    options : mapping of str to object, optional
+        Options of the readers. Each is passed to the formats that have it; one that no file's format has is an error.
 
     Raises
     ------
+    ParameterError
+        If an option is unknown, or all sources are datasets, which state the options of their files themselves.
     NotFoundError
         If a source is neither a path nor the name of a dataset, or if nothing has the entry.
     """
     items: list[Item] = []
     notes: list[Note] = []
     entries: set[str] = set()
+    loose = [(number, source) for number, source in enumerate(sources) if _is_loose(source, number, datasets)]
+    files_of = {number: list_files(source, videos=not annotations_only) for number, source in loose}
+    if options:
+        _check_reader_options(sources, [file for files, _ in files_of.values() for file in files], options)
     for number, source in enumerate(sources):
         dataset = (datasets or {}).get(number)
         if dataset is not None or is_dataset(source):
@@ -280,14 +293,13 @@ def read_items(
             entries |= {item.name for item in in_dataset}
             items += [item for item in in_dataset if entry in (None, item.name)]
         else:
-            check_source(source)
-            files, skipped = list_files(source, videos=not annotations_only)
+            files, skipped = files_of[number]
             notes += skipped
             for file in files:
-                available = _entries(file) if entry is not None else []
+                available = _entries(file, options or {}) if entry is not None else []
                 entries |= {*available}
                 if entry is None or entry in available:
-                    items += _items_of_file(number, file, rate, annotations_only, entry)
+                    items += _items_of_file(number, file, rate, annotations_only, entry, options)
     if entry is not None and entry not in entries:
         similar = get_close_matches(entry, entries, n=1)
         hint = f"; did you mean {similar[0]!r}?" if similar else "."
@@ -296,8 +308,23 @@ def read_items(
     return items, notes
 
 
-def _entries(file: Path) -> list[str]:
-    return [file.stem] if file.suffix.lower() in VIDEO_SUFFIXES else detect(file).entries(file)
+def _is_loose(source: Path, number: int, datasets: Mapping[int, Dataset] | None) -> bool:
+    """Whether a source is a file or a folder of files; raises an error if there is none."""
+    if number in (datasets or {}) or is_dataset(source):
+        return False
+    check_source(source)
+    return True
+
+
+def _check_reader_options(sources: Sequence[Path], files: Sequence[Path], options: Mapping[str, Any]) -> None:
+    if not files:
+        listed = ", ".join(map(str, sources))
+        raise ParameterError(f"{listed}: datasets have no options for reading; state them in column 'options' of recordings.csv")
+    check_options([detect(file) for file in files if file.suffix.lower() not in VIDEO_SUFFIXES], options)
+
+
+def _entries(file: Path, options: Mapping[str, Any]) -> list[str]:
+    return [file.stem] if file.suffix.lower() in VIDEO_SUFFIXES else entries_with(detect(file), file, options)
 
 
 def _items_of_dataset(number: int, path: Path, dataset: Dataset | None, annotations_only: bool) -> list[Item]:
@@ -309,13 +336,23 @@ def _items_of_dataset(number: int, path: Path, dataset: Dataset | None, annotati
     return [Item(number, path, r.id, r, named_inside=True, of_dataset=True) for r in recordings]
 
 
-def _items_of_file(number: int, file: Path, rate: float | None, annotations_only: bool, entry: str | None = None) -> list[Item]:
+def _items_of_file(
+    number: int,
+    file: Path,
+    rate: float | None,
+    annotations_only: bool,
+    entry: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> list[Item]:
     if file.suffix.lower() in VIDEO_SUFFIXES:
         return [] if annotations_only else [Item(number, file, file.stem)]
     reader = detect(file)
     if annotations_only and "annotations" not in reader.contents:
         return []
-    items = items_of_recordings(number, file, read_at_rate(file, rate, reader.name, entry=entry), reader, entry)
+    chosen = options_for(reader, options)
+    items = items_of_recordings(number, file, read_at_rate(file, rate, reader.name, entry=entry, **chosen), reader, entry)
+    for item in items:
+        item.options = chosen
     return [item for item in items if item.annotations or not annotations_only]
 
 
@@ -376,6 +413,45 @@ def annotator_names(groups: Sequence[Sequence[Item]], sources: Sequence[Path], *
                 used.add(unique)
                 names[id(item), annotator] = unique
     return names
+
+
+def name_unnamed(groups: Sequence[Sequence[Item]], n_sources: int, names: Sequence[str]) -> bool:
+    """Name the annotators of files that name none; nothing is changed if that is not possible.
+
+    Parameters
+    ----------
+    groups : sequence of sequence of Item
+        Items of each recording.
+    n_sources : int
+        Number of paths that the user passed.
+    names : sequence of str
+        One name for the only annotator of all recordings, or one for each path.
+
+    Returns
+    -------
+    bool
+        Whether the names were used: all files name no annotator, and each recording has one annotation for each name at most.
+    """
+    annotated = [[item for item in items if item.annotations] for items in groups]
+    is_unnamed = all(has_unnamed_annotator(item) for items in annotated for item in items)
+    is_single = len(names) == 1 and all(len(items) <= 1 for items in annotated)
+    is_per_source = len(names) == n_sources and all(len({i.source for i in items}) == len(items) for items in annotated)
+    if not is_unnamed or not (is_single or is_per_source):
+        return False
+    for items in annotated:
+        for item in items:
+            item.annotator = names[0] if is_single else names[item.source]
+    return True
+
+
+def has_unnamed_annotator(item: Item) -> bool:
+    """Whether an item has one annotation, whose annotator the file does not name."""
+    return len(item.annotations) == 1 and not _is_named(item, next(iter(item.annotations)))
+
+
+def has_named_annotator(recording: Recording) -> bool:
+    """Whether an annotator of a recording has a name: not the default one, and not that of the recording."""
+    return any(name not in (DEFAULT_ANNOTATOR, recording.id, recording.source_id) for name in recording.annotations)
 
 
 def _is_named(item: Item, annotator: str) -> bool:

@@ -30,6 +30,7 @@ from ethobench.datasets.video_clock import VideoClock, fit_to_video, read_video_
 from ethobench.formats import detect, read_at_rate
 from ethobench.formats.channel_units import note_different_units
 from ethobench.formats.parse_cache import cache_folder, content_hash
+from ethobench.formats.reader_options import check_options, entries_with, options_for
 
 PER_RECORDING = ("individual", "signals", "rate", "split", "fold", "video")
 """Columns that must agree in all rows of a recording."""
@@ -143,9 +144,15 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> R
                 problems.add(row.location, f"{column} of {name!r} is {row[column]!r} here, but {other[column]!r} in {other.location}")
     rate, signals = first["rate"].rate, first["signals"].path("signals")
     opened: OpenedSignals | None = None
+    for row in rows:
+        try:
+            _check_reader_options(row)
+        except EthobenchError as error:
+            problems.add(row.location, f"options: {error}")
+            return None
     try:
         if signals is not None and signals.exists():
-            opened = open_signals(signals, name, rate, entry=first["entry"]["entry"])
+            opened = open_signals(signals, name, rate, entry=first["entry"]["entry"], options=first["signals"].options)
     except EthobenchError as error:
         problems.add(first["signals"].location, error)
         return None
@@ -181,6 +188,13 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> R
         notes=tuple(notes),
         clock_origin=ClockOrigin.GIVEN if first["rate"].rate is not None else next(iter(origins), ClockOrigin.STATED),
     )
+
+
+def _check_reader_options(row: ManifestRow) -> None:
+    """Raise an error if neither the signals nor the annotations of a row have an option that it states."""
+    if row.options:
+        paths = [path for column in ("signals", "annotations") if (path := row.path(column)) is not None and path.exists()]
+        check_options([detect(path) for path in paths], row.options)
 
 
 def _first(rows: list[ManifestRow], column: str) -> ManifestRow:
@@ -307,16 +321,17 @@ def _find_recording(row: ManifestRow, path: Path, rate: float | None, other_rate
     """Return the recording of a file that a row is about; a file without a frame rate is read at that of the video or the signals."""
     reader = detect(path)
     entry = row["entry"] or None
-    recordings = [r for r in read_at_rate(path, rate, reader.name, entry=entry) if r.annotations]
+    options = options_for(reader, row.options)
+    recordings = [r for r in read_at_rate(path, rate, reader.name, entry=entry, **options) if r.annotations]
     if rate is None and other_rate is not None and any(r.clock_origin is ClockOrigin.ASSUMED for r in recordings):
-        recordings = [r for r in read_at_rate(path, other_rate, reader.name, entry=entry) if r.annotations]
+        recordings = [r for r in read_at_rate(path, other_rate, reader.name, entry=entry, **options) if r.annotations]
         recordings = [r.copy(clock_origin=ClockOrigin.STATED) for r in recordings]  # by the video or the signals
     if len(recordings) > 1:
         recordings = [r for r in recordings if r.id == row["recording"]] or recordings
     if not recordings:
         raise FormatError(path, "the file has no annotation")
     if len(recordings) > 1:
-        entries = ", ".join(reader.entries(path))
+        entries = ", ".join(entries_with(reader, path, options))
         raise FormatError(path, f"the file has {len(recordings)} annotations; name one in column 'entry': {entries}")
     return recordings[0]
 

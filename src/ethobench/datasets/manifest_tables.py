@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ethobench.core import Behavior, Ethogram, Keypoint
 from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
+from ethobench.formats.reader_options import parse_option_text
 from ethobench.formats.tables import Table, read_table
 from ethobench.formats.text import parse_number
 
@@ -22,7 +23,20 @@ KEYPOINTS = "keypoints.csv"
 CORRECTIONS = "corrections"
 """Subfolder of a study that the viewer saves corrections to."""
 
-COLUMNS = ("recording", "individual", "rate", "signals", "annotations", "annotator", "entry", "video", "subject", "split", "fold")
+COLUMNS = (
+    "recording",
+    "individual",
+    "rate",
+    "signals",
+    "annotations",
+    "annotator",
+    "entry",
+    "options",
+    "video",
+    "subject",
+    "split",
+    "fold",
+)
 NUMBERS = ("width", "height", "pixels_per_cm")
 TRUE = {"yes", "y", "true", "1", "x"}
 FILES = ("signals", "annotations", "video")
@@ -59,7 +73,7 @@ class ManifestRow:
         The folder that paths are relative to.
     cells : dict of str to str
         By column.
-    rate, fold, numbers
+    rate, fold, options, numbers
         Parsed cells; see `check_row`.
     is_correction : bool
         Whether the row is from the corrections of the viewer.
@@ -70,6 +84,7 @@ class ManifestRow:
     cells: dict[str, str]
     rate: float | None = None
     fold: int | None = None
+    options: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
     is_correction: bool = False
 
@@ -212,6 +227,10 @@ def check_row(row: ManifestRow, problems: Problems) -> None:
             row.fold = int(value)
         else:
             row.numbers[column] = value
+    try:
+        row.options = parse_option_text(row["options"])
+    except EthobenchError as error:
+        problems.add(row.location, f"options: {error}")
     for column in FILES:
         path = row.path(column)
         if path is not None and not path.exists():

@@ -19,6 +19,7 @@ from ethobench.core.errors import FormatError, Note, ReadWarning
 from ethobench.core.recording import Data
 from ethobench.formats import detect, read_at_rate
 from ethobench.formats.parse_cache import cached_arrays
+from ethobench.formats.reader_options import entries_with, options_for
 
 PARSER = "signals-3"
 
@@ -53,7 +54,9 @@ class OpenedSignals:
     individuals: tuple[str, ...] = ()
 
 
-def open_signals(path: Path, recording: str, rate: float | None, *, entry: str = "") -> OpenedSignals:
+def open_signals(
+    path: Path, recording: str, rate: float | None, *, entry: str = "", options: Mapping[str, Any] | None = None
+) -> OpenedSignals:
     """Return the length and other facts of the signals in a file, and a function that loads them.
 
     Parameters
@@ -66,15 +69,18 @@ def open_signals(path: Path, recording: str, rate: float | None, *, entry: str =
         Frames per second, if set by the user.
     entry : str
         Id of the recording in the file, if it has several and none of them is named `recording`.
+    options : mapping of str to object, optional
+        Options of the reader.
     """
-    names = (recording, entry)
-    kind = f"{PARSER}-{'' if rate is None else format(rate, 'g')}-{_safe(names)}"
-    arrays = cached_arrays(path, kind, partial(_parse, path, names, rate))
+    names, options = (recording, entry), dict(options or {})
+    texts = (*names, json.dumps(options, sort_keys=True)) if options else names
+    kind = f"{PARSER}-{'' if rate is None else format(rate, 'g')}-{_safe(texts)}"
+    arrays = cached_arrays(path, kind, partial(_parse, path, names, rate, options))
     notes = [Note(*fields) for fields in json.loads(str(arrays["notes"]))]
     stated, start = float(arrays["rate"][0]), str(arrays["start"])
     return OpenedSignals(
         len(arrays["values"]),
-        partial(_load, path, kind, names, rate),
+        partial(_load, path, kind, names, rate, options),
         notes,
         rate or (None if np.isnan(stated) else stated),
         datetime.fromisoformat(start) if start else None,
@@ -83,13 +89,14 @@ def open_signals(path: Path, recording: str, rate: float | None, *, entry: str =
     )
 
 
-def _parse(path: Path, names: tuple[str, str], rate: float | None) -> dict[str, NDArray[Any]]:
+def _parse(path: Path, names: tuple[str, str], rate: float | None, options: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReadWarning)  # the notes have the same text
         reader = detect(path)
-        available = reader.entries(path) if reader.multiple_recordings and "signals" in reader.contents else []
+        available = entries_with(reader, path, options) if reader.multiple_recordings and "signals" in reader.contents else []
         entry = next((name for name in reversed(names) if name in available), None)
-        candidates = [(r, r.signals) for r in read_at_rate(path, rate, reader.name, entry=entry) if r.signals is not None]
+        recordings = read_at_rate(path, rate, reader.name, entry=entry, **options_for(reader, options))
+        candidates = [(r, r.signals) for r in recordings if r.signals is not None]
     if not candidates:
         raise FormatError(path, "the file has neither poses nor signals")
     if len(candidates) > 1:
@@ -110,8 +117,8 @@ def _parse(path: Path, names: tuple[str, str], rate: float | None) -> dict[str, 
     return {"values": data.values, "channels": np.array(data.channels), "rate": stated, "notes": notes, **facts}
 
 
-def _load(path: Path, kind: str, names: tuple[str, str], rate: float | None) -> Data:
-    arrays = cached_arrays(path, kind, partial(_parse, path, names, rate))
+def _load(path: Path, kind: str, names: tuple[str, str], rate: float | None, options: Mapping[str, Any]) -> Data:
+    arrays = cached_arrays(path, kind, partial(_parse, path, names, rate, options))
     stated = float(arrays["rate"][0])
     clock = rate or (None if np.isnan(stated) else stated)
     if "keypoints" in arrays:
@@ -120,7 +127,7 @@ def _load(path: Path, kind: str, names: tuple[str, str], rate: float | None) -> 
     return Signals(arrays["values"], tuple(str(name) for name in arrays["channels"]), clock or 1.0)
 
 
-def _safe(names: tuple[str, str]) -> str:
+def _safe(names: tuple[str, ...]) -> str:
     """Return a short folder name for any texts."""
     import hashlib
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Observed
 from ethobench.core.errors import FormatError, Note
 from ethobench.core.ethogram import guess_background
+from ethobench.core.messages import Message, Option
 
 SECONDS_RATE = 1000.0
 FRAMES_RATE = 30.0
@@ -210,7 +211,8 @@ def frames_rate(rate: float | None) -> tuple[float, list[Note]]:
     """Return the rate of a file that counts frames without stating their rate: `rate`, or 30 Hz with a note."""
     if rate is not None:
         return rate, []
-    return FRAMES_RATE, [Note(f"no frame rate in the file; assuming {FRAMES_RATE:g} Hz (set it with rate=)", code="assumed-rate")]
+    message = Message(f"no frame rate in the file; assuming {FRAMES_RATE:g} Hz (set it with ", Option("rate"), ")")
+    return FRAMES_RATE, [Note(message, code="assumed-rate")]
 
 
 def origin_of(stated: float | None) -> ClockOrigin:

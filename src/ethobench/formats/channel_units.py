@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError, Note
+from ethobench.core.messages import Message, ReaderOption
 
 SPELLINGS = {
     "m/s²": ("m/s2", "m/s^2", "m/s²", "m/s**2", "m.s-2", "ms-2", "m s-2", "ms^-2", "ms2", "mps2"),
@@ -108,7 +109,11 @@ def channel_units(
         return units | dict.fromkeys(names, unit), []
     if not named_units and np.isfinite(length):
         message = f"the unit of {', '.join(names)} is not known (median length {length:.3g}, but gravity is 1 g or 9.81 m/s²)"
-        return units, [Note(f"{message}; state it in the header, such as {names[0]} (g), or with units=", code="unknown-units")]
+        return units, [
+            Note(
+                Message(f"{message}; state it in the header, such as {names[0]} (g), or with ", ReaderOption("units")), code="unknown-units"
+            )
+        ]
     if unit and len(named_units) == 1 and unit not in named_units and next(iter(named_units)) in ACCELERATIONS:
         message = f"{', '.join(names)} are stated in {next(iter(named_units))}, but gravity has the length {length:.3g}, as in {unit}"
         return units, [Note(f"{message}; check the unit", code="unlikely-units")]

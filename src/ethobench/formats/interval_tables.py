@@ -13,6 +13,7 @@ from ethobench.core import Annotation, Behavior, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
 from ethobench.core.ethogram import guess_background
+from ethobench.core.messages import Message, ReaderOption
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.base import ignored_columns
 from ethobench.formats.bouts import BoutRows, to_clock
@@ -168,7 +169,7 @@ class IntervalRows:
                 self.kind[row] = "unlabeled"
         if dropped:
             counts = ", ".join(f"{name!r} ({n} rows)" for name, n in dropped.items())
-            self.notes.append(Note(f"dropped (see drop=): {counts}", code="dropped-rows"))
+            self.notes.append(Note(Message("dropped (see ", ReaderOption("drop"), f"): {counts}"), code="dropped-rows"))
         bouts = self.kind == "bout"
         lasting = {self.label[row] for row in np.flatnonzero(bouts & (self.start != self.stop))}
         zero = {*self.label} - lasting
@@ -277,8 +278,8 @@ class IntervalRows:
         missing = [role for role in ("start", "stop", "behavior") if role not in columns and not (role == "stop" and "duration" in columns)]
         if missing:
             header = " ".join(", ".join(self.table.header).split())
-            example = ", ".join(f"{role!r}: ..." for role in missing)
-            message = f"no column for {', '.join(missing)}; specify with columns={{{example}}} (columns: {header})"
+            chosen = ReaderOption("columns", dict.fromkeys(missing, "..."))
+            message = Message(f"no column for {', '.join(missing)}; specify with ", chosen, f" (columns: {header})")
             raise FormatError(self.path, message, "header")
         used = {name for role, name in columns.items() if role != "unit"}
         durations = {normalize_name(name) for name in DURATIONS}
@@ -295,12 +296,14 @@ class IntervalRows:
             self._count_from_first_bout(times)
         elif times.kind == "numbers" and time_unit is None and self._may_be_frames(start, stop):
             message = "integers without a unit are read as seconds; if they are frames, name the columns start_frame and stop_frame"
-            self.notes.append(Note(f"{message}, or set time_unit=frames", code="assumed-unit"))
+            self.notes.append(Note(Message(message, ", or set ", ReaderOption("time_unit", "frames")), code="assumed-unit"))
         if self.unit == "frames" and "stop" in self.columns:
             by_name = normalize_name(self.columns["stop"]) in {normalize_name(name) for name in LAST_FRAME}
             if self.inclusive is None and not by_name:
-                message = (
-                    "the stop frame is read as the first frame after the bout (use inclusive=True if it is the last frame of the bout)"
+                message = Message(
+                    "the stop frame is read as the first frame after the bout (use ",
+                    ReaderOption("inclusive", True),
+                    " if it is the last frame of the bout)",
                 )
                 self.notes.append(Note(message, code="assumed-exclusive"))
             stop = stop + (1 if self.inclusive or (by_name and self.inclusive is None) else 0)

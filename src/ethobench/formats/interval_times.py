@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import FormatError, Note
+from ethobench.core.messages import Message, ReaderOption
 from ethobench.formats.regular_clock import unwrap_days
 from ethobench.formats.sample_times import (
     DAYS,
@@ -248,8 +249,9 @@ class _TimeReader:
             return IntervalTimes(start, stop, is_time_of_day=True, kind="times of day", notes=self.notes)
         if may_be:
             message = f"times are read as time since the start of the recording, and the first bout is at {next(filter(None, start_cells))}"
-            advice = f"if they are times of day, set time_unit={TIME_OF_DAY}, which counts from the first bout"
-            self.notes.append(Note(f"{message}; {advice}", code="assumed-unit"))
+            chosen = ReaderOption("time_unit", TIME_OF_DAY)
+            advice = Message("if they are times of day, set ", chosen, ", which counts from the first bout")
+            self.notes.append(Note(Message(message, "; ", advice), code="assumed-unit"))
         return IntervalTimes(start, stop, kind="clock times", notes=self.notes)
 
     def _times_of_day(self, cells: Sequence[str]) -> NDArray[np.float64]:
@@ -331,8 +333,8 @@ class _TimeReader:
                 Note("times are read as fractions of a day, as spreadsheets store them (time_unit=s: seconds)", code="assumed-unit")
             )
             return "days"
-        message = "all times are below one second and bouts take a few milliseconds; if these are fractions of a day, set time_unit=days"
-        self.notes.append(Note(message, code="assumed-unit"))
+        message = "all times are below one second and bouts take a few milliseconds; if these are fractions of a day, set "
+        self.notes.append(Note(Message(message, ReaderOption("time_unit", "days")), code="assumed-unit"))
         return "s"
 
     def _has_many_digits(self) -> bool:

@@ -24,7 +24,9 @@ from ethobench.core.errors import (
 )
 from ethobench.core.files import atomic_path, check_new_path
 from ethobench.core.messages import Message, Option
+from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.base import Format, formats
+from ethobench.formats.reader_options import check_options, options_for, reader_options
 from ethobench.formats.recording_checks import check_measurements, check_read_back, check_recordings, repair_recordings
 from ethobench.formats.text import Head
 
@@ -125,7 +127,8 @@ def read_recordings(
     """
     path = _existing_path(path)
     reader = formats[format] if format else detect(path)
-    _check_options(reader, reader.read, options)
+    check_options([reader], options)
+    options = options_for(reader, options)
     try:
         recordings = reader.read(path, entry, **options)
     except EthobenchError as error:
@@ -162,7 +165,7 @@ def read_at_rate(
         See `read_recordings`.
     """
     reader = formats[format] if format else detect(path)
-    takes_rate = rate is not None and "rate" in inspect.signature(reader.read).parameters
+    takes_rate = rate is not None and options.get("rate") is None and "rate" in reader_options(reader)
     return read_recordings(path, reader.name, entry=entry, **options, **({"rate": rate} if takes_rate else {}), warn=False)
 
 
@@ -179,7 +182,7 @@ def read_annotation(
     entry : str, optional
         Observation, channel or recording to read. Required if the file holds several.
     annotator : str, optional
-        Annotator to read. Required if the recording has several.
+        Annotator to read. Required if the recording has several; any name fits a file that names no annotator.
     **options
         Options of the format, such as ``rate=30``.
 
@@ -194,7 +197,9 @@ def read_annotation(
         raise NotFoundError(f"{path} contains no annotation")
     if len(annotated) > 1:
         raise EthobenchError(f"{path} contains {len(annotated)} annotations; select one with entry=: {', '.join(r.id for r in annotated)}")
-    return annotated[0].annotation(annotator)
+    only = next(iter(annotated[0].annotations))
+    is_unnamed = len(annotated[0].annotations) == 1 and only in (DEFAULT_ANNOTATOR, annotated[0].id)
+    return annotated[0].annotation(None if is_unnamed else annotator)
 
 
 def write_annotation(
@@ -268,7 +273,7 @@ def write_recordings(
     if not writer.can_write:
         raise EthobenchError(f"{writer.title} files cannot be written; formats that can: {', '.join(writable_formats())}")
     check_new_path(path, overwrite=overwrite)
-    _check_options(writer, writer.write, options)
+    _check_write_options(writer, options)
     if len(recordings) != 1 and not writer.multiple_recordings:
         raise EthobenchError(f"a {writer.title} file stores one recording, got {len(recordings)}; write one file for each")
     check_recordings(recordings)
@@ -352,8 +357,8 @@ def _existing_path(path: str | Path) -> Path:
     return path
 
 
-def _check_options(owner: Format, function: Any, options: dict[str, Any]) -> None:
-    allowed = [n for n, p in inspect.signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY]
+def _check_write_options(owner: Format, options: dict[str, Any]) -> None:
+    allowed = [n for n, p in inspect.signature(owner.write).parameters.items() if p.kind is p.KEYWORD_ONLY]
     unknown = [name for name in options if name not in allowed]
     if unknown:
         raise EthobenchError(f"{owner.title} has no option {', '.join(unknown)}; options: {', '.join(allowed) or 'none'}")

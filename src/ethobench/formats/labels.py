@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Ethogram, Recording
 from ethobench.core.errors import FormatError, Note
 from ethobench.core.ethogram import guess_background
+from ethobench.core.messages import Message, ReaderOption
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import per_frame
 from ethobench.formats.base import Format, ignored_columns, register_format, select_entries
@@ -160,7 +161,8 @@ def _label_column(table: per_frame.FrameTable, column: str | None) -> tuple[int,
         candidates = [i for i in data_columns if table.header[i].lower() in per_frame.LABEL_NAMES] or data_columns
         if len(candidates) != 1:
             header = ", ".join(table.header)
-            raise FormatError(table.path, f"cannot determine the column with labels; specify it with column= (columns: {header})", "header")
+            message = Message("cannot determine the column with labels; specify it with ", ReaderOption("column"), f" (columns: {header})")
+            raise FormatError(table.path, message, "header")
         chosen = candidates[0]
     name = table.header[chosen]
     if name.lower() not in per_frame.LABEL_NAMES and (table.cells[chosen] == name).any():

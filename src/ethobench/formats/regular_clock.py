@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import FormatError, Note
+from ethobench.core.messages import Message, Option
 from ethobench.formats.frame_clock import resolution, snap_rate
 from ethobench.formats.size_limits import check_size
 
@@ -197,7 +198,8 @@ def regular_clock(
             clock = _one_row_per_frame(path, time - time[0], candidate, max(MAX_SHIFT, min(0.51 * finest * candidate, 0.49)))
             if clock is not None:
                 return clock
-        raise FormatError(path, f"irregular times (about {mean_rate:.4g} Hz){' of ' + location if location else ''}; set rate= to resample")
+        of = f" of {location}" if location else ""
+        raise FormatError(path, Message(f"irregular times (about {mean_rate:.4g} Hz){of}; set ", Option("rate"), " to resample"))
     position = np.rint((time - time[0]) * rate)
     if np.abs(position / rate - (time - time[0])).max() <= max(MAX_JITTER / rate, 0.51 * finest) and (np.diff(position) > 0).all():
         return _at_positions(path, position.astype(np.int64), rate)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.messages import Message, ReaderOption
 from ethobench.formats import per_frame
 from ethobench.formats.arrow_tables import opened, plain_source, read_schema
 from ethobench.formats.parse_cache import cached_arrays
@@ -103,10 +104,15 @@ def read_sample_table(path: Path, options: TableOptions) -> SampleTable:
     if not columns.header:
         raise FormatError(path, "expected a table with a header", "header")
     roles = columns.roles(options)
+    if roles.label_candidates:
+        listed = ", ".join(roles.label_candidates)
+        message = Message(f"several columns may have the labels: {listed}; choose one with ", ReaderOption("label"))
+        raise FormatError(path, message, "header")
     if roles.unclear:
         names = ", ".join(map(repr, roles.unclear))
-        advice = f"if it has the labels, call it label, or set label={roles.unclear[0]!r}; else remove it, or set label='none'"
-        raise FormatError(path, f"column {names} has neither numbers nor a known name; {advice}", "header")
+        chosen, nothing = ReaderOption("label", roles.unclear[0]), ReaderOption("label", "none")
+        advice = Message("if it has the labels, call it label, or set ", chosen, "; else remove it, or set ", nothing)
+        raise FormatError(path, Message(f"column {names} has neither numbers nor a known name; ", advice), "header")
     if not (roles.channels or roles.bursts or roles.label or roles.one_hot):
         raise FormatError(path, "no column of signals")
     if path.stat().st_size < MIN_CACHED:
@@ -227,7 +233,7 @@ class _Content:
             if len(words.code_of) > limit:
                 option = "label" if name == "label" else "id"
                 message = f"{len(words.code_of):,} different values in column {getattr(self.roles, name)!r}, more than {limit:,}"
-                raise FormatError(self.path, f"{message}; set {option}=")
+                raise FormatError(self.path, Message(message, "; set ", ReaderOption(option)))
             key = "labels" if name == "label" else name
             arrays[key], info[key] = np.concatenate(words.codes), [*words.code_of]
         length, rate = self.bursts.length, self.bursts.rate(arrays.get("time"))
@@ -419,8 +425,8 @@ def _binary(path: Path, name: str, column: NDArray[Any], before: int) -> NDArray
     bad = ~(np.isnan(values) | np.isin(values, (-1, 0, 1)))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        message = f"{values[row]:g} in column {name!r} is neither 0 nor 1; if this is a signal, name the behaviors with label="
-        raise FormatError(path, message, f"row {before + row + 2}")
+        message = f"{values[row]:g} in column {name!r} is neither 0 nor 1; if this is a signal, name the behaviors with "
+        raise FormatError(path, Message(message, ReaderOption("label")), f"row {before + row + 2}")
     return np.where(np.isnan(values), per_frame.UNOBSERVED, values).astype(np.int8)
 
 

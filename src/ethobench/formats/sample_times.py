@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.messages import Message, ReaderOption
 from ethobench.formats.text import is_number, parse_clock, parse_number
 
 if TYPE_CHECKING:
@@ -235,8 +236,9 @@ class TimeParser:
             elif (two > 12).any():
                 self.day_first = False
             else:
-                message = f"{texts.iloc[0]!r} in column {self.name!r} may begin with the day or the month; set date_format="
-                raise FormatError(self.path, f"{message}, such as '%d/%m/%Y %H:%M:%S'", self._location(before))
+                message = f"{texts.iloc[0]!r} in column {self.name!r} may begin with the day or the month; set "
+                chosen = ReaderOption("date_format", "%d/%m/%Y %H:%M:%S")
+                raise FormatError(self.path, Message(message, chosen, " if it is the day"), self._location(before))
         day, month = (parts[0], parts[2]) if self.day_first else (parts[2], parts[0])
         year = parts[3].where(parts[3].str.len() == 4, "20" + parts[3])
         joined = year + "-" + month.str.zfill(2) + "-" + day.str.zfill(2)
@@ -263,7 +265,9 @@ class TimeParser:
     def _refuse(self, text: str, row: int) -> NoReturn:
         problem = f"{text!r} is not a time" if text else "missing or impossible time"
         expected = f"column {self.name!r} must hold seconds or dates such as 2024-05-01T12:00:00.25"
-        raise FormatError(self.path, f"{problem}: {expected} (set time= to use another column)", self._location(row))
+        raise FormatError(
+            self.path, Message(f"{problem}: {expected} (set ", ReaderOption("time"), " to use another column)"), self._location(row)
+        )
 
     def _location(self, row: int) -> str:
         return f"row {row + 2 if self.row_numbers is None else self.row_numbers[row]}"

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Ethogram, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note, NotFoundError
 from ethobench.core.ethogram import guess_background
+from ethobench.core.messages import Message, Option, ReaderOption
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import per_frame
 from ethobench.formats.base import Format, ignored_columns, register_format
@@ -105,7 +106,7 @@ class SignalsCsv(_SampleFormat):
 
     def sniff(self, path: Path, head: Head) -> float:
         columns, roles = _sniffed(path, head)
-        if roles is None or roles.label or roles.one_hot or roles.unclear:
+        if roles is None or roles.label or roles.one_hot or roles.unclear or roles.label_candidates:
             return 0.0
         if path.suffix.lower() == ".parquet":
             return _sniff_parquet(path, roles)
@@ -133,8 +134,10 @@ class LabeledSignals(_SampleFormat):
         columns, roles = _sniffed(path, head)
         if roles is None:
             return 0.0
+        is_sampled = roles.time and len(roles.channels) > 1
+        if roles.label_candidates:  # reading it names the option to set
+            return 0.2 if is_sampled else 0.0
         if roles.unclear:
-            is_sampled = roles.time and len(roles.channels) > 1
             return 0.2 if is_sampled and len(roles.unclear) == 1 and _repeats(columns, roles.unclear[0]) else 0.0
         if not (roles.label or roles.one_hot):
             return 0.0
@@ -229,7 +232,7 @@ def _blocks(table: SampleTable, split: float | None, rate: float | None) -> list
     times = table.time
     if table.burst > 1 and times is not None and table.burst_rate is None:
         if rate is None:
-            raise FormatError(table.path, f"{table.burst} samples in each row, but no sampling rate; set rate=")
+            raise FormatError(table.path, Message(f"{table.burst} samples in each row, but no sampling rate; set ", Option("rate")))
         times = times + np.tile(np.arange(table.burst) / rate, len(times) // table.burst)
         table.burst_rate = rate
     for name, animal, unsorted in _groups(table):
@@ -311,7 +314,8 @@ def _as_slice(rows: NDArray[np.int64]) -> slice | NDArray[np.int64]:
 def _check_ids(table: SampleTable, codes: NDArray[np.int32], column: str) -> None:
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
-        raise FormatError(table.path, f"no name in column {column!r} (set id='none' if it does not name animals)", table.location(row))
+        message = Message(f"no name in column {column!r} (set ", ReaderOption("id", "none"), " if it does not name animals)")
+        raise FormatError(table.path, message, table.location(row))
 
 
 class _Reader:
@@ -401,7 +405,7 @@ class _Reader:
                 clock.notes.append(Note(f"the first sample is at {late:g} s; frames are counted from there", code="late-start"))
             return clock
         if common is None:
-            raise FormatError(table.path, "no sampling rate; set rate=, or add a column called time")
+            raise FormatError(table.path, Message("no sampling rate; set ", Option("rate"), ", or add a column called time"))
         if table.counter is not None:
             name = (table.roles.counter or "").strip()
             return counted_clock(table.path, name, table.counter[block.rows], common, may_restart=name.lower() in RESTARTING)

@@ -100,6 +100,8 @@ class Roles:
     ignored : list of str
     unclear : list of str
         Columns of text without a role, of which one may have the labels.
+    label_candidates : list of str
+        Columns that all have a name for labels; the user has to choose one.
     """
 
     time: str = ""
@@ -115,6 +117,7 @@ class Roles:
     frequency: str = ""
     ignored: list[str] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
+    label_candidates: list[str] = field(default_factory=list)
 
     @property
     def texts(self) -> list[str]:
@@ -185,7 +188,7 @@ class Columns:
         Raises
         ------
         FormatError
-            If a column that `options` name does not exist, or several columns could have a role. Names the option to set.
+            If a column that `options` name does not exist.
         """
         roles = Roles()
         self._find_bursts(roles)
@@ -195,7 +198,7 @@ class Columns:
         self._find_ids(roles, rest, options)
         rest = [name for name in rest if name not in roles.used]
         self._find_labels(roles, rest, options)
-        rest = [name for name in rest if name not in roles.used]
+        rest = [name for name in rest if name not in (*roles.used, *roles.label_candidates)]
         if not roles.time:
             roles.counter = next((name for name in rest if name.strip().lower() in COUNTERS), None)
         chosen = None if options.channels is None else per_frame.behavior_names(options.channels)
@@ -211,7 +214,7 @@ class Columns:
             elif self.is_numeric(name) or self.is_binary(name):
                 roles.channels.append(name)
             else:
-                (roles.ignored if roles.label or roles.one_hot or options.label else roles.unclear).append(name)
+                (roles.ignored if roles.label or roles.one_hot or options.label or roles.label_candidates else roles.unclear).append(name)
         return roles
 
     def _check(self, name: str, option: str) -> str:
@@ -305,7 +308,9 @@ class Columns:
         texts = [name for name in named if not self.is_numeric(name)]
         candidates = texts if len(texts) == 1 else named
         if len(candidates) > 1:
-            raise FormatError(self.path, f"several columns may have the labels: {', '.join(candidates)}; choose one with label=", "header")
+            roles.label_candidates = candidates
+            roles.ignored += candidates
+            return
         if candidates:
             roles.label = candidates[0]
             roles.ignored += [name for name in named if name != roles.label]

@@ -52,6 +52,7 @@ def score(
     match: Match | None = None,
     entry: str | None = None,
     exclusive: bool | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Scores:
     """Score predictions against a truth.
 
@@ -71,7 +72,8 @@ def score(
     individuals : mapping, optional
         Recordings to individuals; intervals resample individuals. By default each recording is an individual.
     annotator : str, optional
-        Whose annotation is the truth, if there are several: a name, ``"consensus"`` or ``"all"``. For paths and datasets.
+        Whose annotation is the truth, if there are several: a name, ``"consensus"`` or ``"all"``. For paths and datasets. Names the
+        annotator of files that name none.
     behaviors : iterable of str or Ethogram, optional
         Score only these; ``"all"`` scores every behavior of either side. For arrays of codes, 0 and 1, or probabilities: the names, in the
         order of codes or columns. An Ethogram may name a background.
@@ -92,6 +94,8 @@ def score(
         Read only this observation, channel or recording of files.
     exclusive : bool, optional
         Whether the behaviors of arrays of probabilities exclude each other. Default: yes if all rows sum to 1.
+    options : mapping of str to object, optional
+        Options for reading files, such as ``{"label": "behaviour"}``. Each is passed to the formats that have it.
 
     Returns
     -------
@@ -144,12 +148,12 @@ def score(
     if exclusive is not None:
         raise EthobenchError("`exclusive` is an option for arrays of probabilities; a Prediction states it itself")
     if isinstance(pred, (str, Path)):
-        files = read_score_files(pred, truth, annotator=annotator, rate=rate, rename=rename, match=match, entry=entry)
+        files = read_score_files(pred, truth, annotator=annotator, rate=rate, rename=rename, match=match, entry=entry, options=options)
         for note in files.notes:
             warnings.warn(str(note), ReadWarning, stacklevel=2)
         pred, truth = files.predictions, files.dataset
-    elif match is not None or entry is not None:
-        raise EthobenchError("`match` and `entry` are options for files; name the recordings of annotations and arrays alike")
+    elif match is not None or entry is not None or options:
+        raise EthobenchError("`match`, `entry` and `options` are options for files; name the recordings of annotations and arrays alike")
     elif rate is not None or rename:
         raise EthobenchError(
             "`rate` is an option for files and arrays, and `rename` for files; resample or rename annotations before scoring"
@@ -202,6 +206,7 @@ def read_score_files(
     rename: Mapping[str, str] | None = None,
     match: Match | None = None,
     entry: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> ScoreFiles:
     """Read a prediction and a truth from files, folders or a study, and match them by recording.
 
@@ -211,15 +216,16 @@ def read_score_files(
         A file, or a folder of files.
     truth : path or Dataset
         A file, a folder, a study with a ``recordings.csv``, the name of a dataset, or a dataset in memory.
-    annotator, rate, rename, match, entry
+    annotator, rate, rename, match, entry, options
         As in `score`.
     """
     rename = dict(rename or {})
     if not isinstance(truth, (str, Path, Dataset)):
         raise EthobenchError(f"the prediction is a path, so the truth must be a path or a Dataset, not {type(truth).__name__}")
     if isinstance(truth, Dataset) or is_dataset(Path(truth)):
-        return _read_against_dataset(Path(pred), truth, annotator, rate, rename, match, entry)
-    matched = collate_pairs(pred, truth, rate=rate, rename=rename, match=match, entry=entry)
+        return _read_against_dataset(Path(pred), truth, annotator, rate, rename, match, entry, options)
+    named = None if annotator in (ALL, CONSENSUS) else annotator
+    matched = collate_pairs(pred, truth, rate=rate, rename=rename, match=match, entry=entry, annotator=named, options=options)
     if matched.only_predictions or not matched.pairs:
         sides = ((pred, matched.only_predictions), (truth, matched.only_references))
         raise EthobenchError(Message("recording names do not match: ", describe_unmatched(sides)))
@@ -240,9 +246,10 @@ def _read_against_dataset(
     rename: Mapping[str, str],
     match: Match | None,
     entry: str | None,
+    options: Mapping[str, Any] | None,
 ) -> ScoreFiles:
     data = truth if isinstance(truth, Dataset) else load_dataset(truth, rename=rename, check_rename=False)
-    matched = collate_pairs(pred, data, rate=rate, rename=rename, check_rename=False, match=match, entry=entry)
+    matched = collate_pairs(pred, data, rate=rate, rename=rename, check_rename=False, match=match, entry=entry, options=options)
     missing = {old: new for old, new in rename.items() if old not in matched.labels}
     if missing and not isinstance(truth, Dataset):
         load_dataset(truth, rename=missing)  # raises an error if the study does not have these behaviors either

@@ -69,6 +69,8 @@ class PredictionSettings:
         For training recordings, write in-sample predictions instead of out-of-fold ones.
     external : mapping of str to str
         Settings that are never read from a model folder; see `load_model`.
+    options : mapping of str to object
+        Options for reading files.
     """
 
     to: str = "tidy"
@@ -77,6 +79,7 @@ class PredictionSettings:
     min_confidence: float | None = None
     in_sample: bool = False
     external: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def uses_out_of_fold(self) -> bool:
@@ -116,7 +119,10 @@ class PredictionJob:
     @cached_property
     def key(self) -> str:
         """Hash of the request: the model, the settings, the recording of the file, and the name of the output."""
-        request = [self.file, self.model_digest, self.input.entry, dataclasses.asdict(self.settings)]
+        settings = dataclasses.asdict(self.settings)
+        if not settings["options"]:
+            del settings["options"]  # annotations that were written before this setting existed keep their key
+        request = [self.file, self.model_digest, self.input.entry, settings]
         return hashlib.blake2b(json.dumps(request, sort_keys=True).encode(), digest_size=12).hexdigest()
 
     def __str__(self) -> str:
@@ -342,7 +348,7 @@ class BatchPrediction:
         self.model = load_for_prediction(str(folder), self.model_digest, _as_text(settings), allow_network)
         self.out, self.settings = Path(out), settings
         self.options = BatchOptions(overwrite=overwrite, allow_network=allow_network, data=os.environ.get("ETHOBENCH_DATA", ""))
-        self.input_files: InputFiles = find_inputs(inputs, settings.rate, outside=self.out)
+        self.input_files: InputFiles = find_inputs(inputs, settings.rate, outside=self.out, options=settings.options)
         files = name_outputs(self.input_files.inputs, writer.suffixes[0])
         self.jobs = [
             PredictionJob(item, file, str(folder), self.model_digest, settings)
@@ -417,6 +423,7 @@ def predict_files(
     workers: int = 1,
     pool: AbstractContextManager[WorkerPool] | None = None,
     report: Callable[[PredictionEvent], None] = lambda _: None,
+    options: Mapping[str, Any] | None = None,
     **external: str,
 ) -> PredictionSummary:
     """Annotate recordings with a saved model, one file per recording, as `ethobench predict` does.
@@ -454,6 +461,8 @@ def predict_files(
         Workers of a cluster instead: ``ethobench.runs.executors.dask_pool(address)`` or ``cluster_pool("slurm", ClusterNodes(...))``.
     report : callable
         Called with a `PredictionEvent` after every recording.
+    options : mapping of str to object, optional
+        Options for reading files, such as ``{"units": "g"}``. Each is passed to the formats that have it.
     **external : str
         Settings that are never read from a model folder; see `load_model`.
 
@@ -474,7 +483,7 @@ def predict_files(
     8
     """
     paths = [inputs] if isinstance(inputs, str | Path) else inputs
-    settings = PredictionSettings(to, rate, style, min_confidence, in_sample, external)
+    settings = PredictionSettings(to, rate, style, min_confidence, in_sample, external, dict(options or {}))
     batch = BatchPrediction(model, paths, out, settings, overwrite=overwrite, allow_network=allow_network)
     if pool is None and workers > 1:
         pool = local_pool(min(workers, max(len(batch.jobs), 1)))
@@ -498,7 +507,7 @@ def _predict(job: PredictionJob, store: PredictionStore, options: BatchOptions) 
         warnings.simplefilter("always", UserWarning)
         model = load_for_prediction(job.model, job.model_digest, _as_text(job.settings), options.allow_network)
         stamp = job.input.stamp()
-        recording, keypoints = job.input.read(job.settings.rate)
+        recording, keypoints = job.input.read(job.settings.rate, job.settings.options)
         recording = with_rate(recording, model.rate)
         adapted = model.adapt(recording, keypoints)
         annotate = partial(model.annotate, adapted)

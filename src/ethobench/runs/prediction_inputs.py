@@ -8,15 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from ethobench.core import Recording
-from ethobench.core.errors import EthobenchError, MismatchError, Note
+from ethobench.core.errors import EthobenchError, MismatchError, Note, ParameterError
 from ethobench.core.names import file_stems
 from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
 from ethobench.datasets.loose_files import check_source, detect_files, is_dataset, recording_name, skipped_files_note
-from ethobench.formats import Format, detect, read_at_rate
+from ethobench.formats import Format, detect, formats, read_at_rate
 from ethobench.formats.io import UnknownFormatError
+from ethobench.formats.reader_options import check_options, options_for
 from ethobench.runs.plan import hash_files
 from ethobench.runs.worker import load_cached
 
@@ -53,7 +55,7 @@ class PredictionInput:
         shown = Path(self.path).name if self.format else self.path
         return f"{shown} ({self.entry})" if self.entry else shown
 
-    def read(self, rate: float | None) -> tuple[Recording, Mapping[str, Keypoint]]:
+    def read(self, rate: float | None, options: Mapping[str, Any] | None = None) -> tuple[Recording, Mapping[str, Keypoint]]:
         """Read the recording, and the roles of its keypoints as far as its dataset states them.
 
         Raises
@@ -69,7 +71,8 @@ class PredictionInput:
             if data.version != self.version:
                 raise MismatchError(f"{self.path} has changed since the command started; run it again")
             return data[self.entry], data.keypoints
-        recordings = read_at_rate(self.path, rate, self.format, entry=self.entry or None)
+        chosen = options_for(formats[self.format], options)
+        recordings = read_at_rate(self.path, rate, self.format, entry=self.entry or None, **chosen)
         with_signals = [recording for recording in recordings if recording.signals is not None]
         if not with_signals:
             raise EthobenchError(NO_SIGNALS)
@@ -130,7 +133,13 @@ class InputFiles:
     notes: list[Note] = field(default_factory=list)
 
 
-def find_inputs(paths: Iterable[str | Path], rate: float | None = None, *, outside: Path | None = None) -> InputFiles:
+def find_inputs(
+    paths: Iterable[str | Path],
+    rate: float | None = None,
+    *,
+    outside: Path | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> InputFiles:
     """Find the recordings with signals or poses in files, folders of files, and datasets. Signals are not read.
 
     Parameters
@@ -141,6 +150,8 @@ def find_inputs(paths: Iterable[str | Path], rate: float | None = None, *, outsi
         Frames per second of files that do not state it.
     outside : Path, optional
         Files in this folder are no inputs.
+    options : mapping of str to object, optional
+        Options of the readers. Each is passed to the formats that have it; one that no file's format has is an error.
 
     Raises
     ------
@@ -151,17 +162,22 @@ def find_inputs(paths: Iterable[str | Path], rate: float | None = None, *, outsi
     for text in map(str, paths):
         path = Path(text)
         check_source(path)
-        inputs = InputFiles(_inputs_of_dataset(text, rate)) if is_dataset(path) else _inputs_of_path(path, rate, outside)
+        inputs = InputFiles(_inputs_of_dataset(text, rate)) if is_dataset(path) else _inputs_of_path(path, rate, outside, options)
         if not inputs.inputs and not inputs.failures:
             raise EthobenchError(f"{text} has {NO_SIGNALS}")
         all_inputs.inputs += inputs.inputs
         all_inputs.failures += inputs.failures
         all_inputs.notes += inputs.notes
+    if options:
+        readers = [formats[item.format] for item in all_inputs.inputs if item.format]
+        if not readers and not all_inputs.failures:
+            raise ParameterError("datasets have no options for reading; state them in column 'options' of recordings.csv")
+        check_options(readers, options)
     all_inputs.inputs = list(dict.fromkeys(all_inputs.inputs))  # a file may be listed twice, by itself and in its folder
     return all_inputs
 
 
-def _inputs_of_path(path: Path, rate: float | None, outside: Path | None) -> InputFiles:
+def _inputs_of_path(path: Path, rate: float | None, outside: Path | None, options: Mapping[str, Any] | None) -> InputFiles:
     """Find the recordings of a file, or of the files of a folder; files of a folder of unknown formats or without signals are skipped."""
     inputs, skipped = InputFiles(), []
     for file, reader in detect_files(path) if path.is_dir() else [(path, None)]:
@@ -173,7 +189,7 @@ def _inputs_of_path(path: Path, rate: float | None, outside: Path | None) -> Inp
         try:
             if isinstance(reader, Exception):
                 raise reader
-            inputs.inputs += _inputs_of_file(file.resolve(), reader or detect(file), rate)
+            inputs.inputs += _inputs_of_file(file.resolve(), reader or detect(file), rate, options)
         except EthobenchError as error:
             inputs.failures.append(_failure_of_file(file, str(error)))
         except OSError as error:
@@ -186,13 +202,13 @@ def _failure_of_file(path: Path, error: str) -> PredictionFailure:
     return PredictionFailure(path.name, error.removeprefix(f"{path}: "))
 
 
-def _inputs_of_file(path: Path, reader: Format, rate: float | None) -> list[PredictionInput]:
+def _inputs_of_file(path: Path, reader: Format, rate: float | None, options: Mapping[str, Any] | None) -> list[PredictionInput]:
     """List the recordings of a file, without reading their signals where the format allows it."""
     if not {"poses", "signals"} & {*reader.contents}:
         return []
     reads_everything = type(reader).entries is Format.entries
     if reader.multiple_recordings and (reads_everything or "annotations" in reader.contents):
-        entries = [r.id for r in read_at_rate(path, rate, reader.name) if r.has_signals]
+        entries = [r.id for r in read_at_rate(path, rate, reader.name, **options_for(reader, options)) if r.has_signals]
     else:
         entries = [recording_name(path)] if reads_everything else reader.entries(path)
     if len(entries) == 1:
