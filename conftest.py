@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent / "tests"
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; more threads than cores cost far more than they bring
 
 # The same examples every time, so that a change is judged by what it changes. HYPOTHESIS_PROFILE=explore draws new ones.
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fast", settings.get_profile("default"), max_examples=15)
+settings.register_profile("fast", settings.get_profile("default"), max_examples=10)
 settings.register_profile("explore", deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -26,27 +31,49 @@ def data() -> Path:
     return Path(folder)
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _separate_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the tests out of the user's cache folder."""
-    monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ETHOBENCH_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_built_once() -> Iterator[None]:
+    """Build the command line once per process: Typer builds every subcommand anew in each call, which takes longer than most of them."""
+    import typer.main
+    import typer.testing
+
+    build = functools.cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", build)
+        patch.setattr(typer.testing, "_get_command", build)
+        yield
 
 
 @pytest.fixture(autouse=True)
-def _doctest_names(request: pytest.FixtureRequest, doctest_namespace: dict[str, object], tmp_path_factory: pytest.TempPathFactory) -> None:
+def _doctest_names(request: pytest.FixtureRequest) -> None:
     """Give examples in docstrings a folder to write to and an annotation to write."""
     if not isinstance(request.node, pytest.DoctestItem):
         return
     from ethobench import Annotation
 
-    doctest_namespace["folder"] = tmp_path_factory.mktemp("example")
-    doctest_namespace["annotation"] = Annotation.from_bouts(
-        [0, 10], [5, 20], ["attack", "mount"], ["attack", "mount"], rate=30, n_frames=100
-    )
+    namespace = request.getfixturevalue("doctest_namespace")
+    namespace["folder"] = request.getfixturevalue("tmp_path_factory").mktemp("example")
+    namespace["annotation"] = Annotation.from_bouts([0, 10], [5, 20], ["attack", "mount"], ["attack", "mount"], rate=30, n_frames=100)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import what is slow throughout where only the fast tests are wanted: the libraries it needs load slowly."""
-    if config.option.markexpr == "not slow" and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
-        return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8") or None
-    return None
+    """Do not import files without fast tests if only these are selected: PyTorch alone takes as long to import as hundreds of tests."""
+    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    return "\npytestmark = pytest.mark.slow\n" in text or "\nimport torch\n" in text or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Iterator[None]:
+    """Collect examples in docstrings from the package only."""
+    collectors = yield
+    return [node for node in collectors if not (isinstance(node, DoctestModule) and TESTS in file_path.parents)]

@@ -6,13 +6,14 @@ import base64
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ethobench import Annotation, Behavior, Ethogram, Prediction
 from ethobench.app.tiles import BINS, BLOCK_FRAMES, MAX_BOUTS, ProbabilityTiles, Summary, TraceTiles, TrackTiles, share_tile, tile_edges
 from ethobench.core import intervals as iv
 from ethobench.core.errors import NotFoundError
+from tests.hypothesis_limits import at_most
 
 NAMES = ("rest", "run")
 
@@ -112,7 +113,7 @@ def test_points_survive_summaries():
     assert [stretch for stretch, _ in tile["points"]] == sorted({int(s) >> 8 for s in start})
 
 
-@settings(max_examples=40)
+@at_most(40)
 @given(st.integers(1, 1500), st.integers(0, 10), st.integers(0, 2**32 - 1))
 def test_summaries_are_minimum_maximum_and_mean(n, level, seed):
     values = np.random.default_rng(seed).normal(size=(n, 2)).astype(np.float32)

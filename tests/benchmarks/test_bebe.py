@@ -33,6 +33,7 @@ def test_final_folds_are_one_to_four_with_fold_zero_in_training(data):
     assert jobs[0].params == {"learning_rate": 0.003, "dilation": 5, "cutoff": 0.0, "window": 2048}
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_reduced_data_train_on_the_fold_before(data):
     jobs = next(plan(datasets=("HAR",), models=("rf",), settings=("reduced",), published=True))
@@ -44,6 +45,7 @@ def test_reduced_data_train_on_the_fold_before(data):
     assert jobs[0].setting == Setting("reduced")
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_grid_is_searched_on_fold_zero(data):
     jobs = next(plan(datasets=("HAR",), models=("rf",)))
@@ -53,6 +55,7 @@ def test_the_grid_is_searched_on_fold_zero(data):
     assert {job.params["cutoff"] for job in reduced} == {1.6}
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_without_gyroscope(data):
     from ethobench import load_dataset

@@ -203,6 +203,7 @@ def first_jobs(task: int, recipe: str):
     return pretrained, plan.send([Result(job, {}, "") for job in pretrained])
 
 
+@pytest.mark.slow
 def test_the_recipes_of_the_paper_and_of_its_code_differ(written):
     (coded,), behaviors = first_jobs(3, "code")
     assert (str(coded.setting), coded.params["past"], coded.params["frame_stride"], coded.params["augment"]) == (

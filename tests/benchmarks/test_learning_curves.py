@@ -86,6 +86,7 @@ def test_few_shot_curves_from_scratch_and_from_a_pretrained_network(study, tmp_p
     assert rows[2]["2"] == value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"behaviors": ("flying",)}, "has no behavior flying"), ({"folds": (0, 9)}, "has no fold 9. Available: 0, 1")],

@@ -244,6 +244,7 @@ def test_requests_are_sent_first_within_a_budget_and_jobs_read_the_answers(bench
     assert next(r for r in summarize(store) if r["metric"] == "accuracy")["setting"] == "short, gemini-2.5-flash"
 
 
+@pytest.mark.slow
 def test_error_bars_and_charts(bench, tmp_path):
     assert standard_error([1.0, 2.0, 4.0]) == pytest.approx(np.std([1, 2, 4]) / np.sqrt(2))
     data = [load_dataset(f"rodentbench/{name}") for name in TRUTHS]

@@ -33,6 +33,7 @@ def store(tmp_path_factory) -> Store:
     return created
 
 
+@pytest.mark.slow
 def test_all_models_are_compared_with_the_best(store):
     rows = comparison_table(store, metrics=["f1"])
     assert [tuple(row) for row in rows] == [COMPARISON_COLUMNS] * 2
@@ -45,6 +46,7 @@ def test_all_models_are_compared_with_the_best(store):
         assert 0 < row["better"] < 1
 
 
+@pytest.mark.slow
 def test_comparison_with_a_named_model(store):
     rows = comparison_table(store, "chance", ["f1"])
     assert {(row["model"], row["setting"], row["against"]) for row in rows} == {
@@ -57,11 +59,13 @@ def test_comparison_with_a_named_model(store):
     assert differences["full", "chance, full, kind majority"] == pytest.approx(-differences["full, kind majority", "chance, full"])
 
 
+@pytest.mark.slow
 def test_an_unknown_model_is_refused(store):
     with pytest.raises(NotFoundError, match="no model 'crnn' to compare with"):
         comparison_table(store, "crnn")
 
 
+@pytest.mark.slow
 def test_stores_are_compared(store, tmp_path):
     shutil.copytree(store.root, tmp_path / "other")
     other = Store(tmp_path / "other")
@@ -82,6 +86,7 @@ def test_stores_are_compared(store, tmp_path):
     assert {row["store"] for row in json.loads(table.stdout)} == {*names.values()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("--sql", "select 1"), ("--latex",), ("--timings",), ("--against", "rf"), ("--table", "nonsense")])
 def test_options_that_would_be_ignored_are_refused(store, arguments):
     assert CliRunner().invoke(app, ["results", str(store.root), str(store.root), *arguments]).exit_code == 2

@@ -159,6 +159,7 @@ def test_failures_and_budgets_end_with_one_line_and_exit_code_1(lab):
         assert KEY not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_invalid_input(lab, tmp_path):
     (tmp_path / "text.mp4").write_text("hello", encoding="utf-8")
     options = ("--provider", "chance", "--out", tmp_path / "out")
@@ -181,6 +182,7 @@ def test_invalid_input(lab, tmp_path):
     assert "GEMINI_API_KEY" in helped.stdout
 
 
+@pytest.mark.slow
 def test_examples_and_initial_annotations(lab):
     study = lab.folder / "study"
     study.mkdir()

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.hypothesis_limits import at_most
 from typer.testing import CliRunner
 
 import ethobench as eb
@@ -51,7 +52,7 @@ def test_stated_names_are_matched_and_reported(folders, tmp_path):
     assert {r.id: [*r.annotations] for r in eb.collate(folders, match=path)} == {"y8": ["pred", "truth"], "y7": ["pred", "truth"]}
 
 
-@settings(max_examples=12)
+@at_most(12)
 @given(st.permutations(range(3)))
 def test_stated_names_win_over_equal_names(tmp_path_factory, order):
     folder = tmp_path_factory.mktemp("swapped")

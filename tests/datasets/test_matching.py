@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.datasets.test_collate import write
 from tests.datasets.test_name_core import IDS, names_with_affixes
+from tests.hypothesis_limits import at_most
 
 from ethobench.datasets.collate import collate_files
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarni
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@at_most(40)
 @given(names_with_affixes(), names_with_affixes())
 def test_files_are_matched_right_or_not_at_all(tmp_path_factory, first, second):
     folder = tmp_path_factory.mktemp("affixes")

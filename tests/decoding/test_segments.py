@@ -9,8 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.hypothesis_limits import at_most
 
 from ethobench import score
 from ethobench.core import Annotation, Ethogram, Prediction
@@ -54,7 +55,7 @@ def fitted_scorer(recordings=3):
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 120), typical=st.floats(0.5, 80))
-@settings(max_examples=60, deadline=None)
+@at_most(60)
 def test_boundaries_are_apart_and_neighbors_are_connected(seed, n, typical):
     values = np.random.default_rng(seed).dirichlet(np.ones(3), n)
     candidates = propose_segments(values, typical)
@@ -95,7 +96,7 @@ def test_single_frames_can_be_candidates():
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 60), typical=st.floats(0.5, 400))
-@settings(max_examples=40, deadline=None)
+@at_most(40)
 def test_strength_counts_nearby_crossings(seed, n, typical):
     values = np.random.default_rng(seed).dirichlet(np.ones(3), n)
     boundaries, strength = segments.find_boundaries(values, typical)
@@ -112,7 +113,7 @@ def test_strength_counts_nearby_crossings(seed, n, typical):
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
+@at_most(40)
 def test_features_equal_their_definitions(seed):
     random = np.random.default_rng(seed)
     n = int(random.integers(5, 90))
@@ -139,7 +140,7 @@ def test_features_equal_their_definitions(seed):
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
+@at_most(60)
 def test_true_bouts_have_an_intersection_over_union_of_one_half(seed):
     random = np.random.default_rng(seed)
     codes = np.repeat(random.integers(-1, 3, 12), random.integers(1, 9, 12))
@@ -154,7 +155,7 @@ def test_true_bouts_have_an_intersection_over_union_of_one_half(seed):
 
 
 @given(seed=st.integers(0, 10_000), n_boundaries=st.integers(2, 7))
-@settings(max_examples=60, deadline=None)
+@at_most(60)
 def test_the_segmentation_has_the_highest_score_of_all(seed, n_boundaries):
     random = np.random.default_rng(seed)
     boundaries = np.concatenate([[0], np.cumsum(random.integers(1, 5, n_boundaries - 1))])
@@ -224,6 +225,7 @@ def test_order_and_names_of_behaviors():
         scorer.decode(values, ("x", "b", "other"), RATE)
 
 
+@pytest.mark.slow
 def test_faster_recordings_are_subsampled_to_the_training_rate():
     scorer, (values, _) = fitted_scorer(), draw_noisy(32)
     assert scorer.rate == RATE
@@ -232,6 +234,7 @@ def test_faster_recordings_are_subsampled_to_the_training_rate():
     assert len(scorer.decode(values[::2], STATES, RATE / 2)) == len(values[::2])
 
 
+@pytest.mark.slow
 def test_chunks_make_no_difference(monkeypatch):
     scorer, (values, _) = fitted_scorer(1), draw_noisy(34)
     complete = scorer.decode(values, STATES, RATE)

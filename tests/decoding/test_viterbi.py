@@ -7,9 +7,10 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.decoding.examples import AB, truth_of
+from tests.hypothesis_limits import at_most
 
 from ethobench.core import Annotation
 from ethobench.core.errors import EthobenchError
@@ -48,7 +49,7 @@ def random_model(random, n):
     return TransitionModel(tuple("abcde"[:n]), tuple(random.uniform(0.05, 3, n).tolist()), tuple(random.integers(1, 5, n).tolist()), rows)
 
 
-@settings(max_examples=60)
+@at_most(60)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 150), st.sampled_from([0.05, 1.0, 4.0]), st.sampled_from([1, 3, 16]))
 def test_search_in_blocks_equals_search_frame_by_frame(seed, n, frames, strength, block):
     random = np.random.default_rng(seed)

@@ -51,6 +51,7 @@ def test_split_equals_the_published_filter(rate, cutoff):
     assert split[:, 2].tolist() == values[:, 1].tolist()
 
 
+@pytest.mark.slow
 def test_split_of_a_real_clip(data):
     signals = load_dataset("bebe/ladds_seals")["miri-22-08-14"].signals
     split, names = split_frequencies(signals.values, signals.channels, signals.rate, 1.6)

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from tests.hypothesis_limits import at_most
 
 from ethobench import load_dataset
 from ethobench.core.errors import EthobenchError, MismatchError
@@ -136,7 +137,7 @@ values = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@at_most(60)
 @given(st.integers(2, 40).flatmap(lambda n: arrays(float, (n, 4), elements=values)), st.integers(1, 100), st.booleans())
 def test_any_clip_and_any_window(clip, frames, exact):
     check(clip, (*ACC, "Depth"), 1, frames, 0.4, exact=exact)

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.hypothesis_limits import at_most
 
 from ethobench import load_dataset
 from ethobench.core.errors import EthobenchError, MismatchError
@@ -55,7 +56,7 @@ def test_a_real_clip_of_seals(data, c_max):
         )
 
 
-@settings(max_examples=40)
+@at_most(40)
 @given(st.integers(1, 300), st.sampled_from([1, 5, 50]), st.sampled_from([1, 5, 10, 20]), st.sampled_from([0.3, 1, 10, 1000]))
 def test_clips_and_wavelets_of_any_length(frames, rate, omega, c_max):
     signal = 1000 + np.random.default_rng(frames).normal(size=frames)

@@ -174,15 +174,3 @@ def test_sample(data: Path) -> None:
     attack = a.spans("attack")
     assert (attack.start[0], attack.stop[0]) == (90, 157)
     assert (a.stop - a.start).min() >= 1
-
-
-@pytest.mark.data
-def test_banos(data: Path, tmp_path: Path) -> None:
-    paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))
-    assert len(paths) == 20
-    for i, path in enumerate(paths):
-        a = read_annotation(path, "onehot", rate=30)
-        write_annotation(a, tmp_path / f"{i}.annot")
-        back = read_annotation(tmp_path / f"{i}.annot")
-        assert back.ethogram == a.ethogram
-        assert np.array_equal(back.to_frames(), a.to_frames())

@@ -141,15 +141,3 @@ def test_rats(data: Path) -> None:
     for pair in streams:
         for recording in pair:
             assert recording.annotation().is_exclusive
-
-
-@pytest.mark.data
-def test_banos(data: Path, tmp_path: Path) -> None:
-    paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))
-    assert len(paths) == 20
-    for i, path in enumerate(paths):
-        a = read_annotation(path, "onehot", rate=30)
-        write_annotation(a, tmp_path / f"{i}.txt", "caltech")
-        back = read_annotation(tmp_path / f"{i}.txt", rate=30)
-        assert back.ethogram.names == a.ethogram.names
-        assert np.array_equal(back.to_frames(), a.to_frames())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,17 +88,3 @@ def test_sample(data: Path) -> None:
     frames = a.to_frames()
     assert dict(zip(a.ethogram.names, frames.sum(axis=0).tolist(), strict=True)) == {"background": 5, "Attack": 1037, "Sniffing": 1738}
     assert [str(n) for n in recording.notes] == ["5 frames have 'background' and another behavior; both are kept"]
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_banos(data: Path, tmp_path: Path) -> None:
-    paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))
-    assert len(paths) == 20
-    for i, path in enumerate(paths):
-        a = read_annotation(path, "onehot", rate=30)
-        write_annotation(a, tmp_path / f"{i}.csv", "deepethogram")
-        back = read_annotation(tmp_path / f"{i}.csv", rate=30)
-        assert back.ethogram.background_name == "background"
-        order = ["attack", "investigation", "mount", "background"]
-        assert np.array_equal(back.restrict(order).to_frames(), a.to_frames())

@@ -296,17 +296,6 @@ def test_open_field_rows_are_accounted_for(data: Path) -> None:
     assert sum("its frames are read as unobserved" in n for n in notes) == 12
 
 
-@pytest.mark.data
-def test_banos(data: Path, tmp_path: Path) -> None:
-    paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))
-    assert len(paths) == 20
-    for i, path in enumerate(paths):
-        a = read_annotation(path, "onehot", rate=30)
-        write_annotation(a, tmp_path / f"{i}.csv", "intervals")
-        back = read_annotation(tmp_path / f"{i}.csv", rate=30).with_ethogram(a.ethogram)
-        assert np.array_equal(back.to_frames(), a.to_frames())
-
-
 def test_other_sheets_and_sizes_that_are_out_of_date(tmp_path: Path) -> None:
     from openpyxl import Workbook
 

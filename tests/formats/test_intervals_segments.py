@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ethobench.core import Annotation, Ethogram
@@ -143,15 +142,3 @@ def test_exact_by_default(tmp_path: Path) -> None:
     notes = str(write_annotation(longer, tmp_path / "y.json", "segments"))
     for words in ("length of the recording", "does not store point events", "lost: groom"):
         assert words in notes
-
-
-@pytest.mark.data
-def test_banos(data: Path, tmp_path: Path) -> None:
-    paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))
-    assert len(paths) == 20
-    for i, path in enumerate(paths):
-        a = read_annotation(path, "onehot", rate=30)
-        write_annotation(a, tmp_path / f"{i}.json", "segments")
-        assert detect(tmp_path / f"{i}.json").name == "segments"
-        back = read_annotation(tmp_path / f"{i}.json", rate=30).with_ethogram(a.ethogram)
-        assert np.array_equal(back.to_frames(), a.to_frames())

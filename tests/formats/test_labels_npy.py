@@ -162,13 +162,3 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[
     assert np.array_equal(back.to_frames(), a.to_frames())
     for name in names:
         assert iv.to_mask(back.observed.of(name), len(frames)).tolist() == iv.to_mask(a.observed.of(name), len(frames)).tolist()
-
-
-@pytest.mark.data
-def test_banos(data: Path, tmp_path: Path) -> None:
-    paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))
-    assert len(paths) == 20
-    for i, path in enumerate(paths):
-        a = read_annotation(path, "onehot", rate=30)
-        write_annotation(a, tmp_path / f"{i}.npy")
-        assert read_annotation(tmp_path / f"{i}.npy", rate=30) == a

@@ -203,14 +203,3 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[i
         back = read_annotation(folder / name, rate=30).with_ethogram(a.ethogram)
         bouts = [(x.start.tolist(), x.stop.tolist(), x.names(x.subject), x.names(x.target), x.order.tolist()) for x in (a, back)]
         assert sorted(zip(*bouts[0], strict=True), key=lambda b: b[4]) == sorted(zip(*bouts[1], strict=True), key=lambda b: b[4])
-
-
-@pytest.mark.data
-def test_banos(data: Path, tmp_path: Path) -> None:
-    paths = sorted(data.glob("banos/Recording_*/humanAnnotation_*.csv"))
-    assert len(paths) == 20
-    for i, path in enumerate(paths):
-        a = read_annotation(path, "onehot", rate=30)
-        write_annotation(a, tmp_path / f"{i}.parquet", "mabe2025")
-        back = read_annotation(tmp_path / f"{i}.parquet", rate=30).with_ethogram(a.ethogram)
-        assert np.array_equal(back.to_frames(), a.to_frames())

@@ -8,8 +8,9 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.hypothesis_limits import at_most
 
 from ethobench import Annotation, Behavior, ClockOrigin, Ethogram, Observed, Poses, Recording
 from ethobench.core import Track
@@ -456,7 +457,7 @@ def test_an_unknown_start_stays_unknown_and_poses_are_reported_as_lost(tmp_path:
     assert only(tmp_path / "b.nwb").start_time is None
 
 
-@settings(max_examples=15)
+@at_most(15)
 @given(
     bouts=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 1000), st.sampled_from(["attack", "other"])), max_size=6),
     rate=st.sampled_from([1.0, 25.0, 29.97, 30.0, 59.94, 240.0, 1000.0]) | st.floats(0.5, 5000),

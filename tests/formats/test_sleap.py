@@ -267,6 +267,7 @@ def test_real_samples(data: Path) -> None:
         assert only(path).signals.positions.shape == shape, name
 
 
+@pytest.mark.slow
 def test_real_project_equals_sleap_io(data: Path) -> None:
     sio = pytest.importorskip("sleap_io")
     path = data / "formats" / "sleap" / "centered_pair_predictions.slp"

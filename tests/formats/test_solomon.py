@@ -226,6 +226,7 @@ def test_frames_survive_at_any_rate(tmp_path_factory: pytest.TempPathFactory, la
 # ---------------------------------------------------------------------- real files
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_a_sample_of_solomon_coder(data: Path) -> None:
     path = data / "formats/solomon/Together_1.csv"

@@ -27,6 +27,7 @@ def test_ceiling_matches_behaviors_by_name():
         eb.ceiling(Dataset((Recording("r", annotations={"x": a}),), a.ethogram), model=m)
 
 
+@pytest.mark.slow
 def test_ceiling_distinguishes_a_good_model_from_a_bad_one():
     generator = np.random.default_rng(0)
     groups, good, bad = {}, {}, {}

@@ -118,6 +118,7 @@ def test_progress_of_a_fold_is_its_share_of_the_total(data):
     assert reported == [("inner fold 1 of 2: training", 0.25), ("inner fold 2 of 2: training", 0.75)]
 
 
+@pytest.mark.slow
 def test_progress_of_a_decoded_fit_only_grows(data):
     class Reporting(Uniform):
         name = "reporting"

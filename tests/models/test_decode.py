@@ -86,9 +86,9 @@ def test_results_compare_decoded_and_undecoded(tmp_path):
 def test_pieces_are_decoded_like_the_entire_recording(monkeypatch):
     data = load_dataset("synthetic/tag", individuals=3, seconds=120.0)
     model = create_model("rf", decode="balanced", **SMALL).fit(data)
-    long = load_dataset("synthetic/tag", individuals=1, seconds=1200.0, seed=5).recordings[0]
+    long = load_dataset("synthetic/tag", individuals=1, seconds=400.0, seed=5).recordings[0]
     entire = model.annotate(long).to_codes()
-    monkeypatch.setattr("ethobench.models.pieces.MAX_PIECE_FRAMES", 4000)
+    monkeypatch.setattr("ethobench.models.pieces.MAX_PIECE_FRAMES", 1500)
     pieces = model.annotate(long).to_codes()
     assert model.decoder.transition_models or model.decoder.smoothing != "none"
     assert (pieces == entire).mean() > 0.999

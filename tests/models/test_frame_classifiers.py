@@ -91,6 +91,7 @@ def test_behavior_that_never_stops_is_always_predicted():
         assert (prediction.probabilities[:, 0] == 1).all()
 
 
+@pytest.mark.slow
 def test_loading_imports_no_library_that_the_model_does_not_need(tmp_path):
     create_model("dt").fit(load_dataset("synthetic/tag", individuals=2, seconds=10)).save(tmp_path / "model")
     code = (

@@ -74,6 +74,7 @@ def test_a_gap_is_unobserved_and_other_frames_are_unchanged(name, data, tmp_path
     assert np.array_equal(eb.load_model(tmp_path / "model").predict(blanked(recording, GAP)).predictable, expected)
 
 
+@pytest.mark.slow
 def test_short_gaps_are_predicted(data):
     model = eb.create_model("dt").fit(data.select(fold=[0, 1, 2]))
     recording = data.select(fold=3).recordings[0]
@@ -82,6 +83,7 @@ def test_short_gaps_are_predicted(data):
     assert (~model.predict(blanked(recording, slice(400, 401 + frames))).predictable).sum() == frames + 1
 
 
+@pytest.mark.slow
 def test_budgets_and_scores_exclude_the_gap(data):
     model = eb.create_model("dt").fit(data.select(fold=[0, 1, 2]))
     recording = data.select(fold=3).recordings[0]
@@ -96,6 +98,7 @@ def test_budgets_and_scores_exclude_the_gap(data):
         assert seconds[1] == pytest.approx(seconds[0], abs=2.0)  # frames beside the gap may change
 
 
+@pytest.mark.slow
 def test_another_rate_keeps_the_gap(data):
     model = eb.create_model("dt").fit(data.select(fold=[0, 1, 2]))
     recording = blanked(data.select(fold=3).recordings[0], GAP)

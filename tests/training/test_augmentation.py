@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.hypothesis_limits import at_most
 
 from ethobench.core.errors import EthobenchError
 from ethobench.training.augmentation import (
@@ -66,7 +67,7 @@ def leftness(values: torch.Tensor) -> torch.Tensor:
     return (ahead[..., 0] * aside[..., 1] - ahead[..., 1] * aside[..., 0]).sign()
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(seeds)
 def test_rotation_and_translation_keep_all_distances(seed):
     values = mice(seed)
@@ -82,7 +83,7 @@ def test_rotation_is_about_the_center_of_the_arena():
     assert torch.allclose(AUGMENTATIONS["rotation"](values, MICE, source(0)), values)
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(seeds)
 def test_reflection_keeps_distances_and_left_ears_left(seed):
     values = mice(seed, n=20)
@@ -106,7 +107,7 @@ def test_reflection_moves_gaps_with_their_keypoint():
     assert (augmented[flipped, 4, 2:4] != 0).all()
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(seeds)
 def test_translation_shifts_all_points_of_a_window_alike(seed):
     values = mice(seed)
@@ -115,7 +116,7 @@ def test_translation_shifts_all_points_of_a_window_alike(seed):
     assert shift.abs().max() <= MAX_SHIFT + 1e-5
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(seeds)
 def test_published_rotates_about_the_corner_and_shifts_padding_too(seed):
     values = torch.zeros((5, 3, 17))
@@ -130,7 +131,7 @@ def test_published_rotates_about_the_corner_and_shifts_padding_too(seed):
     assert torch.allclose(down, torch.stack([-across[:, 1], across[:, 0]], dim=1), atol=1e-5)  # turned in shares of the arena: sheared
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(seeds)
 def test_swap_permutes_animals(seed):
     values = mice(seed, n=20)
@@ -153,7 +154,7 @@ def test_dropout_removes_keypoints_in_a_run_of_frames():
     assert torch.equal(augmented[..., 16], values[..., 16])
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(seeds)
 def test_tags_are_rotated_a_little_in_their_original_units(seed):
     values = torch.randn((6, 5, 4), generator=source(seed))
@@ -165,7 +166,7 @@ def test_tags_are_rotated_a_little_in_their_original_units(seed):
     assert torch.equal(turned[..., 3], values[..., 3])
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(seeds)
 def test_scale_applies_to_all_vectors_alike(seed):
     values = torch.randn((6, 5, 4), generator=source(seed))

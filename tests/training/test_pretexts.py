@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import CubicSpline
@@ -149,7 +148,10 @@ def test_batches_have_a_number_of_windows_of_a_number_of_individuals():
     assert all(len(set(plan.anchors)) == len(plan.anchors) for plan in plans)
 
 
+@pytest.mark.slow
 def test_the_loss_of_acceleration_is_the_mean_over_tasks():
+    import torch
+
     scores = torch.tensor([[[0.0, 1.0], [2.0, 0.0]], [[1.0, 1.0], [0.0, 3.0]]])
     losses = [np.log(1 + np.exp(-x)) for x in (1.0, 2.0, 0.0, 3.0)]
     assert acceleration_loss(scores, torch.tensor([[1, 0], [0, 1]])).item() == pytest.approx(np.mean(losses), rel=1e-5)
@@ -170,7 +172,10 @@ def test_a_run_of_frames_and_single_keypoints_are_masked():
     assert not masked[others].any()
 
 
+@pytest.mark.slow
 def test_the_loss_of_poses_counts_only_masked_values_and_defined_attributes():
+    import torch
+
     outputs, targets = torch.zeros(1, 2 + 30), torch.full((1, 2 + 10), -1.0)
     targets[0, :2] = torch.tensor([3.0, torch.nan])
     targets[0, 2] = 2

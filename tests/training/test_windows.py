@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.hypothesis_limits import at_most
 from tests.training.readers import reader_of
 
 from ethobench import Recording, Signals
@@ -146,7 +147,7 @@ def window_at(values: np.ndarray, frame: int, past: int, future: int, stride: in
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@at_most(25)
 @given(st.integers(0, 4), st.integers(0, 4), st.integers(1, 3), st.lists(st.integers(1, 12), min_size=1, max_size=3))
 def test_windows_around_frames_agree_with_a_plain_loop(past, future, stride, lengths):
     readers, span = transformed_of(*lengths), WindowSpan(past, future, stride)
