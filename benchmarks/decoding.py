@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,12 @@ import ethobench as eb
 from ethobench.benchmarks.folds import select_annotated, with_folds
 from ethobench.cli.options import parse_params
 from ethobench.core import Annotation, Dataset, Prediction
-from ethobench.core.folds import assign_folds
+from ethobench.core.deadline import Deadline
 from ethobench.decoding.blending import fit_blend
 from ethobench.decoding.search import fit_decoder
 from ethobench.models import reference_annotation
 from ethobench.models.auto import fit_decoder_on_subsample
+from ethobench.models.cross_validation import cross_validate, inner_folds
 
 DECODINGS = {"frame by frame": None, "smoothed": False, "decoded": True}
 METRICS = {"calms21": ("macro_f1",), "banos": ("f1_score",), "ethobench": ("bout_f1", "segment_f1_50")}
@@ -73,11 +75,14 @@ class Study:
     def _fit(self, name: str, params: dict[str, Any], fold: int) -> tuple[Predictions, Predictions]:
         data = self.data
         train = data.select(recordings=[r.id for r in data if data.folds[r.id] != fold])
-        model, out_of_fold = eb.create_model(name, seed=fold, **params), {}
-        inner_folds = assign_folds(train, 3)
-        for third in range(self.args.thirds):
-            clone = model.clone().fit(train.select(recordings=[r for r, inner in inner_folds.items() if inner != third]))
-            out_of_fold |= {r: clone.predict(train[r]) for r, inner in inner_folds.items() if inner == third}
+        model = eb.create_model(name, seed=fold, **params)
+
+        def fit_others(held_out: Sequence[str], _: Deadline) -> eb.Model:
+            return model.clone().fit(train.select(recordings=[r.id for r in train if r.id not in held_out]))
+
+        folds = inner_folds(train, self.truths)[: self.args.thirds]
+        results = cross_validate(fit_others, train, folds, Deadline(), reserved_fits=0)
+        out_of_fold = {name: prediction for result in results for name, prediction in result.predictions.items()}
         model.fit(train)
         return out_of_fold, {r.id: model.predict(r) for r in data if data.folds[r.id] == fold}
 
