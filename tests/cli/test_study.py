@@ -45,6 +45,7 @@ def test_make_then_check(folder):
     assert "individuals 2, guessed from names of files and folders: 'mouse1_day1' is of 'mouse1'" in text
     assert "not used notes.txt: format not recognized" in text
     assert "rate 30 Hz, from annotations (4)" in text
+    assert "lengths of annotations and poses or signals, compared in 4 of 4 recordings: no problems" in text
     assert lines[-1] == f"next: ethobench study check {folder}"
     done = ethobench("study", "check", folder)
     checked = done.stdout.splitlines()
@@ -54,6 +55,13 @@ def test_make_then_check(folder):
     assert "no problems" in checked
     summary = [line for line in [*lines[1:-2], *checked[:-1]] if str(folder) not in line]
     assert max(map(len, summary)) <= 80
+
+
+def test_make_reports_labels_that_are_longer_than_the_poses(folder):
+    labels(folder / "anna" / "mouse1_day2.csv", 120)
+    text = " ".join(ethobench("study", "make", folder).stdout.split())
+    assert "compared in 4 of 4 recordings: 1 do not fit" in text
+    assert "problem anna/mouse1_day2.csv: labels for 120 frames, but signals for 60" in text
 
 
 def test_dry_run_writes_nothing(folder):

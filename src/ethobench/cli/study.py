@@ -15,6 +15,7 @@ from ethobench.core.messages import text_for_command_line
 
 if TYPE_CHECKING:
     from ethobench.datasets.discover import StudyDraft
+    from ethobench.datasets.draft_lengths import LengthComparison
     from ethobench.datasets.study_check import StudyCheck
 
 app = typer.Typer(help="Draft and check the recordings.csv of your own study.", no_args_is_help=True)
@@ -96,9 +97,20 @@ def _print_draft(draft: StudyDraft) -> None:
     for guess in map(text_for_command_line, draft.guesses):
         label, _, text = guess.partition(": ") if guess.startswith(("rate:", "individuals:", "annotators:")) else ("note", "", guess)
         _print_field(label, text)
+    if draft.lengths.total:
+        _print_field("lengths", _describe_lengths(draft.lengths))
+    for problem in draft.lengths.problems[:MAX_SHOWN]:
+        _print_field("problem", problem)
     for reason, paths in _by_reason(draft).items():
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
         _print_field("not used", f"{', '.join(paths[:3])}{more}: {reason}")
+
+
+def _describe_lengths(lengths: LengthComparison) -> str:
+    """Return in how many recordings annotations were compared with poses or signals, and how many do not fit."""
+    count = f"{len(lengths.problems)} do not fit" if lengths.problems else "no problems"
+    rest = "" if lengths.compared == lengths.total else "; `ethobench study check` compares all"
+    return f"of annotations and poses or signals, compared in {lengths.compared} of {lengths.total} recordings: {count}{rest}"
 
 
 def _by_reason(draft: StudyDraft) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from ethobench.core.ethogram import join_ethograms
 from ethobench.core.files import atomic_path, check_new_path
 from ethobench.core.messages import Message, Option
 from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.datasets.draft_lengths import LengthComparison, compare_lengths
 from ethobench.datasets.draft_values import AnnotatorLabels, Rates, annotator_labels, number_text
 from ethobench.datasets.folder_scan import Scan, UnusedFile, scan_folder
 from ethobench.datasets.loose_files import TRACKER_SUFFIX, Item, has_unnamed_annotator, recording_name
@@ -86,6 +87,8 @@ class StudyDraft:
         What was guessed, and from what.
     n_files : int
         Number of files in the folder.
+    lengths : LengthComparison
+        Lengths of annotations compared with those of poses or signals, in some of the recordings.
     """
 
     folder: Path
@@ -95,6 +98,7 @@ class StudyDraft:
     unused: tuple[UnusedFile, ...] = ()
     guesses: tuple[str, ...] = ()
     n_files: int = 0
+    lengths: LengthComparison = field(default_factory=LengthComparison)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -158,6 +162,7 @@ class StudyDraft:
             "matches": [{**asdict(match), "path": match.path.as_posix()} for match in self.matches],
             "unused": [{"path": unused.path.as_posix(), "reason": unused.reason} for unused in self.unused],
             "guesses": list(self.guesses),
+            "lengths": asdict(self.lengths),
         }
 
 
@@ -244,11 +249,12 @@ def _draft(scan: Scan, rate: float | None, guesses: list[str], annotator: str | 
     annotators = annotator_labels(scan, groups)
     individuals = _individuals(scan, groups, names, guesses)
     rates = Rates(scan, rate)
+    rate_of: dict[int, float | None] = {}
     rows: list[dict[str, str]] = []
     matches: list[FileMatch] = []
     for group in groups:
         name = names[id(group)]
-        group_rate = rates.of(group)
+        group_rate = rate_of[id(group)] = rates.of(group)
         common = {"recording": name, "individual": individuals[id(group)], "rate": "" if group_rate is None else number_text(group_rate)}
         for item in [item for item in group.items if item.annotations and not rates.fits(item, group_rate)]:
             group.items.remove(item)
@@ -261,7 +267,8 @@ def _draft(scan: Scan, rate: float | None, guesses: list[str], annotator: str | 
     guesses += [*rates.describe(), *_describe_annotators(rows), *summarize_notes(notes)]
     ethogram = _ethogram(item for group in groups for item in group.items)
     unused = sorted({(unused.path, unused.reason): unused for unused in scan.unused}.values(), key=lambda unused: str(unused.path))
-    return StudyDraft(scan.folder, tuple(rows), ethogram, tuple(matches), tuple(unused), tuple(guesses), scan.n_files)
+    lengths = compare_lengths(scan, groups, rate_of)
+    return StudyDraft(scan.folder, tuple(rows), ethogram, tuple(matches), tuple(unused), tuple(guesses), scan.n_files, lengths)
 
 
 def _name_annotator(groups: Sequence[Group], annotator: str) -> None:
