@@ -1,9 +1,13 @@
 """Mutation tests of `ethobench.core` and `ethobench.metrics`: do the tests fail if one token of the code is wrong?
 
 ``python -m tests.mutants --count 60 --seed 0`` draws random mutants: a comparison, an arithmetic sign, ``and``/``or``, ``True``/``False``
-or a number that is changed in one place. Each is written to a temporary copy of the project, in which the fast tests of both packages
-run until the first failure. A mutant survives if no test fails; with ``--slow`` the slow tests run on the survivors too. The
-same seed draws the same mutants. Some survivors are harmless, such as a changed limit of a message.
+or a number that is changed in one place. Each is written to a temporary copy of the project, in which tests run until the first
+failure: first the tests and examples of the mutated module, then the other fast tests of the packages that use it, then those that
+``--also`` names, and, with ``--slow``, the slow ones. A mutant survives if no test fails. The same seed draws the same mutants as long as
+the code of the packages is the same. ``--only`` repeats some of them, such as the survivors after a new test.
+
+Two kinds of tokens are not mutated, because no result depends on them: ``frozen=`` of dataclasses and ``strict=`` of `zip`. Both only
+raise an error if other code is wrong. Some survivors remain harmless, such as a changed limit of a message.
 """
 
 # ruff: noqa: T201
@@ -11,18 +15,23 @@ same seed draws the same mutants. Some survivors are harmless, such as a changed
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
 import io
 import keyword
+import multiprocessing
 import os
 import random
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import tokenize
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("core", "metrics")
@@ -32,7 +41,10 @@ SWAPS = {
     "+=": "-=", "-=": "+=", "and": "or", "or": "and", "True": "False", "False": "True",
 }  # fmt: skip
 BINARY = {"+", "-", "*", "/", "//", "&"}
+UNCHANGED_KEYWORDS = {"dataclass": "frozen", "zip": "strict"}
+PRELOADED = ["pytest", "numpy", "pandas", "scipy.optimize", "scipy.stats", "sklearn.metrics"]
 KILLED, SURVIVED, TIMED_OUT = "killed", "SURVIVED", "time limit"
+FAST, SLOW = "not slow", "slow"
 
 
 @dataclass(frozen=True)
@@ -67,13 +79,20 @@ class Mutant:
 
 
 def find_mutants(path: Path, source: str) -> Iterator[Mutant]:
-    """Yield every mutant of a module. Text, docstrings and type annotations are not mutated."""
+    """Yield every mutant of a module. Text, docstrings, type annotations and `UNCHANGED_KEYWORDS` are not mutated."""
+    unchanged = {
+        (keyword_argument.value.lineno, keyword_argument.value.col_offset)
+        for call in ast.walk(ast.parse(source))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        for keyword_argument in call.keywords
+        if keyword_argument.arg == UNCHANGED_KEYWORDS.get(call.func.id, "")
+    }
     previous = None
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type in (tokenize.NL, tokenize.COMMENT):
             continue
         new = _replacement(token, previous)
-        if new is not None:
+        if new is not None and token.start not in unchanged:
             yield Mutant(path, *token.start, token.string, new)
         previous = token
 
@@ -103,55 +122,137 @@ def draw_mutants(count: int, seed: int, packages: Sequence[str] = PACKAGES) -> l
     return random.Random(seed).sample(mutants, min(count, len(mutants)))  # noqa: S311
 
 
-def run_tests(project: Path, mutant: Mutant, *, slow: bool, time_limit: float) -> str:
-    """Run the tests in a mutated copy of the project, those of the mutated module first, until one fails."""
-    package = mutant.path.parts[2]
-    twin = Path("tests", package, f"test_{mutant.path.stem}.py")
-    others = [Path("tests", name) for name in sorted(PACKAGES, key=lambda name: name != package)]
-    paths = [*([twin] if (project / twin).is_file() else []), mutant.path, *others]
-    environment = {**os.environ, "PYTHONPATH": str(project / "src"), "HYPOTHESIS_PROFILE": "fast", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "slow" if slow else "not slow"]
+@dataclass(frozen=True)
+class Stage:
+    """Some of the tests.
+
+    Attributes
+    ----------
+    name : str
+    paths : list of str
+        Files and folders, relative to the project.
+    marks : str
+        Expression of pytest that selects tests by their marks.
+    ignored : list of str
+        Files to skip, because an earlier stage ran them.
+    """
+
+    name: str
+    paths: list[str]
+    marks: str = FAST
+    ignored: Sequence[str] = ()
+
+    def run(self, project: Path, time_limit: float) -> str:
+        """Run the tests in a copy of the project until one fails.
+
+        They run in a fork of a process that has loaded the libraries, which takes as long as the tests of most modules.
+        """
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", self.marks, *(f"--ignore={path}" for path in self.ignored)]
+        process = multiprocessing.get_context("forkserver").Process(target=_run_pytest, args=(project, [*options, *self.paths]))
+        process.start()
+        process.join(time_limit)
+        if process.exitcode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid or 0, signal.SIGKILL)  # with the processes that the tests started
+            process.join()
+            return TIMED_OUT
+        return SURVIVED if process.exitcode in (0, 5) else KILLED  # 5: no test was selected
+
+
+def _run_pytest(project: Path, arguments: list[str]) -> None:
+    """Run pytest on a copy of the project, without output, and exit with its code."""
+    os.setsid()
+    os.chdir(project)
+    os.environ.update(PYTHONPATH=str(project / "src"), HYPOTHESIS_PROFILE="fast", OMP_NUM_THREADS="1")
+    sys.path[:] = [str(project / "src"), *(path for path in sys.path if Path(path or ".").resolve() not in (ROOT, ROOT / "src"))]
+    for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "ethobench")]:
+        del sys.modules[name]
+    output = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    import pytest
+
+    os._exit(pytest.main(arguments))
+
+
+def stages(mutant: Mutant, *, slow: bool = False, also: Sequence[str] = ()) -> Iterator[Stage]:
+    """Yield the tests to run on a mutant, those that most likely fail first."""
+    package, module = mutant.path.parts[2], mutant.path.stem
+    folder = ROOT / "tests" / package
+    twins = sorted(folder.glob(f"test_{module}*.py")) or sorted(folder.glob(f"test_{mutant.path.parts[-2]}.py"))
+    nearest = [path.relative_to(ROOT).as_posix() for path in twins]
+    using = [f"tests/{name}" for name in PACKAGES[PACKAGES.index(package) :]]  # packages import only those before them
+    yield Stage("module", [*nearest, mutant.path.as_posix()])
+    yield Stage("packages", using, ignored=nearest)
+    if also:
+        yield Stage("also", list(also))
+    if slow:
+        yield Stage("slow", [*using, *also], SLOW)
+
+
+def run_tests(project: Path, mutant: Mutant, chosen: Sequence[Stage], time_limit: float) -> str:
+    """Write a mutant into a copy of the project and run stages of tests until one fails; return the result."""
+    module = project / mutant.path
+    source = module.read_text(encoding="utf-8")
+    module.write_text(mutant.apply(source), encoding="utf-8")
     try:
-        done = subprocess.run(
-            [*command, *map(str, paths)], cwd=project, env=environment, capture_output=True, timeout=time_limit, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return TIMED_OUT
-    return SURVIVED if done.returncode == 0 else KILLED
+        for stage in chosen:
+            result = stage.run(project, time_limit)
+            if result != SURVIVED:
+                return f"{result} ({stage.name})"
+        return SURVIVED
+    finally:
+        module.write_text(source, encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw and test mutants; print each result and the share that was killed."""
+    """Draw and test mutants; print each result, how many were killed, and the lines of those that survived."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="Mutation tests of core and metrics.")
     parser.add_argument("--count", type=int, default=60, help="number of mutants (default: 60)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument("--packages", default=",".join(PACKAGES), help="packages to mutate, separated by commas (default: core,metrics)")
+    parser.add_argument("--only", nargs="+", metavar="FILE:LINE", help="only the drawn mutants at these lines, such as core/bouts.py:65")
+    parser.add_argument("--also", nargs="+", default=[], metavar="PATH", help="further tests for the survivors, such as tests/formats")
     parser.add_argument("--slow", action="store_true", help="run the slow tests on the survivors of the fast ones")
-    parser.add_argument("--seconds", type=float, default=600.0, help="time limit of the tests of one mutant (default: 600)")
+    parser.add_argument("--seconds", type=float, default=600.0, help="time limit of each stage of the tests of one mutant (default: 600)")
+    parser.add_argument("--workers", type=int, default=1, help="mutants tested at the same time (default: 1)")
     options = parser.parse_args(arguments)
     mutants = draw_mutants(options.count, options.seed, options.packages.split(","))
+    if options.only:
+        mutants = [mutant for mutant in mutants if f"{mutant.path.as_posix()}:{mutant.line}".endswith(tuple(options.only))]
+    multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
     results: dict[Mutant, str] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        project = Path(folder)
-        for name in COPIED:
-            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-            copy(ROOT / name, project / name)
-        for k, mutant in enumerate(mutants, 1):
-            module = project / mutant.path
-            source = module.read_text(encoding="utf-8")
-            module.write_text(mutant.apply(source), encoding="utf-8")
-            results[mutant] = run_tests(project, mutant, slow=False, time_limit=options.seconds)
-            if options.slow and results[mutant] == SURVIVED:
-                results[mutant] = run_tests(project, mutant, slow=True, time_limit=options.seconds)
-            module.write_text(source, encoding="utf-8")
-            print(f"{k:4d}/{len(mutants)}  {results[mutant]:12s}{mutant}", flush=True)
-    survivors = [mutant for mutant, result in results.items() if result == SURVIVED]
-    counts = {result: list(results.values()).count(result) for result in (KILLED, TIMED_OUT, SURVIVED)}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.workers) as pool:
+        projects: SimpleQueue[Path] = SimpleQueue()
+        for k in range(options.workers):
+            projects.put(_copy_project(Path(folder, str(k))))
+        unchanged = Stage("packages", [f"tests/{name}" for name in PACKAGES])
+        if unchanged.run(Path(folder, "0"), options.seconds) != SURVIVED:
+            print("The tests fail without a mutant: run `make test-fast` and fix them first.")
+            return 1
+
+        def test(mutant: Mutant) -> None:
+            project = projects.get()
+            chosen = [*stages(mutant, slow=options.slow, also=options.also)]
+            results[mutant] = run_tests(project, mutant, chosen, options.seconds)
+            projects.put(project)
+            print(f"{len(results):4d}/{len(mutants)}  {results[mutant]:22s}{mutant}", flush=True)
+
+        list(pool.map(test, mutants))
+    counts = {result: list(results.values()).count(result) for result in sorted(set(results.values()))}
     print(f"\n{len(mutants)} mutants: " + ", ".join(f"{count} {result}" for result, count in counts.items()))
-    for mutant in survivors:
+    for mutant in [mutant for mutant in mutants if results[mutant] == SURVIVED]:
         line = (ROOT / mutant.path).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
         print(f"  {mutant}\n      {line}")
     return 0
+
+
+def _copy_project(folder: Path) -> Path:
+    folder.mkdir()
+    for name in COPIED:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    return folder
 
 
 if __name__ == "__main__":

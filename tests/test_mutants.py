@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import ROOT, draw_mutants, find_mutants
+from tests.mutants import ROOT, Mutant, draw_mutants, find_mutants, stages
 
 SOURCE = '''
 """Text with 1 < 2 is not mutated."""
@@ -29,6 +29,23 @@ def test_tokens_that_are_changed():
         (7, "1", "2"),
         (8, "*", "+"),
     ]
+
+
+def test_checks_of_other_code_are_not_changed():
+    source = "@dataclass(frozen=True, eq=False)\nclass Pair:\n    both = [*zip('a', 'b', strict=True)]\n    path = resolve(strict=True)\n"
+    assert [(m.line, m.old) for m in find_mutants(Path("m.py"), source)] == [(1, "False"), (4, "True")]
+
+
+def test_tests_of_the_module_run_first():
+    first, *others = stages(Mutant(Path("src/ethobench/metrics/suites/bebe.py"), 1, 0, "1", "2"), slow=True, also=["tests/cli"])
+    assert first.paths == ["tests/metrics/test_suites.py", "src/ethobench/metrics/suites/bebe.py"]
+    assert [(s.paths, s.marks) for s in others] == [
+        (["tests/metrics"], "not slow"),
+        (["tests/cli"], "not slow"),
+        (["tests/metrics", "tests/cli"], "slow"),
+    ]
+    assert others[0].ignored == ["tests/metrics/test_suites.py"]
+    assert [*stages(Mutant(Path("src/ethobench/core/names.py"), 1, 0, "1", "2"))][1].paths == ["tests/core", "tests/metrics"]
 
 
 @pytest.mark.slow

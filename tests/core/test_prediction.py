@@ -56,6 +56,16 @@ def test_independent_probabilities_overlap_however_they_are_rounded(columns, dec
     assert "overlapping" in prediction.notes[0].message
 
 
+def test_rounding_is_inferred_from_all_frames():
+    """A certain first frame looks rounded; the others show that they are not."""
+    certain = np.eye(4)[[0]]
+    values = np.concatenate([certain, softmax(300, 4, 0)])
+    assert "rounded" not in Prediction(values, NAMES, 30).notes[0].message
+    assert "rounded to 0.01" in Prediction(values.round(2), NAMES, 30).notes[0].message
+    sums_above_one = np.concatenate([certain, softmax(300, 4, 0) + 0.02])
+    assert not Prediction(sums_above_one.clip(0, 1), NAMES, 30).exclusive
+
+
 def test_a_stated_exclusivity_applies_without_a_note():
     values = softmax(50, 4, 0)
     ethogram = Ethogram(NAMES, "other")

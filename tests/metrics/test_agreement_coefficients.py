@@ -47,5 +47,6 @@ def test_icc_of_the_classic_table():
 
 def test_the_interval_of_the_icc_does_not_depend_on_the_unit():
     seconds = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]], dtype=float)
-    assert icc_interval(60 * seconds) == pytest.approx(icc_interval(seconds))
+    for scale in (60, 1 / 3600):
+        assert icc_interval(scale * seconds) == pytest.approx(icc_interval(seconds))
     assert icc_interval(seconds + 100) == pytest.approx(icc_interval(seconds))

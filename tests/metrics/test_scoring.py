@@ -55,7 +55,10 @@ def test_inputs_other_than_annotations_and_arrays_are_refused(wrong):
 
 
 def test_mappings_that_do_not_match_are_refused():
-    pairs = random_pairs(2)
+    pairs, truth = random_pairs(2), random_annotation(0)
+    for pred, reference in (({"r0": truth}, truth), (truth, {"r0": truth}), (truth, None)):
+        with pytest.raises(EthobenchError, match="score takes a prediction and a truth, a mapping of recordings"):
+            eb.score(pred, reference)
     with pytest.raises(MismatchError, match="only a truth: r1"):
         eb.score({n: p for n, (p, _) in pairs.items()}, {"r0": pairs["r0"][1]})
     with pytest.raises(EthobenchError, match="expected a pair"):

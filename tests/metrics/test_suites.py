@@ -13,6 +13,7 @@ from ethobench import Annotation, Behavior, Dataset, Ethogram, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.metrics.suites import suites
+from ethobench.metrics.suites.rodentbench import entropy_weighted_mcc
 
 NAMES = ["a", "b", "c"]
 codes = st.integers(1, 50).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 3), min_size=n, max_size=n)] * 2))
@@ -162,6 +163,32 @@ def test_rodentbench_map_of_the_worked_examples():
     assert close(eb.score(all_55, truth, suite="rodentbench").overall["map"], 1.0)
     mixed = annotation([(0, 95), (1000, 1045)])
     assert close(eb.score(mixed, truth, suite="rodentbench").overall["map"], 0.75)
+
+
+def published_weight(recordings) -> float:
+    """Return entropy times seconds, where the first segment that contains a second, both ends included, labels it."""
+    labels = []
+    for rows in recordings:
+        for second in range(max([a + b for a, b, _ in rows], default=0) + 1):
+            labels.append(next((name for a, b, name in rows if a <= second <= a + b), "filler"))
+    shares = np.array([labels.count(name) / len(labels) for name in {*labels}])
+    return (-(shares * np.log(shares)).sum() + 1e-8) * len(labels)
+
+
+def test_rodentbench_weights_of_datasets():
+    """Segments that overlap, touch, leave gaps, and a recording without any."""
+    recordings = {
+        "mixed": [[(0, 4, "x"), (3, 4, "y"), (10, 2, "x")], [(2, 1, "y"), (3, 5, "x")]],
+        "sparse": [[(1, 6, "x")], []],
+    }
+    scores = {}
+    for name, truths in recordings.items():
+        pairs = {str(k): (from_segments([(0, 3, "x"), (4, 4, "y")]), from_segments(rows)) for k, rows in enumerate(truths)}
+        scores[name] = eb.score(pairs, suite="rodentbench", resamples=0)
+    values = {name: one.overall["mcc"] for name, one in scores.items()}
+    assert len({*values.values()}) == 2
+    weights = [published_weight(recordings[name]) for name in values]
+    assert entropy_weighted_mcc(scores) == pytest.approx(np.average([*values.values()], weights=weights), abs=1e-12)
 
 
 def test_rodentbench_resolves_overlaps_by_order():
