@@ -33,3 +33,9 @@ def test_long_names_with_the_same_start_stay_different(character):
     assert first != second
     assert max(len(first.encode()), len(second.encode())) <= MAX_BYTES
     assert first.startswith(character * (80 // len(character.encode())))
+
+
+def test_a_name_of_the_maximum_length_is_unchanged():
+    assert shorten("a" * 40, 40) == "a" * 40
+    assert shorten("a" * 41, 40) != "a" * 41
+    assert len(shorten("a" * 41, 40)) == 40

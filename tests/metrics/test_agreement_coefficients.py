@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import f
 
 from ethobench.metrics.agreement_coefficients import fleiss, icc, icc_interval, krippendorff
 
@@ -50,3 +53,23 @@ def test_the_interval_of_the_icc_does_not_depend_on_the_unit():
     for scale in (60, 1 / 3600):
         assert icc_interval(scale * seconds) == pytest.approx(icc_interval(seconds))
     assert icc_interval(seconds + 100) == pytest.approx(icc_interval(seconds))
+
+
+@given(st.integers(5, 12), st.integers(2, 5), st.integers(0, 99))
+def test_the_interval_of_the_icc_is_that_of_shrout_and_fleiss(n, k, seed):
+    """Shrout and Fleiss (1979), from the mean squares of an analysis of variance."""
+    generator = np.random.default_rng(seed)
+    table = generator.normal(0, 2, (n, 1)) + generator.normal(0, 1, k) + generator.normal(0, 1, (n, k))
+    between_rows = k * table.mean(axis=1).var(ddof=1)
+    between_columns = n * table.mean(axis=0).var(ddof=1)
+    error = ((table.var() * n * k) - between_rows * (n - 1) - between_columns * (k - 1)) / ((n - 1) * (k - 1))
+    value = (between_rows - error) / (between_rows + (k - 1) * error + k * (between_columns - error) / n)
+    assert icc(table) == pytest.approx(value)
+    columns_share = k * value * between_columns / error
+    rest = n * (1 + (k - 1) * value) - k * value
+    freedom = (k - 1) * (n - 1) * (columns_share + rest) ** 2 / ((n - 1) * columns_share**2 + rest**2)
+    f_low, f_high = f.ppf(0.975, n - 1, freedom), f.ppf(0.975, freedom, n - 1)
+    others = k * between_columns + (k * n - k - n) * error
+    low = n * (between_rows - f_low * error) / (f_low * others + n * between_rows)
+    high = n * (f_high * between_rows - error) / (others + n * f_high * between_rows)
+    assert icc_interval(table) == pytest.approx((low, high))

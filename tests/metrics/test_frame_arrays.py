@@ -156,3 +156,12 @@ ROWS = [[0.7, 0.1], [0.2, 0.9]]
 def test_invalid_arrays_are_refused(pred, truth, options, error, message):
     with pytest.raises(error, match=message):
         eb.score(pred, truth, **options)
+
+
+def test_probabilities_of_exactly_zero_and_one_are_probabilities():
+    truth = np.array([0, 1, 1, 0])
+    certain = np.array([[1.0, 0.0], [0.3, 0.7], [0.0, 1.0], [0.6, 0.4]])
+    assert eb.score(certain, truth, behaviors=["a", "b"], rate=10).overall["map"] == 1
+    for wrong in (certain + 0.01, certain - 0.01):
+        with pytest.raises(EthobenchError, match="apply softmax or sigmoid"):
+            eb.score(wrong, truth, behaviors=["a", "b"], rate=10)

@@ -165,12 +165,19 @@ def test_rodentbench_map_of_the_worked_examples():
     assert close(eb.score(mixed, truth, suite="rodentbench").overall["map"], 0.75)
 
 
+def test_rodentbench_counts_one_second_if_nothing_is_longer():
+    half_a_second = Annotation.from_bouts([0], [2], ["x"], ["x"], 4, 4)
+    nothing = Annotation.from_bouts([], [], [], ["x"], 4, 4)
+    assert eb.score(nothing, half_a_second, suite="rodentbench", resamples=0).overall["accuracy"] == 0
+    assert eb.score(half_a_second, nothing, suite="rodentbench", resamples=0).overall["accuracy"] == 0
+
+
 def published_weight(recordings) -> float:
     """Return entropy times seconds, where the first segment that contains a second, both ends included, labels it."""
     labels = []
     for rows in recordings:
-        for second in range(max([a + b for a, b, _ in rows], default=0) + 1):
-            labels.append(next((name for a, b, name in rows if a <= second <= a + b), "filler"))
+        seconds = range(max([a + b for a, b, _ in rows], default=0) + 1)
+        labels += [next((name for a, b, name in rows if a <= second <= a + b), "filler") for second in seconds]
     shares = np.array([labels.count(name) / len(labels) for name in {*labels}])
     return (-(shares * np.log(shares)).sum() + 1e-8) * len(labels)
 
