@@ -8,7 +8,9 @@ from scipy.stats import ks_2samp
 
 import ethobench as eb
 from ethobench import Annotation, Ethogram
+from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
+from ethobench.core.observed import Observed, Track
 from ethobench.metrics.budgets import corrected_shares, time_budget
 from ethobench.metrics.suites.rodentbench import entropy_weighted_mcc
 
@@ -126,3 +128,9 @@ def test_a_behavior_of_one_recording_only_is_a_share_of_the_time_in_which_it_was
     rows = {row["behavior"]: row for row in time_budget(both, one)}
     assert rows["a"]["share"] == pytest.approx(6 / 20)
     assert rows["b"]["share"] == pytest.approx(1 / 10)
+
+
+def test_the_share_of_a_subject_is_that_of_the_time_in_which_it_was_observed():
+    observed = Observed(iv.full(100), {Track(subject="m2"): iv.intervals([0], [50])})
+    both = Annotation.from_bouts([0, 0], [10, 10], ["a", "a"], Ethogram(["a"]), 10, 100, subject=["m1", "m2"], observed=observed)
+    assert {row["subject"]: row["share"] for row in time_budget(both)} == pytest.approx({"m1": 0.1, "m2": 0.2})
