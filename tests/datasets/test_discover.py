@@ -517,3 +517,27 @@ def test_sample_files_of_each_format(data, tmp_path, name):
         return
     draft.write()
     assert len(load_dataset(target)) == len(draft.recordings)
+
+
+def test_a_table_of_labels_of_several_animals_is_divided(tmp_path: Path) -> None:
+    for name in ("Fox_1", "Fox_2"):
+        rows = "".join(f"2024-05-01T10:00:{i / 10:06.3f},0.1,0.2,{0.9 + i % 3}\n" for i in range(N * 5))
+        (tmp_path / f"{name}.csv").write_text("timestamp,ax,ay,az\n" + rows, encoding="utf-8")
+    bouts = {
+        "fox_1": "10:00:10,2024-05-01 10:00:14,rest",
+        "fox_2": "10:00:20,2024-05-01 10:00:26,walk",
+        "fox_9": "10:00:01,2024-05-01 10:00:09,run",
+    }
+    (tmp_path / "scores.csv").write_text(
+        "animal,start,end,behavior\n" + "".join(f"{a},2024-05-01 {b}\n" for a, b in bouts.items()), encoding="utf-8"
+    )
+    draft = discover_study(tmp_path)
+    assert [(row["recording"], row["annotations"], row["subject"], row["rate"]) for row in draft.rows] == [
+        ("Fox_1", "scores.csv", "fox_1", "10"),
+        ("Fox_2", "scores.csv", "fox_2", "10"),
+    ]
+    assert any("fox_9" in guess for guess in draft.guesses)
+    draft.write()
+    data = load_dataset(tmp_path)
+    bout = {r.id: (r.annotation().start.tolist(), r.annotation().stop.tolist()) for r in data}
+    assert bout == {"Fox_1": ([100], [140]), "Fox_2": ([200], [260])}

@@ -1,12 +1,14 @@
 """Draft a study from the files in a folder: which poses, signals, videos and annotations are of the same recording.
 
-Files are matched by the rules of `ethobench.datasets.collate` (name, media file, affix, only recording), after three more that only apply
+Files are matched by the rules of `ethobench.datasets.collate` (name, media file, affix, only recording), after four more that only apply
 to one folder with everything in it:
 
 - **Folder.** If files of the same name are in several folders, the folders tell recordings apart: ``mouse1/day1.csv`` and
   ``mouse2/day1.csv``, or ``box3/poses.csv`` and ``box3/labels.csv`` beside ``box4/poses.csv`` and ``box4/labels.csv``.
 - **Same poses.** Of the same poses in several files (``.h5`` and ``.csv``, filtered and not), one is used.
 - **Names times raters.** ``m1_anna, m1_ben, m2_anna, m2_ben`` are two recordings by two annotators.
+- **Subject.** One table with the bouts of several animals is divided if the animals are names of recordings: ``fox1.csv``, ``fox2.csv``, and
+  a table of labels in which the column ``animal`` is ``fox1`` or ``fox2``.
 
 Individuals and annotators are guessed from names of files and folders. Every match and every guess has a reason in the draft.
 """
@@ -464,7 +466,7 @@ def _rows(scan: Scan, group: Group, common: dict[str, str], annotators: Annotato
                 continue
             options = option_text({**({} if signals is None else signals.options), **item.options})
             cells = {"annotations": scan.relative(item).as_posix(), "annotator": label, "entry": scan.entry(item), "options": options}
-            rows.append({**common, **cells})
+            rows.append({**common, **cells, "subject": item.subject})
     if rows or signals is None:
         return rows or [{**common, "entry": ""}]
     return [{**common, "entry": scan.entry(signals), "options": option_text(signals.options)}]

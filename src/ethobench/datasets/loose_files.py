@@ -164,6 +164,8 @@ class Item:
         The same for items that the user stated to be one recording; None for others.
     matched_by : str
         Rule that put it with the other files of its recording; see `ethobench.datasets.collate`.
+    subject : str
+        The only subject whose bouts are used; all if empty.
     """
 
     source: int
@@ -179,6 +181,7 @@ class Item:
     length_stated: bool = False
     match_key: int | None = None
     matched_by: str = "name"
+    subject: str = ""
 
     @property
     def annotations(self) -> Mapping[str, Annotation]:

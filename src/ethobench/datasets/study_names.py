@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
+from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError
 from ethobench.core.messages import Message, Option
 from ethobench.datasets.folder_scan import Scan
@@ -42,6 +44,7 @@ def name_items(scan: Scan, entry: str | None, guesses: list[str]) -> None:
     _name_by_folder(scan)
     _name_by_file(scan)
     _name_by_raters(scan)
+    _name_by_subject(scan, guesses)
 
 
 def name_tokens(name: str) -> Tokens:
@@ -244,3 +247,31 @@ def _name_by_raters(scan: Scan) -> None:
 def _split(tokens: Tokens, position: int) -> tuple[Tokens, Tokens]:
     """Return a name without its first (0) or last (-1) token, and that token."""
     return (tokens[1:], tokens[:1]) if position == 0 else (tokens[:-1], tokens[-1:])
+
+
+def _name_by_subject(scan: Scan, guesses: list[str]) -> None:
+    """Divide a table of bouts of several animals, each of which has poses or signals in a file that is named after it."""
+    signals = {name_tokens(item.name): item.name for item in scan.items if item.has_signals and not item.annotations}
+    divided: list[Item] = []
+    for item in scan.items:
+        subjects = dict.fromkeys(name for annotation in item.annotations.values() for name in annotation.subjects)
+        named = {subject: signals[name_tokens(subject)] for subject in subjects if name_tokens(subject) in signals}
+        if item.recording is None or item.has_signals or len(named) < 2 or name_tokens(item.name) in signals:
+            divided.append(item)
+            continue
+        divided += [_of_subject(item, item.recording, subject, name) for subject, name in named.items()]
+        file = item.path.name
+        guesses.append(f"{file}: divided by its subjects, which are names of recordings: {_listed(list(named))}")
+        if unnamed := [subject for subject in subjects if subject not in named]:
+            guesses.append(f"{file}: not used: bouts of subjects without poses or signals of their name: {_listed(unnamed)}")
+    scan.items[:] = divided
+
+
+def _of_subject(item: Item, recording: Recording, subject: str, name: str) -> Item:
+    """Return an item with only the bouts of one subject."""
+    annotations = {who: a.select_subject(subject) for who, a in item.annotations.items() if subject in a.subjects}
+    return replace(item, name=name, recording=recording.copy(annotations=annotations), named_inside=False, subject=subject)
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
