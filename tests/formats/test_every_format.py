@@ -18,7 +18,13 @@ from ethobench.formats.text import Head
 
 WRITABLE = [f.name for f in formats if f.can_write]
 SLOW_IMPORT = {"nwb"}
-WRITERS = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW_IMPORT else name for name in WRITABLE]
+
+
+def slow_where_imports_are(names):
+    return [pytest.param(name, marks=pytest.mark.slow) if name in SLOW_IMPORT else name for name in names]
+
+
+WRITERS = slow_where_imports_are(WRITABLE)
 NEEDS_POSES = {"simba", "calms21", "deeplabcut"}
 NAMES = ["attack", "investigation", "mount", "other"]
 FRAMES_ONLY = {"bebe_predictions"}
@@ -123,7 +129,7 @@ def test_every_format_is_in_one_of_these_lists():
     assert {*AS_WRITTEN} | NO_CLOCK | ALWAYS_STATED | READ_ONLY == {*formats.names()}
 
 
-@pytest.mark.parametrize("name", AS_WRITTEN)
+@pytest.mark.parametrize("name", slow_where_imports_are(AS_WRITTEN))
 def test_the_origin_of_the_rate_is_recorded(name, tmp_path):
     path = tmp_path / f"mouse001{formats[name].suffixes[0]}"
     write_recordings([example()], path, name)

@@ -65,7 +65,10 @@ def test_the_layout_of_an_array_does_not_change_the_hash(monkeypatch, tmp_path):
     assert hash_signals(Signals(values[:-1], ("AccX", "AccY"), 10)) != expected
 
 
-@pytest.mark.parametrize("name", [f.name for f in formats if f.can_write and {"signals", "poses"} & {*f.contents}])
+WRITABLE = [f.name for f in formats if f.can_write and {"signals", "poses"} & {*f.contents}]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name == "nwb" else name for name in WRITABLE])
 def test_no_format_changes_the_hash(name, tmp_path):
     """Signals that were written and read back are recognized, whatever the file format."""
     kind = "pose" if "poses" in formats[name].contents else "tag"
