@@ -7,8 +7,8 @@ to one folder with everything in it:
   ``mouse2/day1.csv``, or ``box3/poses.csv`` and ``box3/labels.csv`` beside ``box4/poses.csv`` and ``box4/labels.csv``.
 - **Same poses.** Of the same poses in several files (``.h5`` and ``.csv``, filtered and not), one is used.
 - **Names times raters.** ``m1_anna, m1_ben, m2_anna, m2_ben`` are two recordings by two annotators.
-- **Subject.** One table with the bouts of several animals is divided if the animals are names of recordings: ``fox1.csv``, ``fox2.csv``, and
-  a table of labels in which the column ``animal`` is ``fox1`` or ``fox2``.
+- **Subject.** One table with the bouts of several animals is divided if the animals are names of recordings: ``fox1.csv``, ``fox2.csv``,
+  and a table of labels in which the column ``animal`` is ``fox1`` or ``fox2``.
 
 Individuals and annotators are guessed from names of files and folders. Every match and every guess has a reason in the draft.
 """
