@@ -39,6 +39,7 @@ _MODULES = {
     "ethobench.metrics": ("Scores", "Suite", "agreement", "ceiling", "consensus", "register_metric", "register_suite", "score"),
     "ethobench.decoding": ("Decoder",),
     "ethobench.models": ("Model", "create_model", "load_model", "register_model"),
+    "ethobench.models.teacher": ("Teacher",),
     "ethobench.runs.batch_prediction": ("PredictionSummary", "predict_files"),
     "ethobench.benchmarks.published": ("published",),
     "ethobench.mllm": ("parse_answer",),
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from ethobench.mllm import parse_answer  # noqa: F401
     from ethobench.mllm.providers import Provider, register_provider  # noqa: F401
     from ethobench.models import Model, create_model, load_model, register_model  # noqa: F401
+    from ethobench.models.teacher import Teacher  # noqa: F401
     from ethobench.runs.batch_prediction import PredictionSummary, predict_files  # noqa: F401
 
 

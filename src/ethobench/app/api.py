@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from functools import cached_property, wraps
@@ -19,21 +18,15 @@ from ethobench.app.disagreement import next_span
 from ethobench.app.payloads import moment_payload, project_payload, recording_payload, signal_payload, track_payload, uncertain_payload
 from ethobench.app.project import VIDEO_TYPES, Project, export
 from ethobench.app.recordings import LaneTiles
+from ethobench.app.requests import TooLargeError, failure, query_integer, read_body
 from ethobench.app.suggestions import suggest
 from ethobench.app.traces import pose_frames
 from ethobench.core import Poses
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
+from ethobench.core.errors import EthobenchError, NotFoundError
 
-MAX_BYTES = 1_000_000
 MAX_LANES = 100
 MAX_EDITS = 1000  # the page sends one or two
-MAX_DEPTH = 8  # of nested lists and objects; the page sends three
-BODY_SECONDS = 30.0
-
-
-class TooLargeError(EthobenchError):
-    """The request is larger than the viewer accepts."""
 
 
 class Api:
@@ -82,7 +75,7 @@ class Api:
         """Return one tile of several lanes."""
         index, lanes = request.path_params["recording"], request.query_params.getlist("lane")[:MAX_LANES]
         lane_tiles = self._lane_tiles.setdefault(index, LaneTiles(self.project.recording(index)))
-        level, tile = _integer(request, "level"), _integer(request, "index")
+        level, tile = query_integer(request, "level"), query_integer(request, "index")
         return JSONResponse([lane_tiles.tile(lane, level, tile) for lane in lanes])
 
     def poses(self, request: Request) -> Response:
@@ -90,15 +83,17 @@ class Api:
         poses = self._recording(request).signals
         if not isinstance(poses, Poses):
             raise NotFoundError("this recording has no poses")
-        return Response(pose_frames(poses, _integer(request, "start"), _integer(request, "stop")), media_type="application/octet-stream")
+        return Response(
+            pose_frames(poses, query_integer(request, "start"), query_integer(request, "stop")), media_type="application/octet-stream"
+        )
 
     def at(self, request: Request) -> Response:
         """Return the bouts of every track at one frame."""
-        return JSONResponse(moment_payload(self._recording(request), _integer(request, "frame")))
+        return JSONResponse(moment_payload(self._recording(request), query_integer(request, "frame")))
 
     def next(self, request: Request) -> Response:
         """Return the next range of disagreement, or the next bout border of a track."""
-        recording, frame, forward = self._recording(request), _integer(request, "frame"), request.query_params.get("forward") != "0"
+        recording, frame, forward = self._recording(request), query_integer(request, "frame"), request.query_params.get("forward") != "0"
         if "border" in request.query_params:
             annotation = recording.track(request.query_params["border"]).annotation
             borders = iv.boundaries(annotation.start, annotation.stop) if len(annotation) else np.zeros(0, dtype=np.int64)
@@ -181,7 +176,7 @@ def _read_handler(answer: Callable[[Request], Response]) -> Callable[[Request], 
         try:
             return await run_in_threadpool(answer, request)
         except (EthobenchError, OSError) as error:
-            return _failure(error, "cannot be read")
+            return failure(error, "cannot be read")
 
     return respond
 
@@ -190,53 +185,12 @@ def _change_handler(change: Callable[[int, dict[str, Any]], Any]) -> Callable[[R
     @wraps(change)
     async def respond(request: Request) -> Response:
         try:
-            body = await _body(request)
+            body = await read_body(request)
             return JSONResponse(await run_in_threadpool(change, request.path_params["recording"], body))
         except (EthobenchError, OSError) as error:
-            return _failure(error, "not saved")
+            return failure(error, "not saved")
 
     return respond
-
-
-def _failure(error: Exception, what: str) -> Response:
-    if isinstance(error, TimeoutError):  # a subclass of OSError
-        return JSONResponse({"error": f"{what}: the request was not complete within {BODY_SECONDS:g} s"}, 408)
-    if isinstance(error, OSError):
-        return JSONResponse({"error": f"{what}: {error.strerror or error}"}, 500)
-    statuses = {NotFoundError: 404, MismatchError: 409, TooLargeError: 413}
-    status = next((status for kind, status in statuses.items() if isinstance(error, kind)), 400)
-    return JSONResponse({"error": str(error)}, status)
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    """Receive and parse the body of a change."""
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise EthobenchError("the request must have the content type application/json")
-    content = bytearray()
-    async with asyncio.timeout(BODY_SECONDS):
-        async for chunk in request.stream():
-            content += chunk
-            if len(content) > MAX_BYTES:
-                raise TooLargeError(f"a request can have at most {MAX_BYTES} bytes")
-    return await run_in_threadpool(_parse, bytes(content))
-
-
-def _parse(content: bytes) -> dict[str, Any]:
-    try:
-        body = json.loads(content)
-    except RecursionError:
-        raise EthobenchError(f"the JSON of a request can be nested at most {MAX_DEPTH} levels deep") from None
-    except ValueError:
-        raise EthobenchError("the body of the request is not valid JSON") from None
-    if not isinstance(body, dict):
-        raise EthobenchError("the body of the request must be a JSON object")
-    level: list[Any] = [body]
-    for _ in range(MAX_DEPTH):
-        nested = (value.values() if isinstance(value, dict) else value for value in level)
-        level = [value for values in nested for value in values if isinstance(value, dict | list)]
-        if not level:
-            return body
-    raise EthobenchError(f"the JSON of a request can be nested at most {MAX_DEPTH} levels deep")
 
 
 def _revision(body: dict[str, Any]) -> int:
@@ -244,10 +198,3 @@ def _revision(body: dict[str, Any]) -> int:
     if type(revision) is not int:
         raise EthobenchError("the request must have a revision, which is an integer")
     return revision
-
-
-def _integer(request: Request, name: str) -> int:
-    text = request.query_params.get(name, "")
-    if not text.isascii() or not text.isdigit() or len(text) > 15:
-        raise EthobenchError(f"{name} must be an integer, got {text!r}")
-    return int(text)

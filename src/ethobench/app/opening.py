@@ -133,6 +133,7 @@ def open_project(
         [_open_recording(source, behaviors, rate) for source in opened.sources],
         _corrections_folder(opened.name, opened.manifest, corrections, notify),
         (*opened.roots, *videos),
+        keypoints={name: keypoint for source in opened.sources for name, keypoint in source.keypoints.items()},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -13,12 +13,13 @@ from ethobench.app.corrections import Corrections, check_annotator
 from ethobench.app.editing import Edit, add_observed, apply_edits
 from ethobench.app.history import History
 from ethobench.app.recordings import MODEL, OpenRecording, Track
-from ethobench.core import Ethogram, Recording
+from ethobench.core import Annotation, Ethogram, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.core.intervals import Intervals
 from ethobench.core.names import file_stem
 from ethobench.core.occurrence import Occurrence
+from ethobench.core.signals import Keypoint
 from ethobench.formats import formats, write_recordings
 
 VIDEO_TYPES = {
@@ -45,6 +46,8 @@ class Project:
     corrections : Corrections
     roots : tuple of Path
         Videos are shown only from inside these folders.
+    keypoints : mapping of name to Keypoint
+        Roles and mirror partners of keypoints, if known.
     occurrence : Occurrence
         Which behaviors occurred in which tracks when the project was opened.
     """
@@ -54,6 +57,7 @@ class Project:
     corrections: Corrections
     roots: tuple[Path, ...] = ()
     notes: list[str] = field(default_factory=list)
+    keypoints: Mapping[str, Keypoint] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
@@ -112,11 +116,30 @@ class Project:
         MismatchError
             If the correction has a different revision.
         """
+        return self.change(index, name, revision, lambda annotation: apply_edits(annotation, edits))
+
+    def change(self, index: int, name: str, revision: int | None, change: Callable[[Annotation], Annotation]) -> Track:
+        """Change a correction by a function of its annotation, and save it.
+
+        Parameters
+        ----------
+        index : int
+        name : str
+        revision : int or None
+            The revision that the change applies to; None for the current one.
+        change : callable
+            Returns the changed annotation. Called without holding the lock, and again if the correction changed in the meantime.
+
+        Raises
+        ------
+        MismatchError
+            If the correction has a different revision.
+        """
         while True:
             with self._lock:
                 recording, history = self._correction(index, name, revision)
                 base = history.annotation
-            changed = apply_edits(base, edits)
+            changed = change(base)
             with self._lock:
                 self._correction(index, name, revision)
                 if history.annotation is not base:  # frames were marked as observed in the meantime

@@ -174,6 +174,16 @@ class OpenRecording:
         annotations = {**{other: history.annotation for other, history in self.corrections.items()}, name: annotation}
         self.corrections = {annotator: History(a.with_ethogram(self.ethogram)) for annotator, a in annotations.items()}
 
+    def set_prediction(self, name: str, prediction: Prediction) -> None:
+        """Add the track of a model, or replace it by a new prediction of the same name."""
+        former = next((track for track in self.originals if track.name == name), None)
+        revision = 0 if former is None else former.revision + 1
+        track = Track(name, MODEL, self.fit(prediction.annotation, name), revision, prediction)
+        if former is None:
+            self.originals = [*self.originals, track]
+        else:
+            self.originals = [track if other is former else other for other in self.originals]
+
     def empty_annotation(self) -> Annotation:
         """Return an annotation without bouts and without observed frames."""
         return Annotation.from_bouts(

@@ -25,6 +25,8 @@ from ethobench.app.api import Api
 from ethobench.app.payloads import project_payload
 from ethobench.app.project import Project
 from ethobench.app.security import Guard, new_token
+from ethobench.app.teaching import Teaching
+from ethobench.app.teaching_api import TeachingApi
 from ethobench.core.errors import EthobenchError
 from ethobench.core.messages import Message, Option
 
@@ -95,8 +97,9 @@ class BoundedProtocol(H11Protocol):
         self.transport.abort()
 
 
-def make_app(project: Project, port: int, token: str, launch: str = "") -> ASGIApp:
+def make_app(project: Project, port: int, token: str, launch: str = "", teaching: Teaching | None = None) -> ASGIApp:
     """Create the application; see `Guard` for `port`, `token` and `launch`."""
+    teaching = Teaching(project) if teaching is None else teaching
     files = static_files()
     page = files["viewer.html"].replace(b"{{root}}", f"/{token}".encode())
 
@@ -110,7 +113,7 @@ def make_app(project: Project, port: int, token: str, launch: str = "") -> ASGIA
         return Response(files[name], media_type=TYPES[name.rpartition(".")[2]])
 
     project_payload(project)  # fills caches, so that the first response is fast
-    routes = [Route("/", show_page), Route("/static/{name}", show_file), *Api(project).routes]
+    routes = [Route("/", show_page), Route("/static/{name}", show_file), *Api(project).routes, *TeachingApi(teaching).routes]
     return Guard(Starlette(routes=routes), port, token, launch)
 
 
@@ -158,7 +161,9 @@ def serve(project: Project, port: int = 0, *, browser: bool = True, ready: Calla
     with listener:
         port = listener.getsockname()[1]
         token, launch = new_token(), new_token() if browser else ""
-        config = configure(make_app(project, port, token, launch))
+        teaching = Teaching(project)
+        teaching.prepare()
+        config = configure(make_app(project, port, token, launch, teaching))
         ready(f"http://{LOOPBACK}:{port}/?token={token}")
         if browser:
             opener = threading.Thread(target=webbrowser.open, args=(f"http://{LOOPBACK}:{port}/?launch={launch}",), daemon=True)
@@ -167,3 +172,5 @@ def serve(project: Project, port: int = 0, *, browser: bool = True, ready: Calla
             uvicorn.Server(config).run(sockets=[listener])
         except KeyboardInterrupt:
             return
+        finally:
+            teaching.close()

@@ -28,7 +28,7 @@ from ethobench.models.network_use import NetworkUse
 from ethobench.models.pieces import Pieces
 from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
 from ethobench.models.streaming import PredictionStream
-from ethobench.models.training_examples import prepare_examples
+from ethobench.models.training_examples import TrainingExamples, prepare_examples
 
 
 @hyperparameters
@@ -233,8 +233,19 @@ class Model:
         """
         if not len(data):
             raise EthobenchError("cannot fit a model to a dataset without recordings")
+        return self.fit_examples(data, prepare_examples(data, annotator, needs_signals=self.needs_signals))
+
+    def fit_examples(self, data: Dataset, examples: TrainingExamples) -> Self:
+        """Fit the model to examples that were prepared before; return it.
+
+        Parameters
+        ----------
+        data : Dataset
+            The recordings before preparation.
+        examples : TrainingExamples
+            From `prepare_examples`.
+        """
         self.trained_on, self.licence = f"{data.name} ({len(data)} recordings, version {data.version})", data.licence
-        examples = prepare_examples(data, annotator, needs_signals=self.needs_signals)
         self.ethogram, self.rate, self.inputs = data.ethogram, examples.rate, examples.inputs
         self.directed, self.required_input = examples.directed, examples.required_input
         self.never_annotated, self.exclusive = examples.never_annotated, examples.exclusive

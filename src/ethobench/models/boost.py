@@ -142,6 +142,24 @@ class Boost(SignalModel):
             return  # directed behavior is fitted to other views of the recordings
         self._unfitted(data)._precompute_features(data, deadline)
 
+    def recording_features(self, recording: Recording) -> Features:
+        """Return the features of all rows of a recording (n_rows, n_features), from the cache where they are cached."""
+        return self._features(recording, np.arange(self._n_rows(recording)), self.signal_baseline(recording))
+
+    def feature_names(self, recording: Recording) -> tuple[str, ...]:
+        """Return the names of the features of a recording, such as ``"speed/mean/0.5s"``."""
+        rate, baseline = self.rate_of(recording), self.signal_baseline(recording)
+        beginning = self._data(recording)[: 2 * self._every(rate)]
+        return multiscale_features(beginning, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints)[1]
+
+    def row_step(self, rate: float) -> int:
+        """Return the frames between two rows, in a recording of this many frames per second."""
+        return self._every(rate)
+
+    def unfitted(self, data: Dataset) -> Boost:
+        """Return a model that has the rate, the inputs and the row rate for a dataset, and is not fitted."""
+        return self._unfitted(data)
+
     def preparation_seconds(self, data: Dataset) -> float:
         """Estimate the seconds that the features of all recordings take, from those of one recording."""
         recording = sorted(data, key=lambda each: each.n_frames or 0)[len(data) // 2]
@@ -271,7 +289,8 @@ class Boost(SignalModel):
     def _features(self, recording: Recording, rows: Indices, baseline: Baseline) -> Features:
         """Return the features of rows (n_rows, n_features), from the cache where they are cached."""
         if self._is_cached(recording):
-            return cached(*self._cache_entry(recording, baseline))[rows]
+            features = cached(*self._cache_entry(recording, baseline))
+            return features if len(rows) == len(features) else features[rows]
         rate = self.rate_of(recording)
         options: dict[str, Any] = {"every": self._every(rate), "baseline": baseline, "keypoints": self.keypoints}
         return multiscale_features(self._data(recording), rate, **options, rows=rows)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
@@ -32,9 +32,12 @@ class DirectedPrediction(Prediction):
     Attributes
     ----------
     by_actors : mapping of (subject, target) to Prediction
+    targeted : tuple of str
+        Behaviors with a target.
     """
 
     by_actors: Mapping[Actors, Prediction]
+    targeted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,9 @@ class DirectedExamples:
                 probabilities = nan_mean(np.stack([prediction.probabilities for prediction in of_subject]), axis=0)
                 mean = Prediction(probabilities, first.ethogram, first.rate, exclusive=first.exclusive)
                 bouts.append(((subject, None), self._bouts_of(decode(mean).annotation, (subject, None))))
-        return _join(predictions, bouts, self._observed(bouts))
+        joined = _join(predictions, bouts, self._observed(bouts))
+        joined.targeted = self.targeted
+        return joined
 
     def _observed(self, bouts: list[tuple[Actors, Annotation]]) -> Observed:
         """Return what was predicted for each subject and target; without tracks if it is the same for all."""
@@ -187,11 +192,19 @@ def _join(predictions: Mapping[Actors, Prediction], bouts: list[tuple[Actors, An
         subject=[subject for (subject, _), each in bouts for _ in range(len(each))],
         target=[target for (_, target), each in bouts for _ in range(len(each))],
         observed=observed,
+        confidence=_confidence([each for _, each in bouts]),
         subjects=dict.fromkeys(subject for subject, _ in predictions),
     )
     joined = DirectedPrediction(_highest(predictions), first.ethogram, first.rate, annotation=annotation, exclusive=False)
     joined.by_actors = dict(predictions)
     return joined
+
+
+def _confidence(annotations: Sequence[Annotation]) -> NDArray[np.float64] | None:
+    """Return the confidence of all bouts; None if decoding gave none."""
+    if all(each.confidence is None for each in annotations):
+        return None
+    return np.concatenate([np.full(len(each), np.nan) if each.confidence is None else each.confidence for each in annotations])
 
 
 def _highest(predictions: Mapping[Actors, Prediction]) -> NDArray[np.floating]:
