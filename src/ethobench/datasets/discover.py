@@ -233,8 +233,10 @@ def discover_study(
 def _nothing_found(scan: Scan) -> str:
     if not scan.n_files and not scan.unused:
         return f"{scan.folder} is empty: there is nothing to make a study of"
-    reasons = "; ".join(str(unused) for unused in scan.unused[:3]) + (f"; and {len(scan.unused) - 3} more" if len(scan.unused) > 3 else "")
-    return f"{scan.folder} has no poses, signals, videos or annotations of a known format ({reasons}). `ethobench formats` lists all"
+    reasons = [part for unused in scan.unused[:3] for part in ("; ", str(unused))][1:]
+    more = f"; and {len(scan.unused) - 3} more" if len(scan.unused) > 3 else ""
+    problem = f"{scan.folder} has no poses, signals, videos or annotations of a known format ("
+    return Message(problem, *reasons, f"{more}). `ethobench formats` lists all")
 
 
 # Recordings

@@ -18,6 +18,7 @@ from typing import Any
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.files import TEMPORARY_PREFIX
+from ethobench.core.messages import Message
 from ethobench.core.recording import Data
 from ethobench.core.video import VIDEO_SUFFIXES
 from ethobench.datasets.loose_files import Item, items_of_recordings, recording_name
@@ -54,7 +55,7 @@ class UnusedFile:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.path.as_posix()}: {self.reason}"
+        return Message(f"{self.path.as_posix()}: ", self.reason)
 
 
 @dataclass
@@ -84,7 +85,9 @@ class Scan:
 
     def skip(self, path: Path, reason: object) -> None:
         """Add a file that is not used."""
-        text = str(reason).removeprefix(f"{path}: ").removeprefix(f"{path}, ")
+        if isinstance(reason, FormatError) and reason.path == path:
+            reason = Message(f"{reason.location}: " if reason.location else "", reason.message)
+        text = str(reason)
         self.unused.append(UnusedFile(path.relative_to(self.folder), text))
 
     def relative(self, item: Item) -> Path:
