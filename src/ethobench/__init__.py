@@ -41,6 +41,7 @@ _MODULES = {
     "ethobench.models": ("Model", "create_model", "load_model", "register_model"),
     "ethobench.models.teacher": ("Teacher",),
     "ethobench.runs.batch_prediction": ("PredictionSummary", "predict_files"),
+    "ethobench.runs.prediction_store": ("PredictionOptions",),
     "ethobench.benchmarks.published": ("published",),
     "ethobench.mllm": ("parse_answer",),
     "ethobench.mllm.providers": ("Provider", "register_provider"),
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from ethobench.models import Model, create_model, load_model, register_model  # noqa: F401
     from ethobench.models.teacher import Teacher  # noqa: F401
     from ethobench.runs.batch_prediction import PredictionSummary, predict_files  # noqa: F401
+    from ethobench.runs.prediction_store import PredictionOptions  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:

@@ -37,6 +37,7 @@ def ethobench(*arguments: object, **variables: str) -> subprocess.CompletedProce
         patch.setattr(sys, "argv", command)
         patch.setattr(train, "seconds_since_start", lambda: 0.0)  # of the command, not of the tests
         patch.setattr(executors, "process_pool", lambda workers: ThreadPoolExecutor(1))
+        patch.setattr(executors, "START_METHOD", "spawn")  # so that nothing is preloaded for processes
         for name, value in {**SETTINGS, **variables}.items():
             patch.setenv(name, value)
         try:

@@ -85,6 +85,7 @@ def test_examples_run(page: Path, lab: Path, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(executors, "process_pool", lambda workers: ThreadPoolExecutor(1))  # processes take long to start
+    monkeypatch.setattr(executors, "START_METHOD", "spawn")  # so that nothing is preloaded for processes
     follow(page)
 
 

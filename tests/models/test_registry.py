@@ -24,3 +24,14 @@ def test_installed_packages_need_no_command():
 def test_a_similar_name_is_suggested():
     with pytest.raises(NotFoundError, match="no model 'boots'; did you mean 'boost'"):
         eb.create_model("boots")
+
+
+def test_modules_of_a_saved_model(tmp_path):
+    data = eb.load_dataset("synthetic/tag", individuals=2, seconds=20)
+    eb.create_model("dt").fit(data).save(tmp_path / "model")
+    assert registry.modules_of_saved_model(tmp_path / "model") == ["ethobench.models.frame_classifiers", "ethobench.models.skops_files"]
+    assert registry.modules_of_saved_model(tmp_path / "nowhere") == []
+    for content in ("", "[]", '{"model": "os"}', '{"model": ["dt"]}'):  # nothing but a module of a model is imported
+        (tmp_path / "model" / "model.json").write_text(content, encoding="utf-8")
+        assert registry.modules_of_saved_model(tmp_path / "model") == []
+    assert {*registry.LIBRARIES} <= {*registry.MODULES.values()}

@@ -22,8 +22,9 @@ import ethobench as eb
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError, PathExistsError
 from ethobench.models.audit import LOG, read_log
-from ethobench.runs.batch_prediction import BatchPrediction, PredictionEvent, PredictionSettings
-from ethobench.runs.executors import ClusterNodes, cluster_pool
+from ethobench.runs.batch_prediction import BatchPrediction, PredictionEvent
+from ethobench.runs.executors import START_METHOD, ClusterNodes, cluster_pool, this_process
+from ethobench.runs.prediction_store import PredictionOptions
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 
@@ -128,7 +129,7 @@ def test_files_of_other_programs_are_never_replaced(lab, undisturbed, tmp_path):
 
 
 def test_a_file_that_appears_during_the_run_is_not_replaced(lab, tmp_path):
-    batch = BatchPrediction(lab / "model", [lab / "new"], tmp_path / "p", PredictionSettings())
+    batch = BatchPrediction(lab / "model", [lab / "new"], tmp_path / "p")
 
     def create(event: PredictionEvent) -> None:
         if event.ended == 1:
@@ -162,6 +163,21 @@ def test_bad_files_do_not_stop_the_others(lab, tmp_path, workers):
     shutil.copy(lab / "new" / "m04.csv", folder / "m04.csv")
     again = eb.predict_files(lab / "model", folder, tmp_path / "p", workers=workers)
     assert ([entry.file for entry in again.predicted], len(again.reused), len(again.failures)) == (["m04.csv"], 9, 2)
+
+
+def test_long_recordings_are_predicted_first(lab, tmp_path):
+    eb.predict_files(lab / "model", lab / "new", tmp_path / "p", pool=this_process())
+    written = sorted((tmp_path / "p").glob("*.csv"), key=lambda path: path.stat().st_mtime_ns)
+    sizes = [(lab / "new" / path.name).stat().st_size for path in written]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len({*sizes}) > 1
+
+
+def test_keywords_are_options_or_external_settings(lab, tmp_path):
+    options = PredictionOptions.from_keywords(rate=25.0, overwrite=True, url="http://127.0.0.1", external={"key": "k"})
+    assert options == PredictionOptions(rate=25.0, overwrite=True, external={"url": "http://127.0.0.1", "key": "k"})
+    with pytest.raises(EthobenchError, match="min_confidense"):
+        eb.predict_files(lab / "model", lab / "new", tmp_path / "p", min_confidense=0.5)
 
 
 def test_recordings_with_the_same_name_are_named_after_their_folders(lab, tmp_path):
@@ -259,7 +275,7 @@ def test_a_stopped_command_is_resumed(lab, many, undisturbed, tmp_path, stop):
             if line.startswith("7 of 60: "):
                 process.send_signal(stop)
                 break
-        process.stdout.read()
+        process.stdout.read()  # ends when no process of the command is left that could write to it
         errors = process.stderr.read()
     if stop == signal.SIGINT:
         assert process.returncode == 130, errors
@@ -278,14 +294,19 @@ def test_a_stopped_command_is_resumed(lab, many, undisturbed, tmp_path, stop):
     assert not list((out / LOG / "tmp").iterdir())
 
 
-def kill_one(out: Path, killed: list[int]) -> threading.Thread:
-    """Start a thread that kills one process that is predicting, once some recordings are finished."""
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
+
+
+def kill_one(out: Path, killed: list[int], *, parent: bool = False) -> threading.Thread:
+    """Start a thread that kills one process that is predicting, or its parent process, once some recordings are finished."""
 
     def watch() -> None:
         for _ in range(20_000):
             holders = lease_holders(out / LOG) - {os.getpid()}
             if holders and len(list(out.glob("*.csv"))) >= 5:
-                killed.append(holders.pop())
+                killed.append(parent_of(holders.pop()) if parent else holders.pop())
+                assert killed[0] != os.getpid()
                 os.kill(killed[0], signal.SIGKILL)
                 return
             time.sleep(0.005)
@@ -295,11 +316,13 @@ def kill_one(out: Path, killed: list[int]) -> threading.Thread:
     return thread
 
 
-@pytest.mark.parametrize("where", ["processes", "dask"])
-def test_a_killed_worker_loses_nothing(lab, many, undisturbed, tmp_path, where):
+@pytest.mark.parametrize("which", ["worker", "server of the workers", "dask worker"])
+def test_a_killed_worker_loses_nothing(lab, many, undisturbed, tmp_path, which):
+    if which == "server of the workers" and START_METHOD != "forkserver":
+        pytest.skip("workers have no server on this system")
     out, killed = tmp_path / "p", []
-    thread = kill_one(out, killed)
-    pool = cluster_pool("local", ClusterNodes(2, 1)) if where == "dask" else None
+    thread = kill_one(out, killed, parent=which == "server of the workers")
+    pool = cluster_pool("local", ClusterNodes(2, 1)) if which == "dask worker" else None
     summary = eb.predict_files(lab / "model", many, out, workers=2, pool=pool)
     thread.join()
     assert killed

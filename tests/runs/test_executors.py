@@ -21,7 +21,7 @@ from tests.runs.test_engine_faults import done_in_logs
 from ethobench.benchmarks import results_table
 from ethobench.core.errors import EthobenchError
 from ethobench.runs import Store
-from ethobench.runs.executors import ClusterNodes, cluster_security, dask_pool, make_cluster
+from ethobench.runs.executors import ClusterNodes, cluster_security, dask_pool, make_cluster, preload_workers, process_pool
 
 pytestmark = pytest.mark.slow
 RUN = [sys.executable, "-m", "ethobench", "run", "synthetic", "--datasets", "tag", "--models", "chance,rf"]
@@ -53,6 +53,23 @@ def cluster(tmp_path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
             process.kill()
             process.wait()
         log.close()
+
+
+def test_worker_processes_have_the_environment_folder_and_signals_of_the_run(tmp_path, monkeypatch):
+    """The server that workers are forked from may be older than the settings of the run."""
+    preload_workers(["ethobench.runs.worker", "no_such_module"])
+    for value in ("one", "two"):
+        monkeypatch.setenv("ETHOBENCH_TEST_VALUE", value)
+        monkeypatch.chdir(tmp_path)
+        with process_pool(2) as pool:
+            assert pool.submit(os.getenv, "ETHOBENCH_TEST_VALUE").result() == value
+            assert pool.submit(os.getenv, "PYTHONPATH").result() == os.getenv("PYTHONPATH")
+            assert pool.submit(os.getcwd).result() == str(tmp_path)
+            assert pool.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
+    monkeypatch.delenv("ETHOBENCH_TEST_VALUE")
+    with process_pool(1) as pool:
+        assert pool.submit(os.getenv, "ETHOBENCH_TEST_VALUE").result() is None
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def lease_holders(store: Path) -> set[int]:

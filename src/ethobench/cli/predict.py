@@ -81,23 +81,28 @@ def run(
     Thousands of recordings: [bold]ethobench predict models/first new/ --out annotations --cluster slurm --nodes 10 --cores 8[/bold]
     """
     from ethobench.cli.progress import show_prediction_progress
-    from ethobench.core.processes import usable_cores
     from ethobench.models.audit import LOG
-    from ethobench.runs.batch_prediction import BatchPrediction, PredictionSettings
+    from ethobench.runs.batch_prediction import BatchPrediction, preload_for_prediction
     from ethobench.runs.executors import CERTIFICATES
+    from ethobench.runs.prediction_store import PredictionOptions
 
     cluster_options = ClusterOptions(scheduler, cluster, nodes, cores, memory, walltime, queue, account, show_script)
     certificates = out / LOG / CERTIFICATES
     if show_script:
         cluster_options.print_script(certificates)
         return
-    settings = PredictionSettings(to, rate, style, min_confidence, in_sample, parse_external(param), parse_options(option))
-    batch = BatchPrediction(model, inputs, out, settings, overwrite=overwrite, allow_network=allow_network)
+    options = PredictionOptions(
+        to, rate, style, min_confidence, in_sample, parse_external(param), parse_options(option), overwrite, allow_network
+    )
+    uses_cluster = bool(scheduler or cluster)
+    if not uses_cluster and (workers or _expected_workers(inputs)) > 1:
+        preload_for_prediction(model)
+    batch = BatchPrediction(model, inputs, out, options)
     print_notes(batch.input_files.notes)
     announce_network(str(model), batch.model, len(batch.jobs))
-    workers = workers or min(usable_cores(), -(-len(batch.jobs) // RECORDINGS_PER_WORKER))
-    uses_pool = workers > 1 or scheduler or cluster
-    pool = cluster_options.pool(min(workers, len(batch.jobs)), certificates) if uses_pool and batch.jobs else None
+    workers = workers or _useful_workers(len(batch.jobs))
+    uses_pool = batch.jobs and (workers > 1 or uses_cluster)
+    pool = cluster_options.pool(min(workers, len(batch.jobs)), certificates) if uses_pool else None
     try:
         with show_prediction_progress(quiet=as_json) as report:
             summary = batch.run(pool, report)
@@ -112,6 +117,18 @@ def run(
     _print_summary(summary, show_counts=not as_json)
 
 
+def _useful_workers(n_recordings: int) -> int:
+    """Return the number of processes that are worthwhile for a number of recordings."""
+    from ethobench.core.processes import usable_cores
+
+    return min(usable_cores(), -(-n_recordings // RECORDINGS_PER_WORKER))
+
+
+def _expected_workers(inputs: list[str]) -> int:
+    """Estimate the number of processes before the inputs are read: a file is one recording, a folder as many as it has files."""
+    return _useful_workers(sum(sum(1 for _ in Path(path).iterdir()) if Path(path).is_dir() else 1 for path in inputs))
+
+
 def _print_notes(batch: BatchPrediction, summary: PredictionSummary, model: str) -> None:
     """Print notes from reading, predicting and writing, and warnings about training recordings."""
     from ethobench.cli.output import NoteCollector
@@ -123,7 +140,7 @@ def _print_notes(batch: BatchPrediction, summary: PredictionSummary, model: str)
     notes.print()
     for message in describe_origins(model, {entry.recording: entry.origin for entry in summary.annotations}):
         secho(f"warning: {message}", err=True, fg=typer.colors.YELLOW)
-    changed = batch.settings.style or batch.settings.min_confidence is not None
+    changed = batch.options.style or batch.options.min_confidence is not None
     if changed and batch.model.out_of_fold and any(entry.origin.match.is_training_recording for entry in summary.annotations):
         print_note("with --style or --min-confidence, in-sample predictions are written instead of out-of-fold ones")
 

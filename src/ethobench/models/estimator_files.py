@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +31,6 @@ CLASSES = {
     "sklearn.tree._tree": {"Tree"},
     "sklearn.svm._classes": {"LinearSVC"},
 }
-ADAPTERS = tuple(f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask", "cupy"))
 SCHEMA = "schema.json"
 MAX_EXPANSION = 20  # unpacked size relative to the file; our files are not compressed
 
@@ -56,23 +54,6 @@ END = "end of trees\n"
 TAIL = f"{END}\npandas_categorical:null\n"
 
 
-def import_skops() -> Any:
-    """Import `skops.io` without torch and dask.
-
-    skops imports every package of scikit-learn, among them adapters that import torch and dask if they are installed, which takes seconds
-    in every process that loads a model. The adapters are made unavailable for the duration of the import.
-    """
-    absent = [name for name in ADAPTERS if name not in sys.modules]
-    try:
-        for name in absent:
-            sys.modules[name] = None  # type: ignore[assignment]
-        import skops.io
-    finally:
-        for name in absent:
-            del sys.modules[name]
-    return skops.io
-
-
 def read_estimator(path: Path) -> Any:
     """Read an estimator from a skops file that holds only classes that our models save.
 
@@ -81,7 +62,8 @@ def read_estimator(path: Path) -> Any:
     FormatError
         For any other file.
     """
-    skops_io = import_skops()
+    from ethobench.models.skops_files import skops_io
+
     try:
         _check_archive(path)
         return skops_io.load(path, trusted=list(TRUSTED))

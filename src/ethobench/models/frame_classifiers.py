@@ -25,7 +25,7 @@ from ethobench.features.nathan import half_window, nathan_context, nathan_featur
 from ethobench.features.pose import pose_context, windowed_pose_features
 from ethobench.features.wavelets import wavelet_features
 from ethobench.models.base import Model
-from ethobench.models.estimator_files import import_skops, read_estimator, restore_estimator
+from ethobench.models.estimator_files import read_estimator, restore_estimator
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.inputs import keypoints_from_json, keypoints_to_json, select_inputs
 from ethobench.models.linear_svm import fit_linear_svm, fit_linear_svm_with_liblinear, one_against_rest, overlapping_classes
@@ -125,9 +125,11 @@ class FrameClassifier(Model):
         return self.estimator.predict_proba(features)
 
     def _save(self, folder: Path) -> None:
+        from ethobench.models.skops_files import skops_io
+
         self.estimator.exclusive_ = self.exclusive
         self.estimator.keypoints_ = keypoints_to_json(self.keypoints)
-        import_skops().dump(self.estimator, folder / ESTIMATOR)
+        skops_io.dump(self.estimator, folder / ESTIMATOR)
 
     def _load(self, folder: Path) -> None:
         loaded = read_estimator(folder / ESTIMATOR)

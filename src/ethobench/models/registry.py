@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.files import read_json
 from ethobench.core.registry import Registry
 
 if TYPE_CHECKING:
@@ -37,6 +40,15 @@ MODULES = {
     "wavelet_rnn": "ethobench.models.bebe_networks",
     "wavelet_svm": "ethobench.models.frame_classifiers",
 }
+
+LIBRARIES = {
+    "ethobench.models.bebe_networks": ("torch",),
+    "ethobench.models.boost": ("lightgbm",),
+    "ethobench.models.calms21_networks": ("torch",),
+    "ethobench.models.frame_classifiers": ("ethobench.models.skops_files",),
+    "ethobench.models.tcn": ("torch",),
+}
+"""What the modules of models import when they load a saved model, and what takes long to import."""
 
 models: Registry[type[Model]] = Registry("model", MODULES, classes=True)
 register_model = models.register
@@ -78,3 +90,25 @@ def install_command(packages: Mapping[str, str]) -> str:
     """
     extras = sorted({extra for package, extra in packages.items() if find_spec(package) is None})
     return f'pip install "ethobench[{",".join(extras)}]"' if extras else ""
+
+
+def modules_of_saved_model(folder: Path) -> list[str]:
+    """List the modules that a saved model needs, and those of the models that it combines. Nothing is imported.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the model. If it is not a valid one, modules are missing from the list, and `load_model` says why.
+
+    Examples
+    --------
+    >>> from ethobench import load_dataset
+    >>> create_model("chance").fit(load_dataset("synthetic/tag", individuals=2, seconds=20)).save(folder / "model")
+    >>> modules_of_saved_model(folder / "model")
+    ['ethobench.models.chance']
+    """
+    modules = []
+    for path in sorted(folder.glob("**/model.json")):
+        with suppress(OSError, FormatError, AttributeError):
+            modules.append(MODULES.get(str(read_json(path).get("model")), ""))
+    return [name for module in dict.fromkeys(filter(None, modules)) for name in (module, *LIBRARIES.get(module, ()))]

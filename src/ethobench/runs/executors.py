@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,16 +91,57 @@ class ThisProcess(Executor):
         return future
 
 
+START_METHOD = "forkserver" if sys.platform == "linux" else "spawn"
+"""How worker processes start. A server that has only imported modules is forked, which is safe: it has no threads and has computed nothing,
+unlike this process. On macOS, system libraries do not support that."""
+
+
 def process_pool(workers: int) -> Executor:
     """Create a pool of processes, each of which uses an equal share of the cores."""
+    preload_workers(["ethobench.runs.worker"])
     threads = max(1, usable_cores() // workers)
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_initialize, initargs=(threads,))
+    return ProcessPoolExecutor(workers, mp_context=get_context(START_METHOD), initializer=_initialize, initargs=(threads, dict(os.environ)))
 
 
-def _initialize(threads: int) -> None:
-    """Initialize a worker process: numerical libraries must not use all cores in every process."""
+def preload_workers(modules: Sequence[str]) -> None:
+    """Start the server that worker processes are forked from, so that it imports modules while this process does something else.
+
+    Has no effect if the server already runs, or on systems where each worker is a new interpreter.
+
+    Parameters
+    ----------
+    modules : sequence of str
+        Modules that all workers need. Those that do not exist are skipped.
+    """
+    if START_METHOD != "forkserver":
+        return
+    from multiprocessing import forkserver, resource_tracker
+
+    forkserver.set_forkserver_preload(list(modules))
+    resource_tracker.ensure_running()  # before signals are blocked, since it unblocks them
+    search_path = os.environ.get("PYTHONPATH")
+    blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the server inherits it: Ctrl-C is handled by the run
+    try:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # as workers will have, so that the same modules are imported
+        forkserver.ensure_running()
+    finally:
+        if search_path is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = search_path
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked_before)
+
+
+def _initialize(threads: int, environment: dict[str, str]) -> None:
+    """Initialize a worker process: numerical libraries must not use all cores in every process.
+
+    The environment of the run may have changed since the server of the workers started.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the run
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    os.environ.update(environment)
     limit_threads(threads)
 
 
