@@ -237,6 +237,8 @@ def test_mixed_cells_of_a_sheet(tmp_path: Path) -> None:
 def test_date_format_and_time_unit(tmp_path: Path) -> None:
     path = text(tmp_path / "m1.csv", "start,stop,behavior\n01/02/2024 12:00,01/02/2024 12:01,a\n")
     assert read(path, date_format="%d/%m/%Y %H:%M").start_time == datetime(2024, 2, 1, 12)
+    assert read(path, date_format="day_first").start_time == datetime(2024, 2, 1, 12)
+    assert read(path, date_format="month_first").start_time == datetime(2024, 1, 2, 12)
     frames = text(tmp_path / "m2.csv", "start,stop,behavior\n700,730,a\n")
     assert bouts(read(frames, time_unit="frames", rate=10)) == [(70.0, 73.0, "a")]
     with pytest.raises(FormatError, match="time_unit must be one of s, ms, us, ns, days, excel, datenum, frames, time_of_day, got 'h'"):

@@ -209,6 +209,8 @@ def test_ambiguous_dates_must_be_specified(tmp_path):
         read_recordings(path, warn=False)
     (recording,) = read_recordings(path, date_format="%d/%m/%Y %H:%M:%S.%f", warn=False)
     assert recording.start_time == datetime(2015, 8, 8, 9)
+    (recording,) = read_recordings(path, date_format="day_first", warn=False)
+    assert recording.start_time == datetime(2015, 8, 8, 9)
 
 
 def test_date_and_time_of_day_in_two_columns_and_past_midnight(tmp_path):

@@ -49,7 +49,7 @@ class IntervalTable(Format):
     whether the stop frame belongs to the bout; ``drop``, names in the behavior column to ignore; ``markers``, names that mark the
     beginning and the end of the observed period (default: "Start/End" in any spelling); ``points``, behaviors without duration;
     ``time_unit``, what times are if that is not recognized: s, ms, us, ns, days, excel or datenum (day numbers), frames, or time_of_day;
-    ``date_format``, the format of dates that are not ISO 8601, as in `datetime.strptime`.
+    ``date_format``, the format of dates that are not ISO 8601, as in `datetime.strptime`, or ``day_first``, ``month_first``.
     """
 
     title = "interval table"

@@ -72,6 +72,10 @@ def to_datetime(nanoseconds: int, *, has_zone: bool) -> datetime:
     return moment if has_zone else moment.replace(tzinfo=None)
 
 
+DATE_ORDERS = {"day_first": True, "month_first": False}
+"""Values of the option ``date_format`` for dates that begin with the day or the month."""
+
+
 class TimeParser:
     """Converts a column of times to seconds, chunk by chunk; the first chunk decides what the times are.
 
@@ -84,7 +88,7 @@ class TimeParser:
     unit : str, optional
         Unit of numbers, one of `UNITS`.
     date_format : str, optional
-        Format of dates, as in `datetime.strptime`.
+        Format of dates, as in `datetime.strptime`; or ``"day_first"`` or ``"month_first"``, for dates such as 03/04/2024.
 
     Attributes
     ----------
@@ -101,11 +105,12 @@ class TimeParser:
     def __init__(self, path: Path, name: str, unit: str | None = None, date_format: str | None = None) -> None:
         if unit is not None and unit not in UNITS:
             raise FormatError(path, f"time_unit must be one of {', '.join(UNITS)}, got {unit!r}")
-        self.path, self.name, self.unit, self.date_format = path, name, unit, date_format
+        self.path, self.name, self.unit = path, name, unit
+        self.date_format = None if date_format in DATE_ORDERS else date_format
         self.origin: int | None = None
         self.kind, self.has_zone = "", False
         self.is_number: bool | None = None
-        self.day_first: bool | None = None
+        self.day_first: bool | None = DATE_ORDERS.get(date_format or "")
         self.row_numbers: Sequence[int] | None = None
 
     def parse(self, column: pd.Series, before: int = 0) -> NDArray[np.float64]:
@@ -237,8 +242,8 @@ class TimeParser:
                 self.day_first = False
             else:
                 message = f"{texts.iloc[0]!r} in column {self.name!r} may begin with the day or the month; set "
-                chosen = ReaderOption("date_format", "%d/%m/%Y %H:%M:%S")
-                raise FormatError(self.path, Message(message, chosen, " if it is the day"), self._location(before))
+                orders = [ReaderOption("date_format", order) for order in DATE_ORDERS]
+                raise FormatError(self.path, Message(message, orders[0], " or ", orders[1]), self._location(before))
         day, month = (parts[0], parts[2]) if self.day_first else (parts[2], parts[0])
         year = parts[3].where(parts[3].str.len() == 4, "20" + parts[3])
         joined = year + "-" + month.str.zfill(2) + "-" + day.str.zfill(2)
