@@ -233,7 +233,7 @@ def discover_study(
 def _nothing_found(scan: Scan) -> str:
     if not scan.n_files and not scan.unused:
         return f"{scan.folder} is empty: there is nothing to make a study of"
-    reasons = [part for unused in scan.unused[:3] for part in ("; ", str(unused))][1:]
+    reasons = [text for unused in scan.unused[:3] for text in ("; ", str(unused))][1:]
     more = f"; and {len(scan.unused) - 3} more" if len(scan.unused) > 3 else ""
     problem = f"{scan.folder} has no poses, signals, videos or annotations of a known format ("
     return Message(problem, *reasons, f"{more}). `ethobench formats` lists all")

@@ -98,7 +98,8 @@ class SignalsCsv(_SampleFormat):
     columns with times, animals, labels and signals if they are not recognized ("none": there is no such column); ``units``, the unit of
     the accelerometer (g, mg or m/s2), or the units by channel; ``time_unit``, the unit of numeric times (s, ms, us, ns, excel, datenum);
     ``date_format``, the format of dates that are not ISO 8601, or ``day_first``, ``month_first``; ``split``, the gap in seconds after
-    which a new recording begins (an hour; any gap, if samples are less than a tenth of the time); ``behaviors`` and ``unobserved``, see ``labeled_signals``.
+    which a new recording begins (an hour; any gap, if samples are less than a tenth of the time); ``behaviors`` and ``unobserved``,
+    see ``labeled_signals``.
     """
 
     title = "table of signals"
