@@ -51,7 +51,7 @@ def behavior_color(page: Any, name: str) -> tuple[int, int, int]:
 def begin_correction(page: Any, name: str, beginning: str | None = None) -> None:
     page.keyboard.press("e")
     page.fill("dialog input[name=annotator]", name)
-    if beginning is not None:
+    if beginning is not None and page.is_visible("dialog select[name=from]"):  # hidden if there is nothing to copy
         page.select_option("dialog select[name=from]", label=beginning)
     page.keyboard.press("Enter")
     page.wait_for_selector("dialog", state="detached")

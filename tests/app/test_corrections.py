@@ -101,7 +101,7 @@ def test_a_change_of_an_older_state_is_refused(project):
         project.edit(0, "zoe", 0, [MARK])
 
 
-def test_a_file_changed_by_another_program_is_not_overwritten(lab, project):
+def test_a_file_changed_by_another_program_is_loaded_again(lab, project):
     project.start(0, "zoe", "anna")
     file = lab / "corrections" / "m1.zoe.csv"
     mine = file.read_bytes() + b"m1,rest,590,600,,,zoe\n"
@@ -109,7 +109,8 @@ def test_a_file_changed_by_another_program_is_not_overwritten(lab, project):
     with pytest.raises(MismatchError, match="changed by another program"):
         project.edit(0, "zoe", 0, [MARK])
     assert file.read_bytes() == mine
-    assert project.recording(0).track("zoe").revision == 0
+    reloaded = project.recording(0).track("zoe")
+    assert (reloaded.revision, len(reloaded.annotation)) == (1, len(project.recording(0).track("anna").annotation) + 1)
 
 
 def test_an_edit_that_cannot_be_saved_is_discarded(project, monkeypatch):

@@ -196,8 +196,8 @@ def test_jumps(client):
     assert client.get("recordings/0/next?frame=0&border=ben") == {"start": 5, "stop": 5}
     assert client.get("recordings/0/uncertain") == []
     assert client.get("recordings/0/at?frame=52") == {
-        "anna": [{"start": 50, "stop": 100, "behavior": 1, "subject": None}],
-        "ben": [{"start": 5, "stop": 55, "behavior": 0, "subject": None}],
+        "anna": [{"start": 50, "stop": 100, "behavior": 1, "subject": None, "target": None}],
+        "ben": [{"start": 5, "stop": 55, "behavior": 0, "subject": None, "target": None}],
     }
     assert client.get("recordings/0/at?frame=160") == {"anna": [], "ben": []}
     assert client.get("suggestions")[0]["recording"] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from functools import cached_property, wraps
@@ -14,17 +15,32 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from ethobench.app.annotator_agreement import agreement_payload
 from ethobench.app.disagreement import next_span
-from ethobench.app.payloads import moment_payload, project_payload, recording_payload, signal_payload, track_payload, uncertain_payload
+from ethobench.app.ethogram_import import import_entries
+from ethobench.app.payloads import (
+    bout_payload,
+    entry_payload,
+    ethogram_editor_payload,
+    find_bout,
+    moment_payload,
+    project_payload,
+    recording_payload,
+    signal_payload,
+    subset_payload,
+    track_payload,
+    uncertain_payload,
+)
 from ethobench.app.project import VIDEO_TYPES, Project, export
 from ethobench.app.recordings import LaneTiles
-from ethobench.app.requests import TooLargeError, failure, query_integer, read_body
+from ethobench.app.requests import MAX_BYTES, TooLargeError, failure, query_integer, read_body
 from ethobench.app.suggestions import suggest
 from ethobench.app.traces import pose_frames
 from ethobench.core import Poses
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, NotFoundError
 
+MAX_IMPORT_BYTES = 16_000_000  # of a file from which behaviors are imported, in base64
 MAX_LANES = 100
 MAX_EDITS = 1000  # the page sends one or two
 
@@ -42,25 +58,37 @@ class Api:
         one = "/api/recordings/{recording:int}"
         reads: dict[str, Callable[[Request], Response]] = {
             "/api/project": self.overview,
+            "/api/ethogram": self.ethogram,
+            "/api/agreement": self.agreement,
             "/api/suggestions": self.suggestions,
             one: self.recording,
             f"{one}/signals": self.signals,
             f"{one}/tiles": self.tiles,
             f"{one}/poses": self.poses,
             f"{one}/at": self.at,
+            f"{one}/bout": self.bout,
             f"{one}/next": self.next,
             f"{one}/uncertain": self.uncertain,
             f"{one}/export": self.export,
             f"{one}/video": self.video,
         }
         changes = (self.start, self.edit, self.watch, self.undo, self.redo)
+        session_changes: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "/api/ethogram": self.edit_ethogram,
+            "/api/ethogram/undo": self.undo_ethogram,
+            "/api/subset": self.draw_subset,
+        }
+        imports = _session_handler(self.import_ethogram, MAX_IMPORT_BYTES)
         return [
             *(Route(path, _read_handler(answer), methods=["GET"]) for path, answer in reads.items()),
+            *(Route(path, _session_handler(change), methods=["POST"]) for path, change in session_changes.items()),
+            Route("/api/ethogram/import", imports, methods=["POST"]),
             *(Route(f"{one}/{change.__name__}", _change_handler(change), methods=["POST"]) for change in changes),
         ]
 
     def overview(self, request: Request) -> Response:
         """Return the recordings, ethograms and formats."""
+        self.project.refresh_ethogram()
         return JSONResponse(project_payload(self.project))
 
     def recording(self, request: Request) -> Response:
@@ -91,6 +119,55 @@ class Api:
         """Return the bouts of every track at one frame."""
         return JSONResponse(moment_payload(self._recording(request), query_integer(request, "frame")))
 
+    def bout(self, request: Request) -> Response:
+        """Return the details of a bout: by its index in a track, or by its frames and behavior."""
+        recording, query = self._recording(request), request.query_params
+        track = query.get("track", "")
+        if "index" in query:
+            return JSONResponse(bout_payload(recording, track, query_integer(request, "index")))
+        start, stop, behavior = (query_integer(request, name) for name in ("start", "stop", "behavior"))
+        return JSONResponse(find_bout(recording, track, start, stop, behavior, query.get("subject", "")))
+
+    def ethogram(self, request: Request) -> Response:
+        """Return the behaviors of the session, for the ethogram editor."""
+        self.project.refresh_ethogram()
+        return JSONResponse(ethogram_editor_payload(self.project))
+
+    def edit_ethogram(self, body: dict[str, Any]) -> Any:
+        """Change the ethogram of the session."""
+        warnings = self.project.edit_ethogram(_revision(body), body.get("behaviors"), body.get("confirmed"))
+        return {**ethogram_editor_payload(self.project), "warnings": warnings}
+
+    def undo_ethogram(self, body: dict[str, Any]) -> Any:
+        """Undo the last change of the ethogram."""
+        warnings = self.project.undo_ethogram(_revision(body))
+        return {**ethogram_editor_payload(self.project), "warnings": warnings}
+
+    def import_ethogram(self, body: dict[str, Any]) -> Any:
+        """Return the behaviors of an uploaded file; nothing is saved."""
+        name, content = body.get("name"), body.get("content")
+        if not isinstance(name, str) or not isinstance(content, str):
+            raise EthobenchError("an import must have a name and the content of a file, in base64")
+        try:
+            decoded = base64.b64decode(content, validate=True)
+        except ValueError:
+            raise EthobenchError("the content of the file is not valid base64") from None
+        return [entry_payload(entry) for entry in import_entries(name, decoded)]
+
+    def draw_subset(self, body: dict[str, Any]) -> Any:
+        """Draw recordings or segments for agreement between annotators."""
+        count, seed, seconds = body.get("count"), body.get("seed"), body.get("seconds")
+        if type(count) is not int or type(seed) is not int or (seconds is not None and type(seconds) not in (int, float)):
+            raise EthobenchError("a draw needs a number of segments, a seed, and the length of a segment in seconds")
+        self.project.subset.draw(self.project.recordings, count, seconds, seed)
+        return subset_payload(self.project)
+
+    def agreement(self, request: Request) -> Response:
+        """Return the agreement of two annotators."""
+        query = request.query_params
+        is_subset = query.get("subset") == "1"
+        return JSONResponse(agreement_payload(self.project, query.get("first", ""), query.get("second", ""), subset=is_subset))
+
     def next(self, request: Request) -> Response:
         """Return the next range of disagreement, or the next bout border of a track."""
         recording, frame, forward = self._recording(request), query_integer(request, "frame"), request.query_params.get("forward") != "0"
@@ -108,7 +185,7 @@ class Api:
 
     def suggestions(self, request: Request) -> Response:
         """Return the windows to label next."""
-        suggestions = suggest([recording.evidence() for recording in self.project.recordings])
+        suggestions = [] if self.project.blind else suggest([recording.evidence() for recording in self.project.recordings])
         return JSONResponse(
             [{"recording": s.recording, "start": s.start, "stop": s.stop, "uncertainty": round(s.uncertainty, 4)} for s in suggestions]
         )
@@ -133,8 +210,10 @@ class Api:
 
     def start(self, index: int, body: dict[str, Any]) -> Any:
         """Start a correction."""
-        copy = body.get("copy")
-        return self._track(index, self.project.start(index, body.get("name"), None if copy is None else str(copy)).name)
+        copy, subjects = body.get("copy"), body.get("subjects") or []
+        if not isinstance(subjects, list) or not all(isinstance(subject, str) for subject in subjects):
+            raise EthobenchError("the subjects must be a list of names")
+        return self._track(index, self.project.start(index, body.get("name"), None if copy is None else str(copy), subjects).name)
 
     def edit(self, index: int, body: dict[str, Any]) -> Any:
         """Edit a correction."""
@@ -165,7 +244,8 @@ class Api:
 
     def _track(self, index: int, name: str) -> dict[str, Any]:
         recording = self.project.recording(index)
-        return {"track": track_payload(recording, recording.track(name)), "disagreement": recording.disagreement}
+        track = track_payload(recording, recording.track(name))
+        return {"track": track, "disagreement": recording.disagreement, "subjects": list(recording.subjects)}
 
 
 def _read_handler(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
@@ -187,6 +267,20 @@ def _change_handler(change: Callable[[int, dict[str, Any]], Any]) -> Callable[[R
         try:
             body = await read_body(request)
             return JSONResponse(await run_in_threadpool(change, request.path_params["recording"], body))
+        except (EthobenchError, OSError) as error:
+            return failure(error, "not saved")
+
+    return respond
+
+
+def _session_handler(change: Callable[[dict[str, Any]], Any], max_bytes: int = MAX_BYTES) -> Callable[[Request], Any]:
+    """Handle a change that does not concern a single recording."""
+
+    @wraps(change)
+    async def respond(request: Request) -> Response:
+        try:
+            body = await read_body(request, max_bytes)
+            return JSONResponse(await run_in_threadpool(change, body))
         except (EthobenchError, OSError) as error:
             return failure(error, "not saved")
 

@@ -36,6 +36,10 @@ PENDING = ".ethobench-pending-"
 CSV_BOUTS = 20_000  # more bouts are saved as Parquet, which is fast enough to save after every key press
 
 
+class ChangedOnDiskError(MismatchError):
+    """A correction was changed by another program since it was read."""
+
+
 @dataclass
 class _Saved:
     """A correction file, and its state when it was last read or written here."""
@@ -66,7 +70,7 @@ class Corrections:
         remove_stale_temporaries(self.folder)
         try:
             if self._pending():
-                with self._locked():
+                with self.locked():
                     self._recover()
             _, rows = self._rows()
         except (EthobenchError, OSError) as error:
@@ -92,7 +96,7 @@ class Corrections:
         """Read a correction and register its file as replaceable; return None if it was not saved by the viewer."""
         if not _is_inside(path, self.folder):
             return None
-        stamp = _stamp(path)
+        stamp = file_stamp(path)
         for recording in read_recordings(path, warn=False):
             if recording.id == key[0] and key[1] in recording.annotations:
                 self._saved[key] = _Saved(path, stamp)
@@ -106,23 +110,39 @@ class Corrections:
         ------
         EthobenchError
             If the annotation has no frames, because the length of the recording is unknown.
+        ChangedOnDiskError
+            If the file was changed since it was last read or written here.
         MismatchError
-            If the file was changed since it was last read or written here, or another viewer saved a correction under the same name.
+            If another viewer saved a correction under the same name.
         """
         if annotation.n_frames < 1:
             raise EthobenchError(f"cannot save a correction of {recording.id!r}: its length is unknown (no signals, and no readable video)")
         key = (recording.id, annotator)
         single = Recording(recording.id, individual=recording.individual, annotations={annotator: annotation})
-        with self._locked():
+        with self.locked():
             saved = self._saved.get(key)
             if saved is None:
                 saved = self._saved[key] = self._add(single, annotator)
-            elif not saved.path.exists() or _stamp(saved.path) != saved.stamp:
-                raise MismatchError(f"{saved.path} was changed by another program and is not overwritten; restart the viewer to load it")
+            elif not saved.path.exists() or file_stamp(saved.path) != saved.stamp:
+                raise ChangedOnDiskError(f"{saved.path} was changed by another program and is not overwritten")
             else:
                 write_recordings([single], saved.path, _format(saved.path), overwrite=True)
-                saved.stamp = _stamp(saved.path)
+                saved.stamp = file_stamp(saved.path)
         return saved.path
+
+    def reload(self, recording: str, annotator: str) -> Annotation:
+        """Read a correction again that another viewer changed; from now on it can be saved.
+
+        Raises
+        ------
+        EthobenchError
+            If the file was deleted, or cannot be read.
+        """
+        saved = self._saved[recording, annotator]
+        annotation = self._read(saved.path, (recording, annotator)) if saved.path.is_file() else None
+        if annotation is None:
+            raise EthobenchError(f"{saved.path} was deleted or replaced by another program; restart the viewer")
+        return annotation
 
     def _add(self, recording: Recording, annotator: str) -> _Saved:
         """Write a new correction and add it to the manifest."""
@@ -140,7 +160,7 @@ class Corrections:
         write_text(pending, json.dumps(row))
         try:
             write_recordings([recording], path, _format(path))
-            saved = _Saved(path, _stamp(path))
+            saved = _Saved(path, file_stamp(path))
             self._append_row(row)
         except BaseException:
             with suppress(OSError, EthobenchError):
@@ -175,7 +195,7 @@ class Corrections:
         return sorted(self.folder.glob(f"{PENDING}*.json"))
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the lock that prevents other viewers from saving."""
         self.folder.mkdir(parents=True, exist_ok=True)
         leases, deadline = Leases(self.folder), time.monotonic() + LOCK_PATIENCE
@@ -232,7 +252,8 @@ def _format(path: Path) -> str:
     return "tidy_parquet" if path.suffix == ".parquet" else "tidy"
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def file_stamp(path: Path) -> tuple[int, ...]:
+    """Return a value that changes when a file is written or replaced."""
     status = path.stat()
     return status.st_mtime_ns, status.st_size, status.st_ino
 

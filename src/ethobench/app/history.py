@@ -7,6 +7,7 @@ an edit never makes watched frames unobserved, and watching never blocks undo or
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ethobench.app.editing import add_observed
@@ -23,6 +24,16 @@ class _Step:
 
     annotation: Annotation
     reports: int
+
+
+@dataclass(frozen=True)
+class HistorySnapshot:
+    """All states of a correction, and its revision."""
+
+    current: _Step
+    before: tuple[_Step, ...]
+    after: tuple[_Step, ...]
+    revision: int
 
 
 class History:
@@ -95,6 +106,22 @@ class History:
         annotation = add_observed(self.annotation, frames, subject)
         self.watches += annotation is not self.annotation
         self.annotation = annotation
+
+    def snapshot(self) -> HistorySnapshot:
+        """Return all states, to `restore` them later."""
+        return HistorySnapshot(self._step(), tuple(self._before), tuple(self._after), self.revision)
+
+    def restore(self, snapshot: HistorySnapshot, change: Callable[[Annotation], Annotation]) -> None:
+        """Return to a snapshot, with the frames watched since; `change` is applied to each state."""
+        self._before, self._after = deque(snapshot.before), list(snapshot.after)
+        self.annotation = self._with_watched(snapshot.current)
+        self.convert(change)
+
+    def convert(self, change: Callable[[Annotation], Annotation]) -> None:
+        """Apply a change to this state and to every state that undo and redo lead to; it is not an edit."""
+        self._before = deque(_Step(change(step.annotation), step.reports) for step in self._before)
+        self._after = [_Step(change(step.annotation), step.reports) for step in self._after]
+        self.annotation, self.revision = change(self.annotation), self.revision + 1
 
     def undo(self) -> None:
         """Undo the last edit, if any."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ethobench.app.corrections import Corrections
+from ethobench.app.ethograms import read_entries
 from ethobench.app.project import Project
 from ethobench.app.recordings import STATE_RATE, OpenRecording
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
@@ -21,7 +22,7 @@ from ethobench.core.signals import Keypoint
 from ethobench.datasets import load_dataset
 from ethobench.datasets.collate import collate_files, select_annotators
 from ethobench.datasets.loose_files import check_source, is_dataset
-from ethobench.datasets.manifest_tables import CORRECTIONS, MANIFEST
+from ethobench.datasets.manifest_tables import CORRECTIONS, ETHOGRAM, MANIFEST
 from ethobench.datasets.match_file import Match
 from ethobench.datasets.video_clock import with_video_clock
 from ethobench.formats import detect
@@ -36,13 +37,14 @@ ASSUMED_RATE = 30.0
 
 @dataclass
 class _Source:
-    """A recording, the ethogram of its dataset, and predictions by model."""
+    """A recording, the ethogram of its dataset, predictions by model, and the behaviors that the user's files list."""
 
     ethogram: Ethogram
     recording: Recording
     predictions: dict[str, Prediction | Annotation] = field(default_factory=dict)
     keypoints: Mapping[str, Keypoint] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    listed: Sequence[str] | None = None
 
 
 @dataclass
@@ -94,6 +96,7 @@ def open_project(
     entry: str | None = None,
     annotators: Sequence[str] | None = None,
     options: Mapping[str, Any] | None = None,
+    blind: bool = False,
     notify: Callable[[str], None] = lambda _: None,
     before_predicting: Callable[[str, Model, int], None] = lambda *_: None,
 ) -> Project:
@@ -117,6 +120,8 @@ def open_project(
     rename, match, entry, annotators, options
         See `ethobench.collate`. For a dataset, `entry` is a recording, and `match` and `options` have no meaning; the store of a
         run takes none of them.
+    blind : bool
+        Show neither other annotators nor models.
     notify : callable
         Called with progress messages and notes.
     before_predicting : callable
@@ -130,10 +135,11 @@ def open_project(
         _add_predictions(path.resolve().name, model, opened.sources, notify, before_predicting)
     return Project(
         opened.name,
-        [_open_recording(source, behaviors, rate) for source in opened.sources],
+        [_open_recording(source, behaviors, rate, blind=blind) for source in opened.sources],
         _corrections_folder(opened.name, opened.manifest, corrections, notify),
         (*opened.roots, *videos),
         keypoints={name: keypoint for source in opened.sources for name, keypoint in source.keypoints.items()},
+        blind=blind,
     )
 
 
@@ -146,7 +152,7 @@ def _open(sources: Sequence[str], selection: _Selection, notify: Callable[[str],
         manifest = _manifest(path)
         if manifest is not None:
             data = selection.load(manifest)
-            return _Opened(data.name, _sources(data), (manifest.parent,), manifest)
+            return _Opened(data.name, _sources(data, _listed(manifest)), (manifest.parent,), manifest)
         check_source(path)
         if is_dataset(path):
             data = selection.load(sources[0])
@@ -177,8 +183,14 @@ def _collate(paths: Sequence[Path], selection: _Selection, notify: Callable[[str
     return list(collation.recordings)
 
 
-def _sources(data: Dataset) -> list[_Source]:
-    return [_Source(data.ethogram, recording, keypoints=data.keypoints) for recording in data]
+def _sources(data: Dataset, listed: Sequence[str] | None = None) -> list[_Source]:
+    return [_Source(data.ethogram, recording, keypoints=data.keypoints, listed=listed) for recording in data]
+
+
+def _listed(manifest: Path) -> Sequence[str]:
+    """Return the behaviors in the user's ``ethogram.csv``; the ethogram of the dataset also has those of the corrections."""
+    path = manifest.parent / ETHOGRAM
+    return [entry.name for entry in read_entries(path)] if path.is_file() else []
 
 
 def _manifest(path: Path) -> Path | None:
@@ -209,7 +221,7 @@ def _corrections_folder(name: str, manifest: Path | None, stated: Path | None, n
     return Corrections(folder)
 
 
-def _open_recording(source: _Source, behaviors: Sequence[str], stated_rate: float | None) -> OpenRecording:
+def _open_recording(source: _Source, behaviors: Sequence[str], stated_rate: float | None, *, blind: bool) -> OpenRecording:
     recording, notes, missing = source.recording, [*source.notes], []
     rate = recording.rate or stated_rate
     if rate is None:
@@ -222,7 +234,8 @@ def _open_recording(source: _Source, behaviors: Sequence[str], stated_rate: floa
         length = len(recording.signals)
     if not length:
         missing.append("length")
-    return OpenRecording(recording, source.ethogram.join(Ethogram(behaviors)), source.predictions, rate, length, notes, missing)
+    ethogram = source.ethogram.join(Ethogram(behaviors))
+    return OpenRecording(recording, ethogram, source.predictions, rate, length, notes, missing, source.listed, blind=blind)
 
 
 def _load_model(path: Path) -> Model:

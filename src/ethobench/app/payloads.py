@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ethobench.app.disagreement import least_certain
+from ethobench.app.ethograms import Entry
 from ethobench.app.project import Project
 from ethobench.app.recordings import CORRECTION, OpenRecording, Track
 from ethobench.app.traces import pose_payload
 from ethobench.core import Annotation, Ethogram, Poses
 from ethobench.core import intervals as iv
+from ethobench.core.errors import NotFoundError
 from ethobench.core.intervals import Intervals
-from ethobench.core.occurrence import Occurrence
 from ethobench.formats import formats
 
 MAX_UNCERTAIN_BOUTS = 100
@@ -26,7 +27,10 @@ def project_payload(project: Project) -> dict[str, Any]:
     return {
         "name": project.name,
         "corrections": str(project.corrections.folder.resolve()),
-        "ethograms": [_ethogram_payload(ethogram, project.occurrence) for ethogram in ethograms],
+        "ethograms": [_ethogram_payload(ethogram, project) for ethogram in ethograms],
+        "blind": project.blind,
+        "subset": subset_payload(project),
+        "annotators": list(dict.fromkeys(track.name for recording in project.recordings for track in recording.tracks)),
         "recordings": [
             {
                 "id": recording.recording.id,
@@ -37,6 +41,7 @@ def project_payload(project: Project) -> dict[str, Any]:
                 "tracks": len(recording.tracks),
                 "corrected": len(recording.corrections),
                 "observed": _most_observed(recording),
+                "observed_by": _observed_by(recording),
                 "disagreement": recording.disagreement,
             }
             for recording in project.recordings
@@ -62,6 +67,7 @@ def recording_payload(project: Project, index: int) -> dict[str, Any]:
         "rate": recording.rate,
         "n_frames": recording.n_frames,
         "subjects": list(recording.subjects),
+        "behaviors": list(recording.ethogram.names),
         "tracks": [track_payload(recording, track) for track in recording.tracks],
         "video": has_video,
         "video_note": "" if video is None or has_video else f"{video.name} is missing, not a video, or outside the opened folders",
@@ -87,6 +93,7 @@ def track_payload(recording: OpenRecording, track: Track) -> dict[str, Any]:
         "used": sorted(used),
         "occurring": sorted({int(code) for code in annotation.behavior}),
         "subjects": [name for name in annotation.subjects if (annotation.subject == annotation.subjects.index(name)).any()],
+        "named": list(annotation.subjects),
         "unnamed": bool((annotation.subject < 0).any()) or not len(annotation),
         "probabilities": track.prediction is not None,
         "certain": track.prediction is not None or annotation.confidence is not None,
@@ -112,11 +119,65 @@ def _spans_payload(spans: Intervals, n_frames: int) -> dict[str, Any]:
     return {"share": share, "spans": np.stack(merged, axis=1).tolist()}
 
 
+def _observed_by(recording: OpenRecording) -> dict[str, float]:
+    """Return the observed share of each correction."""
+    annotations = {name: history.annotation for name, history in recording.corrections.items()}
+    return {name: iv.total(a.observed.of_all(a.ethogram.names)) / max(recording.n_frames, 1) for name, a in annotations.items()}
+
+
 def _most_observed(recording: OpenRecording) -> float | None:
     """Return the observed share of the most complete correction; None without corrections."""
-    annotations = [history.annotation for history in recording.corrections.values()]
-    shares = [iv.total(a.observed.of_all(a.ethogram.names)) / max(recording.n_frames, 1) for a in annotations]
-    return max(shares, default=None)
+    return max(_observed_by(recording).values(), default=None)
+
+
+def subset_payload(project: Project) -> dict[str, Any] | None:
+    """Return the recordings or segments that were drawn last for agreement; None if none were drawn."""
+    index_of = {recording.recording.id: index for index, recording in enumerate(project.recordings)}
+    segments = project.subset.segments
+    if not segments:
+        return None
+    shown = [
+        {"recording": index_of[s.recording], "start": round(s.start * rate), "stop": round(s.stop * rate)}
+        for s in segments
+        if s.recording in index_of and (rate := project.recordings[index_of[s.recording]].rate)
+    ]
+    return {"seed": segments[0].seed, "file": project.subset.path.name, "segments": shown}
+
+
+def ethogram_editor_payload(project: Project) -> dict[str, Any]:
+    """Return the behaviors of the session for the ethogram editor."""
+    editor = project.ethograms
+    counts, fixed = editor.counts(), editor.fixed
+    return {
+        "revision": editor.revision,
+        "undo": editor.can_undo,
+        "file": str(editor.path.resolve()),
+        "behaviors": [
+            {
+                **entry_payload(entry),
+                "bouts": counts[entry.name][0],
+                "fixed": entry.name in fixed,
+                "fixed_bouts": counts[entry.name][1],
+                "palette": project.colors.get(entry.name),
+            }
+            for entry in editor.entries
+        ],
+    }
+
+
+def entry_payload(entry: Entry) -> dict[str, Any]:
+    """Return the editable fields of a behavior."""
+    b = entry.behavior
+    return {
+        "name": b.name,
+        "key": b.key,
+        "definition": b.definition,
+        "point": b.point,
+        "background": entry.background,
+        "group": entry.group,
+        "color": entry.color,
+        "hidden": entry.hidden,
+    }
 
 
 def signal_payload(recording: OpenRecording) -> dict[str, Any]:
@@ -141,11 +202,40 @@ def moment_payload(recording: OpenRecording, frame: int) -> dict[str, list[dict[
         )
         observed_before = iv.covered_before(a.observed.of_any(), [frame, frame + 1])
         bouts = [
-            {"start": int(a.start[i]), "stop": int(a.stop[i]), "behavior": int(a.behavior[i]), "subject": who}
-            for i, who in zip(rows, a.names(a.subject[rows]), strict=True)
+            {"start": int(a.start[i]), "stop": int(a.stop[i]), "behavior": int(a.behavior[i]), "subject": who, "target": whom}
+            for i, who, whom in zip(rows, a.names(a.subject[rows]), a.names(a.target[rows]), strict=True)
         ]
         bouts_by_track[track.name] = bouts if bouts or observed_before[1] > observed_before[0] else None
     return bouts_by_track
+
+
+def bout_payload(recording: OpenRecording, track: str, index: int) -> dict[str, Any]:
+    """Return all details of one bout."""
+    a = recording.track(track).annotation
+    if index >= len(a):
+        raise NotFoundError(f"{track!r} has no bout {index}")
+    (subject,), (target,) = a.names(a.subject[[index]]), a.names(a.target[[index]])
+    return {
+        "index": index,
+        "start": int(a.start[index]),
+        "stop": int(a.stop[index]),
+        "behavior": int(a.behavior[index]),
+        "subject": subject,
+        "target": target,
+        "modifiers": "" if a.modifiers is None else str(a.modifiers[index]),
+        "comment": "" if a.comment is None else str(a.comment[index]),
+        "confidence": None if a.confidence is None or np.isnan(a.confidence[index]) else float(a.confidence[index]),
+    }
+
+
+def find_bout(recording: OpenRecording, track: str, start: int, stop: int, behavior: int, subject: str) -> dict[str, Any] | None:
+    """Return all details of the bout with these frames and behavior; None if there is none."""
+    a = recording.track(track).annotation
+    is_match = (a.start == start) & (a.stop == stop) & (a.behavior == behavior)
+    matches = np.flatnonzero(is_match)
+    names = a.names(a.subject[matches])
+    chosen = [index for index, name in zip(matches.tolist(), names, strict=True) if (name or "") == subject]
+    return bout_payload(recording, track, chosen[0]) if chosen else None
 
 
 def uncertain_payload(recording: OpenRecording) -> list[dict[str, Any]]:
@@ -169,9 +259,11 @@ def uncertain_payload(recording: OpenRecording) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["certainty"], row["start"]))[:MAX_UNCERTAIN_BOUTS]
 
 
-def _ethogram_payload(ethogram: Ethogram, occurrence: Occurrence) -> list[dict[str, Any]]:
+def _ethogram_payload(ethogram: Ethogram, project: Project) -> list[dict[str, Any]]:
     """Describe behaviors: ``color`` is an index into the palette, ``occurs`` is whether any track has the behavior."""
-    colors, never = occurrence.color_indices(), occurrence.never_annotated
+    colors, never = project.colors, {*project.occurrence.never_annotated}
+    new = {entry.name for entry in project.ethograms.entries} - {*project.occurrence.ethogram.names}
+    entries = {entry.name: entry for entry in project.ethograms.entries}
     return [
         {
             "name": b.name,
@@ -180,7 +272,10 @@ def _ethogram_payload(ethogram: Ethogram, occurrence: Occurrence) -> list[dict[s
             "point": b.point,
             "background": code == ethogram.background,
             "color": None if code == ethogram.background else colors[b.name],
-            "occurs": code == ethogram.background or b.name not in never,
+            "custom": entries[b.name].color,
+            "group": entries[b.name].group,
+            "hidden": entries[b.name].hidden,
+            "occurs": code == ethogram.background or (b.name not in never and b.name not in new),
         }
         for code, b in enumerate(ethogram)
     ]

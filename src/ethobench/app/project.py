@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-from ethobench.app.corrections import Corrections, check_annotator
-from ethobench.app.editing import Edit, add_observed, apply_edits
+from ethobench.app.corrections import ChangedOnDiskError, Corrections, check_annotator
+from ethobench.app.editing import Edit, add_observed, apply_edits, change_subject
+from ethobench.app.ethogram_editing import EthogramEditor
 from ethobench.app.history import History
+from ethobench.app.random_subset import RandomSubset
 from ethobench.app.recordings import MODEL, OpenRecording, Track
 from ethobench.core import Annotation, Ethogram, Recording
 from ethobench.core import intervals as iv
@@ -50,6 +52,13 @@ class Project:
         Roles and mirror partners of keypoints, if known.
     occurrence : Occurrence
         Which behaviors occurred in which tracks when the project was opened.
+    colors : dict of str to int or None
+        Index into the palette for each behavior; None for the background.
+    ethograms : EthogramEditor
+    subset : RandomSubset
+        What was drawn for agreement between annotators.
+    blind : bool
+        Show neither other annotators nor models.
     """
 
     name: str
@@ -58,9 +67,12 @@ class Project:
     roots: tuple[Path, ...] = ()
     notes: list[str] = field(default_factory=list)
     keypoints: Mapping[str, Keypoint] = field(default_factory=dict)
+    blind: bool = False
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
+        self.ethograms = EthogramEditor(self.recordings, self.corrections)
+        self.subset = RandomSubset(self.corrections)
         by_id = {recording.recording.id: recording for recording in self.recordings}
         for (recording_id, annotator), annotation in self.corrections.load().items():
             recording = by_id.get(recording_id)
@@ -71,9 +83,11 @@ class Project:
                     f"{self.corrections.manifest}: {annotator!r} of {recording_id!r} has a different frame rate or length and is not shown"
                 )
             else:
-                recording.adopt(annotator, annotation)
-        self.notes += self.corrections.notes
+                self.ethograms.adopt(recording, annotator, annotation)
+        self.ethograms.complete()
+        self.notes += [*self.corrections.notes, *self.ethograms.notes]
         self.occurrence = self._count_behaviors()
+        self.colors = self.occurrence.color_indices()
 
     def _count_behaviors(self) -> Occurrence:
         """Count behaviors in all tracks. Colors are assigned by these counts once, so that they do not change while labelling."""
@@ -88,13 +102,55 @@ class Project:
             raise NotFoundError(f"no recording {index}; there are {len(self.recordings)}")
         return self.recordings[index]
 
-    def start(self, index: int, name: object, copy: str | None = None) -> Track:
-        """Start a correction under a new annotator name, from a copy of a track or without bouts."""
+    def edit_ethogram(self, revision: int, behaviors: object, confirmed: object = None) -> list[str]:
+        """Change the ethogram of the session; see `EthogramEditor.edit`."""
+        with self._lock:
+            warnings = self.ethograms.edit(revision, behaviors, confirmed)
+            self._color_new_behaviors()
+            return warnings
+
+    def undo_ethogram(self, revision: int) -> list[str]:
+        """Undo the last change of the ethogram."""
+        with self._lock:
+            warnings = self.ethograms.undo(revision)
+            self._color_new_behaviors()
+            return warnings
+
+    def refresh_ethogram(self) -> None:
+        """Read the ethogram of the session again if another viewer changed it."""
+        with self._lock:
+            self.ethograms.reload_if_changed()
+            self._color_new_behaviors()
+
+    def _color_new_behaviors(self) -> None:
+        """Give new behaviors the next colors; a renamed behavior keeps its color."""
+        for entry in self.ethograms.entries:
+            earlier = [self.colors[alias] for alias in entry.aliases if alias in self.colors]
+            following = max((index + 1 for index in self.colors.values() if index is not None), default=0)
+            if entry.background:
+                self.colors[entry.name] = None
+            elif self.colors.get(entry.name) is None:
+                self.colors[entry.name] = next((index for index in earlier if index is not None), following)
+
+    def start(self, index: int, name: object, copy: str | None = None, subjects: Sequence[str] = ()) -> Track:
+        """Start a correction under a new annotator name, from a copy of a track or without bouts.
+
+        Parameters
+        ----------
+        index : int
+        name : str
+        copy : str, optional
+            The track to copy.
+        subjects : sequence of str
+            Names of the animals, if the recording does not name any.
+        """
         with self._lock:
             recording = _labelable(self.recording(index))
             used = {t.name for r in self.recordings for t in r.originals if t.name not in r.corrections} | {*recording.corrections}
             annotator = check_annotator(name, used)
             annotation = recording.empty_annotation() if copy is None else recording.track(copy).annotation
+            for subject in () if recording.subjects else subjects:
+                annotation = change_subject(annotation, None, subject)
             self.corrections.save(recording.recording, annotator, annotation)
             recording.corrections[annotator] = History(annotation)
             return recording.track(annotator)
@@ -137,6 +193,7 @@ class Project:
         """
         while True:
             with self._lock:
+                self.refresh_ethogram()
                 recording, history = self._correction(index, name, revision)
                 base = history.annotation
             changed = change(base)
@@ -145,7 +202,7 @@ class Project:
                 if history.annotation is not base:  # frames were marked as observed in the meantime
                     continue
                 if changed != base:
-                    self.corrections.save(recording.recording, name, changed)
+                    self._save(recording, name, changed)
                     history.change(changed)
                 return recording.track(name)
 
@@ -168,7 +225,7 @@ class Project:
                 raise NotFoundError(f"recording {recording.recording.id!r} has no subject {subject!r}")
             watched = add_observed(history.annotation, frames, subject)
             if watched is not history.annotation:
-                self.corrections.save(recording.recording, name, watched)
+                self._save(recording, name, watched)
             history.watch(frames, subject)
             return recording.track(name)
 
@@ -177,7 +234,7 @@ class Project:
         with self._lock:
             recording, history = self._correction(index, name, revision)
             if history.previous is not None:
-                self.corrections.save(recording.recording, name, history.previous)
+                self._save(recording, name, history.previous)
                 history.undo()
             return recording.track(name)
 
@@ -186,9 +243,22 @@ class Project:
         with self._lock:
             recording, history = self._correction(index, name, revision)
             if history.following is not None:
-                self.corrections.save(recording.recording, name, history.following)
+                self._save(recording, name, history.following)
                 history.redo()
             return recording.track(name)
+
+    def _save(self, recording: OpenRecording, name: str, annotation: Annotation) -> None:
+        """Save a correction; if another viewer changed its file, load that state instead and raise an error."""
+        try:
+            self.corrections.save(recording.recording, name, annotation)
+        except ChangedOnDiskError:
+            reloaded = self.corrections.reload(recording.recording.id, name)
+            if (reloaded.rate, reloaded.n_frames) != (recording.rate, recording.n_frames):
+                raise
+            recording.corrections[name].change(self.ethograms.express(recording, reloaded))
+            raise MismatchError(
+                f"{name!r} was changed by another program and has been loaded again; check it and repeat the edit"
+            ) from None
 
     def progress(self) -> list[str]:
         """Return a line for each correction that was changed in this session: bouts, and observed share."""

@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ethobench.app.disagreement import disagreement
-from ethobench.app.history import History
+from ethobench.app.ethograms import EthogramChange
+from ethobench.app.history import History, HistorySnapshot
 from ethobench.app.suggestions import Evidence, corrected_frames
 from ethobench.app.tiles import ProbabilityTiles, TrackTiles, share_tile, tile_edges
 from ethobench.app.traces import Lane, lanes_of
@@ -44,6 +47,14 @@ class Track:
         return self.revision, self.watches
 
 
+@dataclass(frozen=True)
+class TrackSnapshot:
+    """The tracks of a recording at one time."""
+
+    originals: tuple[Track, ...]
+    corrections: Mapping[str, HistorySnapshot]
+
+
 class OpenRecording:
     """A recording that is open in the viewer: all tracks have the same clock, length and ethogram.
 
@@ -59,6 +70,10 @@ class OpenRecording:
     notes : iterable of str
     missing : sequence of str
         What is unknown, "frame rate" or "length". Such a recording can be viewed, but not labelled.
+    listed : iterable of str, optional
+        Behaviors that files of the user list; by default those of `ethogram` and of all annotations.
+    blind : bool
+        Show corrections only, neither other annotators nor models.
     """
 
     def __init__(
@@ -70,6 +85,9 @@ class OpenRecording:
         n_frames: int,
         notes: Iterable[str] = (),
         missing: Sequence[str] = (),
+        listed: Iterable[str] | None = None,
+        *,
+        blind: bool = False,
     ) -> None:
         self.missing = tuple(missing)
         self.recording, self.rate, self.n_frames = recording, rate, n_frames
@@ -77,7 +95,8 @@ class OpenRecording:
         self.corrections: dict[str, History] = {}
         for annotation in [*recording.annotations.values(), *(_annotation(p) for p in predictions.values())]:
             ethogram = ethogram.join(annotation.ethogram)
-        self.ethogram = ethogram
+        self.ethogram, self.blind = ethogram, blind
+        self._listed = frozenset(ethogram.names if listed is None else listed)
         self.originals = [Track(name, ANNOTATOR, self.fit(a, name)) for name, a in recording.annotations.items()]
         for name, p in predictions.items():
             unique = name if name not in recording.annotations else f"{name} (model)"
@@ -107,9 +126,10 @@ class OpenRecording:
 
     @property
     def tracks(self) -> list[Track]:
-        """Annotators, then models, then corrections."""
+        """Annotators, then models, then corrections; corrections only if `blind`."""
         corrections = [Track(name, CORRECTION, h.annotation, h.revision, watches=h.watches) for name, h in self.corrections.items()]
-        return [*(t for t in self.originals if t.name not in self.corrections), *corrections]
+        shown = [] if self.blind else self.originals
+        return [*(t for t in shown if t.name not in self.corrections), *corrections]
 
     def track(self, name: str) -> Track:
         """Return a track by name."""
@@ -184,6 +204,49 @@ class OpenRecording:
         else:
             self.originals = [track if other is former else other for other in self.originals]
 
+    def source_names(self, aliases: Mapping[str, str]) -> set[str]:
+        """Return the behaviors that files of the user contain, by their current names."""
+        names = {aliases.get(name, name) for name in self._listed}
+        for track in self.originals:
+            if track.name not in self.corrections and track.kind == ANNOTATOR:
+                names |= {track.annotation.ethogram[int(code)].name for code in np.unique(track.annotation.behavior)}
+        return names
+
+    def snapshot(self) -> TrackSnapshot:
+        """Return all tracks, to restore them with `change_ethogram`."""
+        return TrackSnapshot(tuple(self.originals), {name: history.snapshot() for name, history in self.corrections.items()})
+
+    def change_ethogram(self, change: EthogramChange, ethogram: Ethogram, snapshot: TrackSnapshot | None = None) -> None:
+        """Express all tracks in another ethogram.
+
+        Parameters
+        ----------
+        change : EthogramChange
+        ethogram : Ethogram
+        snapshot : TrackSnapshot, optional
+            Tracks from before a change that is undone. Corrections that were not edited since return to it; to others the change is
+            applied.
+        """
+        self.ethogram = ethogram
+        revision = max((track.revision for track in self.originals), default=0) + 1
+        earlier_tracks = {} if snapshot is None else {track.name: track for track in snapshot.originals if track.kind == ANNOTATOR}
+        originals = []
+        for track in self.originals:
+            if track.name in earlier_tracks:  # models may have been trained again since
+                annotation = earlier_tracks[track.name].annotation.with_ethogram(ethogram)
+                originals.append(replace(track, annotation=annotation, revision=revision))
+            else:
+                originals.append(replace(_changed(track, change, ethogram), revision=revision))
+        self.originals = originals
+        for name, history in self.corrections.items():
+            earlier = None if snapshot is None else snapshot.corrections.get(name)
+            if earlier is not None and earlier.revision + 1 == history.revision:
+                history.restore(earlier, lambda annotation: annotation.with_ethogram(ethogram))
+            else:
+                history.convert(lambda annotation: change.apply(annotation, ethogram))
+        with self._lock:
+            self._differences.clear()
+
     def empty_annotation(self) -> Annotation:
         """Return an annotation without bouts and without observed frames."""
         return Annotation.from_bouts(
@@ -199,6 +262,12 @@ class OpenRecording:
             self.notes.append(f"{name}: {annotation.n_frames - self.n_frames} frames after the end of the recording are not shown")
             annotation = annotation.crop(0, self.n_frames)
         return annotation.extend(self.n_frames).with_ethogram(self.ethogram)
+
+
+def _changed(track: Track, change: EthogramChange, ethogram: Ethogram) -> Track:
+    """Return a track with other names of behaviors."""
+    prediction = None if track.prediction is None else change.apply_to_prediction(track.prediction)
+    return replace(track, annotation=change.apply(track.annotation, ethogram), prediction=prediction)
 
 
 def _annotation(prediction: Prediction | Annotation) -> Annotation:

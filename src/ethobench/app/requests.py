@@ -32,7 +32,7 @@ def failure(error: Exception, what: str) -> Response:
     return JSONResponse({"error": str(error)}, status)
 
 
-async def read_body(request: Request) -> dict[str, Any]:
+async def read_body(request: Request, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Receive and parse the body of a change."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise EthobenchError("the request must have the content type application/json")
@@ -40,8 +40,8 @@ async def read_body(request: Request) -> dict[str, Any]:
     async with asyncio.timeout(BODY_SECONDS):
         async for chunk in request.stream():
             content += chunk
-            if len(content) > MAX_BYTES:
-                raise TooLargeError(f"a request can have at most {MAX_BYTES} bytes")
+            if len(content) > max_bytes:
+                raise TooLargeError(f"a request can have at most {max_bytes} bytes")
     return await run_in_threadpool(_parse, bytes(content))
 
 

@@ -47,10 +47,13 @@ def run(
     match: MatchOption = None,
     entry: EntryOption = None,
     option: ReadOption = None,
+    blind: Annotated[bool, typer.Option("--blind", help="Show neither other annotators nor models.")] = False,
     allow_network: AllowNetworkOption = False,
     param: ExternalOption = None,
 ) -> None:
     """View recordings, compare annotators and models, label and correct. Opens a local page in the browser.
+
+    A video alone is enough to begin: the page asks for the behaviors to label.
 
     Example: [bold]ethobench view my_study/[/bold]   (in the page, ? lists the keys)
     """
@@ -75,6 +78,7 @@ def run(
         entry=entry,
         annotators=annotator,
         options=parse_options(option),
+        blind=blind,
         notify=print_note,
     )
     for note in project.notes:

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from ethobench.core import Annotation, ClockOrigin, Dataset, Ethogram, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
@@ -94,6 +96,10 @@ def read_study(
     else:
         problems.raise_if_any()
     ethogram, aliases = _read_ethogram(path.parent / ETHOGRAM, rows, problems, keep_going=keep_going)
+    session, session_aliases = _read_session_ethogram(path.parent / CORRECTIONS / ETHOGRAM)
+    aliases = {**{alias: session_aliases.get(name, name) for alias, name in aliases.items()}, **session_aliases}
+    if ethogram is not None:
+        ethogram = ethogram.rename({old: new for old, new in session_aliases.items() if old in ethogram}).join(session)
     rows_of: dict[str, list[ManifestRow]] = {}
     for row in rows:
         rows_of.setdefault(row["recording"], []).append(row)
@@ -102,6 +108,8 @@ def read_study(
         check_renames(rename, [ethogram or Ethogram([]), *(a.ethogram for r in recordings for a in r.annotations.values())])
     recordings = _rename(recordings, aliases, rename or {})
     note_different_units(recordings)
+    if ethogram is None:
+        ethogram = session.join(_used_behaviors(recordings)) if len(session) else None
     if ethogram is None:
         ethogram = join_ethograms(a.ethogram for recording in recordings for a in recording.annotations.values())
     elif rename:
@@ -132,6 +140,22 @@ def _read_ethogram(
             raise
         problems.add(ETHOGRAM, f"{error.location}: {error.message}" if error.location else error.message)
         return None, {}
+
+
+def _read_session_ethogram(path: Path) -> tuple[Ethogram, dict[str, str]]:
+    """Read the ethogram that was edited in the viewer, if any; one that cannot be read is skipped with a warning."""
+    try:
+        ethogram, aliases = read_ethogram(path, {""})
+    except (EthobenchError, OSError) as error:
+        warnings.warn(f"the ethogram of the corrections is skipped: {error}", ReadWarning, stacklevel=4)
+        return Ethogram([]), {}
+    return ethogram or Ethogram([]), aliases
+
+
+def _used_behaviors(recordings: Iterable[Recording]) -> Ethogram:
+    """Return the behaviors that occur in annotations."""
+    annotations = [a for recording in recordings for a in recording.annotations.values()]
+    return join_ethograms(a.ethogram.restrict(a.ethogram[int(code)].name for code in np.unique(a.behavior)) for a in annotations)
 
 
 def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> Recording | None:
@@ -385,7 +409,8 @@ def _version(path: Path, rows: list[ManifestRow], recordings: Iterable[Recording
     """Hash the content of every file that the manifest names; of videos, which are large, only rate and length."""
     digest = hashlib.blake2b(digest_size=8)
     files = {p for row in rows for column in ("signals", "annotations") if (p := row.path(column)) is not None and p.is_file()}
-    for file in [path, path.parent / ETHOGRAM, path.parent / KEYPOINTS, *sorted(files)]:
+    tables = [path, path.parent / ETHOGRAM, path.parent / KEYPOINTS, path.parent / CORRECTIONS / ETHOGRAM]
+    for file in [*tables, *sorted(files)]:
         if file.is_file():
             digest.update(content_hash(file, cache_folder() / "arrays").encode())
     with_signals = {row["recording"] for row in rows if row["signals"]}

@@ -372,6 +372,12 @@ def _behavior(behavior: Behavior, points: set[str]) -> dict[str, Any]:
     }
 
 
+def read_boris_ethogram(path: str | Path) -> Ethogram:
+    """Read the ethogram of a BORIS project, also of one without observations."""
+    behaviors, _ = _behaviors(_project(Path(path)))
+    return Ethogram(behaviors.values(), guess_background(behaviors))
+
+
 def _project(path: Path) -> dict[str, Any]:
     project = read_json(path)
     if not isinstance(project, dict) or not isinstance(project.get("observations"), dict):

@@ -2,17 +2,20 @@
 
 import { start } from "./corrections.js";
 import { make, showMessage } from "./dom.js";
+import { openEthogramEditor } from "./ethogram.js";
 import { HELP } from "./keyboard.js";
-import { download } from "./server.js";
+import { download, postJson } from "./server.js";
 import { state } from "./state.js";
 
 /** Ask for a name and a track to copy, then start a correction, or continue an existing one. */
 export function openCorrectDialog() {
   if (state.recording.locked) return showMessage(state.recording.locked, true);
-  const corrections = state.tracks.filter((track) => track.kind === "correction");
+  if (!state.behaviors.some((behavior) => !behavior.hidden)) return openEthogramEditor({ welcome: true, done: openCorrectDialog });
+  const corrections = state.tracks.filter((track) => track.kind === "correction" && (!state.blind || track.name === localStorage.getItem("annotator")));
+  const isLabelled = state.tracks.length > 0;
   const name = make("input", { name: "annotator", required: true, maxLength: 60, placeholder: "e.g. your name", autocomplete: "off" });
   name.value = localStorage.getItem("annotator") ?? "";
-  const copies = state.tracks.map((track) => make("option", { value: `copy ${track.name}` }, `a copy of ${track.name}`));
+  const copies = (state.blind ? [] : state.tracks).map((track) => make("option", { value: `copy ${track.name}` }, `a copy of ${track.name}`));
   const from = make("select", { name: "from" }, ...copies, make("option", { value: "" }, "nothing (label from scratch)"));
   const resume = corrections.map((track) => {
     const button = make("button", { type: "button" }, `Continue as ${track.name}`);
@@ -22,19 +25,28 @@ export function openCorrectDialog() {
     });
     return button;
   });
+  const animals = make("input", { name: "animals", placeholder: "e.g. mouse 1, mouse 2", autocomplete: "off", dir: "auto" });
+  animals.value = state.recording.subjects.length ? "" : (localStorage.getItem("animals") ?? "");
+  const naming = make("label", {}, "Animals, separated by commas (empty if there is only one)", animals);
+  naming.hidden = state.recording.subjects.length > 0;
+  const startFrom = make("label", {}, "Start from", from);
+  startFrom.hidden = !copies.length;
   const dialog = openDialog(
-    "Correct this recording",
+    isLabelled ? "Correct this recording" : "Label this recording",
     make("p", {}, "Every edit is saved at once, under a new annotator. Existing annotations are never changed."),
     make("p", {}, "Frames that you play or step through while labelling count as observed. Frames that you skip do not."),
     resume.length ? make("p", { className: "resume" }, ...resume) : null,
     make("label", {}, "Save as annotator", name),
-    make("label", {}, "Start from", from),
+    startFrom,
+    naming,
     buttons("Start"),
   );
   dialog.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
-      await start(name.value, from.value ? from.value.slice("copy ".length) : null);
+      const subjects = naming.hidden ? [] : animals.value.split(",").map((text) => text.trim()).filter(Boolean);
+      await start(name.value, from.value ? from.value.slice("copy ".length) : null, subjects);
+      if (!naming.hidden) localStorage.setItem("animals", animals.value);
       localStorage.setItem("annotator", name.value);
       dialog.close();
     } catch (error) {
@@ -71,6 +83,36 @@ export function openExportDialog() {
   });
 }
 
+/** Ask how many recordings or segments to draw for agreement between annotators. */
+export function openDrawDialog(done) {
+  const count = make("input", { type: "number", name: "count", min: 1, max: 1000, value: 10, required: true });
+  const seconds = make("input", { type: "number", name: "seconds", min: 1, step: "any", value: 60 });
+  const entire = make("input", { type: "checkbox" });
+  const length = make("label", {}, "Length of a segment, in seconds", seconds);
+  entire.addEventListener("change", () => (length.hidden = entire.checked));
+  const seed = make("input", { type: "number", name: "seed", min: 0, step: 1, value: 0, required: true });
+  const dialog = openDialog(
+    "Random subset for agreement",
+    make("p", {}, "Draws what all annotators should label independently. The list is saved with the corrections, so everyone gets the same."),
+    make("label", {}, "How many", count),
+    make("label", { className: "check" }, entire, " entire recordings"),
+    length,
+    make("label", {}, "Seed of the random draw", seed),
+    buttons("Draw"),
+  );
+  dialog.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const body = { count: Number(count.value), seed: Number(seed.value), seconds: entire.checked ? null : Number(seconds.value) };
+    try {
+      const subset = await postJson("subset", body);
+      dialog.close();
+      done(subset);
+    } catch (error) {
+      showError(dialog, error.message);
+    }
+  });
+}
+
 /** List the keys. */
 export function openKeysDialog() {
   const behaviorKeys = state.behaviors.filter((b) => b.key).map((b) => [[b.key], b.name]);
@@ -86,7 +128,8 @@ export function openKeysDialog() {
   openDialog("Keys", make("div", { className: "keys" }, ...tables), hint, buttons(null));
 }
 
-function openDialog(title, ...content) {
+/** Open a modal dialog with a form. */
+export function openDialog(title, ...content) {
   document.querySelector("dialog")?.remove();
   const form = make("form", { method: "dialog" }, make("h2", {}, title), ...content.filter(Boolean));
   const dialog = make("dialog", { ariaLabel: title }, form);
@@ -99,13 +142,15 @@ function openDialog(title, ...content) {
   return dialog;
 }
 
-function buttons(submitLabel) {
+/** A button that submits the form, if any, and one that closes the dialog. */
+export function buttons(submitLabel) {
   const cancel = make("button", { type: "button" }, submitLabel ? "Cancel" : "Close");
   cancel.addEventListener("click", () => cancel.closest("dialog").close());
   const errorText = make("span", { className: "dialog-error", role: "alert" });
   return make("p", { className: "buttons" }, errorText, cancel, submitLabel ? make("button", { className: "primary" }, submitLabel) : null);
 }
 
-function showError(dialog, text) {
+/** Show an error in a dialog. */
+export function showError(dialog, text) {
   dialog.querySelector(".dialog-error").textContent = text;
 }

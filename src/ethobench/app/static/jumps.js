@@ -19,7 +19,7 @@ export async function toDisagreement(forward = true) {
 
 /** Go to the next start or stop of a bout in the correction, or in the first visible track. */
 export async function toBorder(forward = true) {
-  const track = state.activeTrack ?? state.tracks.find((t) => !state.hidden.has(t.name));
+  const track = state.activeTrack ?? state.tracks.find((t) => state.isShown(t));
   if (!track) return;
   const interval = await fetchJson(`recordings/${state.recording.index}/next`, { frame: state.frame, forward: forward ? 1 : 0, border: track.name });
   if (interval) state.seek(interval.start);
@@ -27,11 +27,11 @@ export async function toBorder(forward = true) {
 
 /** Go to the least certain bout of a model, then to the second, and so on. */
 export async function toUncertain(forward = true) {
-  const shown = state.tracks.filter((track) => !state.hidden.has(track.name)).map((track) => `${track.name}@${track.revision}`);
+  const shown = state.tracks.filter((track) => state.isShown(track)).map((track) => `${track.name}@${track.revision}`);
   const key = [state.recording.index, ...shown].join("\n");
   if (uncertain.key !== key) {
     const bouts = await fetchJson(`recordings/${state.recording.index}/uncertain`);
-    uncertain = { key, bouts: bouts.filter((bout) => !state.hidden.has(bout.track)), at: -1 };
+    uncertain = { key, bouts: bouts.filter((bout) => state.tracks.some((t) => t.name === bout.track && state.isShown(t))), at: -1 };
   }
   if (!uncertain.bouts.length) return showMessage("No visible track has probabilities.");
   uncertain.at = (uncertain.at + (forward ? 1 : -1) + uncertain.bouts.length) % uncertain.bouts.length;
@@ -44,12 +44,13 @@ export async function toUncertain(forward = true) {
 /** Select the bout at the playhead in the correction, or in the first visible track that has one. */
 export async function pickBout() {
   const boutsByTrack = await fetchJson(`recordings/${state.recording.index}/at`, { frame: state.frame });
-  const names = [state.active, ...state.tracks.map((track) => track.name)].filter((name) => name && !state.hidden.has(name));
-  const name = names.find((n) => boutsByTrack[n]?.length);
+  const shown = state.tracks.filter((track) => state.isShown(track)).map((track) => track.name);
+  const name = [state.active, ...shown].find((n) => n && shown.includes(n) && boutsByTrack[n]?.length);
   if (!name) return showMessage("No bout at the playhead.");
-  const [{ start, stop, behavior, subject }] = boutsByTrack[name];
+  const bouts = boutsByTrack[name];
+  const { start, stop, behavior, subject, target } = bouts.find((bout) => bout.subject === state.subject) ?? bouts[0];
   const lane = `track/${name}/${subject ?? ""}`;
-  state.set({ bout: { lane, track: name, start, stop, behavior, subject, target: -1 }, mark: { in: start, out: stop } });
+  state.set({ bout: { lane, track: name, start, stop, behavior, subject, target }, mark: { in: start, out: stop } });
 }
 
 /** Select frames and scroll to them. */

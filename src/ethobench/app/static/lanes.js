@@ -44,18 +44,18 @@ function listLanes() {
     const query = `disagreement:${names.join(",")}`;
     lanes.push({ id: "disagreement", kind: "disagreement", query, version, label: "disagreement", height: 12 });
   }
-  const shown = state.tracks.filter((track) => !state.hidden.has(track.name));
+  const shown = state.tracks.filter((track) => state.isShown(track));
   const overlapping = shown.some((track) => !track.exclusive); // then all tracks get one row per behavior, so that they can be compared
   const used = new Set(shown.flatMap((track) => track.used));
   const rows = overlapping ? state.behaviors.filter((b) => used.has(b.code) && !b.background).map((b) => b.code) : null;
   state.tracks.forEach((track, index) => {
-    if (state.hidden.has(track.name)) return;
+    if (!state.isShown(track)) return;
     lanes.push(...trackLanes(track, index, rows));
     if (track.name === state.active && state.observed) lanes.push(observedLane(track));
     if (track.probabilities) {
       const kind = track.overlapping ? "lines" : "stack";
       const id = `probability/${track.name}`;
-      lanes.push({ id, kind, query: `probability:${index}`, version: 0, label: "probability", track, height: 38 });
+      lanes.push({ id, kind, query: `probability:${index}`, version: versionOf(track), label: "probability", track, height: 38 });
     }
   });
   (state.signals?.lanes ?? []).forEach((signal, index) => {
@@ -68,7 +68,7 @@ function listLanes() {
 
 /** The tracks that are compared: the visible ones, without corrections if at least two others are visible. */
 export function comparedTracks() {
-  const shown = state.tracks.filter((track) => !state.hidden.has(track.name));
+  const shown = state.tracks.filter((track) => state.isShown(track));
   const others = shown.filter((track) => track.kind !== "correction");
   return others.length > 1 ? others : shown;
 }
@@ -87,8 +87,11 @@ function versionOf({ revision, watches }) {
 
 function trackLanes(track, index, rows) {
   const subjects = state.recording.subjects;
-  const split = track.subjects.map((name) => ({ name, query: `track:${index}:${subjects.indexOf(name)}` }));
-  if (split.length && track.unnamed) split.push({ name: "", query: `track:${index}:-1` });
+  const isActive = track.name === state.active;
+  const named = isActive ? track.named : track.subjects;
+  const split = named.map((name) => ({ name, query: `track:${index}:${subjects.indexOf(name)}` }));
+  const hasUnnamed = track.unnamed && (track.bouts || !isActive || state.subject === null);
+  if (split.length && hasUnnamed) split.push({ name: "", query: `track:${index}:-1` });
   const subjectLanes = split.length ? split : [{ name: null, query: `track:${index}` }];
   return subjectLanes.map((subjectLane) => ({
     id: `track/${track.name}/${subjectLane.name ?? ""}`,

@@ -7,7 +7,9 @@ import "./stage.js";
 import "./timeline.js";
 import "./transport.js";
 import { openCorrectDialog, openExportDialog, openKeysDialog } from "./dialogs.js";
+import { endRunning, retryNow } from "./corrections.js";
 import { grouped, showMessage } from "./dom.js";
+import { openEthogramEditor } from "./ethogram.js";
 import { icon } from "./icons.js";
 import { listenToKeys } from "./keyboard.js";
 import { player } from "./player.js";
@@ -29,16 +31,18 @@ function behaviorsOf(index) {
 async function open({ index, done, request = fetchJson(`recordings/${index}`) }) {
   try {
     player.pause();
+    if (state.recording) endRunning();
     const recording = await request;
     const last = state.tracks.find((track) => track.name === state.active)?.name;
     const active = recording.tracks.find((track) => track.kind === "correction" && track.name === last);
     const nothing = { in: null, out: null };
-    state.set({ behaviors: behaviorsOf(index), signals: null, frame: 0, mark: nothing, bout: null, running: null, active: null });
+    state.set({ behaviors: behaviorsOf(index), signals: null, frame: 0, mark: nothing, bout: null, running: [], loop: null, active: null });
     Object.assign(state, { from: 0, to: Math.max(recording.n_frames, 1) });
     state.set({ recording });
     state.activate(active ?? null);
     document.querySelector("main").classList.toggle("no-frames", !recording.n_frames);
     document.getElementById("correct").disabled = Boolean(recording.locked);
+    document.getElementById("correct").textContent = recording.tracks.some((track) => track.kind !== "correction") ? "Correct…" : "Label…";
     if (recording.locked) showMessage(recording.locked, true);
     history.replaceState(null, "", `${location.pathname}${location.search}#${index}`);
     done?.();
@@ -49,10 +53,21 @@ async function open({ index, done, request = fetchJson(`recordings/${index}`) })
   }
 }
 
+/** Show the changed ethogram, and the recording with its new tracks. */
+function useEthogram({ recording }) {
+  const { active, subject, target } = state;
+  state.set({ bout: null, running: [], pending: [], behaviors: behaviorsOf(recording.index) });
+  state.set({ recording });
+  state.set({ active: recording.tracks.some((track) => track.name === active) ? active : null, subject, target });
+}
+
 async function begin() {
   setTheme(localStorage.getItem("theme") ?? (dark.matches ? "dark" : "light"));
   dark.addEventListener("change", () => localStorage.getItem("theme") ?? setTheme(dark.matches ? "dark" : "light"));
   document.addEventListener("open", (event) => open(event.detail));
+  document.addEventListener("ethogram", (event) => useEthogram(event.detail));
+  document.getElementById("behaviors").addEventListener("click", () => openEthogramEditor());
+  document.getElementById("retry").addEventListener("click", retryNow);
   document.getElementById("correct").addEventListener("click", openCorrectDialog);
   document.getElementById("export").addEventListener("click", openExportDialog);
   document.getElementById("help").addEventListener("click", openKeysDialog);
@@ -68,7 +83,7 @@ async function begin() {
     const request = fetchJson(`recordings/${requestedIndex}`);
     request.catch(() => {}); // the number may be that of an older project
     const project = await fetchJson("project");
-    state.set({ project });
+    state.set({ project, blind: project.blind || Boolean(localStorage.getItem("blind")) });
     const { recordings, name, corrections } = project;
     document.title = `${name} – Ethobench`;
     document.getElementById("project").textContent = name;
@@ -78,6 +93,7 @@ async function begin() {
     if (requestedIndex < recordings.length) await open({ index: requestedIndex, request });
     else if (recordings.length) await open({ index: 0 });
     else showMessage("The project has no recordings.", true);
+    if (state.recording && !state.recording.locked && !state.behaviors.length) openEthogramEditor({ welcome: true, done: openCorrectDialog });
   } catch (error) {
     showMessage(error.message, true);
   }

@@ -11,11 +11,13 @@ const LANE = { light: "#eaecee", dark: "#2a2f36" };
 /**
  * Return the color of each behavior of an ethogram. The server chose it (Occurrence.color_indices, as for the
  * report): the most frequent behaviors get the first colors; from the ninth on they are paler. The background is gray.
+ * A color that was chosen in the ethogram editor is used as it is.
  */
 export function colorsOf(behaviors, theme) {
   const base = COLORS[theme];
-  return behaviors.map(({ color: index }) => {
+  return behaviors.map(({ color: index, custom }) => {
     if (index === null) return BACKGROUND[theme];
+    if (custom) return custom;
     const color = base[index % base.length];
     return index < base.length ? color : mixed(color, LANE[theme]);
   });

@@ -54,11 +54,18 @@ class Player {
     if (this.video) this.video.playbackRate = Math.min(Math.max(state.speed, 0.1), 16);
   }
 
+  /** Play the loop from its start. */
+  #again() {
+    state.seek(state.loop[0]);
+    requestAnimationFrame((next) => this.#tick(next));
+  }
+
   #tick(now) {
     if (!state.playing) return;
     if (this.video) this.#position = Math.floor(this.video.currentTime * state.rate + 1e-3);
     else this.#position += ((now - this.#last) / 1000) * state.rate * state.speed;
     this.#last = now;
+    if (state.loop && (this.#position >= state.loop[1] || this.#position < state.loop[0])) return this.#again();
     state.seek(Math.floor(this.#position), { byPlayer: true });
     state.byPlayer = false;
     if (this.#position >= state.nFrames - 1 || this.video?.ended) return this.pause();

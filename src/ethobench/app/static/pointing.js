@@ -84,7 +84,7 @@ export class Pointing {
     this.#field.style.cursor = this.#borderAt(event) ? "ew-resize" : bout ? "pointer" : "default";
     tip.hidden = !bout;
     if (!bout) return;
-    const targetName = bout.target >= 0 ? ` → ${state.recording.subjects[bout.target] ?? ""}` : "";
+    const targetName = bout.target ? ` → ${bout.target}` : "";
     const times = `${clockTime(bout.start, state.rate)} – ${clockTime(bout.stop, state.rate)}`;
     const seconds = ((bout.stop - bout.start) / state.rate).toFixed(2);
     tip.textContent = `${state.behaviors[bout.behavior].name}${targetName} · ${times} · ${seconds} s`;
@@ -113,8 +113,9 @@ export class Pointing {
       const isShown = lane.rows ? row === code : !state.behaviors[code].background;
       return isShown && frame >= start - tolerance && frame < stop + tolerance;
     });
-    return near.map(([, start, stop, behavior, target]) => {
-      return { lane: lane.id, track: lane.track.name, subject: lane.subject, start, stop, behavior, target };
+    return near.map(([index, start, stop, behavior, target]) => {
+      const targetName = lane.track.named[target] ?? null;
+      return { lane: lane.id, track: lane.track.name, subject: lane.subject, start, stop, behavior, target: targetName, index };
     });
   }
 

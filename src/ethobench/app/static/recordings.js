@@ -1,6 +1,7 @@
 // The list of recordings, with search and sorting.
 
-import { clockTime, make, percent } from "./dom.js";
+import { start } from "./corrections.js";
+import { clockTime, make, percent, showMessage } from "./dom.js";
 import { state } from "./state.js";
 
 const ORDERS = {
@@ -36,6 +37,26 @@ class Recordings extends HTMLElement {
     buttons[at + by]?.click();
   }
 
+  /** Go to the next frames that the annotator has not observed: of this recording, else of the next one that is not fully observed. */
+  async toUnlabelled() {
+    const name = state.active ?? localStorage.getItem("annotator");
+    if (!name) return showMessage("Press E to start labelling first.");
+    const gap = state.observed && nextGap(state.observed.spans, state.frame);
+    if (gap !== null && gap !== undefined) return state.seek(gap);
+    const { recordings } = state.project;
+    const order = recordings.map((_, i) => (state.recording.index + 1 + i) % recordings.length);
+    const index = order.find((i) => (recordings[i].observed_by[name] ?? 0) < 1 && recordings[i].n_frames && i !== state.recording.index);
+    if (index === undefined) return showMessage("Everything is labelled: all frames of all recordings are observed.");
+    const subjects = state.activeTrack?.named ?? [];
+    await new Promise((done) => document.dispatchEvent(new CustomEvent("open", { detail: { index, done } })));
+    if (state.recording.locked || state.activeTrack) return;
+    try {
+      await start(name, null, subjects);
+    } catch (error) {
+      showMessage(error.message, true);
+    }
+  }
+
   #fill() {
     const { recordings } = state.project;
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -53,9 +74,10 @@ class Recordings extends HTMLElement {
   #updateSummary() {
     if (!state.recording || !state.project) return;
     const summary = state.project.recordings[state.recording.index];
-    const shares = state.tracks.filter((track) => track.kind === "correction").map((track) => track.observed.share);
+    const shares = state.tracks.filter((track) => track.kind === "correction" && (!state.blind || track.name === state.active)).map((track) => track.observed.share);
     const [corrected, observed] = [shares.length, shares.length ? Math.max(...shares) : null];
     const { disagreement } = state.recording;
+    for (const track of state.tracks) if (track.kind === "correction") summary.observed_by[track.name] = track.observed.share;
     if (summary.corrected !== corrected || summary.observed !== observed || summary.disagreement !== disagreement) {
       Object.assign(summary, { corrected, observed, disagreement });
       this.#fill();
@@ -73,6 +95,12 @@ class Recordings extends HTMLElement {
 }
 
 customElements.define("eb-recordings", Recordings);
+
+/** The first frame after a frame, else of the recording, that is in none of the spans; null if all are. */
+function nextGap(spans, frame) {
+  const gaps = [0, ...spans.map(([, stop]) => stop)].filter((edge) => edge < state.nFrames && !spans.some(([a, b]) => a <= edge && edge < b));
+  return gaps.find((edge) => edge > frame) ?? gaps[0] ?? null;
+}
 
 function item(recording, maxDisagreement) {
   const { id, individual, n_frames: length, rate, disagreement, corrected, observed, index } = recording;

@@ -13,8 +13,12 @@ class State extends EventTarget {
   from = 0; // the visible range in frames; may be fractional
   to = 1;
   mark = { in: null, out: null }; // the selected frames
-  bout = null; // the selected bout: {track, start, stop, behavior, subject}
-  running = null; // a behavior that was started and not ended yet: {behavior, start}
+  bout = null; // the selected bout: {lane, track, start, stop, behavior, subject, target}, with names of subject and target
+  running = []; // behaviors that were started and not ended yet: {behavior, start, subject, target}
+  pending = []; // edits that are drawn before the server has confirmed them: {index, name, start, stop, behavior, subject, revision}
+  coding = localStorage.getItem("coding") ?? "toggle"; // whether a key starts and ends a behavior, or is held down
+  loop = null; // frames that are played again and again: [start, stop]
+  blind = false; // whether other annotators and models are hidden
   active = null; // the name of the correction that is edited
   subject = null;
   target = null;
@@ -92,8 +96,10 @@ class State extends EventTarget {
   /** Edit a correction. It decides whether behaviors exclude each other and name a subject; while it is empty, the other tracks do. */
   activate(track) {
     const references = track?.bouts ? [track] : this.tracks;
-    const subject = references.some((t) => t.unnamed && t.bouts) ? null : (references.flatMap((t) => t.subjects)[0] ?? null);
-    this.set({ active: track?.name ?? null, exclusive: references.every((t) => t.exclusive), subject, target: null, running: null });
+    const unlabelled = references.every((t) => !t.bouts);
+    const first = unlabelled && track?.named.length > 1 ? track.named[0] : (references.flatMap((t) => t.subjects)[0] ?? null);
+    const subject = references.some((t) => t.unnamed && t.bouts) ? null : first;
+    this.set({ active: track?.name ?? null, exclusive: references.every((t) => t.exclusive), subject, target: null, running: [] });
   }
 
   /** The observed frames of the active correction for the chosen subject: {share, spans}; null without a correction. */
@@ -111,12 +117,25 @@ class State extends EventTarget {
     this.dispatchEvent(new Event("observed"));
   }
 
+  /** Whether a track is shown: it is not hidden and, in blind mode, it is the one that is edited. */
+  isShown(track) {
+    return this.blind ? track.name === this.active : !this.hidden.has(track.name);
+  }
+
+  /** The behaviors that marking a behavior removes: those of its group or, without groups, all (true) or none (false). */
+  excludedBy(code) {
+    const { group, background } = this.behaviors[code];
+    if (!this.behaviors.some((b) => b.group)) return this.exclusive;
+    if (background) return true;
+    return this.behaviors.filter((b) => b.background || (group && b.group === group && b.code !== code)).map((b) => b.name);
+  }
+
   /** Replace the summary of a track. */
-  updateTrack(summary, disagreement) {
+  updateTrack(summary, disagreement, subjects = this.recording.subjects) {
     const tracks = this.tracks.filter((track) => track.name !== summary.name);
     const index = this.tracks.findIndex((track) => track.name === summary.name);
     tracks.splice(index < 0 ? tracks.length : index, 0, summary);
-    this.set({ recording: { ...this.recording, tracks, disagreement } });
+    this.set({ recording: { ...this.recording, tracks, disagreement, subjects } });
   }
 }
 
@@ -125,12 +144,12 @@ export const state = new State();
 /** Add colors and keys to the behaviors of an ethogram; a behavior without a key gets the next free digit. */
 export function withColorsAndKeys(behaviors) {
   const colors = colorsOf(behaviors, document.documentElement.dataset.theme);
-  const explicitKeys = new Set(behaviors.map((b) => b.key).filter((key) => key.length === 1));
+  const explicitKeys = new Set(behaviors.filter((b) => !b.hidden).map((b) => b.key).filter((key) => key.length === 1));
   const usedKeys = new Set();
   const digits = [..."123456789"].filter((digit) => !explicitKeys.has(digit));
   return behaviors.map((behavior, code) => {
     const hasOwnKey = behavior.key.length === 1 && behavior.key !== " " && !usedKeys.has(behavior.key);
-    const key = hasOwnKey ? behavior.key : (digits.shift() ?? "");
+    const key = behavior.hidden ? "" : hasOwnKey ? behavior.key : (digits.shift() ?? "");
     usedKeys.add(key);
     return { ...behavior, code, color: colors[code], key };
   });

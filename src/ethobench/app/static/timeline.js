@@ -43,7 +43,8 @@ class Timeline extends HTMLElement {
     state.watch(["recording", "signals", "hidden", "active", "observed"], () => this.#layOut());
     state.watch(["from", "to", "bout", "behaviors"], () => this.#redraw());
     state.addEventListener("subject", () => this.#layOut());
-    for (const name of ["frame", "mark", "running", "watched"]) state.addEventListener(name, () => this.#redrawCursor());
+    state.addEventListener("blind", () => this.#layOut());
+    for (const name of ["frame", "mark", "running", "watched", "pending"]) state.addEventListener(name, () => this.#redrawCursor());
     document.addEventListener("themechange", () => this.#redraw());
   }
 
@@ -66,6 +67,13 @@ class Timeline extends HTMLElement {
     this.style.setProperty("--scrollbar", `${this.scroller.offsetWidth - this.scroller.clientWidth}px`);
     this.canvas.style.height = this.cursor.style.height = this.labels.style.height = `${this.#height}px`;
     this.labels.replaceChildren(...lanes.map(label));
+    for (const [i, row] of [...this.labels.children].entries()) {
+      const { subject, track, kind } = lanes[i];
+      if (track?.name !== state.active || !["ribbon", "rows"].includes(kind) || subject === null) continue;
+      row.classList.toggle("focal", (subject || null) === state.subject);
+      row.classList.add("choosable");
+      row.addEventListener("click", () => state.set({ subject: subject || null }));
+    }
     this.#redraw();
   }
 
@@ -92,6 +100,7 @@ class Timeline extends HTMLElement {
     for (const lane of lanes) this.#drawLane(context, lane, level, indices, scale, ink);
     this.#drawAxis(scale, ink);
     this.#drawOverview(ink);
+    this.#dropDrawn(level, indices);
     this.#drawCursor();
     const coarsest = [tiles.coarsest, 0]; // requested first, because it replaces missing tiles
     const tiled = lanes.filter((lane) => lane.query);
@@ -116,6 +125,15 @@ class Timeline extends HTMLElement {
       context.lineWidth = 1.5;
       context.strokeRect(-2, lane.top - 1.5, scale.width + 4, lane.height + 3);
     }
+  }
+
+  /** Forget pending edits that the tiles now contain. */
+  #dropDrawn(level, indices) {
+    if (!state.pending.length) return;
+    const lane = this.lanes.find((l) => l.track?.name === state.active && l.query && ["ribbon", "rows"].includes(l.kind));
+    const versions = indices.map((index) => this.tiles.find(lane, level, index)).map((tile) => tile?.level === level && tile.content.version);
+    const revision = Math.min(...versions.map((version) => (version ? parseInt(version, 10) : -1)));
+    state.pending = state.pending.filter((item) => item.revision === null || item.revision > revision);
   }
 
   #drawAxis(scale, ink) {
@@ -166,16 +184,30 @@ class Timeline extends HTMLElement {
     for (const edge of [first, last]) if (edge !== null) context.fillRect(Math.round(scale.x(edge)) - 1, 0, 2, this.#height);
     const observed = this.lanes.find((lane) => lane.kind === "observed");
     if (observed) paintObserved(context, { ...observed, bare: true }, watching.pending, scale, ink);
-    context.fillStyle = ink.accent;
     const activeLanes = this.lanes.filter((lane) => lane.track?.name === state.active && ["ribbon", "rows"].includes(lane.kind));
-    const lane = activeLanes.find((l) => l.subject === state.subject) ?? activeLanes[0];
-    if (state.running && lane) {
-      const left = scale.x(state.running.start);
-      const [top, height] = band(lane, state.running.behavior);
+    const laneOf = (subject) => activeLanes.find((l) => (l.subject || null) === subject) ?? activeLanes[0];
+    for (const { index, name, start, stop, behavior, subject, cleared } of state.pending) {
+      const lane = laneOf(subject);
+      if (!lane || name !== state.active || index !== state.recording.index) continue;
+      const [top, height] = behavior === null ? [lane.top, lane.height] : band(lane, behavior);
+      const left = scale.x(start);
+      context.fillStyle = cleared || state.behaviors[behavior].background ? ink.ground : state.behaviors[behavior].color;
+      if (start === stop) context.fillRect(left - 3, top + height / 2 - 3, 6, 6);
+      else context.fillRect(left, top, Math.max(scale.x(stop) - left, 2), height);
+    }
+    for (const { behavior, start, subject } of state.running) {
+      const lane = laneOf(subject);
+      if (!lane) continue;
+      const [left, right] = [scale.x(Math.min(start, state.frame)), scale.x(Math.max(start, state.frame))];
+      const [top, height] = band(lane, behavior);
       context.globalAlpha = 0.6;
-      context.fillStyle = state.behaviors[state.running.behavior].color;
-      context.fillRect(left, top, Math.max(scale.x(state.frame) - left, 3), height);
+      context.fillStyle = state.behaviors[behavior].color;
+      context.fillRect(left, top, Math.max(right - left, 3), height);
       context.globalAlpha = 1;
+    }
+    if (state.loop) {
+      context.fillStyle = ink.accent;
+      context.fillRect(scale.x(state.loop[0]), 0, scale.x(state.loop[1]) - scale.x(state.loop[0]), 3);
     }
     context.fillStyle = ink.playhead;
     context.fillRect(Math.round(scale.x(state.frame + 0.5)) - 0.5, 0, 1.5, this.#height);
