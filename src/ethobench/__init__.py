@@ -43,6 +43,9 @@ _MODULES = {
     "ethobench.runs.batch_prediction": ("PredictionSummary", "predict_files"),
     "ethobench.runs.prediction_store": ("PredictionOptions",),
     "ethobench.benchmarks.published": ("published",),
+    "ethobench.figures.clips": ("select_bouts", "write_clips", "write_grids", "write_overlay"),
+    "ethobench.figures.scenes": ("ClipStyle",),
+    "ethobench.figures.timelines": ("plot_timeline", "write_timeline"),
     "ethobench.mllm": ("parse_answer",),
     "ethobench.mllm.providers": ("Provider", "register_provider"),
 }
@@ -78,6 +81,9 @@ if TYPE_CHECKING:
     from ethobench.datasets import load_dataset, register_dataset  # noqa: F401
     from ethobench.datasets.collate import collate  # noqa: F401
     from ethobench.decoding import Decoder  # noqa: F401
+    from ethobench.figures.clips import select_bouts, write_clips, write_grids, write_overlay  # noqa: F401
+    from ethobench.figures.scenes import ClipStyle  # noqa: F401
+    from ethobench.figures.timelines import plot_timeline, write_timeline  # noqa: F401
     from ethobench.formats import (  # noqa: F401
         Format,
         read_annotation,

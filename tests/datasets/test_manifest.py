@@ -472,3 +472,15 @@ def test_labels_of_other_animals_are_refused(tmp_path: Path, row: str, message: 
     header = "recording,individual,rate,signals,annotations,annotator,subject"
     with pytest.raises(EthobenchError, match=message):
         load_dataset(_tags_with_one_table_of_labels(tmp_path, header, row))
+
+
+def test_wrong_offsets_and_missing_cameras_are_listed(tmp_path):
+    (tmp_path / "top.mp4").write_bytes(b"")
+    table = "recording,video,video_offset\nm1,top.mp4;side.mp4,0;1\nm2,top.mp4,0;1\nm3,top.mp4,soon\n"
+    (tmp_path / "recordings.csv").write_text(table, encoding="utf-8")
+    with pytest.raises(EthobenchError) as caught:
+        load_dataset(tmp_path)
+    message = str(caught.value)
+    assert "side.mp4 does not exist" in message
+    assert "row 3: video_offset must have one number of seconds for each of the 1 videos" in message
+    assert "got 'soon'" in message

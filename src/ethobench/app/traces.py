@@ -13,6 +13,7 @@ from ethobench.app.tiles import Summary, TraceTiles
 from ethobench.core import Poses, Signals
 from ethobench.core.recording import Data
 from ethobench.features.filters import axis_triples
+from ethobench.figures.skeletons import arena, bones
 
 MAX_SAMPLES = 20_000
 MAX_LANES = 24
@@ -99,45 +100,13 @@ def _mean(values: Floats, axis: int) -> Floats:
 def pose_payload(poses: Poses) -> dict[str, Any]:
     """Return names, the edges of the skeleton, and the bounding box of nearly all positions."""
     sample = np.asarray(_sample(poses.positions[..., :2]), dtype=np.float64)
-    corners = []
-    for axis in range(2):
-        finite = sample[..., axis][np.isfinite(sample[..., axis])]
-        corners.append(np.percentile(finite, [0.2, 99.8]) if finite.size else np.array([0.0, 1.0]))
     return {
         "individuals": list(poses.individuals),
         "keypoints": list(poses.keypoints),
         "bones": bones(sample),
-        "box": [float(corners[0][0]), float(corners[1][0]), float(corners[0][1]), float(corners[1][1])],
+        "box": list(arena(sample)),
         "n_frames": len(poses),
     }
-
-
-def bones(positions: Floats) -> list[list[int]]:
-    """Connect keypoints by the minimum spanning tree of their median distances, because files rarely contain a skeleton.
-
-    Parameters
-    ----------
-    positions : array (n_frames, n_individuals, n_keypoints, 2)
-
-    Returns
-    -------
-    list of [int, int]
-        Pairs of keypoints; keypoints that never occur together are not connected.
-    """
-    count = positions.shape[2]
-    distances = np.full((count, count), np.inf)
-    for i, j in combinations(range(count), 2):
-        distance = np.linalg.norm(positions[:, :, i] - positions[:, :, j], axis=2)
-        finite = distance[np.isfinite(distance)]
-        if finite.size:
-            distances[i, j] = distances[j, i] = np.median(finite)
-    connected, edges = {0} if count else set(), []
-    while len(connected) < count:
-        best = min((distances[i, j], i, j) for i in sorted(connected) for j in range(count) if j not in connected)
-        if np.isfinite(best[0]):
-            edges.append([best[1], best[2]])
-        connected.add(best[2])
-    return edges
 
 
 def pose_frames(poses: Poses, start: int, stop: int) -> bytes:

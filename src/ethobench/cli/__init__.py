@@ -14,6 +14,7 @@ from ethobench.cli import (
     agreement,
     annotate,
     budget,
+    clips,
     convert,
     datasets,
     demo,
@@ -59,7 +60,7 @@ def _options(version: bool = typer.Option(False, "--version", callback=_show_ver
 
 
 COMMANDS = {
-    "Files": (demo, inspect, convert, formats, view),
+    "Files": (demo, inspect, convert, formats, view, clips),
     "Score": (score, agreement, budget),
     "Annotate": (models, train, predict, pretrain, annotate),
     "Benchmark": (status, results, published, report),

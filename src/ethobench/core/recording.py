@@ -14,6 +14,7 @@ from ethobench.core.annotation import Annotation
 from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
 from ethobench.core.ethogram import html_table
 from ethobench.core.signals import Poses, Signals
+from ethobench.core.video import Camera
 
 if TYPE_CHECKING:
     import xarray
@@ -74,6 +75,7 @@ class Recording:
     annotations : mapping of str to Annotation
         By annotator name.
     video : Path, optional
+        The first camera's video.
     start_time : datetime, optional
     metadata : mapping
         All other information from the file.
@@ -83,6 +85,8 @@ class Recording:
         Whether `rate` is stated by the file, assumed by the reader or set by the user. Meaningless if `rate` is None.
     source_id : str
         Id of the recording that this is a view of, such as the view of one annotator or one subject. The recording's `id` if omitted.
+    cameras : tuple of Camera
+        All videos, that of `video` first, with their offsets. Only `video`, without an offset, if omitted.
 
     Examples
     --------
@@ -110,6 +114,7 @@ class Recording:
         notes: tuple[Note, ...] = (),
         clock_origin: ClockOrigin = ClockOrigin.STATED,
         source_id: str = "",
+        cameras: tuple[Camera, ...] = (),
     ) -> None:
         self.id = id
         self.individual = individual or id
@@ -121,6 +126,8 @@ class Recording:
         self.notes = notes
         self.clock_origin = clock_origin
         self.source_id = source_id or id
+        has_cameras = bool(cameras) and cameras[0].path == video  # a copy with another video has other cameras
+        self.cameras = cameras if has_cameras else () if video is None else (Camera(video),)
         self._signals, self._features = signals, features
         for source in (*self.annotations.values(), signals):
             if isinstance(source, (Annotation, Signals, Poses)):

@@ -34,7 +34,7 @@ from ethobench.formats.channel_units import note_different_units
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.formats.reader_options import check_options, entries_with, options_for
 
-PER_RECORDING = ("individual", "signals", "rate", "split", "fold", "video")
+PER_RECORDING = ("individual", "signals", "rate", "split", "fold", "video", "video_offset")
 """Columns that must agree in all rows of a recording."""
 
 
@@ -207,6 +207,7 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> R
         annotations=annotations,
         subjects=tuple(dict.fromkeys(s for a in annotations.values() for s in a.subjects)),
         video=first["video"].path("video"),
+        cameras=first["video"].cameras(),
         start_time=None if opened is None else opened.start_time,
         metadata={**({"units": dict(opened.units)} if opened is not None and opened.units else {}), **numbers, **other_cells},
         notes=tuple(notes),

@@ -12,7 +12,8 @@ from functools import cached_property
 from pathlib import Path
 
 from ethobench.core import Behavior, Ethogram, Keypoint
-from ethobench.core.errors import EthobenchError, FormatError, ReadWarning
+from ethobench.core.errors import EthobenchError, FormatError, ParameterError, ReadWarning
+from ethobench.core.video import Camera
 from ethobench.formats.reader_options import parse_option_text
 from ethobench.formats.tables import Table, read_table
 from ethobench.formats.text import parse_number
@@ -33,6 +34,7 @@ COLUMNS = (
     "entry",
     "options",
     "video",
+    "video_offset",
     "subject",
     "split",
     "fold",
@@ -59,6 +61,8 @@ SYNONYMS = {
 
 _COLUMN_OF = {name: column for column, names in SYNONYMS.items() for name in names.split()}
 _MAX_LISTED_FILES = 50_000
+MAX_OFFSET = 1e7
+"""Maximum offset of a camera in seconds."""
 
 
 @dataclass
@@ -92,12 +96,47 @@ class ManifestRow:
         return self.cells.get(column, "")
 
     def path(self, column: str) -> Path | None:
-        """Return the path in a cell; Windows separators, and umlauts in one or two characters, work on every system."""
+        """Return the path in a cell, of several videos the first."""
+        return next(iter(self.paths(column)), None)
+
+    def paths(self, column: str) -> list[Path]:
+        """Return the paths in a cell; Windows separators, and umlauts in one or two characters, work on every system.
+
+        Only the column ``video`` may have several, separated by semicolons: one for each camera.
+        """
         if not self[column]:
-            return None
-        path = self.root / self[column].replace("\\", "/")
+            return []
+        path = self._existing(self[column])
+        if column != "video" or ";" not in self[column] or path.exists():
+            return [path]
+        return [self._existing(name.strip()) for name in self[column].split(";") if name.strip()]
+
+    def _existing(self, name: str) -> Path:
+        path = self.root / name.replace("\\", "/")
         variants = (Path(unicodedata.normalize(form, str(path))) for form in ("NFC", "NFD"))
         return path if path.exists() else next((variant for variant in variants if variant.exists()), path)
+
+    def cameras(self) -> tuple[Camera, ...]:
+        """Return the cameras of the recording.
+
+        Raises
+        ------
+        ParameterError
+            If the offsets are not numbers, or not one for each video.
+        """
+        paths, cells = self.paths("video"), [cell.strip() for cell in self["video_offset"].split(";")]
+        if not self["video_offset"]:
+            return tuple(Camera(path) for path in paths)
+        try:
+            offsets = [parse_number(cell.replace(",", ".")) if cell else 0.0 for cell in cells]
+        except ValueError:
+            offsets = []
+        if len(offsets) != len(paths) or not all(abs(offset) < MAX_OFFSET for offset in offsets):
+            raise ParameterError(
+                f"video_offset must have one number of seconds for each of the {len(paths)} videos, separated by semicolons, "
+                f"got {self['video_offset']!r}"
+            )
+        return tuple(Camera(path, offset) for path, offset in zip(paths, offsets, strict=True))
 
 
 class Problems:
@@ -232,10 +271,16 @@ def check_row(row: ManifestRow, problems: Problems) -> None:
     except EthobenchError as error:
         problems.add(row.location, f"options: {error}")
     for column in FILES:
-        path = row.path(column)
-        if path is not None and not path.exists():
-            similar = problems.similar_file(row[column])
-            problems.add(row.location, f"{column}: {row[column]} does not exist" + (f"; did you mean {similar}?" if similar else ""))
+        paths = row.paths(column)
+        for path in paths:
+            if not path.exists():
+                cell = row[column] if len(paths) == 1 else path.relative_to(row.root).as_posix()
+                similar = problems.similar_file(cell)
+                problems.add(row.location, f"{column}: {cell} does not exist" + (f"; did you mean {similar}?" if similar else ""))
+    try:
+        row.cameras()
+    except ParameterError as error:
+        problems.add(row.location, error)
 
 
 def _parse_cell(cell: str, *, integer: bool) -> float | None:

@@ -1,0 +1,3 @@
+"""Figures: clips of bouts, overlay videos, and timelines."""
+
+from __future__ import annotations

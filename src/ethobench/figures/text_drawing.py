@@ -1,0 +1,99 @@
+"""Text on pictures: a font that has the characters of a text, boxes with text, and clock times."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+PADDING = 5
+DIMMED = 0.42  # brightness of the picture behind text
+INK = (245, 246, 248)
+
+
+def clock_text(seconds: float, digits: int = 2) -> str:
+    """Return a time as "M:SS.ss", with hours if there are any.
+
+    >>> clock_text(83.456), clock_text(3600, 0)
+    ('1:23.45', '1:00:00')
+    """
+    scale = 10**digits
+    ticks = int(seconds * scale + 1e-6)
+    total, rest = divmod(ticks, scale)
+    hours, minutes, second = total // 3600, total // 60 % 60, total % 60
+    text = f"{hours}:{minutes:02d}:{second:02d}" if hours else f"{minutes}:{second:02d}"
+    return f"{text}.{rest:0{digits}d}" if digits else text
+
+
+def font_for(text: str, size: int) -> Any:
+    """Return a font for a text: DejaVu Sans, which matplotlib contains, or a font of the system that has the missing characters."""
+    from PIL import ImageFont
+
+    default = _default_font()
+    missing = frozenset(character for character in text if not character.isspace() and ord(character) not in _characters(default))
+    path = (_system_font(missing) or default) if missing else default
+    return _load(path, size) if Path(path).is_file() else ImageFont.load_default(size)
+
+
+@lru_cache(maxsize=64)
+def _load(path: str, size: int) -> Any:
+    from PIL import ImageFont
+
+    return ImageFont.truetype(path, size)
+
+
+@lru_cache(maxsize=1)
+def _default_font() -> str:
+    import matplotlib
+
+    return str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
+
+
+@lru_cache(maxsize=64)
+def _characters(path: str) -> frozenset[int]:
+    """Return the code points that a font has glyphs for."""
+    from matplotlib.ft2font import FT2Font
+
+    try:
+        return frozenset(FT2Font(path).get_charmap())
+    except (OSError, RuntimeError):
+        return frozenset()
+
+
+@lru_cache(maxsize=256)
+def _system_font(missing: frozenset[str]) -> str | None:
+    """Return the font of the system that has most of these characters; None if none has any."""
+    from matplotlib.font_manager import fontManager
+
+    paths = sorted({font.fname for font in fontManager.ttflist if font.weight in (400, "normal", "regular", "medium")})
+    counts = {path: sum(ord(character) in _characters(path) for character in missing) for path in paths}
+    best = max(counts, key=lambda path: counts[path], default=None)
+    return best if best is not None and counts[best] else None
+
+
+def text_size(text: str, size: int) -> tuple[int, int]:
+    """Return width and height of a line of text in pixels. The height depends on the font size only."""
+    return int(font_for(text, size).getlength(text) + 0.999), int(size * 1.3 + 0.5)
+
+
+def fit_text(text: str, size: int, width: int) -> str:
+    """Shorten a text so that it is at most `width` pixels wide.
+
+    >>> fit_text("approach", 12, 500), fit_text("approach", 12, 0)
+    ('approach', '')
+    """
+    if text_size(text, size)[0] <= width:
+        return text
+    while text and text_size(f"{text}…", size)[0] > width:
+        text = text[:-1]
+    return f"{text}…" if text else ""
+
+
+def dim(image: Any, box: tuple[int, int, int, int]) -> None:
+    """Darken a rectangle of a picture (left, top, right, bottom), so that white text on it is legible."""
+    from PIL import Image
+
+    left, top, right, bottom = max(box[0], 0), max(box[1], 0), min(box[2], image.width), min(box[3], image.height)
+    if right > left and bottom > top:
+        region = image.crop((left, top, right, bottom))
+        image.paste(Image.blend(Image.new("RGB", region.size, (8, 10, 14)), region, DIMMED), (left, top))
