@@ -134,10 +134,10 @@ def serve(serving, tmp_path, monkeypatch) -> Callable[..., str]:
     """Give a function that serves what it is given and returns the address."""
     monkeypatch.chdir(tmp_path)
 
-    def start(*sources: object) -> str:
+    def start(*sources: object, **options: Any) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReadWarning)
-            project = open_project([*map(str, sources)])
+            project = open_project([*map(str, sources)], **options)
         return f"http://127.0.0.1:{serving(project).port}/?token={TOKEN}"
 
     return start
@@ -148,15 +148,16 @@ def visit(browser) -> Iterator[Callable[..., Any]]:
     """Give a function that opens an address; errors on the page, and requests that leave the machine, fail the test."""
     contexts, troubles = [], []
 
-    def is_trouble(message: Any) -> bool:
-        return message.type == "error" and "409 (Conflict)" not in message.text  # which the page tells the user, and mends
+    def is_trouble(message: Any, allow: tuple[str, ...]) -> bool:
+        handled = ("409 (Conflict)", *allow)  # which the page tells the user, and mends
+        return message.type == "error" and not any(text in message.text for text in handled)
 
-    def go(address: str, **options: Any) -> Any:
+    def go(address: str, allow: tuple[str, ...] = (), **options: Any) -> Any:
         context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("console", lambda message: troubles.append(message.text) if is_trouble(message) else None)
+        page.on("console", lambda message: troubles.append(message.text) if is_trouble(message, allow) else None)
         page.on("dialog", lambda dialog: (troubles.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         requested, answered = ASKED[page] = ([], [])
         page.on("request", lambda request: requested.append(request.url))

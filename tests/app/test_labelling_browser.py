@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
-from ethobench import read_recordings
-from tests.app.browsing import in_browser, keys, saved, settle
+from ethobench import load_dataset, read_recordings, write_recordings
+from ethobench.datasets.synthetic import make_dataset
+from tests.app.browsing import begin_correction, in_browser, keys, saved, settle
 from tests.video_files import write_video
 
 pytestmark = in_browser
@@ -88,3 +91,94 @@ def test_a_video_is_labelled_from_nothing_by_keys_only(video, tmp_path, serve, v
     assert bouts(read_recordings(tmp_path / "out.boris", warn=False)[0].annotation()) == without_targets
     assert not (tmp_path / "ethogram.csv").exists()
     assert (tmp_path / "corrections" / "arena" / "ethogram.csv").is_file()
+
+
+def test_the_teacher_is_trained_after_ten_bouts_and_five_suggestions_are_reviewed(tmp_path, serve, visit):
+    data = make_dataset("pose", individuals=2, seconds=40, folds=2)
+    for recording in data:
+        write_recordings([recording], tmp_path / "poses" / f"{recording.id}.csv", "deeplabcut")
+    address = serve(tmp_path / "poses", rate=data.recordings[0].rate)
+    page = visit(address)
+    type_ethogram(page)
+    page.wait_for_selector("dialog input[name=annotator]")
+    page.keyboard.type("zoe")
+    keys(page, "Enter")
+    page.wait_for_selector("dialog", state="detached")
+    settle(page)
+    for i in range(10):
+        keys(page, "Home", *["Shift+ArrowRight"] * (2 * i), "i", "Shift+ArrowRight", "o", "gr"[i % 2])
+        saved(page, i + 1)
+    keys(page, "Escape", "t")
+    page.wait_for_function("() => document.querySelector('eb-teacher').textContent.includes('Train again')", timeout=60_000)
+    settle(page)
+    assert page.evaluate("() => document.querySelector('eb-timeline').lanes.some((lane) => lane.track?.name === 'teacher')")
+    decisions = ["Enter", "Delete", "Enter", "g", "q"]
+    keys(page, "q")
+    for key in decisions:
+        page.wait_for_selector(".review:not([hidden]) strong")
+        before = page.text_content(".review")
+        keys(page, key)
+        page.wait_for_function("(before) => document.querySelector('.review').textContent !== before", arg=before)
+        settle(page)
+    (origins,) = [path for path in (tmp_path / "corrections").rglob("*") if "origin" in path.name]
+    recorded = origins.read_text(encoding="utf-8")
+    assert recorded.count("accepted") + recorded.count("adjusted") == 3
+    assert recorded.count("rejected") == 1
+
+
+def test_an_edit_on_a_full_disk_stays_in_the_page_and_is_saved_later(video, tmp_path, serve, visit, monkeypatch):
+    page = visit(serve(video), allow=("500 (Internal Server Error)",))
+    type_ethogram(page)
+    page.wait_for_selector("dialog input[name=annotator]")
+    page.keyboard.type("zoe")
+    keys(page, "Enter")
+    page.wait_for_selector("dialog", state="detached")
+    settle(page)
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("ethobench.app.corrections.write_recordings", fail)
+        keys(page, "Home", "i", "Shift+ArrowRight", "o", "g")
+        page.wait_for_selector("#retry:not([hidden])")
+        assert "No space left on device" in page.text_content("#message")
+        keys(page, "i", "Shift+ArrowRight", "o", "r")
+        page.wait_for_function(
+            "() => document.querySelector('eb-timeline') && document.querySelector('#saved').textContent.includes('2 edits')"
+        )
+    page.click("#retry")
+    saved(page, 2)
+    file = tmp_path / "corrections" / "arena" / "arena.zoe.csv"
+    assert [bout[:3] for bout in bouts(read_recordings(file)[0].annotation("zoe"))] == [(0, 30, "groom"), (30, 61, "走る")]
+
+
+def test_behaviors_are_renamed_and_deleted_in_the_page(lab, serve, visit):
+    page = visit(serve(lab))
+    begin_correction(page, "zoe", "nothing (label from scratch)")
+    keys(page, "b")
+    page.locator("dialog button", has_text="Add behavior").click()
+    page.keyboard.type("dig")
+    keys(page, "Control+Enter")
+    page.wait_for_selector("dialog", state="detached")
+    settle(page)
+    keys(page, "Home", "i", "Shift+ArrowRight", "o")
+    page.locator(".chip", has_text="dig").click()
+    page.wait_for_function("() => document.querySelector('#saved').textContent.startsWith('saved')")
+    settle(page)
+    assert load_dataset(lab)["m1"].annotation("zoe").tracks() == [("dig", None, None)]
+    keys(page, "b")
+    page.locator("dialog input.name").last.fill("burrow")
+    keys(page, "Control+Enter")
+    page.wait_for_selector("dialog", state="detached")
+    settle(page)
+    assert page.locator(".chip", has_text="burrow").count() == 1
+    assert load_dataset(lab)["m1"].annotation("zoe").tracks() == [("burrow", None, None)]
+    keys(page, "b")
+    page.get_by_label("Delete burrow").click()
+    keys(page, "Control+Enter")
+    assert "1 bout of “burrow”" in page.text_content("dialog[aria-label='Delete labels?']")
+    page.locator("button.danger").click()
+    page.wait_for_selector("dialog", state="detached")
+    settle(page)
+    assert len(load_dataset(lab)["m1"].annotation("zoe")) == 0

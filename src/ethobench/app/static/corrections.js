@@ -330,7 +330,7 @@ function dropOverlay(drawn) {
 }
 
 /** Show a correction as the server has it; another window may have changed it, or the ethogram. */
-async function refresh(index, name) {
+export async function refresh(index, name) {
   const recording = await fetchJson(`recordings/${index}`);
   const track = recording.tracks.find((t) => t.name === name);
   if (!track) return;

@@ -52,7 +52,7 @@ class Editor {
     });
     this.#show(loaded);
     if (!this.rows.length) this.#add();
-    else this.list.querySelector("input")?.focus();
+    else this.list.querySelector(".name")?.focus();
   }
 
   #show(loaded) {

@@ -51,6 +51,13 @@ export const HELP = [
     [["Ctrl Z"], "undo; with Shift redo"],
     [["Esc"], "clear the selection marks"],
   ]],
+  ["Teacher", [
+    [["T"], "train on what is labelled; again to cancel"],
+    [["Q"], "next suggestion to review; skips the current one"],
+    [["Enter"], "accept the suggestion, with the frames that are selected"],
+    [["Delete"], "reject it"],
+    [["key of a behavior"], "accept it as another behavior"],
+  ]],
   ["Selected bout", [
     [["K"], "split at the playhead"],
     [["J"], "join with the next bout; with Shift with the previous one"],
@@ -61,6 +68,7 @@ export const HELP = [
   ]],
 ];
 
+const teacher = () => document.querySelector("eb-teacher");
 const seconds = (count) => Math.max(Math.round(count * state.rate), 1);
 
 const COMMANDS = {
@@ -79,7 +87,9 @@ const COMMANDS = {
   "[": () => setEdge("in", state.frame),
   o: () => setEdge("out", state.frame + 1),
   "]": () => setEdge("out", state.frame + 1),
-  Enter: (e) => (e.shiftKey ? document.querySelector("eb-panel").editBout() : pickBout()),
+  t: () => teacher().toggleTraining(),
+  q: () => teacher().next(),
+  Enter: (e) => (state.review && !e.shiftKey ? teacher().accept() : e.shiftKey ? document.querySelector("eb-panel").editBout() : pickBout()),
   k: () => split(),
   j: (e) => merge(!e.shiftKey),
   "{": () => nudge("start", -1),
@@ -93,8 +103,8 @@ const COMMANDS = {
   s: (e) => nextSubject(e.shiftKey ? -1 : 1),
   r: (e) => nextTarget(e.shiftKey),
   v: () => setBlind(!state.blind),
-  Delete: () => erase(),
-  Backspace: () => erase(),
+  Delete: () => (state.review ? teacher().reject() : erase()),
+  Backspace: () => (state.review ? teacher().reject() : erase()),
   w: (e) => markWatched(!e.shiftKey),
   u: (e) => (e.shiftKey ? markWatched() : hide()),
   d: (e) => toDisagreement(!e.shiftKey),
@@ -109,7 +119,7 @@ const COMMANDS = {
   "=": () => state.zoom(0.5),
   "-": () => state.zoom(2),
   f: () => state.setView(0, state.nFrames),
-  Escape: () => state.set({ mark: { in: null, out: null }, bout: null, running: [], loop: null }),
+  Escape: () => state.set({ mark: { in: null, out: null }, bout: null, running: [], loop: null, review: null }),
 };
 
 /** Listen to keys on the entire page. */
@@ -133,7 +143,8 @@ export function listenToKeys() {
     }
     const behavior = event.altKey || arrow ? undefined : behaviorOf(event);
     const command = COMMANDS[event.key] ?? COMMANDS[event.key.toLowerCase()] ?? (event.altKey ? COMMANDS[letter(event)] : undefined);
-    if (behavior && state.activeTrack) {
+    if (behavior && state.review) inTurn(() => teacher().accept(behavior.name));
+    else if (behavior && state.activeTrack) {
       if (!event.repeat && !pressAndHold(behavior.code, event.code)) inTurn(() => press(behavior.code));
     } else if (command) inTurn(() => command(event));
     else if (behavior) showMessage(`Press E to start a correction; then this key marks “${behavior.name}”.`);

@@ -4,6 +4,7 @@ import "./behaviors.js";
 import "./panel.js";
 import "./recordings.js";
 import "./stage.js";
+import "./teacher.js";
 import "./timeline.js";
 import "./transport.js";
 import { openCorrectDialog, openExportDialog, openKeysDialog } from "./dialogs.js";
@@ -36,7 +37,7 @@ async function open({ index, done, request = fetchJson(`recordings/${index}`) })
     const last = state.tracks.find((track) => track.name === state.active)?.name;
     const active = recording.tracks.find((track) => track.kind === "correction" && track.name === last);
     const nothing = { in: null, out: null };
-    state.set({ behaviors: behaviorsOf(index), signals: null, frame: 0, mark: nothing, bout: null, running: [], loop: null, active: null });
+    state.set({ behaviors: behaviorsOf(index), signals: null, frame: 0, mark: nothing, bout: null, running: [], loop: null, review: null, active: null });
     Object.assign(state, { from: 0, to: Math.max(recording.n_frames, 1) });
     state.set({ recording });
     state.activate(active ?? null);

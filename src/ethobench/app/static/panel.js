@@ -32,6 +32,7 @@ class Panel extends HTMLElement {
     this.append(
       this.bout,
       make("section", {}, make("h2", {}, "At the playhead", this.blind), this.now),
+      make("section", {}, make("eb-teacher")),
       this.nextSection,
       this.agreement,
       this.noteSection,
@@ -243,6 +244,7 @@ function boutDetails(bout, details) {
   const actions = [
     act("Loop", "Play this bout again and again (L)", toggleLoop, false),
     act("Copy", "Copy to the focal animal of the correction (Y)", copyBout, false),
+    act("Find similar", "Segments of all recordings that resemble this bout", () => document.querySelector("eb-teacher").findSimilar(), false),
     act("Split", "Split at the playhead (K)", split),
     act("Join ◂", "Join with the previous bout (Shift-J)", () => merge(false)),
     act("Join ▸", "Join with the next bout (J)", () => merge()),

@@ -18,6 +18,7 @@ class State extends EventTarget {
   pending = []; // edits that are drawn before the server has confirmed them: {index, name, start, stop, behavior, subject, revision}
   coding = localStorage.getItem("coding") ?? "toggle"; // whether a key starts and ends a behavior, or is held down
   loop = null; // frames that are played again and again: [start, stop]
+  review = null; // the suggestion of the teacher that is reviewed: {item}
   blind = false; // whether other annotators and models are hidden
   active = null; // the name of the correction that is edited
   subject = null;

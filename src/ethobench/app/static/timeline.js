@@ -46,6 +46,10 @@ class Timeline extends HTMLElement {
     state.addEventListener("blind", () => this.#layOut());
     for (const name of ["frame", "mark", "running", "watched", "pending"]) state.addEventListener(name, () => this.#redrawCursor());
     document.addEventListener("themechange", () => this.#redraw());
+    document.addEventListener("ethogram", () => {
+      this.tiles?.close(); // they contain the old codes of behaviors
+      this.#recordingIndex = -1;
+    });
   }
 
   get #scale() {

@@ -1,0 +1,311 @@
+// The teacher: train on what is labelled, see the quality, review suggested bouts, find similar ones, and name clusters.
+
+import { refresh } from "./corrections.js";
+import { buttons, openCorrectDialog, openDialog, showError } from "./dialogs.js";
+import { clockTime, duration, make, showMessage } from "./dom.js";
+import { reloadProject } from "./ethogram.js";
+import { select } from "./jumps.js";
+import { fetchJson, postJson } from "./server.js";
+import { state } from "./state.js";
+
+const POLL_INTERVAL = 1000; // milliseconds while something is running
+const QUEUE_LENGTH = 20;
+const MAX_CLUSTERS = 12;
+const BUSY = { preparing: "computing features", training: "training", evaluating: "measuring quality" };
+
+class Teacher extends HTMLElement {
+  #status = null;
+  #queue = [];
+  #timer = null;
+
+  connectedCallback() {
+    this.train = button("Train", "Train on what is labelled so far (T)", () => this.toggleTraining());
+    this.bar = make("progress", { max: 1, hidden: true, ariaLabel: "Progress of the teacher" });
+    this.stage = make("p", { className: "hint", role: "status" });
+    this.quality = make("div", { className: "quality" });
+    this.item = make("div", { className: "review", hidden: true });
+    this.reviewButton = button("Review (Q)", "Go to the suggestion with the largest expected gain (Q)", () => this.next());
+    this.clusterButton = button("Clusters…", "Candidate behaviors: groups of similar segments", () => this.#openClusters());
+    this.tools = make("p", { className: "tools" }, this.reviewButton, this.clusterButton);
+    this.append(make("h2", {}, "Teacher", this.train), this.bar, this.stage, this.quality, this.tools, this.item);
+    state.addEventListener("project", () => this.#poll(), { once: true });
+    state.watch(["blind"], () => (this.hidden = state.blind));
+    state.addEventListener("review", () => this.#showItem());
+    for (const name of ["mark", "recording"]) state.addEventListener(name, () => state.review && this.#showItem());
+  }
+
+  /** Start a training, or cancel the one that runs. */
+  async toggleTraining() {
+    if (state.blind) return showMessage("Models are hidden in blind mode.");
+    try {
+      const isTraining = ["training", "evaluating"].includes(this.#status?.state);
+      const body = isTraining ? {} : { annotators: state.active ? [state.active] : [] };
+      this.#show(await postJson(`teacher/${isTraining ? "cancel" : "train"}`, body));
+      this.#poll();
+    } catch (error) {
+      showMessage(error.message, true);
+    }
+  }
+
+  /** Go to the next suggestion; one that was not decided is skipped. */
+  async next() {
+    if (state.blind) return showMessage("Suggestions are hidden in blind mode.");
+    try {
+      if (state.review) await this.#decide("skipped");
+      if (!this.#queue.length) {
+        const query = { n: QUEUE_LENGTH, ...(annotator() ? { annotator: annotator() } : {}) };
+        this.#queue = (await fetchJson("teacher/review", query)).map((item) => ({ ...item, origin: item.kind === "cluster" ? "cluster" : "teacher" }));
+      }
+      await this.#goToFirst("Nothing to review. Label a few bouts, then train (T).");
+    } catch (error) {
+      showMessage(error.message, true);
+    }
+  }
+
+  /** Accept the suggestion; if its frames or its behavior were changed, they are saved as changed. */
+  async accept(behavior = null) {
+    const { item } = state.review;
+    const [start, stop] = state.selection ?? [item.start, item.stop];
+    const isAdjusted = behavior !== null || start !== item.start || stop !== item.stop;
+    await this.#decideAndGoOn(isAdjusted ? "adjusted" : "accepted", { ...item, start, stop, behavior: behavior ?? item.behavior });
+  }
+
+  /** Reject the suggestion: the behavior does not occur in these frames. */
+  async reject() {
+    await this.#decideAndGoOn("rejected");
+  }
+
+  /** Review the segments that resemble the selected frames or bout most. */
+  async findSimilar() {
+    const bout = state.bout ?? (state.selection && { start: state.selection[0], stop: state.selection[1], behavior: null, subject: state.subject });
+    if (!bout) return showMessage("Select a bout, or frames (I and O), to find similar ones.");
+    const behavior = state.behaviors[bout.behavior ?? 0].name;
+    try {
+      const body = { recording: state.recording.index, start: bout.start, stop: bout.stop, n: QUEUE_LENGTH, subject: bout.subject || null };
+      const segments = await postJson("teacher/similar", body);
+      this.#queue = segments.map((s) => ({ ...s, behavior, target: null, probability: probabilityOf(s), kind: "predicted", origin: "similar", reason: "similar" }));
+      await this.#goToFirst("No similar segments.");
+    } catch (error) {
+      showMessage(error.message, true);
+    }
+  }
+
+  async #decideAndGoOn(decision, adjusted = null) {
+    if (!annotator()) return openCorrectDialog();
+    try {
+      if (await this.#decide(decision, adjusted)) await this.#goToFirst("All suggestions are reviewed. Train again (T) for new ones.");
+    } catch (error) {
+      showMessage(error.message, true);
+    }
+  }
+
+  async #decide(decision, adjusted = null) {
+    const { item } = state.review;
+    const { recording, start, stop, behavior, subject, target, probability, kind, origin } = item;
+    const body = { recording, annotator: annotator(), decision, origin, bout: { start, stop, behavior, subject, target, probability, kind } };
+    if (decision === "adjusted") body.adjusted = { start: adjusted.start, stop: adjusted.stop, behavior: adjusted.behavior, subject, target };
+    if (decision !== "skipped" || annotator()) {
+      await postJson("teacher/review", { ...body, annotator: annotator() ?? "reviewer", exclusive: state.exclusive });
+    }
+    this.#queue = this.#queue.filter((other) => other !== item);
+    state.set({ review: null, mark: { in: null, out: null }, bout: null });
+    if (decision !== "skipped" && recording === state.recording.index) {
+      await refresh(recording, annotator());
+      if (!state.active) state.activate(state.tracks.find((track) => track.name === annotator()) ?? null);
+    }
+    return true;
+  }
+
+  async #goToFirst(none) {
+    const [item] = this.#queue;
+    if (!item) return showMessage(none);
+    if (state.recording.index !== item.recording) {
+      await new Promise((done) => document.dispatchEvent(new CustomEvent("open", { detail: { index: item.recording, done } })));
+    }
+    select(item.start, item.stop);
+    state.set({ review: { item } });
+  }
+
+  async #poll() {
+    clearTimeout(this.#timer);
+    try {
+      const before = this.#status?.trainings ?? 0;
+      this.#show(await fetchJson("teacher"));
+      if (this.#status.trainings > before) await this.#useTraining();
+    } catch {
+      return; // the page says elsewhere that the server does not respond
+    }
+    if (this.#status.state in BUSY) this.#timer = setTimeout(() => this.#poll(), POLL_INTERVAL);
+  }
+
+  /** Show the new predictions. */
+  async #useTraining() {
+    this.#queue = [];
+    const { index } = state.recording;
+    const recording = await fetchJson(`recordings/${index}`);
+    if (state.recording.index === index) state.set({ recording });
+    showMessage(`Trained in ${this.#status.seconds?.toFixed(1)} s. Press Q to review what would help most.`);
+  }
+
+  #show(status) {
+    this.#status = status;
+    const isBusy = status.state in BUSY;
+    this.bar.hidden = !isBusy;
+    this.bar.value = status.progress;
+    this.stage.textContent = isBusy ? `${BUSY[status.state]}${status.stage ? `: ${status.stage}` : ""}` : (status.message ?? "");
+    this.stage.hidden = !this.stage.textContent;
+    const isTraining = ["training", "evaluating"].includes(status.state);
+    this.train.textContent = isTraining ? "Cancel" : status.trainings ? "Train again" : "Train";
+    this.train.title = isTraining ? "Cancel the training (T)" : "Train on what is labelled so far (T)";
+    this.#showQuality(status);
+    this.reviewButton.disabled = !status.trainings && !status.queued && !this.#queue.length;
+  }
+
+  #showQuality({ quality, history, trainings }) {
+    if (!quality) {
+      const text = trainings ? "" : "Label a few bouts, then train. The predictions become a track; the quality is measured on held-out recordings.";
+      return this.quality.replaceChildren(...(text ? [make("p", { className: "hint" }, text)] : []));
+    }
+    const { f1, bout_f1: boutF1, withheld, split, labelled_bouts: bouts, advice, behaviors } = quality;
+    const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
+    const facts = withheld
+      ? make("p", { className: "hint" }, withheld)
+      : make("p", {}, make("strong", {}, `F1 ${number(f1)}`), ` frames · ${number(boutF1)} bouts`);
+    const note = make("p", { className: "hint" }, `${bouts} labelled bouts${withheld ? "" : `, held out by ${split}`}. ${advice ?? ""}`);
+    const rows = (behaviors ?? []).map((b) => make("tr", {}, make("td", { dir: "auto" }, b.name ?? b.behavior), make("td", {}, number(b.f1)), make("td", {}, number(b.bout_f1))));
+    const head = make("tr", {}, ...["", "frames", "bouts"].map((text) => make("th", { scope: "col" }, text)));
+    const table = rows.length && !withheld ? make("table", { className: "kappa" }, make("thead", {}, head), make("tbody", {}, ...rows)) : null;
+    this.quality.replaceChildren(...[facts, sparkline(history ?? []), note, table].filter(Boolean));
+  }
+
+  #showItem() {
+    const { review } = state;
+    this.item.hidden = !review;
+    if (!review) return this.item.replaceChildren();
+    const { item } = review;
+    const behavior = state.behaviors.find((b) => b.name === item.behavior);
+    const dot = make("span", { className: "dot" });
+    dot.style.background = behavior?.color ?? "";
+    const { rate } = state.project.recordings[item.recording];
+    const facts = `${clockTime(item.start, rate)} · ${duration(item.stop - item.start, rate)} · ${Math.round((item.probability ?? 0) * 100)} %`;
+    const [start, stop] = state.selection ?? [item.start, item.stop];
+    const isAdjusted = start !== item.start || stop !== item.stop;
+    const name = `${item.subject ? `${item.subject}: ` : ""}${item.behavior}`;
+    const heading = make("p", { className: "bout" }, dot, make("strong", { dir: "auto" }, name), make("small", {}, facts));
+    const accept = button(isAdjusted ? "Accept adjusted" : "Accept", "Accept (Enter); set other frames with I and O, or press the key of another behavior", () => this.accept());
+    accept.append(make("kbd", {}, "⏎"));
+    const reject = button("Reject", "Reject (Delete)", () => this.reject());
+    reject.append(make("kbd", {}, "Del"));
+    const skip = button("Skip", "Skip (Q)", () => this.next());
+    skip.append(make("kbd", {}, "Q"));
+    const rest = make("p", { className: "hint" }, [item.reason, `${this.#queue.length} to review`].filter(Boolean).join(" · "));
+    if (!this.item.childElementCount) requestAnimationFrame(() => this.item.scrollIntoView({ block: "nearest" }));
+    this.item.replaceChildren(heading, make("p", { className: "tools" }, accept, reject, skip), rest);
+  }
+
+  async #openClusters() {
+    if (!annotator()) return openCorrectDialog();
+    let clusters;
+    try {
+      showMessage("Clustering…");
+      clusters = await fetchJson("teacher/clusters", { n: MAX_CLUSTERS });
+      showMessage("");
+    } catch (error) {
+      return showMessage(error.message, true);
+    }
+    const boxes = clusters.map(({ number }) => make("input", { type: "checkbox", ariaLabel: `Cluster ${number}`, value: number }));
+    const cards = clusters.map((cluster, i) => clusterCard(cluster, boxes[i], () => dialog.close()));
+    const names = make("datalist", { id: "behavior-names" }, ...state.behaviors.map((b) => make("option", { value: b.name })));
+    const name = make("input", { name: "behavior", required: true, maxLength: 100, placeholder: "e.g. rearing", autocomplete: "off", dir: "auto" });
+    name.setAttribute("list", "behavior-names");
+    const kind = make("select", { name: "as" }, make("option", { value: "suggestions" }, "suggestions to review"), make("option", { value: "labels" }, "labels"));
+    const dialog = openDialog(
+      "Clusters",
+      make("p", {}, "Segments that resemble each other. Look at examples, tick the clusters that show one behavior, and name them."),
+      make("div", { className: "clusters" }, ...cards),
+      names,
+      make("label", {}, "Name of the behavior", name),
+      make("label", {}, "Save as", kind),
+      buttons("Name"),
+    );
+    dialog.classList.add("wide");
+    dialog.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const numbers = boxes.filter((box) => box.checked).map((box) => Number(box.value));
+      if (!numbers.length) return showError(dialog, "Tick at least one cluster.");
+      try {
+        await addBehavior(name.value.trim());
+        const body = { n: MAX_CLUSTERS, by: "", clusters: numbers, behavior: name.value.trim(), annotator: annotator(), as: kind.value };
+        const answer = await postJson("teacher/clusters", body);
+        dialog.close();
+        await reloadProject();
+        showMessage(answer.labelled === undefined ? `${answer.suggested} suggestions; press Q to review them.` : `${answer.labelled} bouts were labelled.`);
+        this.reviewButton.disabled = false;
+      } catch (error) {
+        showError(dialog, error.message);
+      }
+    });
+  }
+}
+
+customElements.define("eb-teacher", Teacher);
+
+/** The name under which decisions are saved. */
+function annotator() {
+  return state.active ?? localStorage.getItem("annotator");
+}
+
+function probabilityOf({ similarity }) {
+  return Math.min(Math.max(similarity ?? 0.5, 0), 1);
+}
+
+function clusterCard({ number, share, segments, recordings, examples, labelled }, box, close) {
+  const behaviors = Object.entries(labelled ?? {}).sort((a, b) => b[1] - a[1]).slice(0, 2);
+  const mix = behaviors.map(([name, labelledShare]) => `${Math.round(labelledShare * 100)} % ${name}`).join(", ");
+  const count = Array.isArray(recordings) ? recordings.length : recordings;
+  const facts = `${Math.round(share * 100)} % of the time · ${segments} segments · ${count} recording${count === 1 ? "" : "s"}${mix ? ` · ${mix}` : ""}`;
+  const chips = examples.slice(0, 6).map(({ recording, start, stop }) => {
+    const { id, rate } = state.project.recordings[recording];
+    const chip = make("button", { type: "button", className: "chip", title: `Show this example of cluster ${number}` }, `${id} ${clockTime(start, rate, 0)}`);
+    chip.addEventListener("click", async () => {
+      close();
+      if (state.recording.index !== recording) {
+        await new Promise((done) => document.dispatchEvent(new CustomEvent("open", { detail: { index: recording, done } })));
+      }
+      select(start, stop);
+      state.set({ loop: [start, stop] });
+    });
+    return chip;
+  });
+  return make("fieldset", {}, make("label", { className: "check" }, box, ` Cluster ${number}`), make("p", { className: "hint" }, facts), make("p", { className: "tools" }, ...chips));
+}
+
+/** Add a behavior to the ethogram if it is new. */
+async function addBehavior(name) {
+  const { revision, behaviors } = await fetchJson("ethogram");
+  if (behaviors.some((b) => b.name === name)) return;
+  await postJson("ethogram", { revision, behaviors: [...behaviors.map((b) => ({ ...b, from: [b.name] })), { name }] });
+}
+
+/** A small curve of the F1 of frames over trainings. */
+function sparkline(history) {
+  const values = history.map((row) => row.f1).filter((value) => typeof value === "number");
+  if (values.length < 2) return null;
+  const points = values.map((value, i) => `${(i / (values.length - 1)) * 100},${30 - value * 28}`).join(" ");
+  const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  for (const [name, value] of Object.entries({ viewBox: "0 0 100 32", class: "sparkline", role: "img", preserveAspectRatio: "none" })) picture.setAttribute(name, value);
+  picture.setAttribute("aria-label", `F1 of frames over ${values.length} trainings, last ${values.at(-1).toFixed(2)}`);
+  const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
+  line.setAttribute("points", points);
+  picture.append(line);
+  return picture;
+}
+
+function button(text, title, run) {
+  const element = make("button", { type: "button", title }, text);
+  element.addEventListener("click", () => {
+    run();
+    element.blur(); // so that the space bar still starts and stops playback
+  });
+  return element;
+}
