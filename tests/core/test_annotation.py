@@ -299,3 +299,108 @@ def test_selecting_a_subject_keeps_its_targets_and_what_was_observed_of_it() -> 
     assert iv.total(selected.observed.of("attack", "a")) == iv.total(selected.observed.of("attack")) == 6
     with pytest.raises(NotFoundError, match="subjects: 'a', 'b', 'c'"):
         annotation.select_subject("d")
+
+
+point_rows = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(["m1", "m2", ""])), max_size=8)
+
+
+def with_points(rows, n_frames=20) -> Annotation:
+    """Return bouts of "a", and point events "p" where both ends are equal."""
+    spans = [(min(a, b), max(a, b), subject) for a, b, subject in rows]
+    ethogram = Ethogram([Behavior("a"), Behavior("p", point=True)])
+    columns = {"subject": [row[2] for row in spans], "comment": [f"row {k}" for k in range(len(spans))], "subjects": ["m1", "m2"]}
+    names = ["p" if start == stop else "a" for start, stop, _ in spans]
+    return Annotation.from_bouts([s[0] for s in spans], [s[1] for s in spans], names, ethogram, 10, n_frames, **columns)
+
+
+def row_set(annotation):
+    names = annotation.names(annotation.subject)
+    comments = annotation.comment if annotation.comment is not None else [""] * len(annotation)
+    return sorted(zip(annotation.start.tolist(), annotation.stop.tolist(), [n or "" for n in names], comments, strict=True))
+
+
+@given(point_rows, st.integers(0, 20), st.integers(0, 20))
+def test_crop_cuts_bouts_and_keeps_the_events_inside(rows, first, last):
+    start, stop = min(first, last), max(first, last)
+    annotation = with_points(rows)
+    expected = []
+    for onset, offset, name, comment in row_set(annotation):
+        low, high = max(onset, start), min(offset, stop)
+        is_inside = start <= onset < stop or (onset == stop == 20) if onset == offset else low < high
+        if is_inside:
+            expected.append((low - start, high - start, name, comment))
+    cropped = annotation.crop(start, stop)
+    assert row_set(cropped) == sorted(expected)
+    assert cropped.n_frames == stop - start
+    assert iv.total(cropped.observed.frames) == stop - start
+
+
+@given(point_rows, point_rows)
+def test_concatenate_and_overlay_keep_every_bout(first, second):
+    a, b = with_points(first), with_points(second)
+    moved = [(start + 20, stop + 20, name, comment) for start, stop, name, comment in row_set(b)]
+    joined = a.concatenate(b)
+    assert row_set(joined) == sorted([*row_set(a), *moved])
+    assert joined.n_frames == 40
+    assert sorted(joined.order.tolist()) == [*range(len(a) + len(b))]
+    assert row_set(a.overlay(b)) == sorted([*row_set(a), *row_set(b)])
+    assert a.overlay(b).n_frames == 20
+
+
+@given(point_rows, st.sampled_from([3, 5, 10, 15, 40]))
+def test_resample_rounds_every_boundary_half_up(rows, rate):
+    annotation = with_points(rows).with_observed(iv.intervals([0, 9], [7, 20]))
+    resampled = annotation.resample(rate)
+
+    def scaled(frame):
+        return (2 * frame * rate + 10) // 20
+
+    assert row_set(resampled) == sorted((scaled(a), scaled(b), name, comment) for a, b, name, comment in row_set(annotation))
+    assert (resampled.rate, resampled.n_frames) == (rate, scaled(20))
+    expected = iv.union(iv.intervals([scaled(0), scaled(9)], [scaled(7), scaled(20)]))
+    assert [c.tolist() for c in resampled.observed.frames] == [c.tolist() for c in expected]
+
+
+@pytest.mark.parametrize("window", [(-1, 5), (6, 5), (0, 21), (0.5, 5), (0, 5.5)])
+def test_windows_outside_the_recording_are_refused(window):
+    with pytest.raises(MismatchError, match="cannot crop frames"):
+        with_points([(1, 4, "")]).crop(*window)
+
+
+def test_recordings_are_lengthened_but_not_shortened():
+    annotation = with_points([(1, 4, "")])
+    assert annotation.extend(20) == annotation
+    assert annotation.extend(25).observed.frames.stop.tolist() == [20]
+    with pytest.raises(MismatchError, match="cannot extend 20 frames to 19"):
+        annotation.extend(19)
+
+
+@pytest.mark.parametrize("other", [with_points([], n_frames=21), with_points([]).resample(5).extend(20)])
+def test_annotations_of_another_clock_are_not_overlaid(other):
+    with pytest.raises(MismatchError, match="differ in length or rate"):
+        with_points([]).overlay(other)
+
+
+def test_notebooks_show_the_time_of_each_behavior():
+    html = of(np.repeat([0, 1, 3], [5, 10, 5]))._repr_html_()
+    assert "<td>attack</td><td>1</td><td>0.5</td><td>25.0%</td>" in html
+    assert "<td>mount</td><td>1</td><td>1</td><td>50.0%</td>" in html
+    assert "<td>attack</td><td>0</td><td>0</td><td>-</td>" in of([])._repr_html_()
+
+
+@pytest.mark.parametrize("background", [None, "other"])
+def test_codes_of_a_subject_are_those_of_its_bouts_where_it_was_observed(background):
+    observed = Observed(iv.full(10), {Track(subject="m2"): iv.intervals([0], [6]), Track("mount", "m1"): iv.intervals([2], [10])})
+    annotation = Annotation.from_bouts(
+        [0, 5, 1, 4], [3, 7, 3, 8], ["attack", "mount", "mount", "attack"], Ethogram(NAMES, background), 10, 10,
+        subject=["m1", "m1", "m2", "m2"], target=["m2", None, None, None], observed=observed,
+    )  # fmt: skip
+    none = 3 if background is None else 2
+    assert annotation.to_codes("m1").tolist() == [0, 0, 0, none, none, 1, 1, none, none, none]
+    assert annotation.to_codes("m2").tolist() == [none, 1, 1, none, 0, 0, -1, -1, -1, -1]
+    assert annotation.to_codes("m1", "m2").tolist()[5] == none
+    frames = annotation.to_frames("m1")
+    assert frames[:, 0].tolist() == [True] * 3 + [False] * 7
+    assert frames[:, 2].tolist() == [background is not None and t in (3, 4, 7, 8, 9) for t in range(10)]
+    with pytest.raises(MismatchError, match=r"3 frames have two behaviors \(first: frame 1\)"):
+        annotation.to_codes()

@@ -82,3 +82,20 @@ def test_notebooks_show_the_first_recordings():
     many = Dataset(tuple(Recording(f"r{i}") for i in range(50)), ETHOGRAM)
     assert many._repr_html_().count("<tr>") == 21
     assert "(the first 20)" in many._repr_html_()
+
+
+def test_behaviors_are_renamed_in_all_annotations():
+    data = dataset().rename({"walk": "run", "fly": "swim"})
+    assert data.ethogram.names == ("rest", "run")
+    assert all(r.annotation().ethogram.names == ("rest", "run") for r in data)
+    assert data["r3"].annotation().spans("run").start.tolist() == [5, 15]
+
+
+def test_one_annotator_is_selected_with_the_recordings_that_have_it():
+    recordings = [
+        Recording("both", annotations={"me": annotation(), "you": annotation(10)}),
+        Recording("one", annotations={"me": annotation()}),
+    ]
+    selected = Dataset(tuple(recordings), ETHOGRAM).select(annotator="you")
+    assert [r.id for r in selected] == ["both"]
+    assert [*selected["both"].annotations] == ["you"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
+import time
 
 import pytest
 from tests.clock import Clock
 
-from ethobench.core.deadline import Deadline, format_seconds, parse_seconds
+from ethobench.core.deadline import Deadline, format_seconds, parse_seconds, seconds_since_start
 from ethobench.core.errors import EthobenchError
 
 
@@ -40,3 +42,13 @@ def test_durations_are_parsed_and_formatted():
         with pytest.raises(EthobenchError, match="is not a duration"):
             parse_seconds(wrong)
     assert [format_seconds(s) for s in (-3, 0.4, 59.6, 61, 3599.7, 5400)] == ["0 s", "0 s", "1 min", "1 min 1 s", "1 h", "1 h 30 min"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the start time is read from /proc")
+def test_the_process_started_before_now_and_after_the_system():
+    assert 0 < seconds_since_start() < time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def test_representation_has_the_remaining_time():
+    assert repr(Deadline()) == "Deadline()"
+    assert repr(Deadline(90, clock=Clock(), elapsed=30)) == f"Deadline({format_seconds(60)} left)"

@@ -61,3 +61,22 @@ def test_unknown_names_can_be_caught_as_key_errors():
 def test_notes_of_one_kind_are_summarized():
     notes = [Note("row 2 is empty", "a.csv"), Note("row 30 is empty", "a.csv"), Note("no rate")]
     assert summarize_notes(notes) == ["a.csv: row 2 is empty (and 1 more notes like this)", "no rate"]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (EthobenchError("no rate"), "no rate"),
+        (UnicodeDecodeError("utf-8", b"ab\xff", 2, 3, "invalid"), "its text is not valid UTF-8 (byte 2)"),
+        (KeyError("tracks"), "it has no entry 'tracks'"),
+        (KeyError("Unable to open  object"), "Unable to open object"),
+        (KeyError("a", "b"), "a value in it is not as expected (('a', 'b'))"),
+        (OSError("Couldn't deserialize thrift"), "Couldn't deserialize thrift"),
+        (OSError(), "a value in it is not as expected"),
+        (RecursionError("x"), "it is nested too deeply"),
+        (ValueError(), "a value in it is not as expected"),
+        (ValueError("bad\nvalue"), "a value in it is not as expected (bad value)"),
+    ],
+)
+def test_exceptions_of_other_code_are_described(error, text):
+    assert describe_exception(error) == text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from ethobench.core import Behavior, Ethogram
@@ -46,3 +48,27 @@ def test_restrict_rename_join():
 @pytest.mark.parametrize(("names", "background"), [(["a", "Other"], "Other"), (["a"], None), (["other", "background"], None)])
 def test_guess_background(names, background):
     assert guess_background(names) == background
+
+
+def test_ethograms_differ_from_other_objects_and_suggest_similar_names():
+    e = Ethogram(["attack", "bite"], exclusive=True)
+    assert e != ["attack", "bite"]
+    assert Behavior("attack") in e
+    assert Behavior("rest") not in e
+    with pytest.raises(NotFoundError, match=r"\(attack, bite\); did you mean 'attack'\?"):
+        e.code("atack")
+    with pytest.raises(NotFoundError, match=r"\(it is empty\)$"):
+        Ethogram([]).code("a")
+
+
+def test_exclusive_is_stated_if_both_sides_state_the_same():
+    sides = {stated: Ethogram([f"a{stated}"], exclusive=stated) for stated in (True, False, None)}
+    for first, second in itertools.product(sides, sides):
+        assert sides[first].join(sides[second]).exclusive is (first if first == second else None)
+    assert Ethogram([]).join(sides[True]).exclusive is True
+
+
+def test_notebooks_show_the_type_of_each_behavior():
+    html = Ethogram([Behavior("a", "x < y", key="k"), Behavior("b", point=True), "other"], "other")._repr_html_()
+    for cells in (("0", "a", "state", "k", "x &lt; y"), ("1", "b", "point", "", ""), ("2", "other", "background", "", "")):
+        assert "".join(f"<td>{cell}</td>" for cell in cells) in html

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from ethobench.core import files
 from ethobench.core.errors import EthobenchError, FormatError, PathExistsError
-from ethobench.core.files import atomic_path, check_new_path, read_json, write_json, write_text
+from ethobench.core.files import atomic_path, check_new_path, check_self_contained, read_json, sha256_of, write_json, write_text
 
 
 def test_a_failure_changes_nothing(tmp_path):
@@ -199,3 +200,51 @@ def test_damaged_and_hostile_json_is_refused(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(FormatError, match=message):
         read_json(path, max_bytes=1000 if b"  " in content else 1 << 20)
+
+
+def test_folders_with_links_to_other_files_are_refused(tmp_path):
+    folder = tmp_path / "folder"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "a.csv").write_text("x", encoding="utf-8")
+    (folder / "same.csv").symlink_to(folder / "sub" / "a.csv")
+    check_self_contained(folder)
+    (tmp_path / "other.csv").write_text("x", encoding="utf-8")
+    (tmp_path / "folder2").mkdir()
+    for target, message in (
+        (tmp_path / "other.csv", "points outside the folder"),
+        (tmp_path / "folder2", "points outside the folder"),
+        (folder / "missing.csv", "link is broken"),
+        (folder / "sub", "link to a folder"),
+    ):
+        link = folder / "sub" / "link"
+        link.symlink_to(target)
+        with pytest.raises(FormatError, match=message):
+            check_self_contained(folder)
+        link.unlink()
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(FormatError, match="not a regular file"):
+        check_self_contained(folder)
+    (folder / "pipe").unlink()
+    for name in ("a\\b.csv", "a\x1b.csv"):
+        (folder / name).write_text("x", encoding="utf-8")
+        with pytest.raises(FormatError, match="path separator or an unprintable character"):
+            check_self_contained(folder)
+        (folder / name).unlink()
+    check_self_contained(folder)
+
+
+def test_without_hard_links_a_new_file_is_still_not_overwritten(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(Path, "hardlink_to", fail)
+    write_text(tmp_path / "a.csv", "first")
+    with pytest.raises(PathExistsError):
+        write_text(tmp_path / "a.csv", "second")
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == "first"
+    assert [*tmp_path.iterdir()] == [tmp_path / "a.csv"]
+
+
+def test_digests_are_those_of_the_content(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    assert sha256_of(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()

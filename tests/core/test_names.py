@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ethobench.core.names import MAX_BYTES, file_stem, file_stems, normalize_file_name, shorten
+from ethobench.core.errors import EthobenchError
+from ethobench.core.names import (
+    MAX_BYTES,
+    check_name,
+    check_text,
+    file_stem,
+    file_stems,
+    normalize_file_name,
+    repair_name,
+    shorten,
+)
 
 
 def test_file_names_are_different_and_safe():
@@ -39,3 +49,23 @@ def test_a_name_of_the_maximum_length_is_unchanged():
     assert shorten("a" * 40, 40) == "a" * 40
     assert shorten("a" * 41, 40) != "a" * 41
     assert len(shorten("a" * 41, 40)) == 40
+
+
+@pytest.mark.parametrize("name", ["nose\npoke", "nose\tpoke", " nose", "nose ", "nose\x00", "no\ud800se", "\r"])
+def test_names_that_files_cannot_store_are_refused_and_repaired(name):
+    with pytest.raises(EthobenchError, match="cannot store"):
+        check_name(name, "behavior")
+    check_name(repair_name(name), "behavior")
+
+
+def test_texts_may_have_line_breaks():
+    check_text("first\n\tsecond ", "comment")
+    check_name("nose poke", "behavior")
+    with pytest.raises(EthobenchError, match="a lone surrogate"):
+        check_text("\udfff", "comment")
+    with pytest.raises(EthobenchError, match="a control character"):
+        check_text("\x07", "comment")
+    with pytest.raises(EthobenchError, match="'" + "a" * 60 + r"\.\.\.'"):
+        check_text("a" * 61 + "\x07", "comment")
+    with pytest.raises(EthobenchError, match="'" + "a" * 59 + r"\\x07'"):
+        check_text("a" * 59 + "\x07", "comment")

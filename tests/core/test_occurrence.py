@@ -70,3 +70,8 @@ def test_every_behavior_has_its_own_color_whatever_the_order_of_the_data(codes, 
     assert Occurrence.count(ETHOGRAM, annotations).color_indices() == colors
     occurring = [index for name, index in colors.items() if index is not None and ETHOGRAM.code(name) in codes]
     assert sorted(occurring) == list(range(len(occurring)))
+
+
+def test_only_amounts_are_added():
+    assert Amount(1.5, 2) + Amount(0.5, 1) == Amount(2.0, 3)
+    assert Amount().__add__((1.0, 1)) is NotImplemented

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -185,3 +187,82 @@ def test_removing_frames_keeps_the_precision_of_the_others(dtype):
     assert probabilities.dtype == dtype
     assert np.isnan(probabilities[:5]).all()
     assert np.array_equal(probabilities[5:], values[5:])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"), [([[-0.5, 0.3]], "got -0.5 to 0.3"), ([[0.2, 1.5]], "got 0 to 1.5"), ([[0.5, 1.002]], "got 0 to 1.002")]
+)
+def test_values_beyond_the_tolerance_are_refused(values, message):
+    with pytest.raises(EthobenchError, match=message):
+        Prediction(values, Ethogram(["a", "b"]), 10)
+
+
+def test_values_within_the_tolerance_are_accepted():
+    prediction = Prediction([[-0.0009, 1.0009], [1.0, 0.0]], Ethogram(["a", "b"]), 10)
+    assert prediction.annotation.to_codes().tolist() == [1, 0]
+    assert prediction.n_frames == 2
+    assert Prediction(np.zeros((0, 2)), Ethogram(["a", "b"]), 10).annotation.n_frames == 0
+
+
+@pytest.mark.parametrize(("columns", "background"), [(1, None), (4, None), (1, "b"), (3, "b")])
+def test_columns_that_do_not_fit_are_refused(columns, background):
+    with pytest.raises(MismatchError, match="for 2 behaviors"):
+        Prediction(np.zeros((5, columns)), Ethogram(["a", "b"], background), 10)
+    with pytest.raises(MismatchError, match="for 2 behaviors"):
+        Prediction(np.zeros(2), Ethogram(["a", "b"], background), 10)
+
+
+@pytest.mark.parametrize("annotation", [Annotation.from_frames([0], ["a"], 20), Annotation.from_frames([1], ["a", "c"], 10)])
+def test_annotations_of_another_rate_or_with_other_behaviors_are_refused(annotation):
+    with pytest.raises(MismatchError, match="the rate and the behaviors"):
+        Prediction([[0.5, 0.5]], Ethogram(["a", "b"]), 10, annotation=annotation)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, np.nan]), min_size=3, max_size=3), max_size=12),
+    st.sampled_from(["none", "named", "column"]),
+)
+def test_frames_are_decoded_one_by_one(rows, background):
+    values = np.array(rows, dtype=float).reshape(-1, 3)
+    names = ["a", "b"] if background == "column" else ["a", "b", "c"]
+    prediction = Prediction(values, Ethogram(names, "c" if background == "named" else None), 10, exclusive=True)
+    codes, frames = [], []
+    for row in values:
+        if np.isnan(row).any():
+            codes.append(-1)
+            frames.append([False] * len(names))
+            continue
+        implicit = [1 - sum(row)] if background == "none" else []
+        candidates = [*row, *implicit]
+        codes.append(candidates.index(max(candidates)))
+        frames.append([bool(value >= 0.5) for value in row[: len(names)]])
+        if background == "named" and not any(frames[-1]):
+            frames[-1][2] = True
+    assert prediction.annotation.to_codes().tolist() == codes
+    assert prediction.decoded(exclusive=True).to_codes().tolist() == codes
+    assert prediction.decoded(exclusive=False).to_frames().tolist() == frames
+    assert prediction.predictable.tolist() == [code >= 0 for code in codes]
+
+
+def test_the_annotation_is_decoded_again_only_if_it_does_not_fit():
+    ethogram, values = Ethogram(["a", "b"]), [[0.9, 0.6], [0.2, 0.7]]
+    overlapping = Annotation.from_frames(np.array([[1, 1], [0, 0]]), ethogram, 10)
+    prediction = Prediction(values, ethogram, 10, annotation=overlapping)
+    assert not prediction.exclusive
+    assert prediction.decoded(exclusive=False) == overlapping
+    assert prediction.decoded(exclusive=True).to_codes().tolist() == [0, 1]
+    single = Annotation.from_frames([2, 1], ethogram, 10)
+    for stated in (True, False):
+        prediction = Prediction(values, ethogram, 10, annotation=single, exclusive=stated)
+        assert prediction.decoded(exclusive=True) == prediction.decoded(exclusive=False) == single
+
+
+def test_the_reason_for_exclusive_behaviors_is_noted():
+    named, unnamed = Ethogram(["a", "b"], "b"), Ethogram(["a", "b"])
+    for values, ethogram, reason in (
+        ([[0.123456, 0.876544]], named, "exclusive, since rows sum to 1;"),
+        ([[0.123456, 0.376544]], unnamed, "exclusive, since no row sums to more than 1;"),
+        ([[0.123456, 0.376544]], named, "overlapping, since rows do not sum to 1;"),
+        ([[0.13, 0.87]], named, r"rows sum to 1 \(values are rounded to 0.01\);"),
+    ):
+        assert re.search(reason, Prediction(values, ethogram, 10).notes[0].message)

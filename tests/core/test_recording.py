@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pytest
 
 from ethobench.core import Annotation, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
-from ethobench.core.recording import match_length
+from ethobench.core.recording import align_start, match_length
 
 ETHOGRAM = Ethogram(["rest", "walk"])
 
@@ -173,3 +174,39 @@ def test_without_xarray_the_error_says_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(EthobenchError, match=r"pip install ethobench\[movement\]"):
         pose_recording().to_movement()
+
+
+NOON = datetime(2024, 5, 1, 12)
+
+
+@pytest.mark.parametrize("offset", [-19, -7, -1, 0, 1, 5, 9])
+@pytest.mark.parametrize("zone", [None, timezone(timedelta(hours=2))])
+def test_labels_are_aligned_by_the_dates(offset, zone):
+    codes = np.arange(20) % 2
+    start = NOON + timedelta(seconds=offset / 10)
+    start = start if zone is None else (start + timedelta(hours=2)).replace(tzinfo=zone)
+    aligned, change = align_start(Annotation.from_frames(codes, ["rest", "run"], rate=10), start, NOON, 10)
+    expected = [int(codes[frame - offset]) if 0 <= frame - offset < 20 else -1 for frame in range(min(20 + offset, 10))]
+    assert aligned.to_codes().tolist() == expected
+    direction = "after" if offset > 0 else "before"
+    changes = [f"labels start {abs(offset) / 10:g} s {direction} the signals; aligned by their dates"] if offset else []
+    changes += [f"labels end {10 + offset} frames after the signals; cropped"] if 20 + offset > 10 else []
+    assert change == "; ".join(changes)
+
+
+@pytest.mark.parametrize("offset", [-20, 10])
+def test_labels_that_do_not_overlap_the_signals_are_refused(offset):
+    with pytest.raises(MismatchError, match="do not overlap"):
+        align_start(Annotation.from_frames([0] * 20, ["rest"], rate=10), NOON + timedelta(seconds=offset / 10), NOON, 10)
+
+
+def test_features_are_loaded_once():
+    loaded = []
+
+    def load() -> Signals:
+        loaded.append(1)
+        return Signals(np.zeros((5, 1)), ("x",), 10.0)
+
+    recording = Recording("r", features=load)
+    assert recording.features is recording.features
+    assert loaded == [1]

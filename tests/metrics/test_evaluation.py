@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ethobench as eb
-from ethobench import Annotation
+from ethobench import Annotation, Ethogram, Prediction
+from ethobench.core.errors import MismatchError
 
 
 def test_states_restore_all_scores():
@@ -18,3 +19,33 @@ def test_states_restore_all_scores():
         restored = eb.Scores.from_states(halves)
         assert restored.overall == pytest.approx(complete.overall, nan_ok=True)
         assert restored.intervals["overall"].keys() == complete.intervals["overall"].keys()
+
+
+@pytest.mark.parametrize("options", [{"suite": "bebe"}, {"behaviors": ["x", "y"]}])
+def test_scores_of_other_suites_or_behaviors_are_not_combined(options):
+    annotation = Annotation.from_frames(np.repeat([0, 1, 2], 10), ["x", "y", "z"], 5)
+    states = [eb.score(annotation, annotation, resamples=0, **choice).to_state() for choice in ({}, options)]
+    with pytest.raises(MismatchError, match="same suite and ethogram"):
+        eb.Scores.from_states(states)
+
+
+def test_means_over_recordings_omit_those_without_a_value():
+    truths = [np.repeat(codes, 10) for codes in ([0, 1, 2], [1, 1, 2], [0, 0, 0])]
+    pairs = {f"r{k}": tuple(Annotation.from_frames(c, ["x", "y", "z"], 5) for c in (np.roll(t, 3), t)) for k, t in enumerate(truths)}
+    alone = {name: eb.score({name: pair}, suite="banos", resamples=0) for name, pair in pairs.items()}
+    scores = eb.score(pairs, suite="banos", resamples=0)
+    for measure in scores.suite.measures:
+        if measure.over == "recordings":
+            values = [single.overall[measure.name] for single in alone.values()]
+            assert scores.overall[measure.name] == pytest.approx(np.nanmean(values))
+
+
+def test_a_recording_without_probabilities_leaves_their_scores_undefined():
+    ethogram = Ethogram(["x", "y"])
+    truth = Annotation.from_frames([0, 0, 1, 1], ethogram, 5)
+    prediction = Prediction([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.3, 0.7]], ethogram, 5, exclusive=True)
+    assert np.isfinite(eb.score({"a": (prediction, truth)}, resamples=0).overall["map"])
+    mixed = eb.score({"a": (prediction, truth), "b": (truth, truth)}, resamples=0)
+    assert np.isnan(mixed.overall["map"])
+    assert np.isnan(mixed.behaviors["x"]["map"])
+    assert np.isfinite(mixed.overall["f1"])

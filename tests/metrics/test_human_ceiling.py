@@ -8,6 +8,7 @@ import pytest
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording
 from ethobench.core.errors import EthobenchError
+from ethobench.metrics.human_ceiling import score_annotators
 
 NAMES = ["a", "b"]
 
@@ -51,3 +52,51 @@ def test_ceiling_distinguishes_a_good_model_from_a_bad_one():
         eb.ceiling(groups, model={k: v for k, v in good.items() if k != "r5"})
     with pytest.raises(EthobenchError, match="a second annotator"):
         eb.ceiling({"x": of([0, 1])}, model=of([0, 1]))
+
+
+def annotated_by_three() -> Dataset:
+    generator = np.random.default_rng(0)
+    recordings = []
+    for r, who in enumerate(["xyz", "xyz", "xy", "z"]):
+        codes = np.repeat(generator.integers(0, 3, 20), 6)
+        annotations = {name: of(np.roll(codes, k)) for k, name in enumerate("xyz") if name in who}
+        recordings.append(Recording(f"r{r}", individual=f"m{r}", annotations=annotations))
+    return Dataset(tuple(recordings), Ethogram(NAMES))
+
+
+@pytest.mark.parametrize("annotator", [None, "y", "nobody"])
+def test_annotators_are_scored_against_each_other(annotator):
+    data = annotated_by_three()
+    result = score_annotators(data, annotator)
+    pairs = [(t, o) for t in ("xyz" if annotator != "y" else "y") for o in "xyz" if t != o]
+    groups = [{r.id: (r.annotations[o], r.annotations[t]) for r in data if {t, o} <= {*r.annotations}} for t, o in pairs]
+    scores = [eb.score(group, resamples=0) for group in groups]
+    assert (result["annotators"], result["recordings"]) == (["x", "y", "z"], 3)
+    for measure in ("f1", "bout_f1"):
+        assert result["scores"][measure] == pytest.approx(np.mean([s.overall[measure] for s in scores]))
+        for name in NAMES:
+            assert result["behaviors"][name][measure] == pytest.approx(np.mean([s.behaviors[name][measure] for s in scores]))
+
+
+def test_one_annotator_is_not_scored():
+    assert score_annotators(annotated_by_three().select(annotator="x")) == {}
+
+
+def test_undefined_scores_of_annotators_are_missing():
+    empty = of([2] * 20)
+    result = score_annotators(Dataset((Recording("r", annotations={"x": empty, "y": empty}),), Ethogram(NAMES)))
+    assert result["scores"]["f1"] is None
+    assert result["behaviors"]["a"]["f1"] is None
+
+
+def test_what_a_ceiling_needs():
+    a = of([0] * 10)
+    for groups, model, message in (
+        ({"r": {"x": a, "y": a}, "s": {"x": a, "y": a}}, {"r": a}, "without a prediction of the model: s"),
+        ({"r": {"x": a, "y": a}, "s": {"x": a, "z": a}}, {"r": a, "s": a}, "missing: z in r, y in s"),
+        ({"r": {"x": a}}, {"r": a}, "at least two annotators"),
+    ):
+        with pytest.raises(EthobenchError, match=message):
+            eb.ceiling(groups, model=model)
+    with pytest.raises(EthobenchError, match="no row for measure 'f9'"):
+        eb.ceiling({"x": a, "y": a}, model=a).of("f9")

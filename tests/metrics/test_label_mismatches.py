@@ -103,3 +103,33 @@ def test_different_clocks_are_not_compared():
     fast = bouts((0, 100, "walk")).resample(30)
     assert sorted(mismatches(anna=slow, ben=fast)) == [("i", ""), ("walk", "")]
     assert np.isnan(find_label_mismatches({"r": {"anna": slow, "ben": fast}})[0].overlap)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_similar"),
+    [
+        ("sniff", "sniff_body", True),
+        ("body sniffing", "bs", True),
+        ("groom_1", "groom_2", False),
+        ("groom 1", "Groom-1", True),
+        ("rear", "attack", False),
+        ("aaab", "aaac", True),  # three of four letters: a similarity of exactly 0.75
+        ("aabb", "aacd", False),
+        ("-", "attack", False),
+    ],
+)
+def test_similar_names(first, second, is_similar):
+    """Both occur in frames that differ enough for a low kappa, and overlap by a tenth."""
+    one = Annotation.from_bouts([0], [100], [first], [first], 10, 1000)
+    two = Annotation.from_bouts([90], [190], [second], [second], 10, 1000)
+    counterparts = {m.counterpart for m in find_label_mismatches({"r": {"x": one, "y": two}})}
+    assert counterparts == ({second} if is_similar else {""})
+
+
+@pytest.mark.parametrize(("shift", "overlap"), [(0, 1.0), (20, 0.8), (60, 0.4)])
+def test_the_overlap_is_the_dice_coefficient(shift, overlap):
+    one = Annotation.from_bouts([100], [200], ["run"], ["run"], 10, 1000)
+    two = Annotation.from_bouts([100 + shift], [200 + shift], ["dash"], ["dash"], 10, 1000)
+    (mismatch,) = find_label_mismatches({"r": {"x": one, "y": two}})
+    assert mismatch.overlap == pytest.approx(overlap)
+    assert (mismatch.label, mismatch.counterpart) == ("run", "dash")

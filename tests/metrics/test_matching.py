@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
@@ -39,3 +40,15 @@ def test_points_within_a_tolerance(first, second, tolerance):
     used = partners[partners >= 0]
     assert len(set(used.tolist())) == len(used)
     assert (np.abs(a[used] - b[partners >= 0]) <= tolerance).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=12))
+def test_intersection_over_union_counts_frames(ends):
+    spans = [(min(pair), max(pair)) for pair in ends]
+    a = iv.intervals(*np.array(spans).T)
+    i, j = (index.ravel() for index in np.indices((len(spans), len(spans))))
+    expected = []
+    for first, second in zip(i, j, strict=True):
+        one, other = ({*range(*spans[k])} for k in (first, second))
+        expected.append(len(one & other) / max(len(one | other), 1))
+    assert temporal_iou(a, a, i, j) == pytest.approx(expected)

@@ -183,3 +183,64 @@ def test_headline_table_latex_and_html():
     assert "&lt;b&gt;run&lt;/b&gt;" in html
     assert "<b>" not in html
     assert "n = 6 recordings" in html
+
+
+def test_units_and_measures_that_do_not_exist_are_refused():
+    scores = eb.score(random_pairs(2), resamples=0)
+    with pytest.raises(NotFoundError, match="'recording' or 'individual', got 'cage'"):
+        scores.per("cage")
+    with pytest.raises(NotFoundError, match="has no measure 'f9'"):
+        scores.headline_table(["f1", "f9"])
+    with pytest.raises(MismatchError, match="same suite, recordings and individuals"):
+        scores.compare(eb.score(random_pairs(3), resamples=0))
+
+
+def test_overall_scores_of_each_unit_are_those_of_its_recordings():
+    pairs = random_pairs(4)
+    individuals = dict(zip(pairs, "xyxy", strict=True))
+    scores = eb.score(pairs, individuals=individuals, resamples=0)
+    groups = {"individual": {who: [n for n in pairs if individuals[n] == who] for who in "xy"}, "recording": {n: [n] for n in pairs}}
+    for unit, members in groups.items():
+        values = scores.overall_per(unit)
+        for k, names in enumerate(members.values()):
+            alone = eb.score({n: pairs[n] for n in names}, individuals={n: individuals[n] for n in names}, resamples=0)
+            assert {name: value[k] for name, value in values.items()} == pytest.approx(alone.overall, nan_ok=True)
+    (name, pair), *_ = pairs.items()
+    single = eb.score({name: pair}, resamples=0)
+    assert {m: v.item() for m, v in single.overall_per("recording").items()} == pytest.approx(single.overall, nan_ok=True)
+    assert single.per("individual")[name]["overall"] == single.overall
+
+
+def test_worst_confusions_are_the_largest_shares():
+    names = ["a", "b", "c"]
+    truth = np.repeat([0, 1, 2, 3], [100, 40, 20, 10])
+    pred = truth.copy()
+    pred[:5] = 1  # 5 % of a
+    pred[5:9] = 2  # 4 % of a
+    pred[100:110] = 0  # 25 % of b
+    pred[140:145] = 3  # 25 % of c, fewer frames
+    pred[160:169] = 2  # 90 % of no behavior
+    scores = eb.score(*(Annotation.from_frames(codes, names, 10) for codes in (pred, truth)), resamples=0)
+    rows = [(r["behavior"], r["predicted"], round(r["share"], 6), r["frames"]) for r in scores.worst_confusions(limit=9)]
+    assert rows == [("", "c", 0.9, 9), ("b", "a", 0.25, 10), ("c", "", 0.25, 5), ("a", "b", 0.05, 5)]
+    assert len(scores.worst_confusions()) == 3
+    assert len(scores.worst_confusions(9, 0.04)) == 5
+    confusion = scores.confusion()
+    assert confusion["labels"] == ["a", "b", "c", ""]
+    assert confusion["matrix"] == [[91, 5, 4, 0], [10, 30, 0, 0], [0, 0, 15, 5], [0, 0, 9, 1]]
+    overlapping = Annotation.from_frames(np.ones((170, 3), dtype=bool), names, 10)
+    assert eb.score(overlapping, overlapping, resamples=0).confusion() is None
+
+
+def test_why_a_difference_has_no_interval():
+    pairs = random_pairs(6)
+    scores, same = eb.score(pairs, resamples=20), eb.score({n: (t, t) for n, (_, t) in pairs.items()}, resamples=20)
+    row = scores.compare(same, ["f1"])["f1"]
+    assert row["difference"] == pytest.approx(scores.overall["f1"] - 1)
+    assert row["low"] <= row["difference"] <= row["high"]
+    assert (row["n"], row["reason"]) == (6, None)
+    assert row["better"] < 0.5
+    assert "without resampling" in scores.compare(eb.score(pairs, resamples=0), ["f1"])["f1"]["reason"]
+    assert "different numbers of resamples" in scores.compare(eb.score(pairs, resamples=21), ["f1"])["f1"]["reason"]
+    assert scores.compare(scores, ["f1"])["f1"]["reason"] == "no spread: the same difference in all recordings"
+    assert scores.compare(scores, ["map"])["map"]["reason"] == "undefined for one of the two"

@@ -233,3 +233,41 @@ def test_paths_that_do_not_match_are_refused(files):
         eb.score(files / "pred", random_annotation(0))
     with pytest.raises(EthobenchError, match="`rate` is an option for files and arrays, and `rename` for files"):
         eb.score(random_annotation(0), random_annotation(0), rate=10)
+
+
+def test_options_of_other_inputs_are_refused():
+    truth = random_annotation(0)
+    for options in ({"match": "name"}, {"entry": "x"}, {"options": {"sep": ";"}}):
+        with pytest.raises(EthobenchError, match="are options for files"):
+            eb.score(truth, truth, **options)
+    with pytest.raises(EthobenchError, match="`rename` for files"):
+        eb.score(truth, truth, rename={"a": "b"})
+
+
+def test_a_single_prediction_needs_a_dataset_of_one_recording():
+    pairs = random_pairs(2)
+    data = Dataset(tuple(Recording(n, annotations={"me": t}) for n, (_, t) in pairs.items()), ETHOGRAM, "toy")
+    with pytest.raises(EthobenchError, match="toy has 2 recordings: pass predictions as a mapping"):
+        eb.score(pairs["r0"][0], data)
+    one = Dataset(data.recordings[1:], ETHOGRAM)
+    expected = eb.score(*pairs["r1"], resamples=0).overall
+    assert eb.score(pairs["r1"][0], one, resamples=0).overall == pytest.approx(expected, nan_ok=True)
+    assert eb.score(pairs["r1"][0].to_codes(), one, resamples=0).overall == pytest.approx(expected, nan_ok=True)
+    codes = {name: pair[0].to_codes() for name, pair in pairs.items()}
+    assert eb.score(codes, data, resamples=0).overall == pytest.approx(eb.score(pairs, resamples=0).overall, nan_ok=True)
+    with pytest.raises(EthobenchError, match="nothing to score"):
+        eb.score({}, data)
+
+
+def test_probabilities_are_matched_by_name():
+    rng = np.random.default_rng(0)
+    truth = Annotation.from_frames(rng.integers(0, 3, 60), ["a", "b", "c"], 10)
+    values = rng.dirichlet([1, 1, 1], 60)
+    expected = eb.score(eb.Prediction(values, Ethogram(["a", "b", "c"]), 10, exclusive=True), truth, resamples=0)
+    order = [2, 0, 1]
+    permuted = eb.Prediction(values[:, order], Ethogram(["c", "a", "b"]), 10, exclusive=True)
+    scores = eb.score(permuted, truth, resamples=0)
+    for name in "abc":
+        assert scores.behaviors[name] == pytest.approx(expected.behaviors[name], nan_ok=True)
+    assert scores.overall["map"] == pytest.approx(expected.overall["map"])
+    assert np.isfinite(scores.overall["map"])

@@ -286,3 +286,9 @@ def test_default_suite_differs_from_banos_in_its_known_deviations():
     assert split.behaviors["a"]["fragmented"] == 1
     assert split.behaviors["a"]["so"] == pytest.approx(0.5)
     assert split.behaviors["a"]["ic"] == pytest.approx(1 - 2 / 9)
+
+
+def test_bebe_requires_one_behavior_at_a_time():
+    overlapping = Annotation.from_frames(np.ones((10, 2), dtype=bool), ["a", "b"], 1)
+    with pytest.raises(MismatchError, match="behaviors overlap, but the suite bebe"):
+        _ = eb.score(overlapping, overlapping, suite="bebe").overall
