@@ -231,10 +231,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("The tests fail without a mutant: run `make test-fast` and fix them first.")
             return 1
 
+        chosen = {m: [*stages(m, slow=options.slow, also=options.also)] for m in mutants}  # test files added later are not in the copies
+
         def test(mutant: Mutant) -> None:
             project = projects.get()
-            chosen = [*stages(mutant, slow=options.slow, also=options.also)]
-            results[mutant] = run_tests(project, mutant, chosen, options.seconds)
+            results[mutant] = run_tests(project, mutant, chosen[mutant], options.seconds)
             projects.put(project)
             print(f"{len(results):4d}/{len(mutants)}  {results[mutant]:22s}{mutant}", flush=True)
 

@@ -52,3 +52,8 @@ def test_the_process_started_before_now_and_after_the_system():
 def test_representation_has_the_remaining_time():
     assert repr(Deadline()) == "Deadline()"
     assert repr(Deadline(90, clock=Clock(), elapsed=30)) == f"Deadline({format_seconds(60)} left)"
+
+
+@pytest.mark.parametrize(("remaining", "share"), [(8, 2), (0.5, 0.125), (0, 0), (-3, -3)])
+def test_a_share_is_a_fraction_of_the_remaining_time(remaining, share):
+    assert Deadline(10, clock=Clock(), elapsed=10 - remaining).share(0.25).remaining == pytest.approx(share)

@@ -43,3 +43,24 @@ def test_one_individual_cannot_be_cross_validated():
         assign_folds(replace(data, recordings=data.recordings[:1], folds={}), by="recording")
     with pytest.raises(EthobenchError, match=r"must be .individual. or .recording., got .moon."):
         assign_folds(data, by="moon")
+
+
+def test_behaviors_that_the_dataset_lacks_are_ignored():
+    """Annotations with a third behavior have the folds of annotations without it."""
+
+    def dataset(*names: str) -> Dataset:
+        rng = np.random.default_rng(0)
+        recordings = []
+        for k in range(6):
+            codes = rng.integers(0, 3, 50)
+            annotation = Annotation.from_frames(codes, ["a", "b", "c"], 10).restrict(names)
+            recordings.append(Recording(f"r{k}", f"animal{k}", annotations={"x": annotation}))
+        return Dataset(tuple(recordings), Ethogram(["a", "b"]))
+
+    assert assign_folds(dataset("a", "b", "c"), 3) == assign_folds(dataset("a", "b"), 3)
+
+
+def test_one_recording_has_no_others_to_test_on():
+    data = load_dataset("synthetic/tag", individuals=1, recordings=1, seconds=10)
+    with pytest.raises(EthobenchError, match=r"only one individual, so cross-validation is not possible$"):
+        assign_folds(data)

@@ -62,3 +62,12 @@ def test_representations_list_eight_names_at_most():
     assert repr(Signals(np.zeros((2, 8)), names[:8], 10)) == "Signals(2 frames at 10 Hz; a, b, c, d, e, f, g, h)"
     assert repr(Signals(np.zeros((2, 9)), names, 10)) == "Signals(2 frames at 10 Hz; 9 channels: a, b, c, ...)"
     assert "unknown rate" in repr(Poses(np.zeros((2, 1, 1, 2)), np.zeros((2, 1, 1)), ("m",), ("a",)))
+
+
+def test_signals_and_poses_are_compared_by_identity():
+    for first, second in (
+        [Signals(np.zeros((5, 1)), ("x",), 10) for _ in range(2)],
+        [Poses(np.zeros((5, 1, 1, 2)), np.zeros((5, 1, 1)), ("m",), ("a",)) for _ in range(2)],
+    ):
+        assert first != second
+        assert len({first, second, first}) == 2

@@ -257,3 +257,9 @@ def test_budget_errors_equal_their_definitions(seed):
         assert values["time_error"] == pytest.approx(share, nan_ok=True)
         first = [min(s.start.tolist(), default=n_frames) / rate for s in spans]
         assert values["latency_error"] == pytest.approx(abs(first[0] - first[1]) if any(counts) else np.nan, nan_ok=True)
+
+
+def test_transitions_from_a_behavior_that_is_not_predicted_differ_completely():
+    truth = Annotation.from_frames(np.repeat([0, 1, 2], 10), ["a", "b", "c"], 10)
+    pred = Annotation.from_frames(np.repeat([1, 2], [20, 10]), ["a", "b", "c"], 10)
+    assert eb.score(pred, truth, resamples=0).overall["transition_distance"] == pytest.approx(0.5)  # 1 from a, 0 from b

@@ -100,3 +100,13 @@ def test_what_a_ceiling_needs():
             eb.ceiling(groups, model=model)
     with pytest.raises(EthobenchError, match="no row for measure 'f9'"):
         eb.ceiling({"x": a, "y": a}, model=a).of("f9")
+
+
+def test_a_ceiling_counts_the_individuals_in_whom_both_sides_are_defined():
+    """Nobody annotates b in the last of six recordings, but the model predicts it there."""
+    groups = {f"r{k}": {"x": of([0, 0, 1, 1] * 5), "y": of([0, 0, 0, 1] * 5)} for k in range(5)}
+    groups["r5"] = {"x": of([0] * 20), "y": of([0] * 20)}
+    model = {name: of([0, 1, 1, 1] * 5) for name in groups}
+    result = eb.ceiling(groups, model=model, resamples=20)
+    assert result.of("f1", "a")["n"] == 6
+    assert result.of("f1", "b")["n"] == 5

@@ -52,3 +52,9 @@ def test_intersection_over_union_counts_frames(ends):
         one, other = ({*range(*spans[k])} for k in (first, second))
         expected.append(len(one & other) / max(len(one | other), 1))
     assert temporal_iou(a, a, i, j) == pytest.approx(expected)
+
+
+def test_of_equal_choices_the_earlier_pair_is_matched():
+    i, j = np.array([0, 0]), np.array([0, 1])
+    assert match_best(i, j, np.array([0.25, 0.25])).tolist() == [True, False]
+    assert match_best(j, i, np.array([0.25, 0.25])).tolist() == [True, False]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+import itertools
 
-from ethobench import Annotation
+import numpy as np
+import pytest
+
+from ethobench import Annotation, Behavior, Ethogram
 from ethobench.core import intervals as iv
 from ethobench.metrics import all_metrics
 from ethobench.metrics.pairs import AlignedPair
@@ -20,3 +23,23 @@ def test_frames_that_only_the_truth_observed_count_unless_both_must_observe():
         for pair in (AlignedPair("r", "r", pred, truth), AlignedPair("r", "r", pred, truth, observed_by_both=True))
     ]
     assert values == [0.6, 1]
+
+
+@pytest.mark.parametrize("n_frames", [1, 2, 10])
+def test_events_at_the_very_end_belong_to_the_last_frame(n_frames):
+    ethogram = Ethogram([Behavior("call", point=True)])
+    side = Annotation.from_bouts([n_frames], [n_frames], ["call"], ethogram, 10, n_frames)
+    counts = all_metrics()["bouts.f1"].statistics
+    assert counts(AlignedPair("r", "r", side, side))[0, :3].tolist() == [1, 1, 1]
+    unobserved = side.with_observed(iv.full(n_frames - 1))
+    assert counts(AlignedPair("r", "r", side, unobserved))[0, :3].tolist() == [0, 0, 0]
+
+
+def test_a_pair_is_exclusive_if_both_sides_are():
+    single = Annotation.from_frames([0, 1], ["a", "b"], 10)
+    overlapping = Annotation.from_frames([[1, 1], [0, 1]], ["a", "b"], 10)
+    sides = {True: single, False: overlapping}
+    for first, second in itertools.product(sides, sides):
+        pair = AlignedPair("r", "r", sides[first], sides[second])
+        assert pair.exclusive == (first and second)
+        assert np.isnan(pair.confusion).all() == (not pair.exclusive)

@@ -292,3 +292,8 @@ def test_bebe_requires_one_behavior_at_a_time():
     overlapping = Annotation.from_frames(np.ones((10, 2), dtype=bool), ["a", "b"], 1)
     with pytest.raises(MismatchError, match="behaviors overlap, but the suite bebe"):
         _ = eb.score(overlapping, overlapping, suite="bebe").overall
+
+
+def test_bebe_time_scale_ratio_of_one_predicted_bout():
+    truth = Annotation.from_frames(np.repeat([0, 1], 10), NAMES, 1)
+    assert close(eb.score(Annotation.from_frames([0] * 20, NAMES, 1), truth, suite="bebe").overall["time_scale_ratio"], 2.0)
