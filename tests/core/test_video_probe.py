@@ -20,7 +20,14 @@ def probe_fields(tmp_path, monkeypatch, *, packets=(), container_duration=None, 
     """Probe a file whose header has only these fields."""
     path = tmp_path / "a.mp4"
     path.write_bytes(b"12345")
-    empty = {"duration": None, "average_rate": None, "guessed_rate": None, "frames": 0, "start_time": None}
+    empty = {
+        "duration": None,
+        "average_rate": None,
+        "guessed_rate": None,
+        "frames": 0,
+        "start_time": None,
+        "codec_context": SimpleNamespace(name="h264"),
+    }
     stream = SimpleNamespace(**{**empty, "time_base": Fraction(1, 100), "width": 64, "height": 48, **fields})
     container = SimpleNamespace(duration=container_duration, streams=SimpleNamespace(audio=audio), demux=lambda _: packets)
 
