@@ -1,9 +1,11 @@
 """Kill viewers and runs with SIGKILL at random moments while two of them write to the same folder; then count what was lost or doubled.
 
-    python -m tests.kill_campaign --viewer-kills 200 --run-kills 50 --seed 0
+    python -m tests.kill_campaign --viewer-kills 200 --ethogram-kills 200 --run-kills 50 --seed 0
 
 Viewers: two servers on one folder get edits and new corrections over HTTP. Every change that a server confirmed must be in the files
 once, every file must be listed in the manifest once, and a change that was under way when its server was killed is there or not, but whole.
+
+Ethogram: one server gets edits and renames of a behavior. Every confirmed edit must be there, and all bouts must have one name.
 
 Runs: two processes do the same jobs in one store. In the end every job is stored once, was computed to the end once, and has the same
 files as in a run that nobody disturbed.
@@ -22,8 +24,9 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,6 +40,7 @@ from ethobench.app.corrections import Corrections
 from ethobench.app.opening import open_project
 from ethobench.app.server import serve
 from ethobench.benchmarks import fold_plan, results_table
+from ethobench.core.errors import ReadWarning
 from ethobench.core.files import TEMPORARY_PREFIX
 from ethobench.runs import Engine, JobPlan, Store
 
@@ -168,9 +172,64 @@ def _view(lab: Path, address: Any) -> None:
     serve(open_project([str(lab)]), browser=False, ready=address.send)
 
 
-def kill_viewers(folder: Path, kills: int, seed: int) -> Summary:
-    """Kill one of two viewers on one folder again and again, and check the files that they leave."""
+class EthogramSession(ViewerSession):
+    """One person who marks a behavior and renames it again and again, in all corrections."""
+
+    def _write_until_killed(self) -> None:
+        while not self._is_stopped.is_set():
+            state = self._ask("GET", "ethogram")
+            current = next(b["name"] for b in state["behaviors"] if b["name"] != "run")
+            index = self._changes % len(RECORDINGS)
+            key = (RECORDINGS[index], self.name)
+            track = self._find(index, self.name) or self._ask("POST", f"recordings/{index}/start", {"name": self.name})["track"]
+            self.started.add(key)
+            slot = self._changes
+            self._changes += 1
+            self.uncertain.setdefault(key, set()).add(slot)
+            edit = {"kind": "mark", "start": 4 * slot, "stop": 4 * slot + 2, "behavior": current}
+            self._ask("POST", f"recordings/{index}/edit", {"track": self.name, "revision": track["revision"], "edits": [edit]})
+            self.uncertain[key].remove(slot)
+            self.confirmed.setdefault(key, set()).add(slot)
+            renamed = [{**b, "from": [b["name"]], **({"name": f"rest {slot}"} if b["name"] == current else {})} for b in state["behaviors"]]
+            self.is_writing.set()
+            self._ask("POST", "ethogram", {"revision": state["revision"], "behaviors": renamed})
+
+
+def kill_ethogram_edits(folder: Path, kills: int, seed: int) -> Summary:
+    """Kill a viewer while a behavior is renamed in all corrections; afterwards all bouts must have one name, the one in the ethogram."""
     chance, summary, began = random.Random(seed), Summary(), time.monotonic()  # noqa: S311 - not a secret
+    lab = _write_lab(folder)
+    session = EthogramSession(lab, "zoe")
+    try:
+        while session.kills < kills and not session.errors:
+            if not session.is_writing.wait(PATIENCE):
+                summary.problems.append(f"{session.name} did not write for {PATIENCE:g} s")
+                break
+            time.sleep(chance.uniform(0, 0.1))
+            session.kill()
+            _wait_until(lambda: session.is_writing.is_set() or bool(session.errors))
+    finally:
+        session.stop()
+    summary.kills = session.kills
+    _check_corrections(lab, [session], summary, others={"ethogram.csv"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadWarning)
+        data = load_dataset(lab)
+        listed = {behavior.name for behavior in open_project([str(lab)]).recordings[0].ethogram}
+    names = {name for recording in data for name, _, _ in recording.annotation("zoe").tracks()}
+    summary.expect(len(names) == 1 and names <= listed, f"bouts have the names {sorted(names)}, the ethogram lists {sorted(listed)}")
+    summary.expect(listed == names | {"run"}, f"behaviors that nobody defined: {sorted(listed - names - {'run'})}")
+    summary.seconds = time.monotonic() - began
+    return summary
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _write_lab(folder: Path) -> Path:
     lab = folder / "lab"
     lab.mkdir()
     nothing = Annotation.from_bouts([0], [1], ["run"], ["rest", "run"], rate=10, n_frames=N_FRAMES)
@@ -178,6 +237,13 @@ def kill_viewers(folder: Path, kills: int, seed: int) -> Summary:
         write_annotation(nothing, lab / f"{recording}.csv", "tidy")
     rows = "".join(f"{recording},{recording},10,{recording}.csv,anna\n" for recording in RECORDINGS)
     (lab / "recordings.csv").write_text(f"recording,individual,rate,annotations,annotator\n{rows}", encoding="utf-8")
+    return lab
+
+
+def kill_viewers(folder: Path, kills: int, seed: int) -> Summary:
+    """Kill one of two viewers on one folder again and again, and check the files that they leave."""
+    chance, summary, began = random.Random(seed), Summary(), time.monotonic()  # noqa: S311 - not a secret
+    lab = _write_lab(folder)
     sessions = [ViewerSession(lab, name) for name in ("yan", "zoe")]
     try:
         while sum(session.kills for session in sessions) < kills and not any(session.errors for session in sessions):
@@ -197,7 +263,7 @@ def kill_viewers(folder: Path, kills: int, seed: int) -> Summary:
     return summary
 
 
-def _check_corrections(lab: Path, sessions: Sequence[ViewerSession], summary: Summary) -> None:
+def _check_corrections(lab: Path, sessions: Sequence[ViewerSession], summary: Summary, others: Set[str] = frozenset()) -> None:
     summary.problems += [error for session in sessions for error in session.errors]
     corrections = Corrections(lab / "corrections")
     saved = corrections.load()
@@ -205,7 +271,7 @@ def _check_corrections(lab: Path, sessions: Sequence[ViewerSession], summary: Su
         rows = [*csv.DictReader(file)]
     keys = Counter((row["recording"], row["annotator"]) for row in rows)
     files = Counter(row["annotations"] for row in rows)
-    remaining = {path.name for path in corrections.folder.iterdir()} - {*files, corrections.manifest.name, ".ethobench-lock"}
+    remaining = {path.name for path in corrections.folder.iterdir()} - {*files, corrections.manifest.name, ".ethobench-lock", *others}
     summary.expect(not remaining, f"files that the manifest does not list: {sorted(remaining)[:5]}")
     summary.expect({*keys.values(), *files.values()} == {1}, f"listed more than once: {[k for k, n in keys.items() if n > 1][:5]}")
     summary.expect({*saved} == {*keys}, f"listed, but not readable: {sorted({*keys} - {*saved})[:5]}; {corrections.notes[:3]}")
@@ -222,7 +288,9 @@ def _check_corrections(lab: Path, sessions: Sequence[ViewerSession], summary: Su
             summary.counts["edits under way when killed"] += len(uncertain)
             summary.counts["of these in the files"] += len(uncertain & {*present})
     summary.counts["corrections listed"] = len(rows)
-    annotators = {*load_dataset(lab).annotators}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadWarning)
+        annotators = {*load_dataset(lab).annotators}
     summary.expect({who for _, who in keys} <= annotators, "the dataset does not show all corrections")
 
 
@@ -326,16 +394,20 @@ def main() -> None:
     """Run a campaign from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--viewer-kills", type=int, default=200)
+    parser.add_argument("--ethogram-kills", type=int, default=200)
     parser.add_argument("--run-kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save", type=Path, help="Write the summary to this Markdown file.")
     options = parser.parse_args()
-    command = f"python -m tests.kill_campaign --viewer-kills {options.viewer_kills} --run-kills {options.run_kills} --seed {options.seed}"
+    kills = {"viewer": options.viewer_kills, "ethogram": options.ethogram_kills, "run": options.run_kills}
+    counts = " ".join(f"--{name}-kills {count}" for name, count in kills.items())
+    command = f"python -m tests.kill_campaign {counts} --seed {options.seed}"
     lines = ["# Kills", "", f"`{command}`, {os.cpu_count()} cores.", ""]
     problems = 0
     with tempfile.TemporaryDirectory() as folder:
         for title, campaign, kills in (
             ("Two viewers write to one folder", kill_viewers, options.viewer_kills),
+            ("A behavior is renamed in all corrections", kill_ethogram_edits, options.ethogram_kills),
             ("Two runs write to one store", kill_runs, options.run_kills),
         ):
             if not kills:
