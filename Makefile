@@ -62,6 +62,7 @@ bench: $(VENV)/all ## measure speed relative to other packages in one run
 	$(BIN)/python benchmarks/study.py
 	$(BIN)/python benchmarks/batch_prediction.py
 	$(BIN)/python benchmarks/viewer.py
+	$(BIN)/python benchmarks/teacher.py --time
 
 docs: $(VENV)/all ## build the documentation into site/
 	$(BIN)/mkdocs build --strict --quiet
