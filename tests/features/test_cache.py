@@ -55,7 +55,7 @@ def test_precompute_adds_what_is_missing(tmp_path):
     assert compute.count == 1
 
 
-def test_what_is_no_array_stays_in_memory(tmp_path):
+def test_values_other_than_arrays_stay_in_memory(tmp_path):
     compute = Counter({"median": 1.0})
     with feature_cache(tmp_path, persistent=True):
         for _ in range(2):
@@ -93,7 +93,7 @@ def test_the_least_recently_used_arrays_are_removed(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write to any folder")
-def test_a_read_only_folder_is_no_error(tmp_path):
+def test_a_read_only_folder_raises_nothing(tmp_path):
     tmp_path.chmod(0o500)
     compute = Counter(np.zeros(3))
     with feature_cache(tmp_path / "features", persistent=True):
@@ -102,7 +102,7 @@ def test_a_read_only_folder_is_no_error(tmp_path):
     assert compute.count == 2
 
 
-def test_a_folder_that_cannot_be_created_is_no_error(tmp_path):
+def test_a_folder_that_cannot_be_created_raises_nothing(tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     compute = Counter(np.zeros(3))
     with feature_cache(tmp_path / "file" / "features", persistent=True):

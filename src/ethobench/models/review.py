@@ -1,13 +1,15 @@
 """Rank bouts for review by their expected gain: what a reviewer's decision about them would teach the model.
 
 Candidates are the bouts that a model predicts in frames nobody observed, and bouts that it probably missed: segments in which a behavior is
-fairly probable but was not decoded. The gain of a candidate is a product of
+fairly probable but was not decoded. The weight of a candidate is a product of
 
 - its uncertainty, which is largest where the behavior is as probable as its absence;
 - the rarity of its behavior among the labels;
-- its novelty: the distance to the labelled bouts of the same behavior, and to the candidates that are ranked before it.
+- its duration, up to a typical one, since a longer bout has more frames to learn from.
 
-The candidates are chosen one after the other, each time the one with the largest gain.
+The candidates with the largest weights are grouped by weighted k-means on the descriptions of their segments (Zhdanov, Diverse mini-batch
+active learning, arXiv:1901.05954), into as many groups as bouts are wanted. The candidate that is most typical of each group is chosen, so
+that suggestions differ from each other but are no outliers. They are ranked by the total weight of their groups.
 """
 
 from __future__ import annotations
@@ -28,8 +30,7 @@ MISSED_PROBABILITY = 0.2  # from which on a behavior that was not decoded may ha
 MAX_OBSERVED = 0.5  # share of a candidate's frames that may have been observed already
 MIN_SECONDS = 0.1
 BASE_UNCERTAINTY = 0.1  # so that certain bouts of a rare behavior may be suggested, too
-MAX_POOL = 1500  # candidates with the largest gain that are compared for novelty
-MAX_REFERENCES = 400  # labelled bouts that candidates are compared with
+POOL_FACTOR, MIN_POOL = 10, 50  # candidates with the largest weights that are grouped: this many per suggestion, at least so many
 
 Array = NDArray[np.float64]
 
@@ -89,9 +90,7 @@ def find_candidates(recording: str, prediction: Prediction, labels: Annotation |
     return [candidate for candidate in candidates if _observed_share(candidate, labels) <= MAX_OBSERVED]
 
 
-def rank_candidates(
-    candidates: Sequence[Candidate], index: SegmentIndex, labels: Mapping[str, Annotation], truths: Mapping[str, Annotation], n: int
-) -> list[Candidate]:
+def rank_candidates(candidates: Sequence[Candidate], index: SegmentIndex, truths: Mapping[str, Annotation], n: int) -> list[Candidate]:
     """Choose the candidates with the largest expected gain, best first.
 
     Parameters
@@ -99,8 +98,6 @@ def rank_candidates(
     candidates : sequence of Candidate
     index : SegmentIndex
         By which segments are compared.
-    labels : mapping of recording id to Annotation
-        The labels so far.
     truths : mapping of id to Annotation
         The labels of the last training.
     n : int
@@ -109,31 +106,51 @@ def rank_candidates(
     if not candidates or n < 1:
         return []
     counts = _labelled_bouts(truths)
-    uncertainty = BASE_UNCERTAINTY + (1 - BASE_UNCERTAINTY) * np.array([1 - abs(2 * c.probability - 1) for c in candidates])
-    rarity = np.array([1 / np.sqrt(1 + counts.get(c.behavior, 0)) for c in candidates])
-    prior = uncertainty * rarity / rarity.max()
-    pool = np.argsort(-prior, kind="stable")[:MAX_POOL]
+    weights = _weights(candidates, counts)
+    pool = np.argsort(-weights, kind="stable")[: max(POOL_FACTOR * n, MIN_POOL)]
     descriptions = _descriptions([candidates[i] for i in pool], index)
-    novelty = _initial_novelty([candidates[i] for i in pool], descriptions, index, labels)
-    scale = float(np.median(novelty[np.isfinite(novelty)])) if np.isfinite(novelty).any() else 1.0
-    novelty = np.clip(np.where(np.isfinite(novelty), novelty / max(2 * scale, 1e-9), 1.0), 0.0, 1.0)
+    described = np.isfinite(descriptions).all(axis=1)
+    order = _most_typical(descriptions[described], weights[pool[described]], n)
+    ranked = [*pool[described][order], *pool[described][_others(order, int(described.sum()))], *pool[~described]]
     chosen: list[Candidate] = []
-    available = np.ones(len(pool), dtype=bool)
-    for _ in range(min(n, len(pool))):
-        gain = np.where(available, prior[pool] * novelty, -1.0)
-        best = int(gain.argmax())
-        candidate = candidates[pool[best]]
-        chosen.append(replace(candidate, gain=float(np.clip(gain[best], 0, 1)), reason=_reason(candidate, counts)))
-        for i in np.flatnonzero(available):  # the same frames are not suggested twice
-            other = candidates[pool[i]]
-            if _same_track(candidate, other) and candidate.start < other.stop and other.start < candidate.stop:
-                available[i] = False
-        if np.isfinite(descriptions[best, 0]):
-            distance = np.linalg.norm(descriptions - descriptions[best], axis=1) / max(2 * scale, 1e-9)
-            novelty = np.where(np.isfinite(distance), np.minimum(novelty, np.clip(distance, 0, 1)), novelty)
-        if not available.any():
+    for i in ranked:
+        if len(chosen) == n:
             break
+        if not any(_overlap(candidates[i], other) for other in chosen):  # the same frames are not suggested twice
+            gain = float(np.clip(weights[i], 0, 1))
+            chosen.append(replace(candidates[i], gain=gain, reason=_reason(candidates[i], counts)))
     return chosen
+
+
+def _weights(candidates: Sequence[Candidate], counts: Mapping[str, int]) -> Array:
+    """Return the product of uncertainty, rarity and relative duration of each candidate, from 0 to 1."""
+    probability = np.array([candidate.probability for candidate in candidates])
+    uncertainty = BASE_UNCERTAINTY + (1 - BASE_UNCERTAINTY) * (1 - np.abs(2 * probability - 1))
+    rarity = np.array([1 / np.sqrt(1 + counts.get(candidate.behavior, 0)) for candidate in candidates])
+    duration = np.array([candidate.stop - candidate.start for candidate in candidates], dtype=np.float64)
+    return np.asarray(uncertainty * rarity / rarity.max() * np.sqrt(np.minimum(1.0, duration / np.median(duration))))
+
+
+def _most_typical(descriptions: Array, weights: Array, n: int) -> list[int]:
+    """Group descriptions into `n` groups; return the member nearest to the center of each, groups with the largest weight first."""
+    from sklearn.cluster import KMeans
+
+    n_groups = min(n, len(np.unique(descriptions, axis=0))) if len(descriptions) else 0
+    if n_groups == 0:
+        return []
+    groups = KMeans(n_groups, n_init=1, random_state=0).fit(descriptions, sample_weight=weights)
+    distance = np.linalg.norm(descriptions - groups.cluster_centers_[groups.labels_], axis=1)
+    chosen = []
+    for group in np.argsort(-np.bincount(groups.labels_, weights, minlength=n_groups), kind="stable"):
+        members = np.flatnonzero(groups.labels_ == group)
+        if len(members):
+            chosen.append(int(members[distance[members].argmin()]))
+    return chosen
+
+
+def _others(chosen: Sequence[int], count: int) -> list[int]:
+    """Return the indices below `count` that are not chosen, in order."""
+    return [i for i in range(count) if i not in {*chosen}]
 
 
 def _predicted(recording: str, prediction: Prediction) -> Iterator[Candidate]:
@@ -214,29 +231,8 @@ def _descriptions(candidates: Sequence[Candidate], index: SegmentIndex) -> Array
     return np.stack([np.full(width, np.nan) if each is None else each for each in described])
 
 
-def _initial_novelty(candidates: Sequence[Candidate], descriptions: Array, index: SegmentIndex, labels: Mapping[str, Annotation]) -> Array:
-    """Return the distance of each candidate to the nearest labelled bout of its behavior; infinite without any."""
-    references: dict[str, list[Array]] = {}
-    n_bouts = sum(len(annotation) for annotation in labels.values())
-    step = max(1, -(-n_bouts // MAX_REFERENCES))
-    for recording, annotation in labels.items():
-        subjects = annotation.names(annotation.subject)
-        for i in range(0, len(annotation), step):
-            if annotation.stop[i] > annotation.start[i]:
-                described = index.describe(recording, int(annotation.start[i]), int(annotation.stop[i]), subjects[i])
-                if described is not None:
-                    references.setdefault(annotation.ethogram[int(annotation.behavior[i])].name, []).append(described)
-    novelty = np.full(len(candidates), np.inf)
-    for behavior, bouts in references.items():
-        rows = [i for i, candidate in enumerate(candidates) if candidate.behavior == behavior]
-        if rows and descriptions.shape[1] == len(bouts[0]):
-            distance = np.linalg.norm(descriptions[rows][:, None] - np.stack(bouts)[None], axis=2)
-            novelty[rows] = np.where(np.isfinite(distance).all(axis=1), distance.min(axis=1), np.inf)
-    return novelty
-
-
-def _same_track(a: Candidate, b: Candidate) -> bool:
-    return a.recording == b.recording and a.subject == b.subject
+def _overlap(a: Candidate, b: Candidate) -> bool:
+    return a.recording == b.recording and a.subject == b.subject and a.start < b.stop and b.start < a.stop
 
 
 def _reason(candidate: Candidate, counts: Mapping[str, int]) -> str:
@@ -248,4 +244,4 @@ def _reason(candidate: Candidate, counts: Mapping[str, int]) -> str:
         return f"{candidate.behavior} is rare: {labelled} labelled bout{'' if labelled == 1 else 's'}"
     if abs(candidate.probability - 0.5) < 0.25:
         return f"uncertain: {candidate.behavior} is {candidate.probability:.0%} probable"
-    return "unlike the labelled bouts"
+    return "typical of many predicted bouts"

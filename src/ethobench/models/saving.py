@@ -227,7 +227,7 @@ def format_card(card: Mapping[str, Any]) -> str:
         f"- trained on: {card['trained_on']}; {_describe_training(card)}",
         *([f"- never annotated in the training data, so never predicted: {', '.join(never)}"] if never else []),
         f"- inputs: {', '.join(card['inputs']) or 'none'} at {card['rate'] or 'any'} Hz; other rates are resampled, other inputs ignored",
-        f"- decoded for: {_decoding_metric(card) or 'no metric; the most probable behavior of each frame'}",
+        f"- decoded for: {_decoding_metric(card) or f'no metric; {_decoding_rule(card)}'}",
         f"- licence of the training data: {card['licence'] or 'not stated'}",
         f"- hash of its files: {card['digest']}",
         "",
@@ -258,6 +258,13 @@ def _describe_training(card: Mapping[str, Any]) -> str:
         return "the recordings are not listed"
     kept = f"with out-of-fold predictions of {card['out_of_fold']} of them" if card["out_of_fold"] else "no out-of-fold predictions"
     return f"{card['training_recordings']} recordings are listed in training.json, {kept}"
+
+
+def _decoding_rule(card: Mapping[str, Any]) -> str:
+    """Return how bouts are decoded where no metric was stated."""
+    if card["decoder"]:
+        return "probabilities are smoothed, and bouts shorter than the labelled ones are removed"
+    return "the most probable behavior of each frame"
 
 
 def _decoding_metric(card: Mapping[str, Any]) -> str:

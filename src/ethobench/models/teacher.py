@@ -39,7 +39,8 @@ from ethobench.models.teaching_quality import Quality, measure_quality
 from ethobench.models.training_examples import TrainingExamples, prepare_examples
 
 ANNOTATOR = "labels"
-SETTINGS: Mapping[str, Any] = {"rounds": 50, "learning_rate": 0.15, "rows": 6000}
+SETTINGS: dict[str, Any] = {"rounds": 60, "leaves": 7, "learning_rate": 0.12, "rows": 5000, "class_weight_exponent": 1.0}
+"""Hyper-parameters of model `boost`: fast, and balanced classes, since few labels say little about how frequent behaviors are."""
 ROW_RATE = 10.0  # rows per second; fewer where the recordings are long
 MAX_TOTAL_ROWS = 400_000  # over all recordings, so that features fit on disk and predictions take seconds
 MIN_ROW_RATE = 0.5
@@ -67,6 +68,8 @@ class Teacher:
         Folder for features, which are kept from one session to the next. Default: the user's cache folder.
     seed : int
         Random seed.
+    row_rate : float, optional
+        Frames per second that are used for training and prediction. Default: 10, or fewer where the recordings are long.
 
     Attributes
     ----------
@@ -98,7 +101,7 @@ class Teacher:
     ['animal02', 'animal03']
     """
 
-    def __init__(self, data: Dataset, *, cache: str | Path | None = None, seed: int = 0) -> None:
+    def __init__(self, data: Dataset, *, cache: str | Path | None = None, seed: int = 0, row_rate: float | None = None) -> None:
         self.data, self.seed = data, seed
         self.cache = Path(cache) if cache is not None else cache_folder() / "features"
         self.model: Model | None = None
@@ -113,7 +116,7 @@ class Teacher:
         self._usable: tuple[Recording, ...] | None = None
         self._indices: dict[bool, SegmentIndex] = {}
         self._clusters: dict[tuple[int, bool], list[Cluster]] = {}
-        self._row_rate: float | None = None
+        self._row_rate = row_rate
         self._lock = threading.Lock()
 
     # Features
@@ -253,7 +256,7 @@ class Teacher:
         candidates = [candidate for candidate in candidates if candidate.key not in reviewed]
         with self._caching():
             index = self._index(examples.directed is not None)
-            return rank_candidates(candidates, index, labels, examples.truths, n)
+            return rank_candidates(candidates, index, examples.truths, n)
 
     # Discovery
 
