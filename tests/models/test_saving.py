@@ -49,7 +49,7 @@ def test_card_has_inputs_scores_and_licence(saved):
     withheld = format_card({**card, "evaluation": {**card["evaluation"], **few}})
     assert "n = 2 individuals; no interval below 5 individuals:" in withheld
     assert "| all | 0.800 | 0.500 |" in withheld
-    assert format_card({**card, "evaluation": {}}).endswith("cross-validates unless `--no-evaluate` is given.\n")
+    assert format_card({**card, "evaluation": {}}).endswith("trained without cross-validation.\n")
 
 
 def test_changed_files_are_refused(saved, tmp_path):
