@@ -72,13 +72,21 @@ KINDS = {"pose": (POSE_STATES, BACKGROUND, 30.0), "tag": (TAG_STATES, None, 25.0
 
 @register_dataset("synthetic")
 class Synthetic(Family):
-    """``pose``: two mice seen from above; ``trio``: three, with subjects and targets; ``tag``: an accelerometer and gyroscope."""
+    """Simulated animals.
+
+    ``pose``: two mice seen from above; ``trio``: three, with subjects and targets; ``tag``: an accelerometer and gyroscope; ``labs``: two
+    to four mice in the recording conditions of 19 labs, annotated in the style of each lab.
+    """
 
     title = "simulated: behavior known exactly, individuals that differ, simulated annotators"
     licence = "MIT"
-    variants = ("pose", "tag", "trio")
+    variants = ("labs", "pose", "tag", "trio")
 
     def load(self, variant: str, **options: Any) -> Dataset:
+        if variant == "labs":
+            from ethobench.datasets.synthetic_labs import make_labs
+
+            return make_labs(**options)
         return make_dataset(variant, **options)
 
 

@@ -83,8 +83,8 @@ def simulate_pair(
     length = np.exp(individual.normal(np.log([95.0, 85.0]), 0.08))
     pace = np.exp(individual.normal(0, 0.15))
     ease = 1 - np.exp(-1 / (0.15 * rate))
-    closeness, alignment = _smooth(CLOSENESS[codes], ease), _smooth(ALIGNMENT[codes], ease)
-    offset = np.stack([_smooth(OFFSET[codes, axis], ease) for axis in (0, 1)], axis=1) * length.mean()
+    closeness, alignment = smooth(CLOSENESS[codes], ease), smooth(ALIGNMENT[codes], ease)
+    offset = np.stack([smooth(OFFSET[codes, axis], ease) for axis in (0, 1)], axis=1) * length.mean()
     turning, speed = TURNING[codes] * np.sqrt(30 / rate), SPEED[codes] * pace
 
     intruder, intruder_heading = _random_path(n_frames, rate, speed, turning, generator)
@@ -155,7 +155,7 @@ def simulate_trio(
             if a == b:
                 continue
             acts = pairs == ORDERED_PAIRS.index((a, b))
-            closeness, alignment = (_smooth(np.where(acts, table[codes], 0.0), ease) for table in (closeness_of, alignment_of))
+            closeness, alignment = (smooth(np.where(acts, table[codes], 0.0), ease) for table in (closeness_of, alignment_of))
             target, target_heading = paths[b]
             offset = np.exp(1j * target_heading) * (offset_of[codes, 0] + 1j * offset_of[codes, 1]) * length.mean()
             near = target + np.stack([offset.real, offset.imag], axis=1)
@@ -181,7 +181,7 @@ def _random_path(
     heading = np.cumsum(generator.normal(0, 1, n_frames) * turning) + generator.uniform(-np.pi, np.pi)
     step = np.gradient(center, axis=0) if n_frames > 1 else np.zeros_like(center)
     course = np.arctan2(step[:, 1], step[:, 0])
-    return center, heading + _smooth(np.angle(np.exp(1j * (course - heading))), 1 - decay)
+    return center, heading + smooth(np.angle(np.exp(1j * (course - heading))), 1 - decay)
 
 
 def _body(center: NDArray[np.float64], heading: NDArray[np.float64], length: float, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -202,13 +202,13 @@ def _tracked(
 ) -> Poses:
     """Add confidence values, and drop keypoints as a tracker does."""
     confidence = 0.97 - 0.03 * np.abs(generator.standard_normal(positions.shape[:3], dtype=np.float32))
-    dropped = _dropouts(positions.shape[:3], rate, missing, generator, closeness)
+    dropped = draw_dropouts(positions.shape[:3], rate, missing, generator, closeness)
     positions[dropped] = np.nan
     confidence[dropped] = generator.uniform(0, 0.2, int(dropped.sum()))
     return Poses(positions, confidence.astype(np.float64), animals, KEYPOINTS, rate)
 
 
-def _dropouts(
+def draw_dropouts(
     shape: tuple[int, ...], rate: float, share: float, generator: np.random.Generator, closeness: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Draw runs of frames in which single keypoints are missing, more often where animals are close (frames, animals, keypoints)."""
@@ -252,12 +252,12 @@ def simulate_tag(codes: NDArray[np.int64], rate: float, generator: np.random.Gen
     vigor, pace = np.exp(individual.normal(0, 0.2, 2))
     decay = np.exp(-1 / (0.5 * rate))
     sway = lfilter([1 - decay], [1, -decay], generator.normal(0, 1, (n_frames, 2)) * SWAY[codes, None] * np.sqrt(rate), axis=0)
-    pitch, roll = _smooth(PITCH[codes], 1 - decay) + sway[:, 0], _smooth(ROLL[codes], 1 - decay) + sway[:, 1]
+    pitch, roll = smooth(PITCH[codes], 1 - decay) + sway[:, 0], smooth(ROLL[codes], 1 - decay) + sway[:, 1]
     gravity = np.stack([-np.sin(pitch), np.cos(pitch) * np.sin(roll), np.cos(pitch) * np.cos(roll)], axis=1)
 
     jitter = lfilter([1 - decay], [1, -decay], generator.normal(0, 1, n_frames))
     phase = 2 * np.pi * np.cumsum(FREQUENCY[codes] * pace * (1 + jitter)) / rate
-    amplitude = np.stack([_smooth(AMPLITUDE[codes, axis], 1 - decay) for axis in range(3)], axis=1) * vigor
+    amplitude = np.stack([smooth(AMPLITUDE[codes, axis], 1 - decay) for axis in range(3)], axis=1) * vigor
     shifts = individual.uniform(0, 2 * np.pi, 3)
     stride = np.sin(phase[:, None] + shifts) + 0.3 * np.sin(2 * phase[:, None] + 2 * shifts)
     acceleration = gravity + amplitude * stride + generator.normal(0, 0.02, (n_frames, 3))
@@ -268,7 +268,7 @@ def simulate_tag(codes: NDArray[np.int64], rate: float, generator: np.random.Gen
     return Signals(np.hstack([mounting.apply(acceleration), mounting.apply(velocity)]), CHANNELS, rate)
 
 
-def _smooth(values: NDArray[np.float64], ease: float) -> NDArray[np.float64]:
+def smooth(values: NDArray[np.float64], ease: float) -> NDArray[np.float64]:
     """Smooth values (n_frames,) exponentially; `ease` is the weight of the newest frame."""
     if len(values) == 0:
         return values
