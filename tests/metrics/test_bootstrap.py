@@ -38,7 +38,7 @@ def test_below_five_individuals_every_interval_is_withheld(suite, measure):
         scores = scores_of(suite, n)
         assert scores.intervals["overall"][measure] is None
         assert all(values.get(measure) is None for values in scores.intervals["behaviors"].values())
-        assert (scores.intervals["n"], scores.intervals["reason"]) == (n, "no interval below 5 individuals")
+        assert (scores.intervals["n"], scores.intervals["reason"]) == (n, f"no interval below 5 {scores.suite.unit}s")
         compared = scores.compare(scores_of(suite, n), [measure])[measure]
         assert (compared["low"], compared["high"], compared["better"]) == (None, None, None)
 

@@ -142,7 +142,7 @@ def test_behaviors_that_never_occur(suite):
 def test_behaviors_that_never_occur_in_stored_scores(suite):
     scores = scores_with_absent_behaviors(suite)
     stored = Scores.from_states([scores.to_state()], resamples=0)
-    if suite in ("ethobench", "calms21", "bebe"):
+    if suite in ("ethobench", "calms21", "bebe", "mabe2025"):
         assert stored.occurrence.never_annotated == ("chase",)
         assert stored.occurrence.only_predicted == ("bite",)
         assert stored.occurrence.color_indices() == scores.occurrence.color_indices()

@@ -29,6 +29,7 @@ def test_names_under_overall():
         "banos": {"precision", "recall", "f1_score", "so", "tp", "ic"},
         "bebe": {"f1", "precision", "recall", "f1_std", "f1_pooled", "f1_present", "time_scale_ratio", "homogeneity"},
         "calms21": {"macro_f1", "macro_precision", "macro_recall", "map", "map_binned"},
+        "mabe2025": {"f1", "f1_labeled", "precision", "recall"},
         "rodentbench": {"accuracy", "macro_f1", "map", "mutual_information", "mcc"},
     }
     for name, names in expected.items():

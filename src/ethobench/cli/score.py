@@ -28,7 +28,7 @@ def run(
         Path,
         typer.Argument(help="Reference annotations: a file, a folder, a recordings.csv, or a dataset such as bebe/HAR.", metavar="TRUTH"),
     ],
-    suite: Annotated[str, typer.Option(help="Suite of metrics: ethobench, banos, bebe, calms21, rodentbench.")] = "ethobench",
+    suite: Annotated[str, typer.Option(help="Suite of metrics: ethobench, banos, bebe, calms21, mabe2025, rodentbench.")] = "ethobench",
     behaviors: Annotated[
         str | None, typer.Option(help="Score only these behaviors, separated by commas; 'all': every behavior of either side.")
     ] = None,
@@ -37,9 +37,16 @@ def run(
         typer.Option(help="Reference annotator, if there are several: a name, 'consensus' or 'all'. Names one that TRUTH does not name."),
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second of files that do not state it.", metavar="HZ")] = None,
-    per: Annotated[str | None, typer.Option(help="Show scores per recording, individual or behavior.")] = None,
+    per: Annotated[str | None, typer.Option(help="Show scores per recording, individual, lab or behavior.")] = None,
     metrics: Annotated[str | None, typer.Option(help="Measures to show, separated by commas; 'all': every measure of the suite.")] = None,
     merge: Annotated[bool, typer.Option("--merge-subjects", help="Pool subjects even if both sides name them.")] = False,
+    metadata: Annotated[
+        Path | None,
+        typer.Option(
+            help="Suite mabe2025: table with video_id, lab_id and behaviors_labeled, such as train.csv of the challenge.",
+            metavar="FILE.csv",
+        ),
+    ] = None,
     rename: RenameOption = None,
     match: MatchOption = None,
     entry: EntryOption = None,
@@ -68,34 +75,34 @@ def run(
     Example: [bold]ethobench score predictions/ annotations/ --match names.csv[/bold]
 
     Example: [bold]ethobench score predictions/ my_study/ --model-card models/first[/bold]
+
+    Example: [bold]ethobench score submission.csv solution.csv --suite mabe2025 --metadata train.csv[/bold]
     """
     from ethobench.cli.options import parse_options, parse_renames
     from ethobench.cli.output import print_note
     from ethobench.core.files import check_new_path
     from ethobench.metrics import score
-    from ethobench.metrics.scoring import read_score_files
+    from ethobench.metrics.scoring import MABE2025, is_submission, read_score_files
     from ethobench.models.audit import audit_scores, read_log
 
-    if per not in (None, "recording", "individual", "behavior"):
-        raise typer.BadParameter(f"must be recording, individual or behavior, got {per!r}", param_hint="--per")
+    if per not in (None, "recording", "individual", "lab", "behavior"):
+        raise typer.BadParameter(f"must be recording, individual, lab or behavior, got {per!r}", param_hint="--per")
     for path in (csv, report):
         if path is not None:
             check_new_path(path)
     chosen = [name.strip() for name in behaviors.split(",")] if behaviors and behaviors != "all" else behaviors or None
-    files = read_score_files(
-        pred,
-        truth,
-        annotator=annotator,
-        rate=rate,
-        rename=parse_renames(rename),
-        match=match,
-        entry=entry,
-        options=parse_options(option),
-    )
-    print_notes(files.notes)
-    tracks = "merge" if merge else "auto"
-    scores = score(files.predictions, files.dataset, suite=suite, annotator=annotator, behaviors=chosen, tracks=tracks)
-    audit = audit_scores(scores, model=model_card, log=read_log(pred), data=files.dataset)
+    reading: dict[str, Any] = {"annotator": annotator, "rate": rate, "rename": parse_renames(rename), "match": match, "entry": entry}
+    reading["options"] = parse_options(option)
+    scoring: dict[str, Any] = {"suite": suite, "behaviors": chosen, "tracks": "merge" if merge else "auto", "metadata": metadata}
+    data = None
+    if suite == MABE2025 and is_submission(pred, truth):
+        scores = score(pred, truth, **reading, **scoring)
+    else:
+        files = read_score_files(pred, truth, **reading)
+        print_notes(files.notes)
+        data = files.dataset
+        scores = score(files.predictions, data, annotator=annotator, **scoring)
+    audit = audit_scores(scores, model=model_card, log=read_log(pred), data=data)
     if csv is not None:
         csv.parent.mkdir(parents=True, exist_ok=True)
         scores.table().to_csv(csv, index=False)
@@ -104,7 +111,7 @@ def run(
         from ethobench.reports import summarize_scores, write_report
 
         named = {recording_name(pred): scores}
-        write_report(report, summarize_scores(named, truth=annotator or recording_name(truth), annotations=files.dataset, training=audit))
+        write_report(report, summarize_scores(named, truth=annotator or recording_name(truth), annotations=data, training=audit))
     if as_json:
         training = {} if audit is None else {"training": audit.to_dict(scores)}
         echo_json({**scores.to_dict(), **training})
@@ -143,7 +150,7 @@ def print_scores(
     scores: Scores, per: str | None, measures: list[str], title_suffix: str = "", *, wide: bool = False, hint: bool = True
 ) -> None:
     """Print a table of scores by behavior, recording or individual; `hint` names the options of the command that show more."""
-    of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} individuals"
+    of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} {scores.unit}"
     n = len(scores.recordings)
     title = f"{scores.suite.title}; {n} recording{'s' if n != 1 else ''}{of_individuals}{title_suffix}"
     rows: Rows = [("all", scores.overall, scores.intervals["overall"])]
@@ -173,7 +180,7 @@ def _print_columns(scores: Scores, rows: Rows, measures: list[str], title: str, 
     cells: list[list[str]] = []
     for name, values, intervals in rows:
         cells.append([name, *(format_with_interval(values.get(m), intervals.get(m), wide=wide) for m in measures)])
-    if unit == "behavior" and scores.occurrence is not None and (wide or len(measures) <= MAX_COLUMNS_BESIDE_AMOUNTS):
+    if unit == "behavior" and scores.occurrence is not None and scores.pairs and (wide or len(measures) <= MAX_COLUMNS_BESIDE_AMOUNTS):
         annotated = scores.occurrence.annotated
         columns += ["bouts", "seconds"]
         for row in cells[1:]:

@@ -8,7 +8,6 @@ mice only; ``labeled=`` takes that list (``behaviors_labeled`` of the metadata),
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,13 @@ from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.arrow_tables import plain_columns, read_parquet, read_schema
 from ethobench.formats.base import Format, ignored_columns, register_format, select_entries
 from ethobench.formats.bouts import BoutRows, background_notes, frames_rate, named_ethogram, unused_behavior_notes
+from ethobench.formats.mabe2025_tables import BOUT_COLUMNS, PARQUET, SELF, id_text, mouse_name, parse_labeled
 from ethobench.formats.per_frame import rate_notes
 from ethobench.formats.tables import read_table, write_table
 from ethobench.formats.text import Head, parse_number
 
-COLUMNS = ("agent_id", "target_id", "action", "start_frame", "stop_frame")
+COLUMNS = BOUT_COLUMNS
 ALL_COLUMNS = (*COLUMNS, "row_id", "video_id")
-SELF = "self"
-PARQUET = b"PAR1"
 
 Labeled = Sequence[str] | str | Mapping[str, Sequence[str] | str] | None
 
@@ -58,9 +56,9 @@ class Mabe2025(Format):
         notes += ignored_columns([name for name in columns if name and name not in ALL_COLUMNS])
         tables: dict[str, BoutRows] = {} if "video_id" in columns else {path.stem: BoutRows(path)}
         for i, location in enumerate(locations):
-            agent, target = _mouse(columns["agent_id"][i]), _mouse(columns["target_id"][i])
-            video = _text(columns["video_id"][i]) if "video_id" in columns else path.stem
-            action = _text(columns["action"][i])
+            agent, target = mouse_name(columns["agent_id"][i]), mouse_name(columns["target_id"][i])
+            video = id_text(columns["video_id"][i]) if "video_id" in columns else path.stem
+            action = id_text(columns["action"][i])
             if not action or not video:
                 raise FormatError(path, f"blank {'action' if video else 'video_id'}", location)
             tables.setdefault(video, BoutRows(path)).add(
@@ -129,7 +127,7 @@ def _columns(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
     return columns, locations
 
 
-def _annotation(rows: BoutRows, rate: float, tracks: list[Track] | None) -> tuple[Annotation, list[Note]]:
+def _annotation(rows: BoutRows, rate: float, tracks: Sequence[Track] | None) -> tuple[Annotation, list[Note]]:
     names = dict.fromkeys([*(str(t.behavior) for t in tracks or []), *rows.behavior])
     subjects = sorted({name for t in tracks or [] for name in (t.subject, t.target) if name})
     annotation, notes = rows.to_annotation(named_ethogram(list(names)), rate, seconds=False, subjects=subjects)
@@ -143,28 +141,13 @@ def _annotation(rows: BoutRows, rate: float, tracks: list[Track] | None) -> tupl
     return annotation, notes
 
 
-def _tracks(video: str, labeled: Labeled) -> list[Track] | None:
+def _tracks(video: str, labeled: Labeled) -> tuple[Track, ...] | None:
     """Return the labeled tracks of a video; None if all actions are labeled."""
     if isinstance(labeled, Mapping):
         if video not in labeled:
             raise EthobenchError(f"labeled= has no entry for video {video!r}; entries: {', '.join(map(str, labeled))}")
         labeled = labeled[video]
-    if labeled is None:
-        return None
-    items: Sequence[Any] = [labeled] if isinstance(labeled, str) else labeled
-    if isinstance(labeled, str) and labeled.lstrip().startswith("["):
-        try:
-            items = json.loads(labeled)
-        except json.JSONDecodeError as error:
-            raise EthobenchError(f"labeled= is not a valid JSON list ({error.msg})") from None
-    tracks = []
-    for item in items:
-        names = [name.strip() for name in str(item).replace("'", "").split(",")]
-        if len(names) != 3 or not all(names):
-            raise EthobenchError(f"labeled= needs entries such as 'mouse1,mouse2,sniff', got {item!r}")
-        agent, target = _mouse(names[0]), _mouse(names[1])
-        tracks.append(Track(names[2], agent, None if target in (SELF, agent) else target))
-    return list(dict.fromkeys(tracks))
+    return None if labeled is None else parse_labeled(labeled)
 
 
 def _words(track: Track) -> str:
@@ -179,18 +162,6 @@ def _rows(video: str, a: Annotation) -> list[list[Any]]:
             on = target[i] if target[i] and target[i] != subject[i] else SELF if subject[i] else ""
             rows.append([video, subject[i] or "", on, a.ethogram[int(a.behavior[i])].name, int(a.start[i]), int(a.stop[i])])
     return rows
-
-
-def _text(value: Any) -> str:
-    blank = value is None or (isinstance(value, float) and np.isnan(value))
-    return "" if blank else str(value).strip()
-
-
-def _mouse(value: Any) -> str:
-    """Return the name of a mouse as in submissions: "mouse1" for 1."""
-    text = _text(value)
-    text = text.removesuffix(".0")
-    return f"mouse{text}" if text.isdecimal() else text
 
 
 def _frame(path: Path, value: Any, location: str) -> float:

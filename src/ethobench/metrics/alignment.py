@@ -89,7 +89,7 @@ def align(
         guess,
         truth,
         _reorder_columns(pred.probabilities, pred.ethogram, ethogram) if isinstance(pred, Prediction) else None,
-        pool_subjects=_pools_subjects(guess, truth, tracks),
+        pool_subjects=_pools_subjects(guess, truth, tracks, suite),
         observed_by_both=observed_by_both,
         fill_background=suite.fill_background,
         metadata=recording.metadata,
@@ -192,11 +192,12 @@ def _reorder_columns(probabilities: NDArray[Any], old: Ethogram, new: Ethogram) 
     return columns
 
 
-def _pools_subjects(guess: Annotation, truth: Annotation, tracks: str) -> bool:
-    """Return whether subjects are pooled: on request, or if either side names none."""
+def _pools_subjects(guess: Annotation, truth: Annotation, tracks: str, suite: Suite) -> bool:
+    """Return whether subjects are pooled: on request, or if either side names none; some suites require bouts without a name."""
     if tracks not in ("auto", "merge"):
         raise EthobenchError(f"`tracks` must be 'auto' (separate if both sides name subjects) or 'merge', got {tracks!r}")
-    return tracks == "merge" or any(not ((side.subject >= 0).any() or (side.target >= 0).any()) for side in (guess, truth))
+    sides = [side for side in (guess, truth) if len(side) or not suite.separate_subjects]
+    return tracks == "merge" or any(not ((side.subject >= 0).any() or (side.target >= 0).any()) for side in sides)
 
 
 def _is_observed(pair: AlignedPair, name: str, suite: Suite) -> bool:

@@ -25,6 +25,7 @@ Over: TypeAlias = Literal["pooled", "recordings", "individuals", "cells"]
 
 LABELS = {
     "f1": "frame F1",
+    "f1_labeled": "frame F1 (labeled)",
     "f1_score": "bout F1",
     "bout_f1": "bout F1",
     "bout_f1_50": "bout F1 at IoU 0.5",

@@ -210,6 +210,12 @@ class Evaluation:
             self._statistics[function] = np.stack([function(pair) for pair in self.pairs])
         return self._statistics[function]
 
+    def set_statistics(self, function: Statistics, table: Array) -> None:
+        """Set the statistics of a function for all recordings at once, shape (n_recordings, ...), instead of counting them from pairs."""
+        if len(table) != len(self.recordings):
+            raise MismatchError(f"statistics of {len(table)} recordings for {len(self.recordings)}")
+        self._statistics[function] = np.asarray(table, dtype=np.float64)
+
     def pooled_statistics(self, metric_name: str) -> Array | None:
         """Return the statistics of a metric summed over recordings; None if they were not stored with these scores."""
         measure = Measure(metric_name, metric_name)

@@ -89,12 +89,12 @@ class Scores(Evaluation):
 
     @property
     def unit(self) -> str:
-        """What intervals count: ``"individuals"``, or ``"recordings"`` if no individuals are named and each recording counts as one."""
+        """What intervals count: individuals (or what takes their place in the suite), or recordings if each of them counts as one."""
         names_itself = (
             name == individual or name.startswith((f"{individual}@", f"{individual} ("))
             for name, individual in zip(self.recordings, self.individuals_by_recording, strict=True)
         )
-        return "recordings" if all(names_itself) else "individuals"
+        return "recordings" if all(names_itself) else f"{self.suite.unit}s"
 
     @cached_property
     def intervals(self) -> dict[str, Any]:
@@ -184,13 +184,13 @@ class Scores(Evaluation):
         if self.pairs:
             return Occurrence.count(self.ethogram, (p.truth for p in self.pairs), (p.pred for p in self.pairs))
         from ethobench.metrics import bouts, budgets, frames
-        from ethobench.metrics.suites import bebe
+        from ethobench.metrics.suites import bebe, mabe2025
 
         measures = {m.metric.statistics: m for m in self.suite.measures}
         if budgets.sums in measures and bouts.counts in measures:  # durations from the one, point events from the other
             seconds, counts = (self.statistics(measures[function]).sum(axis=0) for function in (budgets.sums, bouts.counts))
             return self._occurrence_from((seconds[:, 1], counts[:, 0]), (seconds[:, 2], counts[:, 1]))
-        for function in (frames.counts, bebe.counts):
+        for function in (frames.counts, bebe.counts, mabe2025.counts):
             if function in measures:  # true positives, false positives, false negatives; frames rank behaviors as seconds do
                 table = self.statistics(measures[function]).sum(axis=0)
                 true, predicted = table[:, 0] + table[:, 2], table[:, 0] + table[:, 1]
@@ -285,6 +285,7 @@ class Scores(Evaluation):
         Parameters
         ----------
         unit : {"recording", "individual"}
+            Or the unit of the suite, such as ``"lab"``, which takes the place of individuals.
 
         Returns
         -------
@@ -314,8 +315,9 @@ class Scores(Evaluation):
 
     def _subsets(self, unit: str) -> dict[str, Array]:
         """Return which recordings (1, else 0) belong to each recording or individual."""
-        if unit not in ("recording", "individual"):
-            raise NotFoundError(f"`unit` must be 'recording' or 'individual', got {unit!r}")
+        units = dict.fromkeys(("recording", "individual", self.suite.unit))
+        if unit not in units:
+            raise NotFoundError(f"`unit` must be {' or '.join(map(repr, units))}, got {unit!r}")
         rows = np.eye(len(self.recordings)) if unit == "recording" else self.grouping.membership
         return dict(zip(self.recordings if unit == "recording" else self.individuals, rows, strict=True))
 
@@ -323,7 +325,8 @@ class Scores(Evaluation):
         """Return one tidy table: overall, by behavior, and by recording.
 
         Columns are suite, metric, behavior, recording, value, low, high. An empty behavior or recording stands for all of them; low and
-        high are missing where the interval is withheld (see `intervals`).
+        high are missing where the interval is withheld (see `intervals`). A suite with another unit than individuals has a further column
+        with its name, such as ``lab``, and rows for each of them.
         """
         import pandas as pd
 
@@ -337,7 +340,22 @@ class Scores(Evaluation):
         for recording, scores in self.per("recording").items():
             for behavior, values in {"": scores["overall"], **scores["behaviors"]}.items():
                 rows += [(self.suite.name, name, behavior, recording, value, *no_interval) for name, value in values.items()]
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+        table = pd.DataFrame(rows, columns=list(COLUMNS))
+        return table if self.suite.unit == "individual" else self._with_units(table)
+
+    def _with_units(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Add a column with the unit of each recording, and rows with the scores of each unit."""
+        import pandas as pd
+
+        units = dict(zip(self.recordings, self.individuals_by_recording, strict=True))
+        rows = [
+            (self.suite.name, name, behavior, "", value, float("nan"), float("nan"), unit)
+            for unit, scores in self.per(self.suite.unit).items()
+            for behavior, values in {"": scores["overall"], **scores["behaviors"]}.items()
+            for name, value in values.items()
+        ]
+        named = table.assign(**{self.suite.unit: [units.get(name, "") for name in table["recording"]]})
+        return pd.concat([named, pd.DataFrame(rows, columns=list(named.columns))], ignore_index=True)
 
     def headline_table(self, measures: Sequence[str] | None = None) -> pd.DataFrame:
         """Return scores as text, one row for all behaviors and one for each, with intervals in brackets.
@@ -386,8 +404,8 @@ class Scores(Evaluation):
         Returns
         -------
         dict
-            ``suite``; ``overall`` and ``behaviors`` as the attributes; ``intervals``; ``recordings`` and ``individuals`` as `per`
-            returns them; ``confusion``; ``coverage``; ``absent``; ``notes``, a list of text.
+            ``suite``; ``overall`` and ``behaviors`` as the attributes; ``intervals``; ``recordings`` and ``individuals`` (``labs`` in suite
+            ``mabe2025``) as `per` returns them; ``confusion``; ``coverage``; ``absent``; ``notes``, a list of text.
         """
         plain: dict[str, Any] = _plain(
             {
@@ -396,7 +414,7 @@ class Scores(Evaluation):
                 "behaviors": self.behaviors,
                 "intervals": self.intervals,
                 "recordings": self.per("recording"),
-                "individuals": self.per("individual"),
+                f"{self.suite.unit}s": self.per("individual"),
                 "confusion": self.confusion(),
                 "coverage": self.coverage,
                 "absent": self.absent,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from ethobench.metrics.scores import Scores
 from ethobench.metrics.suites import Suite, suites
 
 CONSENSUS = "consensus"
+MABE2025 = "mabe2025"
 MAX_NAMES = 5  # names that a message lists
 SIDES = ("the prediction", "the truth")
 
@@ -53,6 +54,7 @@ def score(
     entry: str | None = None,
     exclusive: bool | None = None,
     options: Mapping[str, Any] | None = None,
+    metadata: Any = None,
 ) -> Scores:
     """Score predictions against a truth.
 
@@ -68,7 +70,7 @@ def score(
     truth : Annotation, array, mapping, Dataset or path, optional
         What the predictions are compared with. A path is a file, a folder, or a study with a ``recordings.csv``.
     suite : str
-        Whose definitions: ``"ethobench"``, ``"banos"``, ``"bebe"``, ``"calms21"`` or ``"rodentbench"``.
+        Whose definitions: ``"ethobench"``, ``"banos"``, ``"bebe"``, ``"calms21"``, ``"mabe2025"`` or ``"rodentbench"``.
     individuals : mapping, optional
         Recordings to individuals; intervals resample individuals. By default each recording is an individual.
     annotator : str, optional
@@ -96,6 +98,10 @@ def score(
         Whether the behaviors of arrays of probabilities exclude each other. Default: yes if all rows sum to 1.
     options : mapping of str to object, optional
         Options for reading files, such as ``{"label": "behaviour"}``. Each is passed to the formats that have it.
+    metadata : path, DataFrame or mapping, optional
+        For suite ``mabe2025``: lab and labeled behaviors of each video, as the columns ``video_id, lab_id, behaviors_labeled`` of a table
+        or as a mapping of recordings to ``{"lab": ..., "behaviors_labeled": [...]}``. In this suite `pred` and `truth` may also be a
+        submission and a solution, as files or DataFrames.
 
     Returns
     -------
@@ -138,6 +144,12 @@ def score(
     0.733
     """
     chosen = suites[suite]
+    if metadata is not None and suite != MABE2025:
+        raise EthobenchError(f"`metadata` is an option of suite {MABE2025!r}, not of {suite!r}")
+    if suite == MABE2025 and is_submission(pred, truth):
+        unused = {"behaviors": behaviors, "annotator": annotator, "individuals": individuals, "rate": rate, "rename": rename}
+        unused |= {"match": match, "entry": entry, "exclusive": exclusive, "options": options, "tracks": tracks.removeprefix("auto")}
+        return _score_submission(pred, truth, metadata, unused, resamples=resamples, seed=seed)
     if isinstance(behaviors, Iterable) and not isinstance(behaviors, (str, Ethogram)):
         behaviors = list(behaviors)
     if not isinstance(pred, (str, Path)) and has_score_arrays(pred, truth):
@@ -159,12 +171,53 @@ def score(
             "`rate` is an option for files and arrays, and `rename` for files; resample or rename annotations before scoring"
         )
     recordings = _pair_inputs(pred, truth, individuals, annotator)
+    recordings = _with_metadata(recordings, metadata)
+    recordings = [chosen.prepare(recording) for recording in recordings]
     pairs = [align(recording, chosen, behaviors=behaviors, tracks=tracks) for recording in recordings]
-    notes = _prediction_notes(recordings, chosen)
+    notes = chosen.notes(recordings) + _prediction_notes(recordings, chosen)
     if isinstance(truth, Dataset):
         notes += _missing_notes(recordings, truth)
     notes += _label_notes(recordings, behaviors)
     return score_pairs(pairs, chosen, resamples=resamples, seed=seed, notes=notes)
+
+
+def is_submission(pred: Any, truth: Any) -> bool:
+    """Return whether the inputs are tables of the MABe 2025 challenge: a file or DataFrame with all predicted bouts, and their truth."""
+    from ethobench.formats.mabe2025_tables import is_bout_table
+
+    return is_bout_table(pred) and (is_bout_table(truth) or isinstance(truth, Dataset) or _is_dataset_path(truth))
+
+
+def _is_dataset_path(truth: Any) -> bool:
+    return isinstance(truth, (str, Path)) and is_dataset(Path(truth))
+
+
+def _score_submission(pred: Any, truth: Any, metadata: Any, unused: Mapping[str, Any], **options: Any) -> Scores:
+    from ethobench.metrics.suites.mabe2025 import score_submission
+
+    if names := [name for name, value in unused.items() if value]:
+        raise EthobenchError(Message("a submission of MABe 2025 is scored as it is; omit ", *_enumerate([Option(n) for n in names])))
+    if _is_dataset_path(truth):
+        truth = load_dataset(truth)
+    return score_submission(pred, truth, metadata, **options)
+
+
+def _enumerate(items: Sequence[Any]) -> list[Any]:
+    return [text for k, item in enumerate(items) for text in ((", ", item) if k else (item,))]
+
+
+def _with_metadata(recordings: Sequence[Unaligned], metadata: Any) -> list[Unaligned]:
+    """Add lab and labeled behaviors to recordings."""
+    if metadata is None:
+        return list(recordings)
+    from ethobench.metrics.suites.mabe2025 import LABELED_KEY, video_metadata
+
+    videos = video_metadata(metadata)
+    missing = [r.id for r in recordings if r.id not in videos]
+    if missing:
+        raise NotFoundError(f"`metadata` has no recording {list_names(missing)}")
+    labels = {r.id: {"lab": videos[r.id].lab, LABELED_KEY: videos[r.id].entries} for r in recordings}
+    return [replace(r, metadata={**r.metadata, **labels[r.id]}) for r in recordings]
 
 
 def score_pairs(

@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
 
+from ethobench.core.errors import Note
 from ethobench.core.registry import Registry
 from ethobench.metrics.base import Measure
 
-MODULES = {name: f"ethobench.metrics.suites.{name}" for name in ("banos", "bebe", "calms21", "ethobench", "rodentbench")}
+if TYPE_CHECKING:
+    from ethobench.metrics.alignment import Unaligned
+
+MODULES = {name: f"ethobench.metrics.suites.{name}" for name in ("banos", "bebe", "calms21", "ethobench", "mabe2025", "rodentbench")}
 
 
 class Suite:
@@ -34,6 +39,10 @@ class Suite:
         Whether frames without any bout count as the named background.
     exclusive : bool, optional
         Whether one behavior excludes the others by definition; None if each prediction states it.
+    separate_subjects : bool
+        Whether subjects are scored separately even if one side has no bouts.
+    unit : str
+        What recordings are grouped by: ``"individual"``, or another unit that takes its place.
 
     Examples
     --------
@@ -50,6 +59,16 @@ class Suite:
     labels: ClassVar[bool] = False
     fill_background: ClassVar[bool] = True
     exclusive: ClassVar[bool | None] = None
+    separate_subjects: ClassVar[bool] = False
+    unit: ClassVar[str] = "individual"
+
+    def prepare(self, recording: Unaligned) -> Unaligned:
+        """Return a recording as the suite scores it, before it is aligned."""
+        return recording
+
+    def notes(self, recordings: Iterable[Unaligned]) -> list[Note]:
+        """Return what the suite lacks or assumes about the recordings."""
+        return []
 
 
 suites: Registry[Suite] = Registry("suite", MODULES)

@@ -1,0 +1,301 @@
+"""Tables of the MABe 2025 challenge in columns: solutions and submissions with one row per bout, and the metadata of videos.
+
+`BoutTable` holds the bouts of all videos as arrays of integer codes, so that a table of any size is scored without a loop over its rows.
+Ids are read in any of their spellings: 1, "1" and "mouse1" are the same mouse, and a target that is "self", blank or the agent itself
+is "self".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ethobench.core import Track
+from ethobench.core.errors import EthobenchError, FormatError
+from ethobench.core.intervals import BoolArray, IntArray
+from ethobench.formats.arrow_tables import plain_columns, read_parquet
+from ethobench.formats.tables import read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BOUT_COLUMNS = ("agent_id", "target_id", "action", "start_frame", "stop_frame")
+LAB, LABELED = "lab_id", "behaviors_labeled"
+SELF = "self"
+PARQUET = b"PAR1"
+MAX_FRAME = 1 << 40
+"""Largest frame number; one of a video of a thousand years is a mistake."""
+
+Source: TypeAlias = "str | Path | pd.DataFrame"
+Labeled: TypeAlias = Sequence[str] | str
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """A column of names as codes.
+
+    Attributes
+    ----------
+    codes : array of int (n_rows,)
+        Indices into `values`.
+    values : tuple of str
+        The different names.
+    """
+
+    codes: IntArray
+    values: tuple[str, ...]
+
+    def __getitem__(self, row: int) -> str:
+        return self.values[int(self.codes[row])]
+
+
+@dataclass(frozen=True, eq=False)
+class BoutTable:
+    """Bouts of several videos in columns.
+
+    Attributes
+    ----------
+    name : str
+        File name, or what the table is, for messages.
+    video, agent, target, action : Names
+    start, stop : array of int (n_bouts,)
+        Half-open frames.
+    metadata : mapping of str to VideoMetadata
+        From the columns ``lab_id`` and ``behaviors_labeled`` of the table, by video; empty if it has none.
+    """
+
+    name: str
+    video: Names
+    agent: Names
+    target: Names
+    action: Names
+    start: IntArray
+    stop: IntArray
+    metadata: Mapping[str, VideoMetadata]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class VideoMetadata:
+    """The lab of a video, and its labeled behaviors.
+
+    Attributes
+    ----------
+    lab : str
+    labeled : tuple of Track or None
+        Empty if nothing was labeled; None if the metadata do not say, so that everything counts as labeled.
+    """
+
+    lab: str
+    labeled: tuple[Track, ...] | None = None
+
+    @property
+    def entries(self) -> list[str] | None:
+        """The labeled behaviors as text, such as "mouse1,self,rear"."""
+        return None if self.labeled is None else [f"{t.subject},{t.target or SELF},{t.behavior}" for t in self.labeled]
+
+
+def is_bout_table(source: Any) -> bool:
+    """Return whether a file or DataFrame is a table of bouts of several videos: a solution or a submission."""
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        return path.is_file() and path.suffix.lower() in (".csv", ".parquet")
+    return hasattr(source, "columns") and {"start_frame", "stop_frame"} <= {*map(str, source.columns)}
+
+
+def mouse_name(value: Any) -> str:
+    """Return the name of a mouse: "mouse1" for 1, "1", 1.0 and "mouse1".
+
+    >>> mouse_name(1), mouse_name("2.0"), mouse_name("mouse3"), mouse_name("self")
+    ('mouse1', 'mouse2', 'mouse3', 'self')
+    """
+    text = id_text(value)
+    return f"mouse{text}" if text.isdecimal() else text
+
+
+def id_text(value: Any) -> str:
+    """Return an id as text, empty for a missing one; 7.0, as pandas reads a column with gaps, is "7"."""
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    text = str(value).strip()
+    return text.removesuffix(".0") if text.removesuffix(".0").isdecimal() else text
+
+
+def parse_labeled(labeled: Labeled, option: str = "labeled=") -> tuple[Track, ...]:
+    """Return the tracks that a list of labeled behaviors names, without duplicates.
+
+    Parameters
+    ----------
+    labeled : sequence of str or str
+        Entries such as "mouse1,mouse2,sniff" or "mouse1,self,rear", or the JSON text of a list of them. Empty text is an empty
+        list.
+    option : str
+        Where the list is from, for messages.
+
+    Examples
+    --------
+    >>> parse_labeled('["mouse1,mouse2,sniff", "mouse1,self,rear"]')
+    (Track(behavior='sniff', subject='mouse1', target='mouse2'), Track(behavior='rear', subject='mouse1', target=None))
+    """
+    items: Sequence[Any] = labeled
+    if isinstance(labeled, str):
+        items = [labeled] if labeled.strip() else []
+        if labeled.lstrip().startswith("["):
+            try:
+                items = json.loads(labeled)
+            except json.JSONDecodeError as error:
+                raise EthobenchError(f"{option} is not a valid JSON list ({error.msg})") from None
+    tracks = []
+    for item in items:
+        names = [name.strip() for name in str(item).replace("'", "").replace('"', "").split(",")]
+        if len(names) != 3 or not all(names):
+            raise EthobenchError(f"{option} needs entries such as 'mouse1,mouse2,sniff', got {item!r}")
+        agent, target = mouse_name(names[0]), mouse_name(names[1])
+        tracks.append(Track(names[2], agent, None if target in (SELF, agent) else target))
+    return tuple(dict.fromkeys(tracks))
+
+
+def read_bouts(source: Source, name: str = "") -> BoutTable:
+    """Read a solution or a submission.
+
+    Parameters
+    ----------
+    source : path or DataFrame
+        CSV or Parquet file, or a table, with the columns ``video_id, agent_id, target_id, action, start_frame, stop_frame``; optionally
+        ``lab_id`` and ``behaviors_labeled``. All others, such as ``row_id``, are ignored.
+    name : str
+        What the table is, for messages; the file name by default.
+
+    Raises
+    ------
+    FormatError
+        If a column is missing, a cell is blank or not a frame number, or a bout ends before it starts. The message names the row.
+    """
+    table = _read_columns(source, name, ("video_id", *BOUT_COLUMNS))
+    text = {column: _factorize(table, column, id_text) for column in ("video_id", "action")}
+    agent = _factorize(table, "agent_id", mouse_name)
+    target = _factorize(table, "target_id", mouse_name, blank=SELF)
+    start, stop = (_frames(table, column) for column in ("start_frame", "stop_frame"))
+    reversed_rows = np.flatnonzero(stop < start)
+    if reversed_rows.size:
+        i = int(reversed_rows[0])
+        raise FormatError(table.name, f"stop_frame {stop[i]} is before start_frame {start[i]}", table.location(i))
+    metadata: dict[str, VideoMetadata] = {}
+    if LAB in table.columns and LABELED in table.columns:
+        metadata = _metadata(table, text["video_id"])
+    return BoutTable(table.name, text["video_id"], agent, _to_self(agent, target), text["action"], start, stop, metadata)
+
+
+def read_metadata(source: Source) -> dict[str, VideoMetadata]:
+    """Read lab and labeled behaviors of each video from the metadata of the challenge (``train.csv``).
+
+    Parameters
+    ----------
+    source : path or DataFrame
+        With the columns ``video_id``, ``lab_id`` and ``behaviors_labeled``.
+
+    Raises
+    ------
+    FormatError
+        If a column is missing, or two rows of a video differ.
+    """
+    table = _read_columns(source, "metadata", ("video_id", LAB, LABELED))
+    return _metadata(table, _factorize(table, "video_id", id_text))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    name: str
+    columns: Mapping[str, Any]
+    location: Callable[[int], str]
+
+
+def _read_columns(source: Source, name: str, required: Sequence[str]) -> _Columns:
+    """Return the columns of a table by name, and where each row is."""
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        with path.open("rb") as file:
+            parquet = file.read(4) == PARQUET
+        if parquet:
+            columns: Mapping[str, Any] = plain_columns(path, read_parquet(path))
+            table = _Columns(str(path), columns, lambda i: f"row {i + 1}")
+        else:
+            text = read_table(path)
+            columns = {column: text.column(column) for column in text.header}
+            table = _Columns(str(path), columns, lambda i: f"row {text.row_numbers[i]}")
+    else:
+        table = _Columns(name or "table", {str(column): source[column].to_numpy() for column in source.columns}, lambda i: f"row {i}")
+    missing = [column for column in required if column not in table.columns]
+    if missing:
+        raise FormatError(table.name, f"no column {', '.join(missing)}; columns: {', '.join(table.columns)}", "header")
+    return table
+
+
+def _factorize(table: _Columns, column: str, normalize: Callable[[Any], str], blank: str = "") -> Names:
+    """Return a column as codes of normalized names; a blank cell is `blank`, or an error."""
+    import pandas as pd
+
+    codes, uniques = pd.factorize(np.asarray(table.columns[column]), use_na_sentinel=False)
+    names = [normalize(value) or blank for value in uniques.tolist()]
+    if "" in names:
+        raise FormatError(table.name, f"blank {column}", table.location(int(np.flatnonzero(codes == names.index(""))[0])))
+    values = tuple(dict.fromkeys(names))
+    merged = np.array([values.index(name) for name in names], dtype=np.int64) if len(values) < len(names) else None
+    return Names(codes.astype(np.int64) if merged is None else merged[codes], values)
+
+
+def _to_self(agent: Names, target: Names) -> Names:
+    """Replace targets that are the agent itself by "self"."""
+    values = (*(name for name in target.values if name != SELF), SELF)
+    recoded = np.array([values.index(name) for name in target.values], dtype=np.int64)[target.codes]
+    agents = np.array([values.index(name) if name in values else -1 for name in agent.values], dtype=np.int64)[agent.codes]
+    return Names(np.where(recoded == agents, len(values) - 1, recoded), values)
+
+
+def _frames(table: _Columns, column: str) -> IntArray:
+    """Return a column of frame numbers; raise an error that names the first cell that is not one."""
+    cells = np.asarray(table.columns[column])
+    if cells.dtype.kind not in "iu":
+        try:
+            numbers = cells.astype(np.float64)
+            bad: BoolArray = ~(np.isfinite(numbers) & (numbers == np.floor(numbers)))
+        except (TypeError, ValueError):
+            bad = np.array([not _is_frame(cell) for cell in cells.tolist()], dtype=bool)
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
+            raise FormatError(table.name, f"{column} {cells.tolist()[i]!r} is not a frame number", table.location(i))
+        cells = numbers
+    too_large = np.flatnonzero(np.abs(cells) > MAX_FRAME)
+    if too_large.size:
+        raise FormatError(table.name, f"{column} {cells[too_large[0]]:.0f} is not a plausible frame number", table.location(too_large[0]))
+    return np.asarray(cells, dtype=np.int64)
+
+
+def _is_frame(cell: Any) -> bool:
+    try:
+        return float(cell).is_integer()
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _metadata(table: _Columns, video: Names) -> dict[str, VideoMetadata]:
+    """Return lab and list of each video; different values in the rows of one video are an error."""
+    labs, lists = ([id_text(cell) for cell in np.asarray(table.columns[column]).tolist()] for column in (LAB, LABELED))
+    rows: dict[str, tuple[str, str]] = {}
+    for i, cells in enumerate(zip(labs, lists, strict=True)):
+        if not cells[0]:
+            raise FormatError(table.name, f"blank {LAB}", table.location(i))
+        if rows.setdefault(video[i], cells) != cells:
+            raise FormatError(table.name, f"{LAB} or {LABELED} of video {video[i]} differs from an earlier row", table.location(i))
+    tracks: dict[str, tuple[Track, ...]] = {}
+    for name, (_, text) in rows.items():
+        if text not in tracks:
+            tracks[text] = parse_labeled(text, f"{table.name}: {LABELED} of video {name}")
+    return {name: VideoMetadata(lab, tracks[text]) for name, (lab, text) in rows.items()}
