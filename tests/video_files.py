@@ -30,7 +30,7 @@ def write_numbered_video(
     from fractions import Fraction
 
     with av.open(str(path), "w") as container:
-        stream = container.add_stream(codec, rate=Fraction(30))
+        stream = container.add_stream(codec, rate=Fraction(round(1 / (times[-1] - times[-2]))))  # and so the last picture is as long
         stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
         stream.time_base = stream.codec_context.time_base = Fraction(1, 1000 if codec != "mpeg4" else 30)
         stream.codec_context.gop_size = gop

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ethobench.app.annotator_agreement import agreement_payload
@@ -31,7 +31,7 @@ from ethobench.app.payloads import (
     track_payload,
     uncertain_payload,
 )
-from ethobench.app.project import VIDEO_TYPES, Project, export
+from ethobench.app.project import Project, export
 from ethobench.app.recordings import LaneTiles
 from ethobench.app.requests import MAX_BYTES, TooLargeError, failure, query_integer, read_body
 from ethobench.app.suggestions import suggest
@@ -70,7 +70,6 @@ class Api:
             f"{one}/next": self.next,
             f"{one}/uncertain": self.uncertain,
             f"{one}/export": self.export,
-            f"{one}/video": self.video,
         }
         changes = (self.start, self.edit, self.watch, self.undo, self.redo)
         session_changes: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -200,13 +199,6 @@ class Api:
             "x-ethobench-notes": quote(json.dumps(file.notes)),
         }
         return Response(file.content, media_type="application/octet-stream", headers=headers)
-
-    def video(self, request: Request) -> Response:
-        """Return the video, or the requested byte range of it."""
-        path = self.project.video(request.path_params["recording"])
-        if path is None:
-            raise NotFoundError("this recording has no video that can be shown")
-        return FileResponse(path, media_type=VIDEO_TYPES[path.suffix.lower()])
 
     def start(self, index: int, body: dict[str, Any]) -> Any:
         """Start a correction."""

@@ -60,6 +60,7 @@ def recording_payload(project: Project, index: int) -> dict[str, Any]:
     recording = project.recording(index)
     video = recording.recording.video
     has_video = project.video(index) is not None
+    cameras = [] if video is None else [camera for camera in recording.recording.cameras if project.can_show(camera.path)]
     return {
         "index": index,
         "id": recording.recording.id,
@@ -70,6 +71,7 @@ def recording_payload(project: Project, index: int) -> dict[str, Any]:
         "behaviors": list(recording.ethogram.names),
         "tracks": [track_payload(recording, track) for track in recording.tracks],
         "video": has_video,
+        "cameras": [{"name": camera.path.name, "offset": camera.offset} for camera in cameras],
         "video_note": "" if video is None or has_video else f"{video.name} is missing, not a video, or outside the opened folders",
         "disagreement": recording.disagreement,
         "locked": recording.locked,
@@ -183,7 +185,8 @@ def entry_payload(entry: Entry) -> dict[str, Any]:
 def signal_payload(recording: OpenRecording) -> dict[str, Any]:
     """Return the signal lanes and the skeleton of a recording; reads its signals."""
     poses = recording.signals if isinstance(recording.signals, Poses) else None
-    payload: dict[str, Any] = {"lanes": [lane.payload() for lane in recording.lanes], "poses": None}
+    motion = None if recording.motion is None else recording.motion.payload()
+    payload: dict[str, Any] = {"lanes": [lane.payload() for lane in recording.lanes], "poses": None, "motion": motion}
     if poses is not None:
         payload["poses"] = pose_payload(poses)
         width, height = (recording.recording.metadata.get(name) for name in ("width", "height"))

@@ -276,11 +276,13 @@ class Project:
     def video(self, index: int) -> Path | None:
         """Return the path of a recording's video if it lies inside an opened folder after links are resolved."""
         path = self.recording(index).recording.video
-        if path is None or not path.is_file():
-            return None
-        real = path.resolve()
+        return path.resolve() if path is not None and self.can_show(path) else None
+
+    def can_show(self, video: Path) -> bool:
+        """Whether a video exists and lies inside an opened folder after links are resolved."""
+        real = video.resolve()
         is_inside = any(real.is_relative_to(root.resolve()) for root in self.roots)
-        return real if is_inside and real.suffix.lower() in VIDEO_TYPES else None
+        return video.is_file() and is_inside and real.suffix.lower() in VIDEO_TYPES
 
     def _correction(self, index: int, name: str, revision: int | None = None) -> tuple[OpenRecording, History]:
         """Return a correction; raise an error if its revision differs from the stated one."""

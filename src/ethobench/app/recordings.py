@@ -101,6 +101,7 @@ class OpenRecording:
         for name, p in predictions.items():
             unique = name if name not in recording.annotations else f"{name} (model)"
             self.originals.append(Track(unique, MODEL, self.fit(_annotation(p), name), prediction=p if isinstance(p, Prediction) else None))
+        self.motion: Lane | None = None  # motion energy of the video, once it is computed
         self._lock, self._loading = threading.Lock(), threading.Lock()
         self._differences: dict[tuple[tuple[str, tuple[int, int]], ...], Intervals] = {}
 
@@ -278,7 +279,7 @@ class LaneTiles:
     """Tiles of the lanes of one recording, cached until a track changes.
 
     Lanes have names such as ``track:2`` (all subjects), ``track:2:0`` (the first subject), ``track:2:-1`` (no subject), ``probability:3``
-    (probabilities of a track), ``trace:0`` (a signal), or ``disagreement:0,1,3`` (between these tracks).
+    (probabilities of a track), ``trace:0`` (a signal), ``motion`` (of the video), or ``disagreement:0,1,3`` (between these tracks).
     """
 
     def __init__(self, recording: OpenRecording) -> None:
@@ -291,6 +292,8 @@ class LaneTiles:
         edges = tile_edges(level, index, self.recording.n_frames)
         kind, *numbers = lane.split(":")
         try:
+            if kind == "motion" and self.recording.motion is not None:
+                return self.recording.motion.tiles.tile(edges)
             if kind == "trace":
                 return self.recording.lanes[_parse_number(numbers[0])].tiles.tile(edges)
             tracks = self.recording.tracks

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 
@@ -69,3 +72,31 @@ def query_integer(request: Request, name: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise EthobenchError(f"{name} must be an integer, got {text!r}")
     return int(text)
+
+
+def read_route(path: str, answer: Callable[[Request], Any]) -> Route:
+    """Return a route for GET that runs a handler in a thread; what it returns becomes JSON, and so do errors."""
+
+    @wraps(answer)
+    async def respond(request: Request) -> Response:
+        try:
+            content = await run_in_threadpool(answer, request)
+        except (EthobenchError, OSError) as error:
+            return failure(error, "cannot be read")
+        return content if isinstance(content, Response) else JSONResponse(content)
+
+    return Route(path, respond, methods=["GET"])
+
+
+def change_route(path: str, change: Callable[[Request, dict[str, Any]], Any]) -> Route:
+    """Return a route for POST that runs a handler in a thread with the request and its body; the result and errors become JSON."""
+
+    @wraps(change)
+    async def respond(request: Request) -> Response:
+        try:
+            body = await read_body(request)
+            return JSONResponse(await run_in_threadpool(change, request, body))
+        except (EthobenchError, OSError) as error:
+            return failure(error, "not done")
+
+    return Route(path, respond, methods=["POST"])

@@ -22,11 +22,14 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ethobench.app.api import Api
+from ethobench.app.background import BackgroundJobs
+from ethobench.app.exports_api import ExportsApi
 from ethobench.app.payloads import project_payload
 from ethobench.app.project import Project
 from ethobench.app.security import Guard, new_token
 from ethobench.app.teaching import Teaching
 from ethobench.app.teaching_api import TeachingApi
+from ethobench.app.video_api import VideoApi
 from ethobench.core.errors import EthobenchError
 from ethobench.core.messages import Message, Option
 
@@ -113,7 +116,9 @@ def make_app(project: Project, port: int, token: str, launch: str = "", teaching
         return Response(files[name], media_type=TYPES[name.rpartition(".")[2]])
 
     project_payload(project)  # fills caches, so that the first response is fast
-    routes = [Route("/", show_page), Route("/static/{name}", show_file), *Api(project).routes, *TeachingApi(teaching).routes]
+    jobs = BackgroundJobs()
+    apis = (Api(project), TeachingApi(teaching), VideoApi(project, jobs), ExportsApi(project, jobs))
+    routes = [Route("/", show_page), Route("/static/{name}", show_file), *(route for api in apis for route in api.routes)]
     return Guard(Starlette(routes=routes), port, token, launch)
 
 

@@ -62,6 +62,11 @@ def _lane(label: str, columns: list[int], names: tuple[str, ...], summary: Summa
     return Lane(label, tuple(names[i] for i in columns), low, high, TraceTiles(summary, columns, low, high))
 
 
+def motion_lane(energy: Floats) -> Lane:
+    """Return the lane of the motion energy of a video (n_frames,)."""
+    return _lane("motion", [0], ("motion energy",), Summary(energy[:, None]))
+
+
 def _movement(poses: Poses, rate: float) -> tuple[Floats, tuple[str, ...], list[tuple[str, list[int]]]]:
     centers = _centers(poses)
     columns, names = [], []

@@ -196,6 +196,11 @@ class Pictures:
     path: Path
     damaged: int = 0
 
+    def __iter__(self) -> Iterator[tuple[float, Any]]:
+        """Yield all pictures with their time in seconds from the first."""
+        with open_video(self.path) as (container, stream):
+            yield from self._decode(container, stream, 0.0)
+
     def at(self, times: Iterable[float]) -> Iterator[Any]:
         """Yield the picture that is displayed at each time, as a PyAV frame; None before the first and after the last picture.
 

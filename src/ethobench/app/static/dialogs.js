@@ -3,6 +3,7 @@
 import { start } from "./corrections.js";
 import { make, showMessage } from "./dom.js";
 import { openEthogramEditor } from "./ethogram.js";
+import { openClipsDialog } from "./exporting.js";
 import { HELP } from "./keyboard.js";
 import { download, postJson } from "./server.js";
 import { state } from "./state.js";
@@ -69,7 +70,10 @@ export function openExportDialog() {
   };
   formats.addEventListener("change", updateSeveral);
   updateSeveral();
-  const dialog = openDialog("Export", make("label", {}, "Track", tracks), make("label", {}, "Format", formats), several, buttons("Download"));
+  const clips = make("button", { type: "button", name: "clips" }, "Clips, videos, timeline…");
+  clips.addEventListener("click", () => openClipsDialog());
+  const content = [make("label", {}, "Track", tracks), make("label", {}, "Format", formats), several, make("p", {}, clips)];
+  const dialog = openDialog("Export", ...content, buttons("Download"));
   dialog.addEventListener("submit", async (event) => {
     event.preventDefault();
     const query = { track: tracks.value, format: formats.value, all: all.checked && !several.hidden ? 1 : 0 };

@@ -63,6 +63,10 @@ function listLanes() {
     const id = `trace/${index}`;
     lanes.push({ id, kind: "trace", query: `trace:${index}`, version: 0, label: signal.label, signal, height: TRACE });
   });
+  if (state.signals?.motion && !state.hidden.has("motion")) {
+    const signal = state.signals.motion;
+    lanes.push({ id: "motion", kind: "trace", query: "motion", version: 0, label: signal.label, signal, height: TRACE });
+  }
   return lanes;
 }
 

@@ -2,9 +2,11 @@
 
 import { resizeCanvas, themeColors } from "./canvas.js";
 import { make, showMessage } from "./dom.js";
+import { ProgressBar } from "./jobs.js";
 import { player } from "./player.js";
-import { address, fetchBytes } from "./server.js";
+import { address, fetchBytes, fetchJson, postJson } from "./server.js";
 import { state } from "./state.js";
+import { applyFilter, posesShown } from "./video_settings.js";
 
 const CHUNK = 1024;
 const MAX_CHUNKS = 12;
@@ -19,7 +21,12 @@ class Stage extends HTMLElement {
   connectedCallback() {
     this.canvas = make("canvas", { role: "img", ariaLabel: "Keypoints at the playhead" });
     this.note = make("p", { className: "note", hidden: true });
-    this.append(this.canvas, this.note);
+    this.views = make("div", { className: "views" });
+    this.append(this.views, this.canvas, this.note);
+    document.addEventListener("videosettings", () => {
+      applyFilter(this);
+      this.#redraw();
+    });
     state.watch(["recording", "signals"], () => this.#change());
     state.addEventListener("frame", () => this.#redraw());
     document.addEventListener("themechange", () => this.#redraw());
@@ -32,7 +39,7 @@ class Stage extends HTMLElement {
     if (recording.index !== this.#recordingIndex) {
       this.#recordingIndex = recording.index;
       this.#chunks.clear();
-      this.#setVideo(recording.video ? address(`recordings/${recording.index}/video`) : null);
+      this.#openCameras(recording);
     }
     const note = recording.locked || recording.video_note;
     this.note.textContent = note;
@@ -41,19 +48,100 @@ class Stage extends HTMLElement {
     this.#redraw();
   }
 
-  #setVideo(source) {
-    player.video?.remove();
-    player.video = null;
-    if (!source) return;
-    const video = make("video", { src: source, muted: true, playsInline: true, preload: "auto", disablePictureInPicture: true });
-    video.addEventListener("loadedmetadata", () => this.#redraw());
-    video.addEventListener("error", () => {
-      showMessage("The browser cannot play this video, so playback does not count as watched. Convert it to H.264 in MP4.", true);
-      if (player.video === video) player.video = null;
-      video.remove();
+  /** Show the videos of all cameras; their codecs and the clock of the frames follow later. */
+  async #openCameras(recording) {
+    for (const video of this.views.querySelectorAll("video")) video.removeAttribute("src"); // stops loading
+    this.views.replaceChildren();
+    Object.assign(player, { video: null, others: [], clock: null });
+    if (!recording.cameras.length) return;
+    this.cameras = recording.cameras.map((camera, number) => ({ ...camera, number }));
+    this.cameras.forEach((camera) => {
+      camera.view = make("div", { className: "view" });
+      this.views.append(camera.view);
+      this.#play(camera);
     });
-    player.video = video;
-    this.prepend(video);
+    const { index } = recording;
+    try {
+      const { rate, irregular, cameras, notes } = await fetchJson(`recordings/${index}/cameras`);
+      const times = irregular ? new Float64Array(await fetchBytes(`recordings/${index}/frame_times`)) : null;
+      if (index !== this.#recordingIndex) return;
+      player.clock = { rate, times };
+      this.cameras.forEach((camera, number) => {
+        camera.info = cameras[number];
+        if (camera.failed) this.#offerConversion(camera);
+      });
+      if (notes.length) this.note.title = notes.join(" ");
+      if (!state.playing) player.show();
+    } catch (error) {
+      showMessage(error.message, true);
+    }
+  }
+
+  /** Show the video of a camera, or its converted version. */
+  #play(camera, converted = false) {
+    const index = this.#recordingIndex;
+    const query = `camera=${camera.number}${converted ? "&converted=1" : ""}`;
+    const source = address(`recordings/${index}/video?${query}`);
+    const video = make("video", { src: source, muted: true, playsInline: true, preload: "auto", disablePictureInPicture: true });
+    video.offset = camera.offset;
+    video.addEventListener("loadedmetadata", () => {
+      if (!video.videoWidth) return this.#fail(camera, video); // only its sound can be played
+      if (!state.playing) player.show();
+      this.#redraw();
+    });
+    video.addEventListener("error", () => this.#fail(camera, video));
+    if (camera.number === 0) player.video = video;
+    else player.others.push(video);
+    camera.failed = false;
+    camera.view.replaceChildren(video);
+    applyFilter(this);
+  }
+
+  /** Remove a video that the browser cannot play; keypoints and signals can still be labelled. */
+  #fail(camera, video) {
+    if (!video.isConnected) return;
+    if (player.video === video) {
+      player.video = null;
+      showMessage("The browser cannot play this video. Until it is converted, playback counts as watched only with keypoints or signals.", true);
+    }
+    player.others = player.others.filter((other) => other !== video);
+    video.remove();
+    camera.failed = true;
+    this.#offerConversion(camera);
+    this.#redraw();
+  }
+
+  #offerConversion(camera) {
+    const { info } = camera;
+    if (info?.converted && !camera.tried) {
+      camera.tried = true;
+      return this.#play(camera, true);
+    }
+    const codec = info?.codec ? ` (${info.codec})` : "";
+    const text = info?.error || `The browser cannot play ${camera.name}${codec}.`;
+    const box = make("div", { className: "unplayable" }, make("p", {}, text));
+    if (info && !info.error && !camera.tried) {
+      const button = make("button", { type: "button", className: "primary" }, "Convert for this browser");
+      button.addEventListener("click", () => this.#convert(camera, box));
+      box.append(button, make("p", { className: "hint" }, "A copy in H.264 is saved in the cache; the file itself is not changed."));
+    }
+    camera.view.replaceChildren(box);
+  }
+
+  async #convert(camera, box) {
+    const index = this.#recordingIndex;
+    const progress = new ProgressBar();
+    box.replaceChildren(make("p", {}, `Converting ${camera.name}`), progress.element);
+    try {
+      const job = await progress.follow(await postJson(`recordings/${index}/convert`, { camera: camera.number }));
+      if (index !== this.#recordingIndex) return;
+      if (job.state === "cancelled") return this.#offerConversion(camera);
+      camera.tried = true;
+      this.#play(camera, true);
+      showMessage([`${camera.name} is converted.`, ...job.notes].join(" "), job.notes.length > 0);
+    } catch (error) {
+      box.replaceChildren(make("p", {}, error.message));
+    }
   }
 
   #redraw() {
@@ -71,9 +159,10 @@ class Stage extends HTMLElement {
     const context = resizeCanvas(this.canvas, width, height);
     const poses = state.signals?.poses;
     if (!poses || state.frame >= poses.n_frames) return;
+    if (player.video && !player.video.classList.contains("outside") && !posesShown()) return;
     const ink = themeColors();
     const placement = this.#placement(poses, width, height);
-    if (!player.video) {
+    if (!player.video || player.video.classList.contains("outside")) {
       context.strokeStyle = ink.line;
       context.lineWidth = 1;
       context.strokeRect(placement.left, placement.top, placement.width, placement.height);
@@ -96,6 +185,8 @@ class Stage extends HTMLElement {
   /** Position of the arena on the stage, and the scale of coordinates. */
   #placement(poses, width, height) {
     const { video } = player;
+    const view = this.views.firstElementChild; // keypoints belong to the first camera
+    if (view) [width, height] = [view.clientWidth, view.clientHeight];
     const box = video?.videoWidth ? [0, 0, video.videoWidth, video.videoHeight] : poses.box;
     const pad = video ? 0 : 10;
     const scale = Math.min((width - 2 * pad) / (box[2] - box[0] || 1), (height - 2 * pad) / (box[3] - box[1] || 1));

@@ -25,6 +25,7 @@ class State extends EventTarget {
   target = null;
   exclusive = true;
   hidden = new Set(); // names of tracks that are neither shown nor compared
+  motion = null; // the progress of the motion energy, while it is computed
   playing = false;
   speed = 1;
 

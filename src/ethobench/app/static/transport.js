@@ -6,6 +6,7 @@ import { icon } from "./icons.js";
 import { toDisagreement, toUncertain } from "./jumps.js";
 import { player } from "./player.js";
 import { state } from "./state.js";
+import { VideoSettings } from "./video_settings.js";
 
 class Transport extends HTMLElement {
   connectedCallback() {
@@ -38,6 +39,7 @@ class Transport extends HTMLElement {
       this.uncertain,
       group(this.undo, this.redo),
       group(...zooms),
+      new VideoSettings().element,
     );
     state.watch(["frame", "recording"], () => {
       this.time.textContent = clockTime(state.frame, state.rate, 3);
