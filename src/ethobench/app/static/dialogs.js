@@ -29,7 +29,9 @@ export function openCorrectDialog() {
   const animals = make("input", { name: "animals", placeholder: "e.g. mouse 1, mouse 2", autocomplete: "off", dir: "auto" });
   animals.value = state.recording.subjects.length ? "" : (localStorage.getItem("animals") ?? "");
   const naming = make("label", {}, "Animals, separated by commas (empty if there is only one)", animals);
-  naming.hidden = state.recording.subjects.length > 0;
+  const updateNaming = () => (naming.hidden = state.recording.subjects.length > 0 || from.value !== ""); // a copy has the animals of its track
+  from.addEventListener("change", updateNaming);
+  updateNaming();
   const startFrom = make("label", {}, "Start from", from);
   startFrom.hidden = !copies.length;
   const dialog = openDialog(
@@ -129,7 +131,7 @@ export function openKeysDialog() {
     ),
   );
   const hint = make("p", {}, "While a correction is open, keys of behaviors take precedence; press Alt with a letter for its command.");
-  openDialog("Keys", make("div", { className: "keys" }, ...tables), hint, buttons(null));
+  openDialog("Keys", make("div", { className: "keys" }, ...tables), hint, buttons(null)).classList.add("wide");
 }
 
 /** Open a modal dialog with a form. */

@@ -31,7 +31,7 @@ class Teacher extends HTMLElement {
     state.addEventListener("project", () => this.#poll(), { once: true });
     state.watch(["blind"], () => (this.hidden = state.blind));
     state.addEventListener("review", () => this.#showItem());
-    for (const name of ["mark", "recording"]) state.addEventListener(name, () => state.review && this.#showItem());
+    for (const name of ["mark", "recording", "behaviors"]) state.addEventListener(name, () => state.review && this.#showItem());
   }
 
   /** Start a training, or cancel the one that runs. */
@@ -169,9 +169,9 @@ class Teacher extends HTMLElement {
     const { f1, bout_f1: boutF1, withheld, split, labelled_bouts: bouts, advice, behaviors } = quality;
     const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
     const facts = withheld
-      ? make("p", { className: "hint" }, withheld)
+      ? make("p", { className: "hint" }, `${sentence(withheld)}.`)
       : make("p", {}, make("strong", {}, `F1 ${number(f1)}`), ` frames · ${number(boutF1)} bouts`);
-    const note = make("p", { className: "hint" }, `${bouts} labelled bouts${withheld ? "" : `, held out by ${split}`}. ${advice ?? ""}`);
+    const note = make("p", { className: "hint" }, `${bouts} labelled bouts${withheld ? "" : `, held out by ${split}`}. ${advice ? `${sentence(advice)}.` : ""}`);
     const rows = (behaviors ?? []).map((b) => make("tr", {}, make("td", { dir: "auto" }, b.name ?? b.behavior), make("td", {}, number(b.f1)), make("td", {}, number(b.bout_f1))));
     const head = make("tr", {}, ...["", "frames", "bouts"].map((text) => make("th", { scope: "col" }, text)));
     const table = rows.length && !withheld ? make("table", { className: "kappa" }, make("thead", {}, head), make("tbody", {}, ...rows)) : null;
@@ -253,6 +253,11 @@ customElements.define("eb-teacher", Teacher);
 /** The name under which decisions are saved. */
 function annotator() {
   return state.active ?? localStorage.getItem("annotator");
+}
+
+/** A text of the server with a capital letter, as the beginning of a sentence. */
+function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1).replace(/\.$/, "");
 }
 
 function probabilityOf({ similarity }) {
