@@ -40,6 +40,12 @@ CONTEXT_SECONDS = 1.0
 EMPTY_SECONDS = 4.0  # labelled where there is no bout
 MAX_BOUT_SECONDS = 30.0  # of a long bout, only this much around the frame is labelled
 STRATEGIES = ("suggested", "random", "sequential")
+HEADER = """# Labels that the teacher needs
+
+Simulated annotators label what the teacher suggests, random bouts, or one recording after the other. Scores are on individuals that
+were not labelled; relative scores are relative to the model with all labels. Produced by `benchmarks/teacher.py`, which explains the
+strategies. A row with one seed says little about the difference between two strategies.
+"""
 
 
 class Annotator:
@@ -220,11 +226,11 @@ def summarize(table: pd.DataFrame) -> str:
         lines += [
             f"## {name}",
             "",
-            f"All labels ({full.bouts.mean():.0f} bouts, {full.seconds.mean() / 60:.0f} min; mean of {len(full)} seeds): "
+            f"All labels ({full.bouts.mean():.0f} bouts, {full.seconds.mean() / 60:.0f} min; seeds: {len(full)}): "
             f"frame F1 {full.f1.mean():.3f}, bout F1 {full.bout_f1.mean():.3f}.",
             "",
-            "| bouts | strategy | share of bouts | share of time | frame F1 | bout F1 | relative frame F1 | relative bout F1 |",
-            "|---|---|---|---|---|---|---|---|",
+            "| bouts | strategy | seeds | share of bouts | share of time | frame F1 | bout F1 | relative frame F1 | relative bout F1 |",
+            "|---|---|---|---|---|---|---|---|---|",
         ]
         labelled = rows[rows.strategy != "all"].copy()
         for measure in ("f1", "bout_f1"):
@@ -233,12 +239,17 @@ def summarize(table: pd.DataFrame) -> str:
             for strategy in STRATEGIES:
                 s = same[same.strategy == strategy]
                 if len(s):
-                    lines.append(
-                        f"| {budget:.0f} | {strategy} | {s.share_bouts.mean():.0%} | {s.share_time.mean():.0%} | {s.f1.mean():.3f} | "
-                        f"{s.bout_f1.mean():.3f} | {s.relative_f1.mean():.0%} | {s.relative_bout_f1.mean():.0%} |"
-                    )
+                    shares = f"{s.share_bouts.mean():.0%} | {s.share_time.mean():.0%}"
+                    scores = f"{s.f1.mean():.3f} | {s.bout_f1.mean():.3f} | {s.relative_f1.mean():.0%} | {s.relative_bout_f1.mean():.0%}"
+                    lines.append(f"| {budget:.0f} | {strategy} | {len(s)} | {shares} | {scores} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def write_results(table: pd.DataFrame, out: Path) -> None:
+    """Write the table as CSV, and its summary as Markdown."""
+    table.to_csv(out.with_suffix(".csv"), index=False, float_format="%.4f")
+    out.with_suffix(".md").write_text(f"{HEADER}\n{summarize(table)}", encoding="utf-8")
 
 
 def measure_time() -> None:
@@ -285,13 +296,11 @@ def main() -> None:
         for name in arguments.data:
             for seed in range(arguments.seeds):
                 for row in simulate(name, seed, Path(folder), arguments.strategies):
-                    print({k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+                    print({k: round(float(v), 3) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
                     rows.append(row)
-    table = pd.DataFrame(rows)
-    print(summarize(table))
-    if arguments.out:
-        table.to_csv(arguments.out.with_suffix(".csv"), index=False, float_format="%.4f")
-        arguments.out.with_suffix(".md").write_text(summarize(table), encoding="utf-8")
+                    if arguments.out:  # after each row, so that an interrupted run has a result
+                        write_results(pd.DataFrame(rows), arguments.out)
+    print(summarize(pd.DataFrame(rows)))
 
 
 if __name__ == "__main__":
