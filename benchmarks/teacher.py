@@ -44,7 +44,9 @@ HEADER = """# Labels that the teacher needs
 
 Simulated annotators label what the teacher suggests, random bouts, or one recording after the other. Scores are on individuals that
 were not labelled; relative scores are relative to the model with all labels. Produced by `benchmarks/teacher.py`, which explains the
-strategies. A row with one seed says little about the difference between two strategies.
+strategies. A row with one seed says little about the difference between two strategies. The ranking of suggestions and the settings of the
+model were chosen by scores on the held-out individuals of the same splits (seeds 0 to 2 of rats and seals), so the numbers of these two
+are somewhat optimistic.
 """
 
 
