@@ -91,3 +91,29 @@ def test_wrong_requests_are_refused(client):
     client.get("jobs/77", 404)
     bare = finished(client, client.post("recordings/1/clips", {"what": "clips", "track": "anna"}))
     assert "neither a video nor poses" in bare["error"]
+
+
+@pytest.mark.slow
+def test_labels_of_each_annotator_are_exported_in_every_writable_format(client, tmp_path):
+    described = client.get("project")
+    assert {"boris", "tidy"} <= {format["name"] for format in described["formats"]}
+    for format in described["formats"]:
+        status, headers, content = client.request(f"/{TOKEN}/api/recordings/0/export?track=anna&format={format['name']}")
+        reason = {"bebe_predictions": b"need a behavior for each observed frame", "simba": b"needs poses"}.get(format["name"])
+        if reason is not None:
+            assert (status, reason in content) == (400, True), "these labels cannot be stored in this format, and the page says why"
+            continue
+        assert status == 200, (format, content[:300])
+        assert headers["content-disposition"].endswith(format["suffix"])
+        assert content
+
+
+def test_a_conversion_can_be_cancelled(tmp_path, serving):
+    write_numbered_video(tmp_path / "long.avi", np.arange(240) / 30, "mpeg4", size=(320, 240))
+    (tmp_path / "recordings.csv").write_text("recording,video\nm1,long.avi\n", encoding="utf-8")
+    client = serving(open_project([str(tmp_path)]))
+    job = client.post("recordings/0/convert", {"camera": 0})
+    client.post(f"jobs/{job['job']}/cancel", {})
+    assert finished(client, job)["state"] == "cancelled"
+    assert not client.get("recordings/0/cameras")["cameras"][0]["converted"]
+    client.get(f"jobs/{job['job']}/file", 409)

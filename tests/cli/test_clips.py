@@ -36,7 +36,7 @@ def test_clips_of_a_study(study):
 def test_grid_overlay_and_timeline_of_loose_files(study):
     loose = (study / "m1.mp4", study / "m1.csv")
     for option, name in ((["--grid"], "rear.grid.mp4"), (["--overlay"], "m1.overlay.mp4"), (["--timeline", "svg"], "m1.svg")):
-        result = ethobench("clips", *loose, *option, "--out", study / "out", "--json", "--max", 1)
+        result = ethobench("clips", *loose, *option, "--out", study / "out", "--json")
         assert result.returncode == 0, result.stderr
         assert str(study / "out" / name) in json.loads(result.stdout)["files"]
     assert len(decode(study / "out" / "m1.overlay.mp4")) >= 59
@@ -46,6 +46,9 @@ def test_wrong_options_are_refused(study):
     out = ("--out", study / "out")
     assert "no behavior 'reer'" in ethobench("clips", study, "--behavior", "reer", *out).stderr
     assert ethobench("clips", study, "--grid", "--overlay", *out).returncode == 2
+    unused = ethobench("clips", study, "--overlay", "--behavior", "rear", *out)
+    assert unused.returncode == 2
+    assert "--behavior has no meaning with --overlay" in " ".join(unused.stderr.replace("│", " ").split())
     assert ethobench("clips", study, "--timeline", "exe", *out).returncode == 2
     assert "is not a duration" in ethobench("clips", study, "--margin", "soon", *out).stderr
     assert "has 1 cameras" in ethobench("clips", study, "--camera", 2, *out).stderr

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from ethobench.figures.scenes import ClipStyle
 
 
+TIMELINE_FORMATS = ("svg", "pdf", "png")
+UNUSED = {
+    "--timeline": ("grid", "overlay", "behavior", "margin", "max_bouts", "seed", "poses", "no_labels", "no_time", "height", "camera"),
+    "--overlay": ("grid", "behavior", "margin", "max_bouts", "seed", "poses"),
+    "--grid": ("height", "no_time"),
+}
+"""Parameters that have no meaning with an option."""
+
+
 def run(
+    context: typer.Context,
     sources: Annotated[
         list[Path],
         typer.Argument(help="A study, a dataset, or files: labels with their videos or poses.", metavar="SOURCE..."),
@@ -63,14 +73,15 @@ def run(
     from ethobench.cli.output import echo, echo_json, print_note
     from ethobench.figures.scenes import ClipStyle
 
-    if grid and overlay:
-        raise typer.BadParameter("use either --grid or --overlay", param_hint="--grid")
+    chosen = {"--timeline": timeline is not None, "--overlay": overlay, "--grid": grid}
+    _refuse_unused(context, next((option for option, is_set in chosen.items() if is_set), ""))
+    if timeline is not None and timeline not in TIMELINE_FORMATS:
+        raise typer.BadParameter(f"{timeline!r} is none of {', '.join(TIMELINE_FORMATS)}", param_hint="--timeline")
     seconds = _parse_margin(margin)
     style = ClipStyle(poses=poses or overlay, labels=not no_labels, time=not no_time, height=height)
     recordings = _read(sources, rate=rate, rename=parse_renames(rename), match=match, entry=entry, annotators=annotator)
     with _show_progress() as listen, listen:
         if timeline is not None:
-            _refuse_unused(timeline=timeline, grid=grid, overlay=overlay)
             summary = _write_timelines(recordings, out, timeline, overwrite=overwrite)
         elif overlay:
             summary = _write_overlays(recordings, out, style, camera - 1, overwrite=overwrite)
@@ -85,13 +96,13 @@ def run(
     echo(f"{len(summary.files)} file{'s' if len(summary.files) != 1 else ''}{bouts} in {out}")
 
 
-def _refuse_unused(*, timeline: str, grid: bool, overlay: bool) -> None:
-    from ethobench.figures.timelines import FORMATS
-
-    if timeline not in FORMATS:
-        raise typer.BadParameter(f"{timeline!r} is none of {', '.join(FORMATS)}", param_hint="--timeline")
-    if grid or overlay:
-        raise typer.BadParameter("a timeline is a figure; run the command again for videos", param_hint="--timeline")
+def _refuse_unused(context: typer.Context, option: str) -> None:
+    """Refuse parameters that would be ignored."""
+    for name in UNUSED.get(option, ()):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            flag = "--max" if name == "max_bouts" else f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{flag} has no meaning with {option}; omit one of them", param_hint=flag)
 
 
 def _parse_margin(text: str) -> float:

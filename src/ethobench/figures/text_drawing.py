@@ -27,19 +27,19 @@ def clock_text(seconds: float, digits: int = 2) -> str:
 
 def font_for(text: str, size: int) -> Any:
     """Return a font for a text: DejaVu Sans, which matplotlib contains, or a font of the system that has the missing characters."""
-    from PIL import ImageFont
-
     default = _default_font()
     missing = frozenset(character for character in text if not character.isspace() and ord(character) not in _characters(default))
-    path = (_system_font(missing) or default) if missing else default
-    return _load(path, size) if Path(path).is_file() else ImageFont.load_default(size)
+    return _load((_system_font(missing) or default) if missing else default, size)
 
 
 @lru_cache(maxsize=64)
 def _load(path: str, size: int) -> Any:
     from PIL import ImageFont
 
-    return ImageFont.truetype(path, size)
+    try:
+        return ImageFont.truetype(path, size)
+    except OSError:  # a distribution of matplotlib without its fonts
+        return ImageFont.load_default(size)
 
 
 @lru_cache(maxsize=1)
@@ -71,11 +71,13 @@ def _system_font(missing: frozenset[str]) -> str | None:
     return best if best is not None and counts[best] else None
 
 
+@lru_cache(maxsize=4096)
 def text_size(text: str, size: int) -> tuple[int, int]:
     """Return width and height of a line of text in pixels. The height depends on the font size only."""
     return int(font_for(text, size).getlength(text) + 0.999), int(size * 1.3 + 0.5)
 
 
+@lru_cache(maxsize=4096)
 def fit_text(text: str, size: int, width: int) -> str:
     """Shorten a text so that it is at most `width` pixels wide.
 
