@@ -150,7 +150,7 @@ def test_watching_counts_for_the_subject_that_is_chosen(film, serve, visit):
         "recording,behavior,start,stop,subject,target,annotator\nm1,groom,0,10,ann,,anna\nm1,groom,5,10,bob,,anna\n",
         encoding="utf-8",
     )
-    (film / "recordings.csv").write_text("recording,signals,annotations,annotator\nm1,m1.csv,anna.csv,anna\n", encoding="utf-8")
+    (film / "recordings.csv").write_text("recording,video,annotations,annotator\nm1,m1.webm,anna.csv,anna\n", encoding="utf-8")
     page = visit(serve(film))
     begin_correction(page, "zoe", SCRATCH)
     page.select_option("eb-behaviors select >> nth=0", "bob")
