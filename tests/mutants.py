@@ -3,8 +3,9 @@
 ``python -m tests.mutants --count 60 --seed 0`` draws random mutants: a comparison, an arithmetic sign, ``and``/``or``, ``True``/``False``
 or a number that is changed in one place. Each is written to a temporary copy of the project, in which tests run until the first
 failure: first the tests and examples of the mutated module, then the other fast tests of the packages that use it, then those that
-``--also`` names, and, with ``--slow``, the slow ones. A mutant survives if no test fails. The same seed draws the same mutants as long as
-the code of the packages is the same. ``--only`` repeats some of them, such as the survivors after a new test.
+``--also`` names, and, with ``--slow``, those of the module with all examples of hypothesis, and the slow ones. A mutant survives if no
+test fails. The same seed draws the same mutants as long as the code of the packages is the same. ``--only`` repeats some of them,
+such as the survivors after a new test.
 
 Two kinds of tokens are not mutated, because no result depends on them: ``frozen=`` of dataclasses and ``strict=`` of `zip`. Both only
 raise an error if other code is wrong. Some survivors remain harmless, such as a changed limit of a message.
@@ -135,12 +136,15 @@ class Stage:
         Expression of pytest that selects tests by their marks.
     ignored : list of str
         Files to skip, because an earlier stage ran them.
+    profile : str
+        Profile of hypothesis: "fast" tests ten examples of each property, "default" a hundred.
     """
 
     name: str
     paths: list[str]
     marks: str = FAST
     ignored: Sequence[str] = ()
+    profile: str = "fast"
 
     def run(self, project: Path, time_limit: float) -> str:
         """Run the tests in a copy of the project until one fails.
@@ -148,7 +152,9 @@ class Stage:
         They run in a fork of a process that has loaded the libraries, which takes as long as the tests of most modules.
         """
         options = ["-x", "-q", "-p", "no:cacheprovider", "-m", self.marks, *(f"--ignore={path}" for path in self.ignored)]
-        process = multiprocessing.get_context("forkserver").Process(target=_run_pytest, args=(project, [*options, *self.paths]))
+        process = multiprocessing.get_context("forkserver").Process(
+            target=_run_pytest, args=(project, [*options, *self.paths], self.profile)
+        )
         process.start()
         process.join(time_limit)
         if process.exitcode is None:
@@ -159,11 +165,11 @@ class Stage:
         return SURVIVED if process.exitcode in (0, 5) else KILLED  # 5: no test was selected
 
 
-def _run_pytest(project: Path, arguments: list[str]) -> None:
+def _run_pytest(project: Path, arguments: list[str], profile: str) -> None:
     """Run pytest on a copy of the project, without output, and exit with its code."""
     os.setsid()
     os.chdir(project)
-    os.environ.update(PYTHONPATH=str(project / "src"), HYPOTHESIS_PROFILE="fast", OMP_NUM_THREADS="1")
+    os.environ.update(PYTHONPATH=str(project / "src"), HYPOTHESIS_PROFILE=profile, OMP_NUM_THREADS="1")
     sys.path[:] = [str(project / "src"), *(path for path in sys.path if Path(path or ".").resolve() not in (ROOT, ROOT / "src"))]
     for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "ethobench")]:
         del sys.modules[name]
@@ -187,7 +193,8 @@ def stages(mutant: Mutant, *, slow: bool = False, also: Sequence[str] = ()) -> I
     if also:
         yield Stage("also", list(also))
     if slow:
-        yield Stage("slow", [*using, *also], SLOW)
+        yield Stage("examples", [*nearest, mutant.path.as_posix()], profile="default")
+        yield Stage("slow", [*using, *also], SLOW, profile="default")
 
 
 def run_tests(project: Path, mutant: Mutant, chosen: Sequence[Stage], time_limit: float) -> str:
@@ -213,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--packages", default=",".join(PACKAGES), help="packages to mutate, separated by commas (default: core,metrics)")
     parser.add_argument("--only", nargs="+", metavar="FILE:LINE", help="only the drawn mutants at these lines, such as core/bouts.py:65")
     parser.add_argument("--also", nargs="+", default=[], metavar="PATH", help="further tests for the survivors, such as tests/formats")
-    parser.add_argument("--slow", action="store_true", help="run the slow tests on the survivors of the fast ones")
+    parser.add_argument("--slow", action="store_true", help="run all examples and the slow tests on the survivors of the fast tests")
     parser.add_argument("--seconds", type=float, default=600.0, help="time limit of each stage of the tests of one mutant (default: 600)")
     parser.add_argument("--workers", type=int, default=1, help="mutants tested at the same time (default: 1)")
     options = parser.parse_args(arguments)

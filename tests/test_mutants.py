@@ -42,9 +42,11 @@ def test_tests_of_the_module_run_first():
     assert [(s.paths, s.marks) for s in others] == [
         (["tests/metrics"], "not slow"),
         (["tests/cli"], "not slow"),
+        (first.paths, "not slow"),
         (["tests/metrics", "tests/cli"], "slow"),
     ]
     assert others[0].ignored == ["tests/metrics/test_suites.py"]
+    assert [s.profile for s in (first, *others)] == ["fast", "fast", "fast", "default", "default"]
     assert [*stages(Mutant(Path("src/ethobench/core/names.py"), 1, 0, "1", "2"))][1].paths == ["tests/core", "tests/metrics"]
 
 

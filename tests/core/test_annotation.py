@@ -43,8 +43,9 @@ def test_crop_is_slicing(values, data):
     assert of(values, unobserved=-1).crop(start, stop).to_codes().tolist() == values[start:stop].tolist()
 
 
-@given(codes, st.integers(-70, 70))
-def test_shift_moves_frames_and_leaves_unobserved_ones(values, step):
+@given(codes, st.data())
+def test_shift_moves_frames_and_leaves_unobserved_ones(values, data):
+    step = data.draw(st.integers(-len(values) - 1, len(values) + 1))
     expected = np.full(len(values), -1)
     if step >= 0:
         expected[step:] = values[: max(len(values) - step, 0)]
@@ -404,3 +405,17 @@ def test_codes_of_a_subject_are_those_of_its_bouts_where_it_was_observed(backgro
     assert frames[:, 2].tolist() == [background is not None and t in (3, 4, 7, 8, 9) for t in range(10)]
     with pytest.raises(MismatchError, match=r"3 frames have two behaviors \(first: frame 1\)"):
         annotation.to_codes()
+
+
+@pytest.mark.parametrize("step", [-25, -20, -3, 0, 1, 4, 20, 25])
+def test_shift_moves_bouts_and_events(step):
+    annotation = with_points([(0, 5, "m1"), (6, 6, ""), (4, 12, "m2"), (15, 20, "")])
+    expected = []
+    for onset, offset, name, comment in row_set(annotation):
+        low, high = max(onset + step, 0), min(offset + step, 20)
+        if low < high or (onset == offset and 0 <= onset + step < 20):
+            expected.append((low, high, name, comment))
+    moved = annotation.shift(step)
+    assert row_set(moved) == sorted(expected)
+    assert moved.n_frames == 20
+    assert iv.to_mask(moved.observed.frames, 20).tolist() == [0 <= frame - step < 20 for frame in range(20)]

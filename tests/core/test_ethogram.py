@@ -72,3 +72,8 @@ def test_notebooks_show_the_type_of_each_behavior():
     html = Ethogram([Behavior("a", "x < y", key="k"), Behavior("b", point=True), "other"], "other")._repr_html_()
     for cells in (("0", "a", "state", "k", "x &lt; y"), ("1", "b", "point", "", ""), ("2", "other", "background", "", "")):
         assert "".join(f"<td>{cell}</td>" for cell in cells) in html
+
+
+def test_only_duplicates_are_listed():
+    with pytest.raises(EthobenchError, match=r"ethogram: 'a', 'c'$"):
+        Ethogram(["c", "a", "b", "a", "c", "c"])

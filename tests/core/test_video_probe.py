@@ -15,6 +15,9 @@ from ethobench.core.video import probe
 
 pytest.importorskip("av", reason="videos are read with PyAV")
 
+STILL = [SimpleNamespace(pts=0, duration=None)]
+"""Packets of a video without length."""
+
 
 def probe_fields(tmp_path, monkeypatch, *, packets=(), container_duration=None, audio=(), **fields):
     """Probe a file whose header has only these fields."""
@@ -62,7 +65,9 @@ def test_without_a_length_the_packets_count(tmp_path, monkeypatch):
         probe_fields(tmp_path, monkeypatch, packets=packets[3:], average_rate=Fraction(25))
 
 
-@pytest.mark.parametrize("fields", [{"duration": 250}, {"duration": -1, "average_rate": Fraction(25)}])
+@pytest.mark.parametrize(
+    "fields", [{"duration": 250}, {"duration": -1, "average_rate": Fraction(25)}, {"packets": STILL, "average_rate": Fraction(25)}]
+)
 def test_videos_without_length_or_rate_are_refused(tmp_path, monkeypatch, fields):
     with pytest.raises(FormatError, match="no length or no frame rate"):
         probe_fields(tmp_path, monkeypatch, **fields)

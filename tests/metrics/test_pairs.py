@@ -9,6 +9,7 @@ import pytest
 
 from ethobench import Annotation, Behavior, Ethogram
 from ethobench.core import intervals as iv
+from ethobench.core.observed import Observed, Track
 from ethobench.metrics import all_metrics
 from ethobench.metrics.pairs import AlignedPair
 
@@ -43,3 +44,16 @@ def test_a_pair_is_exclusive_if_both_sides_are():
         pair = AlignedPair("r", "r", sides[first], sides[second])
         assert pair.exclusive == (first and second)
         assert np.isnan(pair.confusion).all() == (not pair.exclusive)
+
+
+def test_frames_count_for_a_behavior_only_where_it_was_observed():
+    rng = np.random.default_rng(0)
+    true, predicted = rng.integers(0, 3, 60), rng.integers(0, 3, 60)
+    masks = {"a": rng.random(60) < 0.5, "b": rng.random(60) < 0.5}
+    observed = Observed(iv.full(60), {Track(name): iv.from_mask(mask) for name, mask in masks.items()})
+    truth = Annotation.from_frames(true, ["a", "b"], 10).with_observed(observed)
+    pair = AlignedPair("r", "r", Annotation.from_frames(predicted, ["a", "b"], 10), truth, pool_subjects=True)
+    counts = all_metrics()["frames.f1"].statistics(pair)
+    for code, mask in enumerate(masks.values()):
+        t, p = true[mask] == code, predicted[mask] == code
+        assert counts[code].tolist() == [(t & p).sum(), (~t & p).sum(), (t & ~p).sum(), (~t & ~p).sum()]

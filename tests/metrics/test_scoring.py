@@ -271,3 +271,9 @@ def test_probabilities_are_matched_by_name():
         assert scores.behaviors[name] == pytest.approx(expected.behaviors[name], nan_ok=True)
     assert scores.overall["map"] == pytest.approx(expected.overall["map"])
     assert np.isfinite(scores.overall["map"])
+
+
+@pytest.mark.parametrize("value", [([0, 1], [0, 1], [0, 1]), np.array([0, 1])])
+def test_arrays_of_a_recording_are_a_pair(value):
+    with pytest.raises(EthobenchError, match="expected a pair"):
+        eb.score({"r0": ([0, 1], [0, 1]), "r1": value}, rate=1, behaviors=["a", "b"])

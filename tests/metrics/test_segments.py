@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import ethobench as eb
 from ethobench import Annotation, Ethogram
+from ethobench.metrics import all_metrics
+from ethobench.metrics.pairs import AlignedPair
 from ethobench.metrics.segments import levenshtein
 
 NAMES = ["a", "b", "other"]
@@ -123,3 +125,13 @@ def test_confidence_is_that_of_the_same_subject():
     )
     t = Annotation.from_bouts([0, 0, 30], [10, 10, 40], ["a"] * 3, ["a"], 1, 50, subject=["m1", "m2", "m2"])
     assert eb.score(q, t).overall["segment_map"] == pytest.approx(1)
+
+
+def test_one_predicted_segment_has_its_confidence():
+    statistics = all_metrics()["segments.mean_average_precision"].statistics
+    truth = Annotation.from_bouts([0, 50], [20, 60], ["a", "b"], ["a", "b"], 10, 100)
+    for confidence in (0.25, 0.75):
+        pred = Annotation.from_bouts([0, 50], [20, 60], ["a", "b"], ["a", "b"], 10, 100, confidence=[confidence, 1.0])
+        low, high = (statistics(AlignedPair("r", "r", side, truth)) for side in (pred, truth))
+        assert np.array_equal(low[1], high[1])
+        assert not np.array_equal(low[0], high[0])
