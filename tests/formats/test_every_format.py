@@ -17,7 +17,7 @@ from ethobench.formats.base import DETAILS
 from ethobench.formats.text import Head
 
 WRITABLE = [f.name for f in formats if f.can_write]
-SLOW_IMPORT = {"nwb"}
+SLOW_IMPORT = {"nwb", "sleap_events"}
 
 
 def slow_where_imports_are(names):
@@ -76,7 +76,7 @@ def test_what_is_written_is_recognized_and_read_back(name, tmp_path):
     assert np.array_equal(renamed.restrict(kept).to_frames(), truth.restrict(kept).to_frames())
 
 
-BOUT_FORMATS = [name for name in WRITABLE if "touching" in formats[name].keeps and name != "nwb"]  # NWB has its own, slower test
+BOUT_FORMATS = [name for name in WRITABLE if "touching" in formats[name].keeps and name not in SLOW_IMPORT]  # with tests of their own
 RATES = [24.97, 29.97002997, 30.0, 59.94, 1000.0]
 EXTRA_RATES = {"bento": [0.5, 7.0, 12345.678], "boris": [1.0, 30_000.0], "intervals": [0.5, 7.0, 48_000.0]}
 
@@ -114,7 +114,8 @@ STATED, ASSUMED, GIVEN = ClockOrigin
 SECONDS = "recording,start,stop,behavior\nmouse001,0.5,1.5,attack\n"
 TIDY = "#ethobench-tidy 1\n# unit: {unit}\nrecording,behavior,start,stop,subject,target\nmouse001,attack,1,2,,\n"
 AS_WRITTEN = {  # the origin of the clock of what the format's writer writes
-    **dict.fromkeys(("bento", "boris", "boris_aggregated", "boris_tabular", "labels", "nwb", "solomon", "tidy", "tidy_parquet"), STATED),
+    **dict.fromkeys(("bento", "boris", "boris_aggregated", "boris_tabular", "labels", "nwb", "sleap_events"), STATED),
+    **dict.fromkeys(("solomon", "tidy", "tidy_parquet"), STATED),
     **dict.fromkeys(("bebe_predictions", "calms21", "caltech", "deepethogram", "intervals", "labels_npy"), ASSUMED),
     **dict.fromkeys(("mabe2025", "observer", "onehot", "segments", "simba"), ASSUMED),
 }

@@ -323,3 +323,31 @@ def test_large_integers_without_a_unit_are_noted(tmp_path: Path) -> None:
         )
     ]
     assert messages == [True, False, False, False]
+
+
+def test_first_and_last_frames(tmp_path: Path) -> None:
+    """Tables such as HiDRA's bouts.csv state the last frame of a bout."""
+    table = (
+        "video_id,agent_id,target_id,action,start_frame,end_frame,probability\nv1,mouse1,mouse2,sniff,3,3,0.5\nv1,mouse2,,rear,5,9,0.75\n"
+    )
+    (recording,) = read_recordings(put(tmp_path, table, "bouts.csv"), "intervals", inclusive=True, rate=30, warn=False)
+    annotation = recording.annotation()
+    assert pairs(annotation.spans("sniff", "mouse1", "mouse2")) == [(3, 4)]
+    assert pairs(annotation.spans("rear", "mouse2", "")) == [(5, 10)]
+    assert annotation.confidence.tolist() == [0.5, 0.75]
+    path = tmp_path / "again.csv"
+    notes = write_recordings([recording], path, "intervals", inclusive=True)
+    assert [note.code for note in notes] == ["lost-rate"]
+    assert path.read_text().splitlines()[:2] == [
+        "recording,first_frame,last_frame,behavior,subject,target,confidence",
+        "v1,3,3,sniff,mouse1,mouse2,0.5",
+    ]
+    (again,) = read_recordings(path, rate=30, warn=False)
+    assert again.annotation() == annotation
+
+
+def test_first_and_last_frames_have_no_point_events(tmp_path: Path) -> None:
+    annotation = Annotation.from_bouts([1, 3], [1, 5], ["a", "b"], ["a", "b"], 30, 5)
+    notes = write_annotation(annotation, tmp_path / "t.csv", "intervals", inclusive=True)
+    assert {"lost-points", "lost-rate"} <= {note.code for note in notes}
+    assert len(read_annotation(tmp_path / "t.csv", "intervals", rate=30)) == 1

@@ -153,6 +153,7 @@ MODULES = {
     "signals_csv": "ethobench.formats.signals_csv",
     "simba": "ethobench.formats.simba",
     "sleap": "ethobench.formats.sleap",
+    "sleap_events": "ethobench.formats.sleap_events",
     "solomon": "ethobench.formats.solomon",
     "tidy": "ethobench.formats.tidy",
     "tidy_parquet": "ethobench.formats.tidy",

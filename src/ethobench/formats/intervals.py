@@ -31,12 +31,14 @@ from ethobench.formats import interval_tables
 from ethobench.formats.base import Format, ignored_columns, register_format, select_entries
 from ethobench.formats.bouts import SECONDS_RATE, BoutRows, background_notes, frames_rate, named_ethogram, unused_behavior_notes
 from ethobench.formats.interval_times import kind_of_time
+from ethobench.formats.per_frame import rate_notes
 from ethobench.formats.tables import format_time, other_sheets, read_table, write_table
 from ethobench.formats.text import Head, format_clock, parse_clock, read_json
 
 Names = Sequence[str] | str | None
 KEYS = ("start_time", "end_time", "behavior")
 START = re.compile(r'\s*(\{\s*"segments"\s*:\s*\[|\[\s*\{)')
+FRAME_COLUMNS = ("first_frame", "last_frame")
 STYLES = ("seconds", "MM:SS", "HH:MM:SS")
 
 
@@ -50,6 +52,8 @@ class IntervalTable(Format):
     beginning and the end of the observed period (default: "Start/End" in any spelling); ``points``, behaviors without duration;
     ``time_unit``, what times are if that is not recognized: s, ms, us, ns, days, excel or datenum (day numbers), frames, or time_of_day;
     ``date_format``, the format of dates that are not ISO 8601, as in `datetime.strptime`, or ``day_first``, ``month_first``.
+
+    Option for writing: ``inclusive``, whether to write the first and the last frame of each bout in place of times.
     """
 
     title = "interval table"
@@ -111,7 +115,7 @@ class IntervalTable(Format):
             )
         return recordings
 
-    def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
+    def write(self, recordings: Sequence[Recording], path: Path, *, inclusive: bool = False) -> list[Note]:
         annotations = [(r.id, name, a) for r in recordings for name, a in r.annotations.items()]
         for name in dict.fromkeys(name for *_, a in annotations for name in a.ethogram.names):
             if interval_tables.is_no_label(name) or interval_tables.is_marker(name):
@@ -119,17 +123,20 @@ class IntervalTable(Format):
         used = {
             "recording": True,
             "rater": any(name != DEFAULT_ANNOTATOR for _, name, _ in annotations),
-            **dict.fromkeys(("start", "stop", "behavior"), True),
+            **dict.fromkeys((*(FRAME_COLUMNS if inclusive else ("start", "stop")), "behavior"), True),
             "subject": any((a.subject >= 0).any() for *_, a in annotations),
             "target": any((a.target >= 0).any() for *_, a in annotations),
             **{column: any(getattr(a, column) is not None for *_, a in annotations) for column in ("modifiers", "comment", "confidence")},
         }
         header = [name for name, is_used in used.items() if is_used]
-        rows = [[row[name] for name in header] for id, name, a in annotations for row in _rows(id, name, a)]
+        rows = [[row[name] for name in header] for id, name, a in annotations for row in _rows(id, name, a, inclusive)]
         write_table(path, header, rows, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
         notes = []
         for *_, a in annotations:
             notes += background_notes(self.title, a.ethogram)
+            notes += rate_notes(self.title, "frame" if inclusive else "time", a.rate)
+            if inclusive and (a.start == a.stop).any():
+                notes.append(Note("a first and a last frame do not store point events; they are lost", code="lost-points"))
             unused = [name for code, name in enumerate(a.ethogram.names) if not (a.behavior == code).any()]
             if unused and not any(
                 name in b.ethogram and (b.behavior == b.ethogram.code(name)).any() for *_, b in annotations for name in unused
@@ -197,10 +204,12 @@ class SegmentJson(Format):
         return [*rounding, *unused_behavior_notes(self.title, a), *background_notes(self.title, a.ethogram)]
 
 
-def _rows(recording: str, rater: str, a: Annotation) -> list[dict[str, Any]]:
+def _rows(recording: str, rater: str, a: Annotation, inclusive: bool) -> list[dict[str, Any]]:
     subject, target = a.names(a.subject), a.names(a.target)
     rows = []
     for i in np.argsort(a.order, kind="stable"):
+        if inclusive and a.stop[i] == a.start[i]:
+            continue
         confidence = np.nan if a.confidence is None else a.confidence[i]
         rows.append(
             {
@@ -208,6 +217,7 @@ def _rows(recording: str, rater: str, a: Annotation) -> list[dict[str, Any]]:
                 "rater": rater,
                 "start": format_time(int(a.start[i]) / a.rate),
                 "stop": format_time(int(a.stop[i]) / a.rate),
+                **dict(zip(FRAME_COLUMNS, (int(a.start[i]), int(a.stop[i]) - 1), strict=True)),
                 "behavior": a.ethogram[int(a.behavior[i])].name,
                 "subject": subject[i] or "",
                 "target": target[i] or "",

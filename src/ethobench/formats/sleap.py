@@ -2,7 +2,8 @@
 
 A track is an individual. If no instance has a track, the instances of each frame are numbered in order. If some have one, instances
 without a track are dropped, with a note. Instances labeled by a person replace predicted instances of the same track and have no
-confidence. Project files are read with sleap-io, without opening the videos.
+confidence. Project files are read with sleap-io, without opening the videos. Project files with events are read by
+`ethobench.formats.sleap_events`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 AXES = ("frame", "track", "node", "xy")
 STORED_AXES = ("track", "xy", "node", "frame")  # the order of MATLAB
 SOFTWARE = {"source_software": "SLEAP"}
+EVENT_GROUPS = ("events", "event_types")
+"""Groups of a project file with events."""
 
 
 @register_format("sleap")
@@ -42,7 +45,7 @@ class Sleap(Format):
         if head.is_hdf5:
             names = hdf5.top_names(head)
             if {"frames", "instances", "metadata"} <= names and {"points", "pred_points"} & names:
-                return 1.0
+                return 0.9 if {*EVENT_GROUPS} & names else 1.0
             return 0.95 if {"tracks", "node_names"} <= names else 0.0
         is_csv = {"track", "frame_idx"} <= {*head.header} and any(name.endswith(".x") for name in head.header)
         return 0.95 if is_csv else 0.0
@@ -50,7 +53,7 @@ class Sleap(Format):
     def entries(self, path: Path) -> list[str]:
         if _kind(path) != "slp":
             return [path.stem]
-        names = _video_names(_load_slp(path))
+        names = video_names(load_slp(path))
         return names if len(names) > 1 else [path.stem]
 
     def read(self, path: Path, entry: str | None = None, *, rate: float | None = None) -> list[Recording]:
@@ -130,14 +133,16 @@ class _Instances:
         return [f"instance{n + 1}" for n in range(most)], [Note(message, code="shared-individuals")]
 
 
-def _load_slp(path: Path) -> Any:
+def load_slp(path: Path) -> Any:
+    """Return the labels of a project file, as an object of sleap-io; links to other files and impossible sizes are refused."""
     try:
         import sleap_io
     except ImportError:
         raise EthobenchError(f"{path}: reading .slp files requires sleap-io (pip install ethobench[pose])") from None
     with hdf5.open_file(path) as file:
         hdf5.refuse_external_links(path, file)
-        for name in ("frames", "instances", "points", "pred_points"):
+        events = [f"{group}/{name}" for group in EVENT_GROUPS if group in file for name in hdf5.names(hdf5.member(path, file, group))]
+        for name in ("frames", "instances", "points", "pred_points", *events):
             if name in file:
                 check_size(path, file[name].size * file[name].dtype.itemsize, path.stat().st_size)
     try:
@@ -146,38 +151,50 @@ def _load_slp(path: Path) -> Any:
         raise FormatError(path, f"sleap-io cannot read this file: {describe_exception(error)}") from None
 
 
-def _video_names(labels: Any) -> list[str]:
+def video_names(labels: Any) -> list[str]:
+    """Return the names of the videos of a project, which are unique."""
     names: list[str] = []
     for i, video in enumerate(labels.videos):
-        stem = PureWindowsPath(_video_text(video)).stem or f"video{i}"
+        stem = PureWindowsPath(video_text(video)).stem or f"video{i}"
         names.append(stem if stem not in names else f"{stem}-{i}")
     return names
 
 
-def _video_text(video: Any) -> str:
+def video_text(video: Any) -> str:
+    """Return the file name of a video, as the project states it."""
     name = video.filename
     return str(name[0] if isinstance(name, list) and name else name or "")
 
 
 def _read_slp(path: Path, entry: str | None, rate: float | None) -> list[Recording]:
-    labels = _load_slp(path)
-    names = _video_names(labels)
+    labels = load_slp(path)
+    recordings = [video_poses(path, labels, video, name, rate) for name, video in select_videos(path, labels, entry)]
+    n_events = len(getattr(labels, "events", ()))
+    if n_events:
+        note = Note(f"{n_events} events are ignored; read the file as sleap_events", code="ignored-events")
+        for recording in recordings:
+            recording.notes = (*recording.notes, note)
+    return recordings
+
+
+def select_videos(path: Path, labels: Any, entry: str | None) -> list[tuple[str | None, Any]]:
+    """Return the videos to read and their names; the name of the only video of a project is None."""
+    names = video_names(labels)
     several = len(names) > 1
     selected = select_entries(path, entry, names if several else [path.stem])
-    recordings = []
-    for name, video in zip(names, labels.videos, strict=True):
-        if several and name not in selected:
-            continue
-        frames = [frame for frame in labels.labeled_frames if frame.video is video]
-        skeleton = next((i.skeleton for frame in frames for i in frame.instances), labels.skeletons[0] if labels.skeletons else None)
-        nodes = [] if skeleton is None else [node.name for node in skeleton.nodes]
-        instances = _instances_of(path, frames, skeleton)
-        length = max((int(frame.frame_idx) + 1 for frame in frames), default=0)
-        shape = video.backend_metadata.get("shape") or [0]
-        poses, notes = _poses_of(path, instances, nodes, max(length, int(shape[0] or 0)), rate)
-        metadata = {**SOFTWARE, "video": _video_text(video)}
-        recordings.append(pose_arrays.pose_recording(path, poses, notes, metadata, name if several else None))
-    return recordings
+    return [(name if several else None, video) for name, video in zip(names, labels.videos, strict=True) if not several or name in selected]
+
+
+def video_poses(path: Path, labels: Any, video: Any, name: str | None, rate: float | None) -> Recording:
+    """Return the poses of one video of a project."""
+    frames = [frame for frame in labels.labeled_frames if frame.video is video]
+    skeleton = next((i.skeleton for frame in frames for i in frame.instances), labels.skeletons[0] if labels.skeletons else None)
+    nodes = [] if skeleton is None else [node.name for node in skeleton.nodes]
+    instances = _instances_of(path, frames, skeleton)
+    length = max((int(frame.frame_idx) + 1 for frame in frames), default=0)
+    shape = video.backend_metadata.get("shape") or [0]
+    poses, notes = _poses_of(path, instances, nodes, max(length, int(shape[0] or 0)), rate)
+    return pose_arrays.pose_recording(path, poses, notes, {**SOFTWARE, "video": video_text(video)}, name)
 
 
 def _instances_of(path: Path, frames: Sequence[Any], skeleton: Any) -> _Instances:
