@@ -161,13 +161,18 @@ def test_errors_name_what_is_wrong(recording, tmp_path):
     bare = recording.copy(video=None)
     with pytest.raises(EthobenchError, match="neither a video nor poses"):
         write_clips(select_bouts([bare]), tmp_path / "out")
-    assert write_clips(select_bouts([bare, recording.copy(id="x")], ["groom"]), tmp_path / "out").notes == [
-        "'day 1/m1' has neither a video nor poses; skipped"
+    assert write_clips(select_bouts([bare, recording.copy(id="x")], ["groom"]), tmp_path / "out", style=PLAIN).notes == [
+        "'day 1/m1' has neither a video nor poses, so there is nothing to show; skipped"
     ]
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"\0" * 1000)
     with pytest.raises(FormatError, match=r"broken\.mp4"):
         Scene(recording.copy(video=broken))
+    mixed = write_clips(select_bouts([recording.copy(video=broken), recording.copy(id="y")], ["groom"]), tmp_path / "mixed")
+    assert len(mixed.files) == 1
+    assert "broken.mp4" in mixed.notes[0]
+    with pytest.raises(EthobenchError, match=r"broken\.mp4"):
+        write_grids(select_bouts([recording.copy(video=broken)]), tmp_path / "none")
     for margin in (-1.0, float("nan")):
         with pytest.raises(ParameterError, match="margin"):
             write_clips(select_bouts([recording]), tmp_path / "x", margin=margin)

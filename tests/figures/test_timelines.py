@@ -44,6 +44,14 @@ def test_names_are_neither_markup_nor_formulas(tmp_path):
     assert {"<script>x</script>", "$\\frac{", "$a$ & <b>"} <= {*texts}
 
 
+def test_names_in_any_script(tmp_path):
+    names = ("攻撃 🐭", "гонка", "other")
+    path = write_timeline(make_recording(names, "実験 1"), tmp_path / "t.svg")
+    texts = {"".join(element.itertext()) for element in ElementTree.parse(path).iter(f"{SVG}text")}  # noqa: S314
+    assert {"攻撃 🐭", "гонка", "実験 1"} <= texts
+    assert write_timeline(make_recording(names), tmp_path / "t.pdf").stat().st_size > 1000
+
+
 def test_pdf_and_png_and_wrong_suffixes(tmp_path):
     assert write_timeline(make_recording(), tmp_path / "t.pdf").read_bytes().startswith(b"%PDF")
     assert write_timeline(make_recording(), tmp_path / "t.png", start=1, stop=3).read_bytes().startswith(b"\x89PNG")

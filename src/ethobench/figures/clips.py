@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ethobench.core import Poses, Recording
-from ethobench.core.errors import EthobenchError, NotFoundError, ParameterError
+from ethobench.core.errors import EthobenchError, FormatError, NotFoundError, ParameterError
 from ethobench.core.files import atomic_path, check_new_path
 from ethobench.core.names import file_stems
 from ethobench.core.progress import progress_range, report_progress
+from ethobench.core.video import probe
 from ethobench.figures.colors import Color, behavior_colors
 from ethobench.figures.scenes import DOT, ClipStyle, Scene
 from ethobench.figures.text_drawing import INK, PADDING, clock_text, fit_text, font_for, text_size
@@ -22,6 +23,7 @@ from ethobench.figures.video_writing import video_writer
 from ethobench.formats.tables import write_table
 
 INDEX = "clips.csv"
+NOTHING = "neither a video nor poses, so there is nothing to show"
 COLUMNS = ("file", "recording", "annotator", "behavior", "subject", "target", "start_s", "stop_s")
 GRID_SIZE = 16
 GRID_SECONDS = 10.0
@@ -494,18 +496,28 @@ def write_overlay(
 
 
 def _showable(bouts: Sequence[SelectedBout], summary: ClipSummary) -> list[SelectedBout]:
-    """Return the bouts of recordings with a video or poses; note the others."""
+    """Return the bouts of recordings with a video that can be read, or with poses; note the others."""
     if not bouts:
         raise EthobenchError("there are no bouts to make clips of")
-    by_recording = {id(bout.recording): bout.recording for bout in bouts}
-    hidden = {key: recording for key, recording in by_recording.items() if not can_show(recording)}
-    if len(hidden) == len(by_recording):
-        raise EthobenchError(
-            f"{', '.join(repr(r.id) for r in list(hidden.values())[:3])}: neither a video nor poses, so there is nothing to show; "
-            "state the video in column 'video' of recordings.csv, or pass it with the labels"
-        )
-    summary.add_notes(f"{recording.id!r} has neither a video nor poses; skipped" for recording in hidden.values())
-    return [bout for bout in bouts if id(bout.recording) not in hidden]
+    reasons = {key: _why_hidden(recording) for key, recording in {id(bout.recording): bout.recording for bout in bouts}.items()}
+    notes = [reason for reason in reasons.values() if reason]
+    if len(notes) == len(reasons):
+        hint = "state the video in column 'video' of recordings.csv, or pass it with the labels" if NOTHING in notes[0] else ""
+        raise EthobenchError("; ".join([*notes[:3], *filter(None, [hint])]))
+    summary.add_notes(f"{note}; skipped" for note in notes)
+    return [bout for bout in bouts if not reasons[id(bout.recording)]]
+
+
+def _why_hidden(recording: Recording) -> str:
+    """Return why nothing can be shown of a recording; empty if it can."""
+    if not can_show(recording):
+        return f"{recording.id!r} has {NOTHING}"
+    try:
+        if recording.video is not None and recording.video.is_file():
+            probe(recording.video)
+    except FormatError as error:
+        return str(error)
+    return ""
 
 
 def _common_colors(bouts: Sequence[SelectedBout]) -> dict[str, Color]:

@@ -18,7 +18,7 @@ from ethobench.core.video import Camera, Pictures, probe
 from ethobench.datasets.frame_times import FrameTimes, camera_times, frame_times
 from ethobench.figures.colors import ANIMALS, Color, behavior_colors, rgb
 from ethobench.figures.skeletons import arena, bones
-from ethobench.figures.text_drawing import INK, PADDING, clock_text, dim, fit_text, font_for, text_size
+from ethobench.figures.text_drawing import INK, PADDING, clock_text, dim, fit_text, font_for, missing_characters, text_size
 
 GROUND = (22, 25, 30)
 LANE = (42, 47, 54)
@@ -167,6 +167,7 @@ class Scene:
         strip = len(self.lanes) * (self.lane_height + 3) + 3 if self.lanes else 0
         self.size = (self.picture_size[0], self.picture_size[1] + _even(strip))
         self._strip: tuple[tuple[int, int], Any] | None = None
+        self._note_missing_characters()
 
     @property
     def n_frames(self) -> int:
@@ -308,6 +309,12 @@ class Scene:
                 f"{self.recording.id!r}: labels of {len(lanes)} annotators and subjects; the strip shows the first {MAX_LANES}"
             )
         return lanes[:MAX_LANES]
+
+    def _note_missing_characters(self) -> None:
+        texts = [text for lane in self.lanes for text in (lane.annotator, lane.subject, *lane.annotation.ethogram.names)]
+        missing = missing_characters(texts)
+        if missing:
+            self.notes.append(f"no font of this machine has the characters {missing[:20]!r}; they are drawn as boxes")
 
     def _draw_labels(self, image: Any, frame: int) -> None:
         """Draw the behaviors at a frame into the upper left corner."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 PADDING = 5
 DIMMED = 0.42  # brightness of the picture behind text
 INK = (245, 246, 248)
+LAST_RESORT = "LastResort"
+"""A font that has a box for each character."""
 
 
 def clock_text(seconds: float, digits: int = 2) -> str:
@@ -26,10 +29,38 @@ def clock_text(seconds: float, digits: int = 2) -> str:
 
 
 def font_for(text: str, size: int) -> Any:
-    """Return a font for a text: DejaVu Sans, which matplotlib contains, or a font of the system that has the missing characters."""
+    """Return a font for a text: DejaVu Sans, which matplotlib contains, or a font of the system that has more of its characters."""
+    return _load(_font_path(frozenset(text)), size)
+
+
+def missing_characters(texts: Iterable[str]) -> str:
+    """Return the characters of texts that neither DejaVu Sans nor the best font of the system has, and which are drawn as boxes.
+
+    >>> missing_characters(["groom", "чистка"])
+    ''
+    """
+    missing = {c for text in texts for c in _uncovered(frozenset(text), _font_path(frozenset(text)))}
+    return "".join(sorted(missing))
+
+
+def font_families(texts: Iterable[str]) -> list[str]:
+    """Return the font families for matplotlib that together have most characters of some texts."""
+    from matplotlib.font_manager import FontProperties
+
+    paths = dict.fromkeys([_default_font(), *(_font_path(frozenset(text)) for text in texts)])
+    return list(dict.fromkeys(FontProperties(fname=path).get_name() for path in paths))
+
+
+@lru_cache(maxsize=1024)
+def _font_path(characters: frozenset[str]) -> str:
     default = _default_font()
-    missing = frozenset(character for character in text if not character.isspace() and ord(character) not in _characters(default))
-    return _load((_system_font(missing) or default) if missing else default, size)
+    missing = _uncovered(characters, default)
+    other = _system_font(missing) if missing else None
+    return other if other is not None and len(_uncovered(characters, other)) < len(missing) else default
+
+
+def _uncovered(characters: frozenset[str], path: str) -> frozenset[str]:
+    return frozenset(c for c in characters if not c.isspace() and ord(c) not in _characters(path))
 
 
 @lru_cache(maxsize=64)
@@ -65,7 +96,8 @@ def _system_font(missing: frozenset[str]) -> str | None:
     """Return the font of the system that has most of these characters; None if none has any."""
     from matplotlib.font_manager import fontManager
 
-    paths = sorted({font.fname for font in fontManager.ttflist if font.weight in (400, "normal", "regular", "medium")})
+    regular = (font for font in fontManager.ttflist if font.weight in (400, "normal", "regular", "medium"))
+    paths = sorted({font.fname for font in regular if LAST_RESORT not in font.name.replace(" ", "")})
     counts = {path: sum(ord(character) in _characters(path) for character in missing) for path in paths}
     best = max(counts, key=lambda path: counts[path], default=None)
     return best if best is not None and counts[best] else None

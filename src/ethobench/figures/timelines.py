@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.files import atomic_path, check_new_path
 from ethobench.figures.colors import LANE, Color, behavior_colors
-from ethobench.figures.text_drawing import clock_text
+from ethobench.figures.text_drawing import clock_text, font_families
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +123,17 @@ def write_timeline(
     names = [name for name in colors if any(name in a.ethogram and _occurs(a, name) for _, _, a in rows)]
     stacked = any(not a.is_exclusive for _, _, a in rows)
     row_height = max(0.3, 0.09 * len(names)) if stacked else 0.3
-    with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 9, "hatch.linewidth": 0.6, "svg.hashsalt": "ethobench"}):
+    texts = [recording.id, *colors, *(text for name, subject, _ in rows for text in (name, subject))]
+    options: dict[Any, Any] = {
+        "font.family": font_families(texts),
+        "svg.fonttype": "none",
+        "pdf.fonttype": 42,
+        "font.size": 9,
+        "hatch.linewidth": 0.6,
+        "svg.hashsalt": "ethobench",
+    }
+    with rc_context(options), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # SVG contains text, which the viewer draws with fonts of its machine
         figure = Figure(figsize=(10, min(row_height * len(rows), 40) + 1.3), layout="constrained")
         FigureCanvasAgg(figure)
         axes = plot_timeline(figure.add_subplot(), recording, annotators, start=start, stop=stop, colors=colors)
