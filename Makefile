@@ -61,6 +61,7 @@ bench: $(VENV)/all ## measure speed relative to other packages in one run
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/study.py
 	$(BIN)/python benchmarks/batch_prediction.py
+	$(BIN)/python benchmarks/mabe2025_speed.py
 	$(BIN)/python benchmarks/viewer.py
 	$(BIN)/python benchmarks/teacher.py --time
 

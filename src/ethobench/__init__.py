@@ -33,6 +33,7 @@ _MODULES = {
         "ParameterError",
         "ReadWarning",
     ),
+    "ethobench.formats.mabe2025_submission": ("write_submission",),
     "ethobench.formats": ("Format", "read_annotation", "read_recordings", "register_format", "write_annotation", "write_recordings"),
     "ethobench.datasets": ("load_dataset", "register_dataset"),
     "ethobench.datasets.collate": ("collate",),
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
         write_annotation,
         write_recordings,
     )
+    from ethobench.formats.mabe2025_submission import write_submission  # noqa: F401
     from ethobench.metrics import (  # noqa: F401
         Scores,
         Suite,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def run(
     source: Annotated[Path, typer.Argument(help="The file to read.", metavar="IN")],
     target: Annotated[Path, typer.Argument(help="The file to write, or a folder to write one file per recording.", metavar="OUT")],
-    to: Annotated[str | None, typer.Option(help="Format to write. Default: from the suffix of OUT.")] = None,
+    to: Annotated[str | None, typer.Option(help="Format to write, or mabe2025_submission. Default: from the suffix of OUT.")] = None,
     format: Annotated[str | None, typer.Option("--from", help="Format of IN. Default: detected.")] = None,
     entry: Annotated[str | None, typer.Option(help="Only this observation, channel or recording.")] = None,
     rate: Annotated[
@@ -37,6 +37,8 @@ def run(
 
     Example: [bold]ethobench convert bouts.csv bouts.tidy.csv --to tidy --option inclusive=true
     --option 'columns={"behavior": "Code"}'[/bold]
+
+    Example: [bold]ethobench convert predictions.csv submission.csv --to mabe2025_submission[/bold]
     """
     from ethobench.cli.options import parse_options, parse_renames
     from ethobench.core.errors import EthobenchError
@@ -44,6 +46,7 @@ def run(
     from ethobench.datasets.collate import rename_behaviors, select_annotators
     from ethobench.formats import detect, formats, read_at_rate, write_recordings
     from ethobench.formats.io import format_for
+    from ethobench.formats.mabe2025_submission import SUBMISSION
 
     reader = formats[format] if format else detect(source)
     recordings = [r for r in read_at_rate(source, rate, reader.name, entry=entry, **parse_options(option)) if r.annotations]
@@ -52,6 +55,8 @@ def run(
     if annotator:
         recordings = [r for r in select_annotators(recordings, annotator) if r.annotations]
     recordings = rename_behaviors(recordings, parse_renames(rename))
+    if to == SUBMISSION:
+        return _write_submission(recordings, target, overwrite=overwrite)
     into_folder = target.is_dir() or not target.suffix
     if into_folder and to is None:
         raise EthobenchError(f"{target} is a folder; specify the format with --to")
@@ -66,12 +71,23 @@ def run(
             raise EthobenchError(f"{writer.title} stores one recording; use a folder as OUT, or select one with --entry: {names}")
         _print_notes(write_recordings(recordings, target, writer.name, overwrite=overwrite), str(target))
         echo(f"{target}: {len(recordings)} recording{'s' if len(recordings) > 1 else ''}")
-        return
+        return None
     for name, recording in zip(file_stems(r.id for r in recordings), recordings, strict=True):
         for suffix, single in _split_annotators(recording, writer.multiple_annotators):
             path = target / f"{name}{suffix}{writer.suffixes[0]}"
             _print_notes(write_recordings([single], path, writer.name, overwrite=overwrite), str(path))
             echo(str(path))
+    return None
+
+
+def _write_submission(recordings: list[Recording], target: Path, *, overwrite: bool) -> None:
+    """Write one submission of MABe 2025 with the bouts of all recordings."""
+    from ethobench.formats.mabe2025_submission import write_submission
+
+    for recording in recordings:
+        _print_notes(recording.notes, recording.id)
+    _print_notes(write_submission({r.id: r.annotation() for r in recordings}, target, overwrite=overwrite), str(target))
+    echo(f"{target}: {len(recordings)} recording{'s' if len(recordings) > 1 else ''}")
 
 
 def _split_annotators(recording: Recording, multiple_annotators: bool) -> list[tuple[str, Recording]]:

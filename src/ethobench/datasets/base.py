@@ -57,6 +57,7 @@ MODULES = {
         "banos",
         "bebe",
         "calms21",
+        "mabe2025",
         "rodentbench",
         "synthetic",
     )

@@ -1,4 +1,4 @@
-"""Tables of the MABe 2025 challenge in columns: solutions and submissions with one row per bout, and the metadata of videos.
+"""Tables of the MABe 2025 challenge in columns: solutions and submissions with one row per bout, tracking, and the metadata of videos.
 
 `BoutTable` holds the bouts of all videos as arrays of integer codes, so that a table of any size is scored without a loop over its rows.
 Ids are read in any of their spellings: 1, "1" and "mouse1" are the same mouse, and a target that is "self", blank or the agent itself
@@ -14,17 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ethobench.core import Track
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.intervals import BoolArray, IntArray
 from ethobench.formats.arrow_tables import plain_columns, read_parquet
+from ethobench.formats.size_limits import check_size
 from ethobench.formats.tables import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 BOUT_COLUMNS = ("agent_id", "target_id", "action", "start_frame", "stop_frame")
+FRAME = "video_frame"
+TRACKING_COLUMNS = (FRAME, "mouse_id", "bodypart", "x", "y")
 LAB, LABELED = "lab_id", "behaviors_labeled"
 SELF = "self"
 PARQUET = b"PAR1"
@@ -299,3 +304,105 @@ def _metadata(table: _Columns, video: Names) -> dict[str, VideoMetadata]:
         if text not in tracks:
             tracks[text] = parse_labeled(text, f"{table.name}: {LABELED} of video {name}")
     return {name: VideoMetadata(lab, tracks[text]) for name, (lab, text) in rows.items()}
+
+
+def last_frame(path: Path) -> int:
+    """Return the last frame of a tracking file from the statistics of its columns; -1 if it has no rows.
+
+    The column is read only if the file has no statistics.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            _require_tracking_columns(path, names)
+            groups = [file.metadata.row_group(i).column(names.index(FRAME)).statistics for i in range(file.metadata.num_row_groups)]
+            if all(group is not None and group.has_min_max for group in groups):
+                return max((int(group.max) for group in groups), default=-1)
+            column = file.read(columns=[FRAME])[FRAME]
+            return int(pc.max(column).as_py()) if len(column) else -1
+    except (pa.ArrowException, OSError, TypeError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(path, f"not a valid Parquet file ({error})") from None
+
+
+def read_tracking(
+    path: Path, *, subjects: Sequence[str] = (), parts: Sequence[str] = (), n_frames: int | None = None
+) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[str, ...]]:
+    """Read a tracking file: one row per frame, mouse and body part.
+
+    Parameters
+    ----------
+    path : Path
+        Parquet file with ``video_frame, mouse_id, bodypart, x, y``.
+    subjects, parts : sequence of str
+        Mice and body parts that come first, in this order; those that only the file names follow.
+    n_frames : int, optional
+        Length of the recording; by default the last tracked frame ends it.
+
+    Returns
+    -------
+    positions : array (n_frames, n_mice, n_parts, 2)
+        NaN where the file has no row. Of several rows for one keypoint, the last counts.
+    mice, parts : tuple of str
+    """
+    table = read_parquet(path)
+    _require_tracking_columns(path, table.column_names)
+    frames = _integers(path, table, FRAME)
+    mouse, mice = _codes(path, table, "mouse_id", mouse_name, subjects)
+    keypoint, keypoints = _codes(path, table, "bodypart", id_text, parts)
+    length = int(frames.max()) + 1 if frames.size else 0
+    if frames.size and frames.min() < 0:
+        raise FormatError(path, f"{FRAME} {frames.min()} is negative", f"row {int(np.argmin(frames)) + 1}")
+    if n_frames is not None:
+        length = max(length, n_frames)
+    size = length * len(mice) * len(keypoints) * 2
+    check_size(path, 8 * size, path.stat().st_size)
+    positions = np.full((length, len(mice), len(keypoints), 2), np.nan)
+    index = (frames * len(mice) + mouse) * len(keypoints) + keypoint
+    flat = positions.reshape(-1, 2)
+    for axis, column in enumerate("xy"):
+        try:
+            flat[index, axis] = table[column].to_numpy()
+        except (TypeError, ValueError):
+            raise FormatError(path, f"column {column} has values that are not numbers") from None
+    return positions, mice, keypoints
+
+
+def _require_tracking_columns(path: Path, names: Sequence[str]) -> None:
+    missing = [column for column in TRACKING_COLUMNS if column not in names]
+    if missing:
+        raise FormatError(path, f"no column {', '.join(missing)}; columns: {', '.join(names)}", "header")
+
+
+def _integers(path: Path, table: pa.Table, column: str) -> IntArray:
+    values = table[column].to_numpy()
+    if values.dtype.kind not in "iu":
+        numbers = values.astype(np.float64) if values.dtype.kind == "f" else np.full(len(values), np.nan)
+        bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers == np.floor(numbers))))
+        if bad.size:
+            raise FormatError(path, f"{column} {values[bad[0]].item()!r} is not a frame number", f"row {bad[0] + 1}")
+    return np.asarray(values, dtype=np.int64)
+
+
+def _codes(
+    path: Path, table: pa.Table, column: str, normalize: Callable[[Any], str], first: Sequence[str]
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Return a column as codes of names; the names `first` have the lowest codes, the others follow in order."""
+    import pyarrow as pa
+
+    encoded = table[column].combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = pa.concat_arrays(encoded.chunks) if encoded.num_chunks else pa.array([], encoded.type)
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    if encoded.null_count:
+        raise FormatError(path, f"blank {column}", f"row {int(np.argmax(encoded.is_null().to_numpy(zero_copy_only=False))) + 1}")
+    values = [normalize(value) for value in encoded.dictionary.to_pylist()]
+    names = tuple(dict.fromkeys([*first, *sorted({*values} - {*first})]))
+    lookup = np.array([names.index(value) for value in values], dtype=np.int64)
+    return lookup[encoded.indices.to_numpy()] if len(encoded) else np.empty(0, dtype=np.int64), names

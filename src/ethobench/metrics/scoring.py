@@ -147,7 +147,13 @@ def score(
     if metadata is not None and suite != MABE2025:
         raise EthobenchError(f"`metadata` is an option of suite {MABE2025!r}, not of {suite!r}")
     if suite == MABE2025 and is_submission(pred, truth):
-        unused = {"behaviors": behaviors, "annotator": annotator, "individuals": individuals, "rate": rate, "rename": rename}
+        unused: dict[str, Any] = {
+            "behaviors": behaviors,
+            "annotator": annotator,
+            "individuals": individuals,
+            "rate": rate,
+            "rename": rename,
+        }
         unused |= {"match": match, "entry": entry, "exclusive": exclusive, "options": options, "tracks": tracks.removeprefix("auto")}
         return _score_submission(pred, truth, metadata, unused, resamples=resamples, seed=seed)
     if isinstance(behaviors, Iterable) and not isinstance(behaviors, (str, Ethogram)):

@@ -306,7 +306,7 @@ def _count(keys: _Keys, truth: _Columns, pred: _Columns) -> Array:
     sums = [
         np.bincount(cell, weights=w, minlength=len(keys.videos) * n_actions) for w in (shared, lengths[1] - shared, lengths[0] - shared)
     ]
-    return np.stack(sums, axis=-1).reshape(len(keys.videos), n_actions, 3)
+    return np.stack(sums, axis=-1).reshape(len(keys.videos), n_actions, 3).astype(np.float64)
 
 
 def _check_exclusive(name: str, keys: _Keys, pred: _Columns) -> None:
