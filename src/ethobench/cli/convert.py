@@ -55,14 +55,14 @@ def run(
     if annotator:
         recordings = [r for r in select_annotators(recordings, annotator) if r.annotations]
     recordings = rename_behaviors(recordings, parse_renames(rename))
+    if rate:
+        recordings = [r.copy(rate=rate, annotations={k: a.resample(rate) for k, a in r.annotations.items()}) for r in recordings]
     if to == SUBMISSION:
         return _write_submission(recordings, target, overwrite=overwrite)
     into_folder = target.is_dir() or not target.suffix
     if into_folder and to is None:
         raise EthobenchError(f"{target} is a folder; specify the format with --to")
     writer = formats[to] if to else format_for(target)
-    if rate:
-        recordings = [r.copy(rate=rate, annotations={k: a.resample(rate) for k, a in r.annotations.items()}) for r in recordings]
     for recording in recordings:
         _print_notes(recording.notes, f"{source}: {recording.id}")
     if not into_folder:
