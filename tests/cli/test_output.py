@@ -93,6 +93,7 @@ COMMANDS = {  # arguments in which {x} is a file of the folder; each prints name
     "published": [f"no{CLEAR}"],
     "report": ["{store}", "--out", "{folder}/report.html"],
     "view": ["{unknown}", "--no-browser"],
+    "clips": ["{unknown}", "--out", "{folder}/clips"],
     f"no{CLEAR}": [],
     "score usage": ["{tidy}", "{tidy}", "--rename", f"a{TITLE}"],
     "inspect usage": [f"--no{CLEAR}", "{tidy}"],

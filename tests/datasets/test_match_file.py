@@ -133,7 +133,7 @@ def test_invalid_match_files_are_refused(match, error, message, folders, tmp_pat
 
 def test_match_is_for_files(folders):
     annotation = eb.read_annotation(folders[0] / "x1.csv", rate=30)
-    with pytest.raises(EthobenchError, match="`match` and `entry` are options for files"):
+    with pytest.raises(EthobenchError, match="`match`, `entry` and `options` are options for files"):
         eb.score(annotation, annotation, match={"a": "b"})
 
 
