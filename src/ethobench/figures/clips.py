@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ethobench.core.names import file_stems
 from ethobench.core.progress import progress_range, report_progress
 from ethobench.core.video import probe
 from ethobench.figures.colors import Color, behavior_colors
-from ethobench.figures.scenes import DOT, ClipStyle, Scene
+from ethobench.figures.scenes import DOT, MIN_HEIGHT, ClipStyle, Scene
 from ethobench.figures.text_drawing import INK, PADDING, clock_text, fit_text, font_for, text_size
 from ethobench.figures.video_writing import video_writer
 from ethobench.formats.tables import write_table
@@ -32,6 +32,7 @@ GRID_GROUND = (12, 14, 17)
 CELL_GAP = 4
 MAX_CELLS = 64
 MIN_CELL = 160
+CAPTION_HEIGHT = 20
 OVERLAY_WINDOW = 20.0
 """Seconds of labels that an overlay video shows around the current frame."""
 REPORT_EVERY = 10  # pictures between two reports of the progress
@@ -346,15 +347,17 @@ class _Grid:
         self, bouts: list[SelectedBout], margin: float, max_seconds: float, style: ClipStyle, colors: dict[str, Color], camera: int
     ) -> None:
         self.bouts, self.color = bouts, colors.get(bouts[0].behavior, INK)
-        cell_style = ClipStyle(poses=style.poses, labels=False, time=False, height=GRID_HEIGHT // 2)
-        self.scenes = [Scene(bout.recording, [bout.annotator], cell_style, colors, camera) for bout in bouts]
-        aspect = float(np.median([scene.picture_size[1] / scene.picture_size[0] for scene in self.scenes]))
-        columns = min(int(np.ceil(np.sqrt(len(bouts) * aspect * GRID_WIDTH / GRID_HEIGHT))), len(bouts))
-        self.columns, self.rows = columns, -(-len(bouts) // columns)
+        plain = ClipStyle(poses=style.poses, labels=False, time=False)
+        recordings = {id(bout.recording): bout.recording for bout in bouts}.values()
+        sizes = [Scene(recording, [], plain, colors, camera).picture_size for recording in recordings]
+        aspect = float(np.median([height / width for width, height in sizes]))
         self.title = text_size("", 16)[1] + 10 if style.labels else 0
-        width = min(GRID_WIDTH // columns - CELL_GAP, ((GRID_HEIGHT - self.title) // self.rows - CELL_GAP - 20) / aspect)
-        width = min(width, max(MIN_CELL, *(scene.picture_size[0] for scene in self.scenes)))  # videos are not enlarged
+        self.columns, width = _grid_columns(len(bouts), aspect, GRID_HEIGHT - self.title)
+        self.rows = -(-len(bouts) // self.columns)
+        width = min(width, max(MIN_CELL, *(size[0] for size in sizes)))  # videos are not enlarged
         self.cell = (max(2 * round(width / 2), 32), max(2 * round(width * aspect / 2), 32))
+        cell_style = replace(plain, height=max(self.cell[1], MIN_HEIGHT))
+        self.scenes = [Scene(bout.recording, [bout.annotator], cell_style, colors, camera) for bout in bouts]
         self.font_size = int(np.clip(self.cell[0] / 22, 9, 14))
         self.caption = text_size("", self.font_size)[1] + 4 if style.labels else 0
         self.rate = max(scene.rate for scene in self.scenes)
@@ -424,6 +427,21 @@ class _Grid:
             at = (x + PADDING, y + self.cell[1] + self.caption / 2)
             draw.text(at, text, (176, 183, 191), font_for(text, self.font_size), anchor="lm")
         return image
+
+
+def _grid_columns(n_cells: int, aspect: float, height: int) -> tuple[int, float]:
+    """Return the number of columns with the widest cells, of several the one with the fewest empty cells, and the width of a cell.
+
+    >>> _grid_columns(9, 1.0, 930)[0], _grid_columns(4, 0.5, 930)[0]
+    (3, 2)
+    """
+
+    def width(columns: int) -> float:
+        rows = -(-n_cells // columns)
+        return min(GRID_WIDTH // columns - CELL_GAP, (height // rows - CELL_GAP - CAPTION_HEIGHT) / aspect)
+
+    best = max(range(1, n_cells + 1), key=lambda columns: (width(columns), -(-n_cells % columns)))
+    return best, width(best)
 
 
 def _fitted(image: Any, size: tuple[int, int]) -> Any:
