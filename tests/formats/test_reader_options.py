@@ -39,9 +39,9 @@ def test_values_that_do_not_fit(name: str, text: str, message: str) -> None:
 
 def test_unknown_options_are_refused_with_a_suggestion() -> None:
     with pytest.raises(
-        ParameterError, match=r"label CSV has no option 'columnn'; did you mean 'column'\? Options: rate, behaviors, column"
+        ParameterError, match=r"label CSV has no option 'column_'; did you mean 'column'\? Options: rate, behaviors, column"
     ):
-        check_options([formats["labels"]], {"columnn": "x"})
+        check_options([formats["labels"]], {"column_": "x"})
     with pytest.raises(ParameterError, match=r"no option 'zzz'\. Options: none"):
         check_options([formats["bebe"]], {"zzz": "x"})
     check_options([formats["boris"], formats["labels"]], {"column": "x"})
