@@ -67,7 +67,7 @@ PER_FRAME: dict[str, tuple[str, str]] = {
 # One row or line per bout, with its frames or times: dropping a row does not change the others.
 PER_BOUT = ("bento", "boris_aggregated", "caltech", "intervals", "mabe2025", "segments", "tidy")
 PER_EVENT = ("boris", "boris_tabular", "observer")  # start and stop in rows of their own: the bout that lost one changes, the others do not
-BINARY = ("nwb", "tidy_parquet")
+BINARY = ("nwb", "sleap_events", "tidy_parquet")
 NO_FRAME_COLUMN = ("bebe", "bebe_predictions", "calms21", "jabs", "labels_npy", "matlab")  # rows are frames, and nothing numbers them
 
 

@@ -280,7 +280,7 @@ class Annotation(Bouts):
         """Keep the frames ``[start, stop)``, which become frames 0 to ``stop - start``."""
         if int(start) != start or int(stop) != stop or not 0 <= start <= stop <= self.n_frames:
             raise MismatchError(f"cannot crop frames {start} to {stop} from {self.n_frames}")
-        overlaps = (self.start < stop) & (self.stop > start)
+        overlaps = (self.start < stop) & (self.stop > start) & (stop > start)
         is_point = (self.start == self.stop) & (self.start >= start) & ((self.start < stop) | (stop == self.n_frames))
         kept = self.take(overlaps | is_point)
         observed = self.observed.apply(lambda a: iv.shift(iv.clip(a, start, stop), -start))
