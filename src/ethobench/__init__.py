@@ -38,6 +38,8 @@ _MODULES = {
     "ethobench.datasets": ("load_dataset", "register_dataset"),
     "ethobench.datasets.collate": ("collate",),
     "ethobench.metrics": ("Scores", "Suite", "agreement", "ceiling", "consensus", "register_metric", "register_suite", "score"),
+    "ethobench.analysis.budgets": ("budgets",),
+    "ethobench.analysis.transitions": ("bout_table", "transitions"),
     "ethobench.decoding": ("Decoder",),
     "ethobench.models": ("Model", "create_model", "load_model", "register_model"),
     "ethobench.models.teacher": ("Teacher",),
@@ -56,6 +58,8 @@ __all__ = ["__version__", "banos", *_MODULE_OF]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from ethobench import banos
+    from ethobench.analysis.budgets import budgets  # noqa: F401
+    from ethobench.analysis.transitions import bout_table, transitions  # noqa: F401
     from ethobench.benchmarks.published import published  # noqa: F401
     from ethobench.core import (  # noqa: F401
         Annotation,

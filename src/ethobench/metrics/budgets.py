@@ -151,22 +151,22 @@ def time_budget(*annotations: Annotation) -> list[dict[str, Any]]:
     (3, 3.0, 0.214)
     """
     behaviors = dict.fromkeys(behavior.name for annotation in annotations for behavior in annotation.ethogram)
-    subjects = dict.fromkeys(name for annotation in annotations for name in _subjects(annotation))
+    subjects = dict.fromkeys(name for annotation in annotations for name in budget_subjects(annotation))
     return [_budget_row(annotations, name, subject) for subject in subjects for name in behaviors]
 
 
-def _subjects(annotation: Annotation) -> list[str]:
-    """Return the subjects of the bouts; an empty name if they name none."""
-    named = annotation.subjects if (annotation.subject >= 0).any() else ()
+def budget_subjects(annotation: Annotation) -> list[str]:
+    """Return the subjects of the bouts; an empty name if they name none. Without any bout, all animals that bouts could name."""
+    named = annotation.subjects if (annotation.subject >= 0).any() or not len(annotation) else ()
     return [*named, *([""] if (annotation.subject < 0).any() or not named else [])]
 
 
 def _budget_row(annotations: Sequence[Annotation], behavior: str, subject: str) -> dict[str, Any]:
-    concerned = [a for a in annotations if behavior in a.ethogram and subject in _subjects(a)]
-    bouts = [_observed_bouts(a, a.ethogram.code(behavior), subject) for a in concerned]
-    durations = np.concatenate([np.zeros(0), *(seconds for _, seconds, _ in bouts)])
-    latencies = [float(start[0]) for start, _, _ in bouts if len(start)]
-    observed = sum(seconds for _, _, seconds in bouts)
+    concerned = [a for a in annotations if behavior in a.ethogram and subject in budget_subjects(a)]
+    bouts = [(a.rate, *observed_bouts(a, behavior, subject)) for a in concerned]
+    durations = np.concatenate([np.zeros(0), *((spans.stop - spans.start) / rate for rate, spans, _ in bouts)])
+    latencies = [float(spans.start[0] / rate) for rate, spans, _ in bouts if len(spans.start)]
+    observed = sum(iv.total(frames) / rate for rate, _, frames in bouts)
     has_durations = len(durations) > 0 and not any(a.ethogram[a.ethogram.code(behavior)].point for a in concerned)
     return {
         "subject": subject,
@@ -180,23 +180,37 @@ def _budget_row(annotations: Sequence[Annotation], behavior: str, subject: str) 
     }
 
 
-def _observed_bouts(annotation: Annotation, code: int, subject: str) -> tuple[Array, Array, float]:
-    """Return start and duration of the observed bouts of a behavior, and the observed time, in seconds."""
-    behavior, rate, n_frames = annotation.ethogram[code], annotation.rate, annotation.n_frames
-    observed = annotation.observed.of(behavior.name, subject or None)
+def observed_bouts(annotation: Annotation, behavior: str, subject: str = "") -> tuple[Intervals, Intervals]:
+    """Return the observed bouts of a behavior of one subject, and the observed frames, as disjoint intervals.
+
+    Overlapping bouts are joined; unobserved frames are cut out. The background also covers frames without any bout. Point events have
+    ``start == stop``; those in unobserved frames are dropped.
+
+    Parameters
+    ----------
+    annotation : Annotation
+    behavior : str
+    subject : str
+        Empty for the bouts without a subject.
+
+    Examples
+    --------
+    >>> annotation = Annotation.from_bouts([0, 4], [5, 9], ["groom", "groom"], ["groom"], rate=10, n_frames=20)
+    >>> observed_bouts(annotation, "groom")[0].stop.tolist()
+    [9]
+    """
+    code, n_frames = annotation.ethogram.code(behavior), annotation.n_frames
+    observed = annotation.observed.of(behavior, subject or None)
     bouts = annotation.select(subject=subject)
-    if behavior.point:
+    if annotation.ethogram[code].point:
         at = bouts.spans(code).start
         frame = np.minimum(at, n_frames - 1)  # an event at the very end belongs to the last frame
         inside = iv.covered_before(observed, frame + 1) > iv.covered_before(observed, frame)
-        start, durations = at[inside], np.zeros(int(inside.sum()))
-    else:
-        spans = iv.union(bouts.spans(code))
-        if code == annotation.ethogram.background:
-            spans = iv.union_all([spans, iv.complement(iv.union(Intervals(bouts.start, bouts.stop)), n_frames)])
-        spans = iv.intersection(spans, observed)
-        start, durations = spans.start, (spans.stop - spans.start) / rate
-    return start / rate, durations, iv.total(observed) / rate
+        return Intervals(at[inside], at[inside]), observed
+    spans = iv.union(bouts.spans(code))
+    if code == annotation.ethogram.background:
+        spans = iv.union_all([spans, iv.complement(iv.union(Intervals(bouts.start, bouts.stop)), n_frames)])
+    return iv.intersection(spans, observed), observed
 
 
 def correct_time_budget(rows: Sequence[Mapping[str, Any]], labels: Sequence[str], confusion: Array) -> list[dict[str, Any]]:
