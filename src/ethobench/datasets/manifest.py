@@ -14,6 +14,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
 from ethobench.core.ethogram import check_renames, join_ethograms
 from ethobench.core.recording import DEFAULT_ANNOTATOR, align_start, match_length
+from ethobench.datasets.labeled_behaviors import StudyLists
 from ethobench.datasets.manifest_tables import (
     COLUMNS,
     CORRECTIONS,
@@ -34,7 +35,7 @@ from ethobench.formats.channel_units import note_different_units
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.formats.reader_options import check_options, entries_with, options_for
 
-PER_RECORDING = ("individual", "signals", "rate", "split", "fold", "video", "video_offset")
+PER_RECORDING = ("individual", "signals", "rate", "split", "fold", "video", "video_offset", *NUMBERS)
 """Columns that must agree in all rows of a recording."""
 
 
@@ -103,19 +104,18 @@ def read_study(
     rows_of: dict[str, list[ManifestRow]] = {}
     for row in rows:
         rows_of.setdefault(row["recording"], []).append(row)
-    recordings = [r for name, group in rows_of.items() if (r := _read_recording(name, group, problems)) is not None]
+    lists = StudyLists(problems.add)
+    recordings = [r for name, group in rows_of.items() if (r := _read_recording(name, group, problems, lists)) is not None]
     if rename and check_rename:
         check_renames(rename, [ethogram or Ethogram([]), *(a.ethogram for r in recordings for a in r.annotations.values())])
     recordings = _rename(recordings, aliases, rename or {})
+    lists.rename(aliases, rename or {})
     note_different_units(recordings)
-    if ethogram is None:
-        ethogram = session.join(_used_behaviors(recordings)) if len(session) else None
-    if ethogram is None:
-        ethogram = join_ethograms(a.ethogram for recording in recordings for a in recording.annotations.values())
-    elif rename:
-        ethogram = ethogram.rename({old: new for old, new in rename.items() if old in ethogram})
+    _note_missing_scale(recordings, rows)
+    ethogram = _study_ethogram(ethogram, session, recordings, lists, rename or {})
     for recording in recordings:
         _use_ethogram(recording, ethogram, rows_of[recording.id], problems)
+        lists.apply(recording, ethogram)
     fold_of = {name: _first(group, "fold").fold for name, group in rows_of.items()}
     split_of = {name: _first(group, "split")["split"] for name, group in rows_of.items()}
     return Dataset(
@@ -152,14 +152,37 @@ def _read_session_ethogram(path: Path) -> tuple[Ethogram, dict[str, str]]:
     return ethogram or Ethogram([]), aliases
 
 
+def _study_ethogram(
+    ethogram: Ethogram | None, session: Ethogram, recordings: Sequence[Recording], lists: StudyLists, rename: Mapping[str, str]
+) -> Ethogram:
+    """Return the ethogram of the study; without ``ethogram.csv`` it has what the annotations and the lists of labeled behaviors have."""
+    if ethogram is not None:
+        return ethogram.rename({old: new for old, new in rename.items() if old in ethogram})
+    if len(session):
+        ethogram = session.join(_used_behaviors(recordings))
+        ethogram = ethogram.rename({old: new for old, new in rename.items() if old in ethogram})
+    else:
+        ethogram = join_ethograms(a.ethogram for recording in recordings for a in recording.annotations.values())
+    return lists.extend(ethogram, recordings)
+
+
 def _used_behaviors(recordings: Iterable[Recording]) -> Ethogram:
     """Return the behaviors that occur in annotations."""
     annotations = [a for recording in recordings for a in recording.annotations.values()]
     return join_ethograms(a.ethogram.restrict(a.ethogram[int(code)].name for code in np.unique(a.behavior)) for a in annotations)
 
 
-def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> Recording | None:
-    """Read one recording from its rows; a correction that cannot be used is skipped with a note."""
+def _note_missing_scale(recordings: Iterable[Recording], rows: Sequence[ManifestRow]) -> None:
+    """Note recordings without a scale, if the manifest has a column for it."""
+    if any("pixels_per_cm" in row.cells for row in rows):
+        for recording in recordings:
+            if "pixels_per_cm" not in recording.metadata:
+                note = Note("no scale: pixels_per_cm is blank, so distances are in pixels", code="no-scale")
+                recording.notes = (*recording.notes, note)
+
+
+def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, lists: StudyLists) -> Recording | None:
+    """Read one recording from its rows; a correction that cannot be used is skipped with a note. Adds what was labeled to `lists`."""
     first = {column: _first(rows, column) for column in (*COLUMNS, *NUMBERS)}
     for row in rows:
         if not row.is_correction:
@@ -185,10 +208,13 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems) -> R
     clock, more = _video_clock(first["video"]) if opened is None else (None, [])
     notes += more
     try:
-        annotations, origins = _read_annotations(rows, first, rate, opened, clock, notes)
+        annotations, origins, annotator_of = _read_annotations(rows, first, rate, opened, clock, notes)
     except _RowError as error:
         problems.add(error.row.location, error.reason)
         return None
+    tracked = () if opened is None else opened.individuals
+    by_row = [(row.location, annotator_of.get(i, row["annotator"] or DEFAULT_ANNOTATOR), row.labeled) for i, row in enumerate(rows)]
+    notes += lists.add(name, by_row, tracked, annotations)
     if rate is None and signals is not None and opened is not None and not annotations:
         rate, more = _rate_of_signals(signals, opened, first)
         notes += more
@@ -262,11 +288,12 @@ def _read_annotations(
     opened: OpenedSignals | None,
     clock: VideoClock | None,
     notes: list[Note],
-) -> tuple[dict[str, Annotation], list[ClockOrigin]]:
-    """Read the annotations of a recording, by annotator; notes are appended to `notes`."""
+) -> tuple[dict[str, Annotation], list[ClockOrigin], dict[int, str]]:
+    """Read the annotations of a recording, by annotator, and the annotator of each row by index; notes are appended to `notes`."""
     annotations: dict[str, Annotation] = {}
     origins: list[ClockOrigin] = []
-    for row in rows:
+    annotator_of: dict[int, str] = {}
+    for index, row in enumerate(rows):
         try:
             if row.is_correction:
                 for column in _contradictions(row, first):
@@ -278,11 +305,12 @@ def _read_annotations(
                 notes += more
                 annotations[annotator] = _combined(annotations.get(annotator), annotation, annotator, row["recording"])
                 origins.append(origin)
+                annotator_of[index] = annotator
         except EthobenchError as error:
             if not row.is_correction:
                 raise _RowError(row, error) from None
             notes.append(Note(f"this correction is skipped: {error}", row.location, "skipped-correction"))
-    return annotations, origins
+    return annotations, origins, annotator_of
 
 
 def _read_annotation(

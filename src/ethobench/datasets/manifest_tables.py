@@ -11,9 +11,10 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
-from ethobench.core import Behavior, Ethogram, Keypoint
+from ethobench.core import Behavior, Ethogram, Keypoint, Track
 from ethobench.core.errors import EthobenchError, FormatError, ParameterError, ReadWarning
 from ethobench.core.video import Camera
+from ethobench.datasets.labeled_behaviors import LABELED, parse_labeled_cell
 from ethobench.formats.reader_options import parse_option_text
 from ethobench.formats.tables import Table, read_table
 from ethobench.formats.text import parse_number
@@ -38,6 +39,7 @@ COLUMNS = (
     "subject",
     "split",
     "fold",
+    LABELED,
 )
 NUMBERS = ("width", "height", "pixels_per_cm")
 TRUE = {"yes", "y", "true", "1", "x"}
@@ -56,6 +58,8 @@ SYNONYMS = {
     "annotator": "annotators rater rater_name observer observer_name coder scorer labeler labeller annotated_by",
     "entry": "entries observation observation_id stream",
     "video": "videos video_file video_path movie movie_file",
+    LABELED: "behaviors_labelled behaviours_labeled behaviours_labelled labeled_behaviors labelled_behaviours behavior_labeled",
+    "pixels_per_cm": "pixel_per_cm pix_per_cm px_per_cm pix_per_cm_approx pixels_per_centimeter pixels_per_centimetre",
 }
 """Names that people give to a column. One that lacks the column of the right name is a mistake, not a column of their own."""
 
@@ -77,8 +81,8 @@ class ManifestRow:
         The folder that paths are relative to.
     cells : dict of str to str
         By column.
-    rate, fold, options, numbers
-        Parsed cells; see `check_row`.
+    rate, fold, options, numbers, labeled
+        Parsed cells; see `check_row`. `labeled` is None if the row does not state what was labeled.
     is_correction : bool
         Whether the row is from the corrections of the viewer.
     """
@@ -90,6 +94,7 @@ class ManifestRow:
     fold: int | None = None
     options: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
+    labeled: tuple[Track, ...] | None = None
     is_correction: bool = False
 
     def __getitem__(self, column: str) -> str:
@@ -216,7 +221,7 @@ def read_rows(path: Path, problems: Problems) -> list[ManifestRow]:
 
 def _intended_columns(header: list[str]) -> list[str]:
     """Return for each column the one that was probably meant, empty if none: a synonym or a misspelling of a column that is missing."""
-    missing = [column for column in COLUMNS if column not in header]
+    missing = [column for column in (*COLUMNS, *NUMBERS) if column not in header]
     intended = []
     for name in header:
         column = _COLUMN_OF.get(re.sub(r"[\W_]+", "_", name), "")
@@ -266,10 +271,7 @@ def check_row(row: ManifestRow, problems: Problems) -> None:
             row.fold = int(value)
         else:
             row.numbers[column] = value
-    try:
-        row.options = parse_option_text(row["options"])
-    except EthobenchError as error:
-        problems.add(row.location, f"options: {error}")
+    _parse_texts(row, problems)
     for column in FILES:
         paths = row.paths(column)
         for path in paths:
@@ -280,6 +282,18 @@ def check_row(row: ManifestRow, problems: Problems) -> None:
     try:
         row.cameras()
     except ParameterError as error:
+        problems.add(row.location, error)
+
+
+def _parse_texts(row: ManifestRow, problems: Problems) -> None:
+    """Parse the options and the list of labeled behaviors of a row."""
+    try:
+        row.options = parse_option_text(row["options"])
+    except EthobenchError as error:
+        problems.add(row.location, f"options: {error}")
+    try:
+        row.labeled = parse_labeled_cell(row[LABELED]) if row[LABELED] else None
+    except EthobenchError as error:
         problems.add(row.location, error)
 
 

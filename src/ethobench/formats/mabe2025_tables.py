@@ -133,7 +133,7 @@ def id_text(value: Any) -> str:
     return text.removesuffix(".0") if text.removesuffix(".0").isdecimal() else text
 
 
-def parse_labeled(labeled: Labeled, option: str = "labeled=") -> tuple[Track, ...]:
+def parse_labeled(labeled: Labeled, option: str = "labeled=", *, plain_names: bool = False) -> tuple[Track, ...]:
     """Return the tracks that a list of labeled behaviors names, without duplicates.
 
     Parameters
@@ -143,6 +143,8 @@ def parse_labeled(labeled: Labeled, option: str = "labeled=") -> tuple[Track, ..
         list.
     option : str
         Where the list is from, for messages.
+    plain_names : bool
+        Whether an entry may be the name of a behavior, which was labeled for all animals.
 
     Examples
     --------
@@ -160,6 +162,9 @@ def parse_labeled(labeled: Labeled, option: str = "labeled=") -> tuple[Track, ..
     tracks = []
     for item in items:
         names = [name.strip() for name in str(item).replace("'", "").replace('"', "").split(",")]
+        if plain_names and len(names) == 1 and names[0]:
+            tracks.append(Track(names[0]))
+            continue
         if len(names) != 3 or not all(names):
             raise EthobenchError(f"{option} needs entries such as 'mouse1,mouse2,sniff', got {item!r}")
         agent, target = mouse_name(names[0]), mouse_name(names[1])

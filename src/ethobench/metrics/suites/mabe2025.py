@@ -76,13 +76,15 @@ def _listed(pair: AlignedPair) -> Callable[[TrackPair], bool]:
     labeled = pair.metadata.get(LABELED_KEY)
     if labeled is None:
         return lambda track: True
-    tracks = {*parse_labeled(labeled, LABELED_KEY)}
+    tracks = {*parse_labeled(labeled, LABELED_KEY, plain_names=True)}
     behaviors = {track.behavior for track in tracks}
 
     def is_listed(track: TrackPair) -> bool:
         name = pair.ethogram[track.behavior].name
         target = None if track.target in (SELF, track.subject) else track.target
-        return name in behaviors if pair.pool_subjects else Track(name, track.subject, target) in tracks
+        if pair.pool_subjects or Track(name) in tracks:
+            return name in behaviors
+        return Track(name, track.subject, target) in tracks
 
     return is_listed
 
@@ -253,7 +255,8 @@ def _is_listed(keys: _Keys, columns: _Columns, labeled: Mapping[str, tuple[Track
             everything[video] = True
             continue
         if tracks not in lists:
-            named = ((pairs.get((str(t.subject), t.target or SELF)), actions.get(str(t.behavior))) for t in tracks)
+            named = [(pairs.get((str(t.subject), t.target or SELF)), actions.get(str(t.behavior))) for t in tracks if t.subject is not None]
+            named += [(pair, actions.get(str(t.behavior))) for t in tracks if t.subject is None for pair in pairs.values()]
             lists[tracks] = np.array([p * len(actions) + a for p, a in named if p is not None and a is not None], dtype=np.int64)
         codes.append(lists[tracks] + video * size)
     listed = np.sort(np.concatenate(codes))
@@ -350,7 +353,7 @@ def check_exclusive(table: BoutTable, labeled: Mapping[str, Any] | None = None) 
     if not len(table):
         return
     keys, (columns,) = _share_codes(table)
-    lists = {video: parse_labeled(one, LABELED_KEY) for video, one in (labeled or {}).items() if one is not None}
+    lists = {video: parse_labeled(one, LABELED_KEY, plain_names=True) for video, one in (labeled or {}).items() if one is not None}
     _check_exclusive(table.name, keys, columns.take(_is_listed(keys, columns, lists)))
 
 
