@@ -39,8 +39,8 @@ test-fast: $(VENV)/all ## run the fast tests
 fuzz: $(VENV)/all ## feed mutated files to all readers; options: FUZZ="--seed 1 --count 5000 --formats boris,nwb --minutes 10"
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
-mutants: $(VENV)/all ## test the tests of core and metrics with random one-token mutants; options: MUTANTS="--count 60 --seed 0 --slow --workers 2"
-	$(BIN)/python -m tests.mutants $(MUTANTS)
+mutants: $(VENV)/all ## test the tests of core and metrics with random one-token mutants; options: MUTANTS="--count 60 --seed 0 --minutes 60"
+	$(BIN)/python -m tests.mutants --workers $(WORKERS) --slow --related 20 --seconds 300 $(MUTANTS)
 
 check: $(VENV)/all ## check style, types, layers, names and spelling
 	$(BIN)/ruff check .

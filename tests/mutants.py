@@ -3,9 +3,11 @@
 ``python -m tests.mutants --count 60 --seed 0`` draws random mutants: a comparison, an arithmetic sign, ``and``/``or``, ``True``/``False``
 or a number that is changed in one place. Each is written to a temporary copy of the project, in which tests run until the first
 failure: first the tests and examples of the mutated module, then the other fast tests of the packages that use it, then those that
-``--also`` names, and, with ``--slow``, those of the module with all examples of hypothesis, and the slow ones. A mutant survives if no
-test fails. The same seed draws the same mutants as long as the code of the packages is the same. ``--only`` repeats some of them,
-such as the survivors after a new test.
+``--also`` names, and, with ``--slow``, those of the module with all examples of hypothesis, and the slow ones. With ``--related``,
+survivors of all of these are tested with the test files of other packages, fast and slow tests alike, that name the module or its
+public functions and classes; those that name them most often run first, and ``--seconds`` bounds them. A mutant survives if no test
+fails. The same seed draws the same mutants as long as the code of the packages is the same. ``--only`` tests those at some lines
+instead, such as the survivors after a new test.
 
 Two kinds of tokens are not mutated, because no result depends on them: ``frozen=`` of dataclasses and ``strict=`` of `zip`. Both only
 raise an error if other code is wrong. Some survivors remain harmless, such as a changed limit of a message.
@@ -23,10 +25,12 @@ import keyword
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sys
 import tempfile
+import time
 import tokenize
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +40,7 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("core", "metrics")
-COPIED = ("src", "tests", "conftest.py", "pyproject.toml")
+COPIED = ("src", "tests", "docs", "benchmarks", "conftest.py", "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile")
 SWAPS = {
     "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "+", "/": "*", "//": "*", "&": "|",
     "+=": "-=", "-=": "+=", "and": "or", "or": "and", "True": "False", "False": "True",
@@ -44,8 +48,9 @@ SWAPS = {
 BINARY = {"+", "-", "*", "/", "//", "&"}
 UNCHANGED_KEYWORDS = {"dataclass": "frozen", "zip": "strict"}
 PRELOADED = ["pytest", "numpy", "pandas", "scipy.optimize", "scipy.stats", "sklearn.metrics"]
-KILLED, SURVIVED, TIMED_OUT = "killed", "SURVIVED", "time limit"
-FAST, SLOW = "not slow", "slow"
+KILLED, SURVIVED, TIMED_OUT, UNTESTED = "killed", "SURVIVED", "time limit", "not tested"
+RELATED = "related"
+FAST, SLOW, ALL = "not slow", "slow", "slow or not slow"
 
 
 @dataclass(frozen=True)
@@ -114,12 +119,28 @@ def _replacement(token: tokenize.TokenInfo, previous: tokenize.TokenInfo | None)
     return SWAPS[token.string] if token.string not in BINARY or follows_operand else None
 
 
-def draw_mutants(count: int, seed: int, packages: Sequence[str] = PACKAGES) -> list[Mutant]:
-    """Draw mutants of all modules of the packages at random, each token at most once."""
-    mutants = []
+def all_mutants(packages: Sequence[str] = PACKAGES) -> list[Mutant]:
+    """Return the mutants of all modules of the packages."""
+    mutants: list[Mutant] = []
     for package in packages:
         for path in sorted((ROOT / "src" / "ethobench" / package).rglob("*.py")):
             mutants += find_mutants(path.relative_to(ROOT), path.read_text(encoding="utf-8"))
+    return mutants
+
+
+def mutants_at(positions: Sequence[str], packages: Sequence[str] = PACKAGES) -> list[Mutant]:
+    """Return the mutants at positions such as ``core/bouts.py:65`` or, of one token, ``core/bouts.py:65:12``."""
+
+    def is_at(mutant: Mutant) -> bool:
+        line = f"{mutant.path.as_posix()}:{mutant.line}"
+        return line.endswith(tuple(positions)) or f"{line}:{mutant.column}".endswith(tuple(positions))
+
+    return [mutant for mutant in all_mutants(packages) if is_at(mutant)]
+
+
+def draw_mutants(count: int, seed: int, packages: Sequence[str] = PACKAGES) -> list[Mutant]:
+    """Draw mutants of all modules of the packages at random, each token at most once."""
+    mutants = all_mutants(packages)
     return random.Random(seed).sample(mutants, min(count, len(mutants)))  # noqa: S311
 
 
@@ -138,6 +159,8 @@ class Stage:
         Files to skip, because an earlier stage ran them.
     profile : str
         Profile of hypothesis: "fast" tests ten examples of each property, "default" a hundred.
+    is_bounded : bool
+        Whether the tests that pass until the time limit count as passed. Otherwise reaching it counts as a failure: an endless loop.
     """
 
     name: str
@@ -145,6 +168,7 @@ class Stage:
     marks: str = FAST
     ignored: Sequence[str] = ()
     profile: str = "fast"
+    is_bounded: bool = False
 
     def run(self, project: Path, time_limit: float) -> str:
         """Run the tests in a copy of the project until one fails.
@@ -161,7 +185,7 @@ class Stage:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid or 0, signal.SIGKILL)  # with the processes that the tests started
             process.join()
-            return TIMED_OUT
+            return SURVIVED if self.is_bounded else TIMED_OUT
         return SURVIVED if process.exitcode in (0, 5) else KILLED  # 5: no test was selected
 
 
@@ -181,7 +205,22 @@ def _run_pytest(project: Path, arguments: list[str], profile: str) -> None:
     os._exit(pytest.main(arguments))
 
 
-def stages(mutant: Mutant, *, slow: bool = False, also: Sequence[str] = ()) -> Iterator[Stage]:
+def related_tests(mutant: Mutant, limit: int) -> list[str]:
+    """Return the test files of other packages that name a module or its public functions and classes, most mentions first."""
+    tree = ast.parse((ROOT / mutant.path).read_text(encoding="utf-8"))
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")}
+    words = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names | {mutant.path.stem})))})\b")
+    own = [ROOT / "tests" / name for name in PACKAGES]
+    mentions = {
+        path.relative_to(ROOT).as_posix(): len(words.findall(path.read_text(encoding="utf-8")))
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if not any(folder in path.parents for folder in own) and path.stem != "test_mutants"
+    }
+    chosen = sorted((path for path, count in mentions.items() if count), key=lambda path: -mentions[path])
+    return chosen[:limit]
+
+
+def stages(mutant: Mutant, *, slow: bool = False, also: Sequence[str] = (), related: int = 0) -> Iterator[Stage]:
     """Yield the tests to run on a mutant, those that most likely fail first."""
     package, module = mutant.path.parts[2], mutant.path.stem
     folder = ROOT / "tests" / package
@@ -193,23 +232,28 @@ def stages(mutant: Mutant, *, slow: bool = False, also: Sequence[str] = ()) -> I
     if also:
         yield Stage("also", list(also))
     if slow:
-        yield Stage("examples", [*nearest, mutant.path.as_posix()], profile="default")
-        yield Stage("slow", [*using, *also], SLOW, profile="default")
+        yield Stage("examples", [*nearest, mutant.path.as_posix()], profile="default", is_bounded=True)
+        yield Stage("slow", [*using, *also], SLOW, profile="default", is_bounded=True)
+    if related and (files := related_tests(mutant, related)):
+        yield Stage(RELATED, files, ALL, is_bounded=True)
 
 
 def run_tests(project: Path, mutant: Mutant, chosen: Sequence[Stage], time_limit: float) -> str:
-    """Write a mutant into a copy of the project and run stages of tests until one fails; return the result."""
+    """Write a mutant into a copy of the project and run stages of tests until one fails; return the result.
+
+    Related tests of other packages count only if they pass without the mutant: some need files that are not copied.
+    """
     module = project / mutant.path
     source = module.read_text(encoding="utf-8")
-    module.write_text(mutant.apply(source), encoding="utf-8")
-    try:
-        for stage in chosen:
+    for stage in chosen:
+        module.write_text(mutant.apply(source), encoding="utf-8")
+        try:
             result = stage.run(project, time_limit)
-            if result != SURVIVED:
-                return f"{result} ({stage.name})"
-        return SURVIVED
-    finally:
-        module.write_text(source, encoding="utf-8")
+        finally:
+            module.write_text(source, encoding="utf-8")
+        if result != SURVIVED and (stage.name != RELATED or stage.run(project, 2 * time_limit) == SURVIVED):
+            return f"{result} ({stage.name})"
+    return SURVIVED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -218,15 +262,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=60, help="number of mutants (default: 60)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument("--packages", default=",".join(PACKAGES), help="packages to mutate, separated by commas (default: core,metrics)")
-    parser.add_argument("--only", nargs="+", metavar="FILE:LINE", help="only the drawn mutants at these lines, such as core/bouts.py:65")
+    parser.add_argument(
+        "--only", nargs="+", metavar="FILE:LINE", help="the mutants at these lines, such as core/bouts.py:65, or tokens, :65:12"
+    )
     parser.add_argument("--also", nargs="+", default=[], metavar="PATH", help="further tests for the survivors, such as tests/formats")
     parser.add_argument("--slow", action="store_true", help="run all examples and the slow tests on the survivors of the fast tests")
+    parser.add_argument(
+        "--related", type=int, default=0, metavar="N", help="run up to N related test files of other packages on the survivors"
+    )
     parser.add_argument("--seconds", type=float, default=600.0, help="time limit of each stage of the tests of one mutant (default: 600)")
+    parser.add_argument("--minutes", type=float, default=60.0, help="start no further mutant after this time (default: 60)")
     parser.add_argument("--workers", type=int, default=1, help="mutants tested at the same time (default: 1)")
     options = parser.parse_args(arguments)
-    mutants = draw_mutants(options.count, options.seed, options.packages.split(","))
-    if options.only:
-        mutants = [mutant for mutant in mutants if f"{mutant.path.as_posix()}:{mutant.line}".endswith(tuple(options.only))]
+    packages = options.packages.split(",")
+    mutants = mutants_at(options.only, packages) if options.only else draw_mutants(options.count, options.seed, packages)
+    end = time.monotonic() + 60 * options.minutes
     multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
     results: dict[Mutant, str] = {}
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.workers) as pool:
@@ -238,9 +288,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("The tests fail without a mutant: run `make test-fast` and fix them first.")
             return 1
 
-        chosen = {m: [*stages(m, slow=options.slow, also=options.also)] for m in mutants}  # test files added later are not in the copies
+        chosen = {
+            m: [*stages(m, slow=options.slow, also=options.also, related=options.related)] for m in mutants
+        }  # test files added later are not in the copies
 
         def test(mutant: Mutant) -> None:
+            if time.monotonic() > end:
+                results[mutant] = UNTESTED
+                return
             project = projects.get()
             results[mutant] = run_tests(project, mutant, chosen[mutant], options.seconds)
             projects.put(project)

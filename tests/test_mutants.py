@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import ROOT, Mutant, draw_mutants, find_mutants, stages
+from tests.mutants import ROOT, Mutant, draw_mutants, find_mutants, mutants_at, related_tests, stages
 
 SOURCE = '''
 """Text with 1 < 2 is not mutated."""
@@ -48,6 +48,24 @@ def test_tests_of_the_module_run_first():
     assert others[0].ignored == ["tests/metrics/test_suites.py"]
     assert [s.profile for s in (first, *others)] == ["fast", "fast", "fast", "default", "default"]
     assert [*stages(Mutant(Path("src/ethobench/core/names.py"), 1, 0, "1", "2"))][1].paths == ["tests/core", "tests/metrics"]
+
+
+def test_related_tests_name_the_module_and_are_of_other_packages():
+    mutant = Mutant(Path("src/ethobench/metrics/matching.py"), 1, 0, "1", "2")
+    files = related_tests(mutant, 3)
+    assert 0 < len(files) <= 3
+    for file in files:
+        assert not file.startswith(("tests/core", "tests/metrics"))
+        assert "match" in (ROOT / file).read_text(encoding="utf-8")
+    assert [*stages(mutant, related=3)][-1].paths == files
+    assert [*stages(mutant, related=3)][-1].is_bounded
+
+
+def test_mutants_are_chosen_by_line_or_token():
+    mutant = draw_mutants(1, seed=0)[0]
+    line = f"{mutant.path.relative_to('src/ethobench').as_posix()}:{mutant.line}"
+    assert mutant in mutants_at([line])
+    assert mutants_at([f"{line}:{mutant.column}"]) == [mutant]
 
 
 @pytest.mark.slow

@@ -64,3 +64,43 @@ def test_one_recording_has_no_others_to_test_on():
     data = load_dataset("synthetic/tag", individuals=1, recordings=1, seconds=10)
     with pytest.raises(EthobenchError, match=r"only one individual, so cross-validation is not possible$"):
         assign_folds(data)
+
+
+def folds_by_definition(data: Dataset, n_folds: int, by: str) -> dict[str, int]:
+    """Deal groups one by one, that with the largest share of anything first, to the fold where the squares of shares grow least."""
+    group_of = data.groups(by)
+    names = list(dict.fromkeys(group_of[r.id] for r in data))
+    n_folds = min(n_folds, len(names))
+    amounts = {name: [0.0] * (len(data.ethogram) + 1) for name in names}
+    for recording in data:
+        amount = amounts[group_of[recording.id]]
+        amount[-1] += recording.n_frames / recording.rate
+        for annotation in recording.annotations.values():
+            for code in annotation.to_codes():
+                amount[code] += 1 / annotation.rate
+    totals = [sum(amount[k] for amount in amounts.values()) for k in range(len(data.ethogram) + 1)]
+    shares = {name: [x / total if total else 0.0 for x, total in zip(amounts[name], totals, strict=True)] for name in names}
+    dealt: list[list[str]] = [[] for _ in range(n_folds)]
+
+    def squares(members: list[str]) -> float:
+        return sum(sum(shares[name][k] for name in members) ** 2 for k in range(len(totals)))
+
+    for name in sorted(names, key=lambda name: -max(shares[name])):
+        free = [fold for fold in dealt if len(fold) < int(np.ceil(len(names) / n_folds))]
+        min(free, key=lambda fold: (round(squares([*fold, name]) - squares(fold), 9), len(fold))).append(name)
+    return {recording.id: k for recording in data for k, fold in enumerate(dealt) if group_of[recording.id] in fold}
+
+
+@pytest.mark.parametrize("scale", [1, 100])
+@pytest.mark.parametrize("by", ["individual", "recording"])
+def test_folds_equal_their_definition(by, scale):
+    """Recordings differ in length and rate, some lack a behavior; also if all of them together last less than a second."""
+    rng = np.random.default_rng(scale)
+    for n_folds in (2, 3, 4, 20):
+        recordings = []
+        for k in range(9):
+            rate = float(rng.choice([10.0, 25.0])) * scale
+            codes = np.repeat(rng.choice(3, 8, p=[0.7, 0.25, 0.05]), rng.integers(1, 9))
+            recordings.append(Recording(f"r{k}", f"animal{k % 6}", annotations={"x": Annotation.from_frames(codes, ["a", "b", "c"], rate)}))
+        data = Dataset(tuple(recordings), Ethogram(["a", "b", "c"]))
+        assert assign_folds(data, n_folds, by=by) == folds_by_definition(data, n_folds, by)

@@ -264,7 +264,7 @@ class Evaluation:
             sums = (subsets @ statistics.reshape(len(statistics), -1)).reshape(-1, *statistics.shape[1:])
             values = self.grouping.mask_points(metric, metric.value(sums))
             if measure.spread:
-                values = np.zeros_like(values)  # of a single individual
+                values = np.where(np.isnan(values), np.nan, 0.0)  # of a single individual
         if metric.joint:
             return values, np.empty((len(subsets), 0))
         return nanmean(values[:, self.grouping.averaged(measure)]), values
