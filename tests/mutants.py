@@ -49,7 +49,7 @@ BINARY = {"+", "-", "*", "/", "//", "&"}
 UNCHANGED_KEYWORDS = {"dataclass": "frozen", "zip": "strict"}
 PRELOADED = ["pytest", "numpy", "pandas", "scipy.optimize", "scipy.stats", "sklearn.metrics"]
 KILLED, SURVIVED, TIMED_OUT, UNTESTED = "killed", "SURVIVED", "time limit", "not tested"
-RELATED = "related"
+RELATED, FIRST = "related", ("module", "packages")
 FAST, SLOW, ALL = "not slow", "slow", "slow or not slow"
 
 
@@ -288,20 +288,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("The tests fail without a mutant: run `make test-fast` and fix them first.")
             return 1
 
-        chosen = {
-            m: [*stages(m, slow=options.slow, also=options.also, related=options.related)] for m in mutants
-        }  # test files added later are not in the copies
+        # before the first mutant, because test files that are added later are not in the copies
+        chosen = {m: [*stages(m, slow=options.slow, also=options.also, related=options.related)] for m in mutants}
 
-        def test(mutant: Mutant) -> None:
+        def test(mutant: Mutant, tests: Sequence[Stage]) -> None:
             if time.monotonic() > end:
-                results[mutant] = UNTESTED
+                results.setdefault(mutant, UNTESTED)
                 return
             project = projects.get()
-            results[mutant] = run_tests(project, mutant, chosen[mutant], options.seconds)
+            results[mutant] = run_tests(project, mutant, tests, options.seconds)
             projects.put(project)
-            print(f"{len(results):4d}/{len(mutants)}  {results[mutant]:22s}{mutant}", flush=True)
+            print(f"{results[mutant]:22s}{mutant}", flush=True)
 
-        list(pool.map(test, mutants))
+        for is_first in (True, False):  # the fast tests on all mutants, then the others on those that survived
+            tests = {
+                m: [stage for stage in chosen[m] if (stage.name in FIRST) == is_first]
+                for m in mutants
+                if results.get(m, SURVIVED) == SURVIVED
+            }
+            names = dict.fromkeys(stage.name for one in tests.values() for stage in one)
+            if names:
+                print(f"{len(tests)} mutants, tests: {', '.join(names)}", flush=True)
+                list(pool.map(test, tests, tests.values()))
     counts = {result: list(results.values()).count(result) for result in sorted(set(results.values()))}
     print(f"\n{len(mutants)} mutants: " + ", ".join(f"{count} {result}" for result, count in counts.items()))
     for mutant in [mutant for mutant in mutants if results[mutant] == SURVIVED]:
