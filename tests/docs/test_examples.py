@@ -173,7 +173,7 @@ def test_unknown_options_are_noticed() -> None:
 def test_every_code_fence_is_recognized(page: Path) -> None:
     fences = re.findall(r"^```(\w+)", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(blocks_of(page)) == len(fences)
-    assert {*fences} <= {"python", "bash", "sh", "toml", "text", "csv"}
+    assert {*fences} <= {"python", "bash", "sh", "toml", "text", "csv", "matlab", "r"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
