@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ethobench.app.annotator_agreement import agreement_payload
+from ethobench.app.blinding import HiddenError, blind_annotator
 from ethobench.app.disagreement import next_span
 from ethobench.app.ethogram_import import import_entries
 from ethobench.app.payloads import (
@@ -184,7 +185,7 @@ class Api:
 
     def suggestions(self, request: Request) -> Response:
         """Return the windows to label next."""
-        suggestions = [] if self.project.blind else suggest([recording.evidence() for recording in self.project.recordings])
+        suggestions = [] if blind_annotator() is not None else suggest([recording.evidence() for recording in self.project.recordings])
         return JSONResponse(
             [{"recording": s.recording, "start": s.start, "stop": s.stop, "uncertainty": round(s.uncertainty, 4)} for s in suggestions]
         )
@@ -202,10 +203,12 @@ class Api:
 
     def start(self, index: int, body: dict[str, Any]) -> Any:
         """Start a correction."""
-        copy, subjects = body.get("copy"), body.get("subjects") or []
+        copy, subjects, name = body.get("copy"), body.get("subjects") or [], body.get("name")
+        if blind_annotator() not in (None, name.strip() if isinstance(name, str) else name):
+            raise HiddenError("in blind mode, labels are saved under the name of the page's annotator")
         if not isinstance(subjects, list) or not all(isinstance(subject, str) for subject in subjects):
             raise EthobenchError("the subjects must be a list of names")
-        return self._track(index, self.project.start(index, body.get("name"), None if copy is None else str(copy), subjects).name)
+        return self._track(index, self.project.start(index, name, None if copy is None else str(copy), subjects).name)
 
     def edit(self, index: int, body: dict[str, Any]) -> Any:
         """Edit a correction."""

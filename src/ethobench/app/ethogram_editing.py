@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ethobench.app.blinding import blind_annotator, refuse_if_blind
 from ethobench.app.corrections import Corrections, file_stamp
 from ethobench.app.ethograms import (
     Entry,
@@ -26,7 +27,7 @@ from ethobench.app.ethograms import (
     write_entries,
 )
 from ethobench.app.history import History
-from ethobench.app.recordings import MODEL, OpenRecording, TrackSnapshot
+from ethobench.app.recordings import ANNOTATOR, OpenRecording, TrackSnapshot
 from ethobench.core import Annotation, Ethogram
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.datasets.manifest_tables import ETHOGRAM
@@ -127,14 +128,20 @@ class EthogramEditor:
         """Whether a change can be undone."""
         return bool(self._undo)
 
-    def counts(self) -> dict[str, tuple[int, int]]:
-        """Return the number of bouts of each behavior in corrections, and in tracks that cannot be changed."""
+    def counts(self, *, shown: bool = False) -> dict[str, tuple[int, int]]:
+        """Return the number of bouts of each behavior in corrections, and in tracks that cannot be changed.
+
+        Parameters
+        ----------
+        shown : bool
+            Only in tracks that the page may see.
+        """
         totals = {entry.name: [0, 0] for entry in self.entries}
         for recording in self.recordings:
-            tracks = [(0, history.annotation) for history in recording.corrections.values()]
-            tracks += [
-                (1, track.annotation) for track in recording.originals if track.name not in recording.corrections and track.kind != MODEL
-            ]
+            corrections = recording.shown_corrections if shown else recording.corrections
+            others = recording.tracks if shown else [t for t in recording.originals if t.name not in recording.corrections]
+            tracks = [(0, history.annotation) for history in corrections.values()]
+            tracks += [(1, track.annotation) for track in others if track.kind == ANNOTATOR]
             for column, annotation in tracks:
                 codes, bouts = np.unique(annotation.behavior, return_counts=True)
                 for code, count in zip(codes.tolist(), bouts.tolist(), strict=True):
@@ -171,6 +178,8 @@ class EthogramEditor:
         self.reload_if_changed()
         self._check(revision)
         change = parse_change(self.entries, behaviors, self.fixed)
+        if change.deleted or change.merges:
+            refuse_if_blind("labels of others, which deleting or merging behaviors would change,")
         self._check_bouts(change, confirmed if isinstance(confirmed, dict) else {})
         if change.entries == self.entries:
             return []
@@ -222,7 +231,8 @@ class EthogramEditor:
             new = change.renames.get(entry.name, entry.name)
             if new in types and types[new] != entry.behavior.point and any(counts[entry.name]):
                 kind = "a state" if types[new] else "a point event"
-                raise EthobenchError(f"{entry.name!r} has {sum(counts[entry.name])} bouts and must remain {kind}")
+                bouts = "bouts" if blind_annotator() is not None else f"{sum(counts[entry.name])} bouts"
+                raise EthobenchError(f"{entry.name!r} has {bouts} and must remain {kind}")
 
     def _commit(self, change: EthogramChange, snapshots: Sequence[TrackSnapshot | None] = ()) -> list[str]:
         """Write the file, change all tracks, then rewrite the corrections that contain old names."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ethobench.app.blinding import blind_annotator
 from ethobench.app.disagreement import least_certain
 from ethobench.app.ethograms import Entry
 from ethobench.app.project import Project
@@ -28,7 +29,7 @@ def project_payload(project: Project) -> dict[str, Any]:
         "name": project.name,
         "corrections": str(project.corrections.folder.resolve()),
         "ethograms": [_ethogram_payload(ethogram, project) for ethogram in ethograms],
-        "blind": project.blind,
+        "blind": project.blind,  # all pages are; a page may also be blind by itself
         "subset": subset_payload(project),
         "annotators": list(dict.fromkeys(track.name for recording in project.recordings for track in recording.tracks)),
         "recordings": [
@@ -39,7 +40,7 @@ def project_payload(project: Project) -> dict[str, Any]:
                 "n_frames": recording.n_frames,
                 "ethogram": ethograms.index(recording.ethogram),
                 "tracks": len(recording.tracks),
-                "corrected": len(recording.corrections),
+                "corrected": len(recording.shown_corrections),
                 "observed": _most_observed(recording),
                 "observed_by": _observed_by(recording),
                 "disagreement": recording.disagreement,
@@ -75,7 +76,7 @@ def recording_payload(project: Project, index: int) -> dict[str, Any]:
         "video_note": "" if video is None or has_video else f"{video.name} is missing, not a video, or outside the opened folders",
         "disagreement": recording.disagreement,
         "locked": recording.locked,
-        "notes": recording.notes[:50],
+        "notes": recording.shown_notes[:50],
     }
 
 
@@ -123,7 +124,7 @@ def _spans_payload(spans: Intervals, n_frames: int) -> dict[str, Any]:
 
 def _observed_by(recording: OpenRecording) -> dict[str, float]:
     """Return the observed share of each correction."""
-    annotations = {name: history.annotation for name, history in recording.corrections.items()}
+    annotations = {name: history.annotation for name, history in recording.shown_corrections.items()}
     return {name: iv.total(a.observed.of_all(a.ethogram.names)) / max(recording.n_frames, 1) for name, a in annotations.items()}
 
 
@@ -149,7 +150,7 @@ def subset_payload(project: Project) -> dict[str, Any] | None:
 def ethogram_editor_payload(project: Project) -> dict[str, Any]:
     """Return the behaviors of the session for the ethogram editor."""
     editor = project.ethograms
-    counts, fixed = editor.counts(), editor.fixed
+    counts, fixed = editor.counts(shown=True), editor.fixed
     return {
         "revision": editor.revision,
         "undo": editor.can_undo,
@@ -263,10 +264,11 @@ def uncertain_payload(recording: OpenRecording) -> list[dict[str, Any]]:
 
 
 def _ethogram_payload(ethogram: Ethogram, project: Project) -> list[dict[str, Any]]:
-    """Describe behaviors: ``color`` is an index into the palette, ``occurs`` is whether any track has the behavior."""
+    """Describe behaviors: ``color`` is an index into the palette, ``occurs`` is whether any track has it (true for a blind page)."""
     colors, never = project.colors, {*project.occurrence.never_annotated}
     new = {entry.name for entry in project.ethograms.entries} - {*project.occurrence.ethogram.names}
     entries = {entry.name: entry for entry in project.ethograms.entries}
+    is_blind = blind_annotator() is not None
     return [
         {
             "name": b.name,
@@ -278,7 +280,7 @@ def _ethogram_payload(ethogram: Ethogram, project: Project) -> list[dict[str, An
             "custom": entries[b.name].color,
             "group": entries[b.name].group,
             "hidden": entries[b.name].hidden,
-            "occurs": code == ethogram.background or (b.name not in never and b.name not in new),
+            "occurs": is_blind or code == ethogram.background or (b.name not in never and b.name not in new),
         }
         for code, b in enumerate(ethogram)
     ]

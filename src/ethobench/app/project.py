@@ -287,7 +287,7 @@ class Project:
     def _correction(self, index: int, name: str, revision: int | None = None) -> tuple[OpenRecording, History]:
         """Return a correction; raise an error if its revision differs from the stated one."""
         recording = _labelable(self.recording(index))
-        if name not in recording.corrections:
+        if name not in recording.shown_corrections:
             raise EthobenchError(f"{name!r} is not a correction; only corrections can be edited")
         history = recording.corrections[name]
         if revision is not None and revision != history.revision:

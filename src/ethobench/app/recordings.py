@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ethobench.app.blinding import blind_annotator
 from ethobench.app.disagreement import disagreement
 from ethobench.app.ethograms import EthogramChange
 from ethobench.app.history import History, HistorySnapshot
@@ -121,16 +122,31 @@ class OpenRecording:
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """The subjects of all tracks."""
-        named = [*self.recording.subjects, *(s for t in self.tracks for s in t.annotation.subjects)]
+        """The subjects of all tracks, also of those that blind mode hides, so that all annotators use the same names."""
+        annotations = [*(t.annotation for t in self.originals), *(history.annotation for history in self.corrections.values())]
+        named = [*self.recording.subjects, *(subject for annotation in annotations for subject in annotation.subjects)]
         return tuple(dict.fromkeys(named))
 
     @property
     def tracks(self) -> list[Track]:
-        """Annotators, then models, then corrections; corrections only if `blind`."""
-        corrections = [Track(name, CORRECTION, h.annotation, h.revision, watches=h.watches) for name, h in self.corrections.items()]
-        shown = [] if self.blind else self.originals
+        """Annotators, then models, then corrections; corrections only if `blind`; in requests of a blind page only its own correction."""
+        corrections = [Track(name, CORRECTION, h.annotation, h.revision, watches=h.watches) for name, h in self.shown_corrections.items()]
+        shown = [] if self.blind or blind_annotator() is not None else self.originals
         return [*(t for t in shown if t.name not in self.corrections), *corrections]
+
+    @property
+    def shown_corrections(self) -> dict[str, History]:
+        """Corrections by annotator; in requests of a blind page only its own."""
+        annotator = blind_annotator()
+        return {name: history for name, history in self.corrections.items() if annotator is None or name == annotator}
+
+    @property
+    def shown_notes(self) -> list[str]:
+        """Notes; in requests of a blind page without those about tracks that it does not see."""
+        if blind_annotator() is None:
+            return self.notes
+        hidden = tuple(f"{track.name}: " for track in self.originals)
+        return [note for note in self.notes if not note.startswith(hidden)]
 
     def track(self, name: str) -> Track:
         """Return a track by name."""

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ethobench.app.blinding import HiddenError
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 
 MAX_BYTES = 1_000_000
@@ -30,7 +31,7 @@ def failure(error: Exception, what: str) -> Response:
         return JSONResponse({"error": f"{what}: the request was not complete within {BODY_SECONDS:g} s"}, 408)
     if isinstance(error, OSError):
         return JSONResponse({"error": f"{what}: {error.strerror or error}"}, 500)
-    statuses = {NotFoundError: 404, MismatchError: 409, TooLargeError: 413}
+    statuses = {HiddenError: 403, NotFoundError: 404, MismatchError: 409, TooLargeError: 413}
     status = next((status for kind, status in statuses.items() if isinstance(error, kind)), 400)
     return JSONResponse({"error": str(error)}, status)
 

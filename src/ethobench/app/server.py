@@ -23,6 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ethobench.app.api import Api
 from ethobench.app.background import BackgroundJobs
+from ethobench.app.blinding import Blinding
 from ethobench.app.exports_api import ExportsApi
 from ethobench.app.payloads import project_payload
 from ethobench.app.project import Project
@@ -119,7 +120,7 @@ def make_app(project: Project, port: int, token: str, launch: str = "", teaching
     jobs = BackgroundJobs()
     apis = (Api(project), TeachingApi(teaching), VideoApi(project, jobs), ExportsApi(project, jobs))
     routes = [Route("/", show_page), Route("/static/{name}", show_file), *(route for api in apis for route in api.routes)]
-    return Guard(Starlette(routes=routes), port, token, launch)
+    return Guard(Blinding(Starlette(routes=routes), always=project.blind), port, token, launch)
 
 
 def static_files() -> dict[str, bytes]:

@@ -1,7 +1,7 @@
 """HTTP API of the teacher. Requests and answers are JSON; recordings are addressed by number, no request contains a file path.
 
-Errors are ``{"error": message}`` with status 400 (not possible), 404 (no such recording or behavior), 409 (changed in the meantime, or a
-training is running) or 413 (too large).
+Errors are ``{"error": message}`` with status 400 (not possible), 403 (in blind mode: all of these requests), 404 (no such recording or
+behavior), 409 (changed in the meantime, or a training is running) or 413 (too large).
 
 ===========================================  =====================================================================================
 ``GET  /api/teacher``                        status, see below; poll it once per second while ``state`` is not ``idle``
@@ -45,6 +45,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ethobench.app.blinding import refuse_if_blind
 from ethobench.app.origins import ACCEPTED, ADJUSTED, CLUSTER, REJECTED, SIMILAR, SKIPPED, TEACHER
 from ethobench.app.requests import failure, query_integer, read_body
 from ethobench.app.teaching import Teaching
@@ -165,6 +166,7 @@ def _read_handler(answer: Callable[[Request], Any]) -> Callable[[Request], Any]:
     @wraps(answer)
     async def respond(request: Request) -> Response:
         try:
+            refuse_if_blind("the predictions of models")
             return JSONResponse(await run_in_threadpool(answer, request))
         except (EthobenchError, OSError) as error:
             return failure(error, "cannot be read")
@@ -176,6 +178,7 @@ def _change_handler(change: Callable[[dict[str, Any]], Any]) -> Callable[[Reques
     @wraps(change)
     async def respond(request: Request) -> Response:
         try:
+            refuse_if_blind("the predictions of models")
             body = await read_body(request)
             return JSONResponse(await run_in_threadpool(change, body))
         except (EthobenchError, OSError) as error:

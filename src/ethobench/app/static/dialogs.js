@@ -2,20 +2,20 @@
 
 import { start } from "./corrections.js";
 import { make, showMessage } from "./dom.js";
-import { openEthogramEditor } from "./ethogram.js";
+import { openEthogramEditor, reloadProject } from "./ethogram.js";
 import { openClipsDialog } from "./exporting.js";
 import { HELP } from "./keyboard.js";
-import { download, postJson } from "./server.js";
+import { annotatorName, download, identify, postJson } from "./server.js";
 import { state } from "./state.js";
 
 /** Ask for a name and a track to copy, then start a correction, or continue an existing one. */
 export function openCorrectDialog() {
   if (state.recording.locked) return showMessage(state.recording.locked, true);
   if (!state.behaviors.some((behavior) => !behavior.hidden)) return openEthogramEditor({ welcome: true, done: openCorrectDialog });
-  const corrections = state.tracks.filter((track) => track.kind === "correction" && (!state.blind || track.name === localStorage.getItem("annotator")));
+  const corrections = state.tracks.filter((track) => track.kind === "correction");
   const isLabelled = state.tracks.length > 0;
   const name = make("input", { name: "annotator", required: true, maxLength: 60, placeholder: "e.g. your name", autocomplete: "off" });
-  name.value = localStorage.getItem("annotator") ?? "";
+  name.value = annotatorName();
   const copies = (state.blind ? [] : state.tracks).map((track) => make("option", { value: `copy ${track.name}` }, `a copy of ${track.name}`));
   const from = make("select", { name: "from" }, ...copies, make("option", { value: "" }, "nothing (label from scratch)"));
   const resume = corrections.map((track) => {
@@ -48,14 +48,28 @@ export function openCorrectDialog() {
     event.preventDefault();
     try {
       const subjects = naming.hidden ? [] : animals.value.split(",").map((text) => text.trim()).filter(Boolean);
-      await start(name.value, from.value ? from.value.slice("copy ".length) : null, subjects);
+      await startOrContinue(name.value.trim(), from.value ? from.value.slice("copy ".length) : null, subjects);
       if (!naming.hidden) localStorage.setItem("animals", animals.value);
-      localStorage.setItem("annotator", name.value);
       dialog.close();
     } catch (error) {
       showError(dialog, error.message);
     }
   });
+}
+
+/** Start a correction. A blind page does not list corrections; whoever enters the name of one continues it. */
+async function startOrContinue(name, copy, subjects) {
+  const before = annotatorName();
+  identify({ annotator: name });
+  try {
+    if (state.blind && name !== before) await reloadProject();
+    const mine = state.tracks.find((track) => track.kind === "correction" && track.name === name);
+    if (state.blind && mine) state.activate(mine);
+    else await start(name, copy, subjects);
+  } catch (error) {
+    identify({ annotator: before });
+    throw error;
+  }
 }
 
 /** Ask for a track and a format, then download. */

@@ -3,9 +3,10 @@
 import { copyBout, erase, hide, markWatched, merge, nudge, press, pressAndHold, release, split, undo } from "./corrections.js";
 import { showMessage } from "./dom.js";
 import { openCorrectDialog, openExportDialog, openKeysDialog } from "./dialogs.js";
-import { openEthogramEditor } from "./ethogram.js";
+import { openEthogramEditor, reloadProject } from "./ethogram.js";
 import { pickBout, toBorder, toDisagreement, toUncertain } from "./jumps.js";
 import { player } from "./player.js";
+import { identify } from "./server.js";
 import { state } from "./state.js";
 
 export const HELP = [
@@ -163,8 +164,9 @@ export function setCoding(coding) {
 /** Show or hide other annotators and models. */
 export function setBlind(blind) {
   if (state.project.blind) return showMessage("The viewer was started with --blind.");
-  localStorage.setItem("blind", blind ? "1" : "");
-  state.set({ blind });
+  identify({ blind });
+  state.set({ blind, bout: null, review: null });
+  reloadProject().catch((error) => showMessage(error.message, true));
   showMessage(blind ? "Blind: other annotators and models are hidden." : "Other annotators and models are shown.");
 }
 

@@ -14,7 +14,7 @@ import { openEthogramEditor } from "./ethogram.js";
 import { icon } from "./icons.js";
 import { listenToKeys } from "./keyboard.js";
 import { player } from "./player.js";
-import { fetchJson } from "./server.js";
+import { fetchJson, isBlind } from "./server.js";
 import { state, withColorsAndKeys } from "./state.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -84,7 +84,7 @@ async function begin() {
     const request = fetchJson(`recordings/${requestedIndex}`);
     request.catch(() => {}); // the number may be that of an older project
     const project = await fetchJson("project");
-    state.set({ project, blind: project.blind || Boolean(localStorage.getItem("blind")) });
+    state.set({ project, blind: project.blind || isBlind() });
     const { recordings, name, corrections } = project;
     document.title = `${name} – Ethobench`;
     document.getElementById("project").textContent = name;

@@ -41,11 +41,12 @@ class Panel extends HTMLElement {
     state.watch(["project", "active", "blind", "recording"], () => this.#showAgreement());
     state.watch(["frame", "recording", "hidden", "active", "observed", "blind"], () => this.#scheduleUpdate());
     state.addEventListener("recording", () => this.#showNotes());
-    state.addEventListener("project", () => setTimeout(() => this.suggest(), SUGGESTION_DELAY));
+    for (const name of ["project", "blind"]) state.addEventListener(name, () => setTimeout(() => this.suggest(), SUGGESTION_DELAY));
   }
 
   /** Request suggestions of what to label next. */
   async suggest() {
+    if (state.blind) return;
     try {
       this.#suggested = await fetchJson("suggestions");
     } catch (error) {
@@ -101,7 +102,7 @@ class Panel extends HTMLElement {
     const requestedFrame = state.frame;
     try {
       const boutsByTrack = await fetchJson(`recordings/${index}/at`, { frame: requestedFrame });
-      const shown = state.tracks.filter((track) => !state.blind || track.name === state.active);
+      const shown = state.tracks.filter((track) => state.isAllowed(track));
       if (state.recording.index === index) this.now.replaceChildren(...shown.map((track) => row(track, boutsByTrack[track.name])));
     } catch (error) {
       showMessage(error.message, true);

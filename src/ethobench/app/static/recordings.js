@@ -2,6 +2,7 @@
 
 import { start } from "./corrections.js";
 import { clockTime, make, percent, showMessage } from "./dom.js";
+import { annotatorName } from "./server.js";
 import { state } from "./state.js";
 
 const ORDERS = {
@@ -39,7 +40,7 @@ class Recordings extends HTMLElement {
 
   /** Go to the next frames that the annotator has not observed: of this recording, else of the next one that is not fully observed. */
   async toUnlabelled() {
-    const name = state.active ?? localStorage.getItem("annotator");
+    const name = state.active ?? annotatorName();
     if (!name) return showMessage("Press E to start labelling first.");
     const gap = state.observed && nextGap(state.observed.spans, state.frame);
     if (gap !== null && gap !== undefined) return state.seek(gap);
@@ -74,7 +75,7 @@ class Recordings extends HTMLElement {
   #updateSummary() {
     if (!state.recording || !state.project) return;
     const summary = state.project.recordings[state.recording.index];
-    const shares = state.tracks.filter((track) => track.kind === "correction" && (!state.blind || track.name === state.active)).map((track) => track.observed.share);
+    const shares = state.tracks.filter((track) => track.kind === "correction" && state.isAllowed(track)).map((track) => track.observed.share);
     const [corrected, observed] = [shares.length, shares.length ? Math.max(...shares) : null];
     const { disagreement } = state.recording;
     for (const track of state.tracks) if (track.kind === "correction") summary.observed_by[track.name] = track.observed.share;

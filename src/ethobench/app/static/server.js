@@ -42,14 +42,40 @@ export function address(path) {
   return new URL(path, ROOT).href;
 }
 
+/** The annotator of this tab; empty if there is none yet. */
+export function annotatorName() {
+  return sessionStorage.getItem("annotator") ?? "";
+}
+
+/** Whether this tab is blind: then the server sends nothing of other annotators and of models. */
+export function isBlind() {
+  return sessionStorage.getItem("blind") === "1";
+}
+
+/** Set who labels in this tab, or whether it is blind. Later requests state it, and so do those of tabs that are opened later. */
+export function identify({ annotator = annotatorName(), blind = isBlind() }) {
+  for (const storage of [sessionStorage, localStorage]) {
+    storage.setItem("annotator", annotator);
+    storage.setItem("blind", blind ? "1" : "");
+  }
+}
+
+/** The request of first_requests.js for this address, once. */
+function begunRequest(url, options) {
+  const request = options.method ? undefined : window.firstRequests?.get(url.href);
+  window.firstRequests?.delete(url.href);
+  return request;
+}
+
 async function request(path, query, options = {}) {
   const url = new URL(path, ROOT);
   for (const [name, value] of Object.entries(query)) {
     for (const item of [value].flat()) url.searchParams.append(name, item);
   }
+  const identity = { "x-ethobench-annotator": encodeURIComponent(annotatorName()), "x-ethobench-blind": isBlind() ? "1" : "" };
   let response;
   try {
-    response = await fetch(url, options);
+    response = await (begunRequest(url, options) ?? fetch(url, { ...options, headers: { ...options.headers, ...identity } }));
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServerError("the server of the viewer does not respond; check that `ethobench view` is still running");

@@ -1,6 +1,7 @@
 // The state of the page. Setting a field dispatches an event with its name; components listen to the fields that they show.
 
 import { colorsOf } from "./palette.js";
+import { annotatorName, identify } from "./server.js";
 
 const MIN_FRAMES = 8;
 
@@ -97,6 +98,7 @@ class State extends EventTarget {
 
   /** Edit a correction. It decides whether behaviors exclude each other and name a subject; while it is empty, the other tracks do. */
   activate(track) {
+    if (track) identify({ annotator: track.name });
     const references = track?.bouts ? [track] : this.tracks;
     const unlabelled = references.every((t) => !t.bouts);
     const first = unlabelled && track?.named.length > 1 ? track.named[0] : (references.flatMap((t) => t.subjects)[0] ?? null);
@@ -119,9 +121,14 @@ class State extends EventTarget {
     this.dispatchEvent(new Event("observed"));
   }
 
-  /** Whether a track is shown: it is not hidden and, in blind mode, it is the one that is edited. */
+  /** Whether a track may be shown: in blind mode only the annotator's own. The server sends no other, except before the mode changes. */
+  isAllowed(track) {
+    return !this.blind || track.name === annotatorName();
+  }
+
+  /** Whether a track is shown. */
   isShown(track) {
-    return this.blind ? track.name === this.active : !this.hidden.has(track.name);
+    return this.isAllowed(track) && !this.hidden.has(track.name);
   }
 
   /** The behaviors that marking a behavior removes: those of its group or, without groups, all (true) or none (false). */

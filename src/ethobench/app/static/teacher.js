@@ -5,7 +5,7 @@ import { buttons, openCorrectDialog, openDialog, showError } from "./dialogs.js"
 import { clockTime, duration, make, showMessage } from "./dom.js";
 import { reloadProject } from "./ethogram.js";
 import { select } from "./jumps.js";
-import { fetchJson, postJson } from "./server.js";
+import { annotatorName, fetchJson, postJson } from "./server.js";
 import { state } from "./state.js";
 
 const POLL_INTERVAL = 1000; // milliseconds while something is running
@@ -28,8 +28,7 @@ class Teacher extends HTMLElement {
     this.clusterButton = button("Clusters…", "Candidate behaviors: groups of similar segments", () => this.#openClusters());
     this.tools = make("p", { className: "tools" }, this.reviewButton, this.clusterButton);
     this.append(make("h2", {}, "Teacher", this.train), this.bar, this.stage, this.quality, this.tools, this.item);
-    state.addEventListener("project", () => this.#poll(), { once: true });
-    state.watch(["blind"], () => (this.hidden = state.blind));
+    state.watch(["blind", "project"], () => this.#follow());
     state.addEventListener("review", () => this.#showItem());
     for (const name of ["mark", "recording", "behaviors"]) state.addEventListener(name, () => state.review && this.#showItem());
   }
@@ -126,12 +125,21 @@ class Teacher extends HTMLElement {
     state.set({ review: { item } });
   }
 
+  /** Follow the teacher; not on a blind page, from which the server hides it. */
+  #follow() {
+    this.hidden = state.blind;
+    if (!state.project) return;
+    if (state.blind) [this.#status, this.#queue] = [null, []];
+    else if (!this.#status) this.#poll();
+  }
+
   async #poll() {
     clearTimeout(this.#timer);
+    if (state.blind) return;
     try {
-      const before = this.#status?.trainings ?? 0;
+      const before = this.#status?.trainings;
       this.#show(await fetchJson("teacher"));
-      if (this.#status.trainings > before) await this.#useTraining();
+      if (this.#status.trainings > before) await this.#useTraining(); // not of a page that was opened after the training
     } catch {
       return; // the page says elsewhere that the server does not respond
     }
@@ -252,7 +260,7 @@ customElements.define("eb-teacher", Teacher);
 
 /** The name under which decisions are saved. */
 function annotator() {
-  return state.active ?? localStorage.getItem("annotator");
+  return state.active ?? (annotatorName() || null);
 }
 
 /** A text of the server with a capital letter, as the beginning of a sentence. */
