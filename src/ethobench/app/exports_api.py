@@ -1,4 +1,4 @@
-"""HTTP API of exports that take long: clips, grids and overlay videos; and timelines.
+"""HTTP API of exports that take long: clips, grids and overlay videos; and timelines and filmstrips.
 
 ==========================================  =====================================================================================
 ``POST /api/recordings/0/clips``            ``{"what": "bout", "track": "anna", "bout": {"start": 10, "stop": 40, "behavior":
@@ -7,6 +7,7 @@
                                             "overlay"`` with ``"tracks"``; and ``margin``, ``max``, ``poses``, ``labels``,
                                             ``time``, ``height``, ``camera``. Answers a job
 ``GET  /api/recordings/0/timeline``         ``?format=svg&track=anna&track=ben``: the timeline as SVG, PDF or PNG
+``GET  /api/recordings/0/strip``            ``?start=10&stop=40&subject=``: a filmstrip of a segment as JPEG, 8 pictures
 ``GET  /api/jobs/1``                        ``{"job", "state", "stage", "fraction", "error", "notes", "name"}``; the state is
                                             waiting, running, done, failed or cancelled
 ``POST /api/jobs/1/cancel``                 cancel a job
@@ -18,9 +19,12 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -31,7 +35,7 @@ from starlette.routing import Route
 
 from ethobench.app.background import BackgroundJobs, JobResult, JobState
 from ethobench.app.project import Project
-from ethobench.app.requests import change_route, read_route
+from ethobench.app.requests import change_route, query_integer, read_route
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 from ethobench.core.names import file_stem
@@ -45,12 +49,15 @@ from ethobench.figures.clips import (
     write_grids,
     write_overlay,
 )
+from ethobench.figures.filmstrips import Filmstrips
 from ethobench.figures.scenes import ClipStyle
 from ethobench.figures.timelines import FORMATS, write_timeline
 
 ONE = "/api/recordings/{recording:int}"
 KINDS = ("bout", "clips", "grid", "overlay")
 MAX_CLIPS = 500
+MAX_FILMSTRIP_RECORDINGS = 16
+MAX_STRIPS = 1000  # kept in memory, about 20 kB each
 MEDIA_TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
 
 
@@ -59,6 +66,9 @@ class ExportsApi:
 
     def __init__(self, project: Project, jobs: BackgroundJobs) -> None:
         self.project, self.jobs = project, jobs
+        self._filmstrips = lru_cache(MAX_FILMSTRIP_RECORDINGS)(lambda index: Filmstrips(self._recording(index, [])))
+        self._strips = lru_cache(MAX_STRIPS)(self._draw_strip)
+        self._drawing = threading.Lock()
 
     @property
     def routes(self) -> list[Route]:
@@ -67,6 +77,7 @@ class ExportsApi:
         return [
             change_route(f"{ONE}/clips", self.clips),
             read_route(f"{ONE}/timeline", self.timeline),
+            read_route(f"{ONE}/strip", self.strip),
             read_route(job, self.status),
             read_route(f"{job}/file", self.file),
             change_route(f"{job}/cancel", self.cancel),
@@ -91,6 +102,19 @@ class ExportsApi:
         with tempfile.TemporaryDirectory() as folder:
             path = write_timeline(recording, Path(folder) / f"{file_stem(recording.id)}.{kind}", [*recording.annotations])
             return Response(path.read_bytes(), media_type=MEDIA_TYPES[kind], headers=_download_headers(path.name, []))
+
+    def strip(self, request: Request) -> Response:
+        """Return a filmstrip of a segment."""
+        index, subject = request.path_params["recording"], request.query_params.get("subject") or None
+        start, stop = query_integer(request, "start"), query_integer(request, "stop")
+        stop = min(stop, self.project.recording(index).n_frames)
+        with self._drawing:
+            return Response(self._strips(index, start, stop, subject), media_type="image/jpeg")
+
+    def _draw_strip(self, index: int, start: int, stop: int, subject: str | None) -> bytes:
+        content = BytesIO()
+        self._filmstrips(index).draw(start, stop, individual=subject).save(content, "JPEG", quality=82)
+        return content.getvalue()
 
     def status(self, request: Request) -> Any:
         """Return the state of a job."""

@@ -181,6 +181,19 @@ class Scene:
         steps = np.floor(np.arange(count) * self.frame_rate / self.rate + 1e-6).astype(np.int64)
         return np.asarray(np.minimum(start + steps, max(stop - 1, start)), dtype=np.int64)
 
+    def keypoint_pixels(self, frames: IntArray, individual: str | None = None) -> NDArray[np.float64]:
+        """Return where the keypoints of all animals, or of one, are in the pictures: (n, 2) in pixels, without missing ones."""
+        if self.poses is None:
+            return np.zeros((0, 2))
+        frames = frames[frames < len(self.poses)]
+        names = [*self.poses.individuals]
+        chosen = [names.index(individual)] if individual in names else list(range(len(names)))
+        x, y, scale = self._placement
+        points = (np.asarray(self.poses.positions[frames][:, chosen, :, :2], dtype=np.float64) - (x, y)) * scale
+        points[np.nan_to_num(self.poses.confidence[frames][:, chosen], nan=1.0) < MIN_CONFIDENCE] = np.nan
+        points = points.reshape(-1, 2)
+        return np.asarray(points[np.isfinite(points).all(axis=1)])
+
     def draw(self, frames: IntArray, *, bout: tuple[int, int, Color] | None = None, window: float | None = None) -> Iterator[Any]:
         """Draw frames of the recording, in increasing order.
 

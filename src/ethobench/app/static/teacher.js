@@ -1,16 +1,15 @@
 // The teacher: train on what is labelled, see the quality, review suggested bouts, find similar ones, and name clusters.
 
+import { openClusters } from "./clusters.js";
 import { refresh } from "./corrections.js";
 import { buttons, openCorrectDialog, openDialog, showError } from "./dialogs.js";
 import { clockTime, duration, make, showMessage } from "./dom.js";
-import { reloadProject } from "./ethogram.js";
 import { select } from "./jumps.js";
 import { annotatorName, fetchJson, postJson } from "./server.js";
 import { state } from "./state.js";
 
 const POLL_INTERVAL = 1000; // milliseconds while something is running
 const QUEUE_LENGTH = 20;
-const MAX_CLUSTERS = 12;
 const BUSY = { preparing: "computing features", training: "training", evaluating: "measuring quality" };
 
 class Teacher extends HTMLElement {
@@ -26,7 +25,8 @@ class Teacher extends HTMLElement {
     this.item = make("div", { className: "review", hidden: true });
     this.reviewButton = button("Review (Q)", "Go to the suggestion with the largest expected gain (Q)", () => this.next());
     this.clusterButton = button("Clusters…", "Candidate behaviors: groups of similar segments", () => this.#openClusters());
-    this.tools = make("p", { className: "tools" }, this.reviewButton, this.clusterButton);
+    this.saveButton = button("Save model…", "Save the trained model as a folder, for ethobench predict", () => this.#saveModel());
+    this.tools = make("p", { className: "tools" }, this.reviewButton, this.clusterButton, this.saveButton);
     this.append(make("h2", {}, "Teacher", this.train), this.bar, this.stage, this.quality, this.tools, this.item);
     state.watch(["blind", "project"], () => this.#follow());
     state.addEventListener("review", () => this.#showItem());
@@ -166,6 +166,7 @@ class Teacher extends HTMLElement {
     this.train.textContent = isTraining ? "Cancel" : status.trainings ? "Train again" : "Train";
     this.train.title = isTraining ? "Cancel the training (T)" : "Train on what is labelled so far (T)";
     this.#showQuality(status);
+    this.saveButton.hidden = !status.trainings;
     this.reviewButton.disabled = !status.trainings && !status.queued && !this.#queue.length;
   }
 
@@ -211,48 +212,31 @@ class Teacher extends HTMLElement {
     this.item.replaceChildren(heading, make("p", { className: "tools" }, accept, reject, skip), rest);
   }
 
-  async #openClusters() {
-    if (!annotator()) return openCorrectDialog();
-    let clusters;
-    try {
-      showMessage("Clustering…");
-      clusters = await fetchJson("teacher/clusters", { n: MAX_CLUSTERS });
-      showMessage("");
-    } catch (error) {
-      return showMessage(error.message, true);
-    }
-    const boxes = clusters.map(({ number }) => make("input", { type: "checkbox", ariaLabel: `Cluster ${number}`, value: number }));
-    const cards = clusters.map((cluster, i) => clusterCard(cluster, boxes[i], () => dialog.close()));
-    const names = make("datalist", { id: "behavior-names" }, ...state.behaviors.map((b) => make("option", { value: b.name })));
-    const name = make("input", { name: "behavior", required: true, maxLength: 100, placeholder: "e.g. rearing", autocomplete: "off", dir: "auto" });
-    name.setAttribute("list", "behavior-names");
-    const kind = make("select", { name: "as" }, make("option", { value: "suggestions" }, "suggestions to review"), make("option", { value: "labels" }, "labels"));
+  /** Ask for a name, then save the model of the last training. */
+  #saveModel() {
+    const name = make("input", { name: "model", required: true, maxLength: 60, value: `${state.project.name} ${this.#status.trainings}`, autocomplete: "off", dir: "auto" });
     const dialog = openDialog(
-      "Clusters",
-      make("p", {}, "Segments that resemble each other. Look at examples, tick the clusters that show one behavior, and name them."),
-      make("div", { className: "clusters" }, ...cards),
-      names,
-      make("label", {}, "Name of the behavior", name),
-      make("label", {}, "Save as", kind),
-      buttons("Name"),
+      "Save the model",
+      make("p", {}, "The folder can be used with ethobench predict, and as a start for ethobench train --init."),
+      make("label", {}, "Name of the folder", name),
+      buttons("Save"),
     );
-    dialog.classList.add("wide");
+    name.select();
     dialog.addEventListener("submit", async (event) => {
       event.preventDefault();
-      const numbers = boxes.filter((box) => box.checked).map((box) => Number(box.value));
-      if (!numbers.length) return showError(dialog, "Tick at least one cluster.");
       try {
-        await addBehavior(name.value.trim());
-        const body = { n: MAX_CLUSTERS, by: "", clusters: numbers, behavior: name.value.trim(), annotator: annotator(), as: kind.value };
-        const answer = await postJson("teacher/clusters", body);
+        const { folder } = await postJson("teacher/save", { name: name.value });
         dialog.close();
-        await reloadProject();
-        showMessage(answer.labelled === undefined ? `${answer.suggested} suggestions; press Q to review them.` : `${answer.labelled} bouts were labelled.`);
-        this.reviewButton.disabled = false;
+        showMessage(`Saved in ${folder}`);
       } catch (error) {
         showError(dialog, error.message);
       }
     });
+  }
+
+  #openClusters() {
+    if (!annotator()) return openCorrectDialog();
+    openClusters(annotator(), () => (this.reviewButton.disabled = false));
   }
 }
 
@@ -270,34 +254,6 @@ function sentence(text) {
 
 function probabilityOf({ similarity }) {
   return Math.min(Math.max(similarity ?? 0.5, 0), 1);
-}
-
-function clusterCard({ number, share, segments, recordings, examples, labelled }, box, close) {
-  const behaviors = Object.entries(labelled ?? {}).sort((a, b) => b[1] - a[1]).slice(0, 2);
-  const mix = behaviors.map(([name, labelledShare]) => `${Math.round(labelledShare * 100)} % ${name}`).join(", ");
-  const count = Array.isArray(recordings) ? recordings.length : recordings;
-  const facts = `${Math.round(share * 100)} % of the time · ${segments} segments · ${count} recording${count === 1 ? "" : "s"}${mix ? ` · ${mix}` : ""}`;
-  const chips = examples.slice(0, 6).map(({ recording, start, stop }) => {
-    const { id, rate } = state.project.recordings[recording];
-    const chip = make("button", { type: "button", className: "chip", title: `Show this example of cluster ${number}` }, `${id} ${clockTime(start, rate, 0)}`);
-    chip.addEventListener("click", async () => {
-      close();
-      if (state.recording.index !== recording) {
-        await new Promise((done) => document.dispatchEvent(new CustomEvent("open", { detail: { index: recording, done } })));
-      }
-      select(start, stop);
-      state.set({ loop: [start, stop] });
-    });
-    return chip;
-  });
-  return make("fieldset", {}, make("label", { className: "check" }, box, ` Cluster ${number}`), make("p", { className: "hint" }, facts), make("p", { className: "tools" }, ...chips));
-}
-
-/** Add a behavior to the ethogram if it is new. */
-async function addBehavior(name) {
-  const { revision, behaviors } = await fetchJson("ethogram");
-  if (behaviors.some((b) => b.name === name)) return;
-  await postJson("ethogram", { revision, behaviors: [...behaviors.map((b) => ({ ...b, from: [b.name] })), { name }] });
 }
 
 /** A small curve of the F1 of frames over trainings. */
