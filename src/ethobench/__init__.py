@@ -37,9 +37,11 @@ _MODULES = {
     "ethobench.formats": ("Format", "read_annotation", "read_recordings", "register_format", "write_annotation", "write_recordings"),
     "ethobench.datasets": ("load_dataset", "register_dataset"),
     "ethobench.datasets.collate": ("collate",),
+    "ethobench.datasets.zones": ("Zone", "read_zones", "write_zones"),
     "ethobench.metrics": ("Scores", "Suite", "agreement", "ceiling", "consensus", "register_metric", "register_suite", "score"),
     "ethobench.analysis.budgets": ("budgets",),
     "ethobench.analysis.transitions": ("bout_table", "transitions"),
+    "ethobench.analysis.zones": ("ZoneOptions", "zone_occupancy"),
     "ethobench.decoding": ("Decoder",),
     "ethobench.models": ("Model", "create_model", "load_model", "register_model"),
     "ethobench.models.teacher": ("Teacher",),
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from ethobench import banos
     from ethobench.analysis.budgets import budgets  # noqa: F401
     from ethobench.analysis.transitions import bout_table, transitions  # noqa: F401
+    from ethobench.analysis.zones import ZoneOptions, zone_occupancy  # noqa: F401
     from ethobench.benchmarks.published import published  # noqa: F401
     from ethobench.core import (  # noqa: F401
         Annotation,
@@ -85,6 +88,7 @@ if TYPE_CHECKING:
     )
     from ethobench.datasets import load_dataset, register_dataset  # noqa: F401
     from ethobench.datasets.collate import collate  # noqa: F401
+    from ethobench.datasets.zones import Zone, read_zones, write_zones  # noqa: F401
     from ethobench.decoding import Decoder  # noqa: F401
     from ethobench.figures.clips import select_bouts, write_clips, write_grids, write_overlay  # noqa: F401
     from ethobench.figures.scenes import ClipStyle  # noqa: F401

@@ -14,8 +14,9 @@ Martin and Bateson (2007), Measuring Behaviour, 3rd edition, Cambridge Universit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +24,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ethobench.analysis.time_bins import TimeBins
+from ethobench.analysis.tracks import AnimalTrack, animal_tracks, track_of
 from ethobench.analysis.units import Annotated, Unit, as_recordings, list_units, metadata_columns, pooled_by, shared_columns
+from ethobench.analysis.zones import INSIDE, ZoneOptions, recording_zones, resolve_zones, zone_states
 from ethobench.core import intervals as iv
+from ethobench.core.errors import MismatchError
 from ethobench.core.intervals import Intervals
+from ethobench.datasets.zones import ELSEWHERE, Zone
 from ethobench.metrics.budgets import observed_bouts
 
 MEASURES = (
@@ -47,7 +52,9 @@ def budgets(
     *,
     by: Sequence[str] | str | None = None,
     bin: str | float | TimeBins | None = None,
+    zones: bool | str | Path | Sequence[Zone] | None = None,
     annotator: str | None = None,
+    zone_options: ZoneOptions | None = None,
 ) -> pd.DataFrame:
     """Return time budgets as a table, one row for each unit and behavior.
 
@@ -60,8 +67,13 @@ def budgets(
     bin : str, float or TimeBins, optional
         Time bins: seconds, ``"5m"``, ``"thirds"``, ``"parts:6"``, ``"clock:1h"`` (time of day) or ``"event:BEHAVIOR:5m"`` (time since the
         first bout of a behavior; recordings without it have no rows).
+    zones : True, path or sequence of Zone, optional
+        Separate rows for the frames in each zone, and ``"elsewhere"`` for those in none. True: the zones of the study. Frames in which the
+        animal was not tracked are unobserved. A bout is counted in the zone in which it starts.
     annotator : str, optional
         Only this annotator. Default: all, in separate rows.
+    zone_options : ZoneOptions, optional
+        Body point and hysteresis of zones.
 
     Returns
     -------
@@ -70,7 +82,8 @@ def budgets(
         ``n_recordings`` (pooled), ``zone``, ``bin``, ``bin_start``, ``bin_stop`` (seconds), ``behavior``, ``n_bouts``, ``total_s``,
         ``share`` of the observed time, ``rate_per_min`` (bouts per observed minute), ``median_duration_s``, ``mean_duration_s``,
         ``latency_s`` (of the first bout from the start of the recording or bin; of several recordings the median), ``inter_bout_s``
-        (median), ``observed_s``, and ``coverage`` (observed share of the time). Undefined values are NaN. Columns that differ between
+        (median), ``observed_s``, and ``coverage`` (observed share of the time of the recording or bin; in zones,
+        the share in which the animal was tracked and the behavior observed). Undefined values are NaN. Columns that differ between
         pooled recordings are empty.
 
     See Also
@@ -93,15 +106,16 @@ def budgets(
     bins = None if bin is None else TimeBins.parse(bin)
     units = list_units(recordings, annotator)
     _, groups = pooled_by(units, by)
+    in_zones = _ZoneFrames(zones, zone_options)
     rows: list[dict[str, Any]] = []
     for group in groups.values():
         columns = shared_columns(group)
         sums: dict[tuple[Any, ...], _Sums] = {}
         for unit in group:
-            for cell in _cells(unit, bins):
+            for cell in in_zones.divide(unit, _cells(unit, bins)):
                 for behavior in unit.annotation.ethogram.names:
-                    sums.setdefault((*cell[:-1], behavior), _Sums()).add(unit, behavior, cell.frames)
-        ordered = sorted(sums, key=lambda key: -np.inf if np.isnan(key[1]) else key[1]) if bins is not None else list(sums)
+                    sums.setdefault((*cell[:4], behavior), _Sums()).add(unit, behavior, cell)
+        ordered = sorted(sums, key=lambda key: key[1]) if bins is not None else list(sums)
         rows += [{**columns, **dict(zip(_CELL_COLUMNS, key, strict=True)), **sums[key].measures()} for key in ordered]
     names = ["recording", "individual", "annotator", "subject", *metadata_columns(recordings), "n_recordings", *_CELL_COLUMNS, *MEASURES]
     return pd.DataFrame(rows, columns=names)
@@ -111,22 +125,62 @@ _CELL_COLUMNS = ("zone", "bin", "bin_start", "bin_stop", "behavior")
 
 
 class _Cell(NamedTuple):
-    """Frames of a recording that are one row of each behavior: a time bin."""
+    """Frames of a recording that are one row of each behavior: a time bin, or those of it in a zone.
+
+    `all_frames` are those of the time bin; `known` are those in which it is known whether the animal is in the zone.
+    """
 
     zone: str
     bin: float
     bin_start: float
     bin_stop: float
     frames: Intervals
+    known: Intervals
+    all_frames: Intervals
 
 
 def _cells(unit: Unit, bins: TimeBins | None) -> Iterator[_Cell]:
     annotation = unit.annotation
     if bins is None:
-        yield _Cell("", np.nan, np.nan, np.nan, iv.full(annotation.n_frames))
+        frames = iv.full(annotation.n_frames)
+        yield _Cell("", np.nan, np.nan, np.nan, frames, frames, frames)
         return
     for piece in bins.divide(annotation, unit.recording.start_time, unit.recording.id, unit.subject):
-        yield _Cell("", *piece)
+        yield _Cell("", *piece, piece.frames, piece.frames)
+
+
+class _ZoneFrames:
+    """Frames in each zone for each animal, computed once for each recording."""
+
+    def __init__(self, zones: bool | str | Path | Sequence[Zone] | None, options: ZoneOptions | None) -> None:
+        self.is_used = zones is not None and zones is not False
+        self.zones = resolve_zones(zones) if self.is_used and zones is not None else None
+        self.options = options or ZoneOptions()
+        self._tracks: dict[str, list[AnimalTrack]] = {}
+
+    def divide(self, unit: Unit, cells: Iterable[_Cell]) -> Iterator[_Cell]:
+        """Divide cells by zone; without zones, return them as they are."""
+        if not self.is_used:
+            yield from cells
+            return
+        recording, n_frames = unit.recording, unit.annotation.n_frames
+        if recording.id not in self._tracks:
+            self._tracks = {recording.id: animal_tracks([recording], point=self.options.point)}
+        track = track_of(self._tracks[recording.id], unit.subject)
+        if (len(track.positions), track.rate) != (n_frames, unit.annotation.rate):
+            raise MismatchError(
+                f"recording {recording.id!r}: the annotation has {n_frames} frames at {unit.annotation.rate:g} Hz, "
+                f"the poses have {len(track.positions)} at {track.rate:g} Hz"
+            )
+        states = {zone.name: zone_states(track, zone, self.options) for zone in recording_zones(recording, self.zones)}
+        inside = {name: state == INSIDE for name, state in states.items()}
+        inside[ELSEWHERE] = track.tracked & ~np.any(list(inside.values()), axis=0)
+        tracked = iv.from_mask(track.tracked)
+        masks = {name: iv.from_mask(mask) for name, mask in inside.items()}
+        for cell in cells:
+            known = iv.intersection(tracked, cell.all_frames)
+            for name, frames in masks.items():
+                yield cell._replace(zone=name, frames=iv.intersection(frames, cell.all_frames), known=known)
 
 
 @dataclass
@@ -135,19 +189,21 @@ class _Sums:
 
     total_s: float = 0.0
     observed_s: float = 0.0
+    known_s: float = 0.0
     available_s: float = 0.0
     is_point: bool = False
     durations: list[NDArray[np.float64]] = field(default_factory=list)
     gaps: list[NDArray[np.float64]] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
 
-    def add(self, unit: Unit, behavior: str, frames: Intervals) -> None:
-        """Add the bouts of a behavior that start in some frames, and the time within them."""
-        annotation = unit.annotation
+    def add(self, unit: Unit, behavior: str, cell: _Cell) -> None:
+        """Add the bouts of a behavior that start in the frames of a cell, and the time within them."""
+        annotation, frames = unit.annotation, cell.frames
         rate = annotation.rate
         spans, observed = observed_bouts(annotation, behavior, unit.subject)
         self.is_point |= annotation.ethogram[behavior].point
-        self.available_s += iv.total(frames) / rate
+        self.available_s += iv.total(cell.all_frames) / rate
+        self.known_s += iv.overlap(cell.known, observed) / rate
         self.observed_s += iv.overlap(frames, observed) / rate
         self.total_s += iv.overlap(frames, spans) / rate
         first = np.minimum(spans.start, annotation.n_frames - 1)
@@ -156,7 +212,7 @@ class _Sums:
         self.gaps.append(gaps_after(spans, observed, rate)[inside])
         self.gaps[-1] = self.gaps[-1][~np.isnan(self.gaps[-1])]
         if inside.any():
-            self.latencies.append(float(spans.start[inside][0] - frames.start[0]) / rate)
+            self.latencies.append(float(spans.start[inside][0] - cell.all_frames.start[0]) / rate)
 
     def measures(self) -> dict[str, float]:
         """Return the measures of the row."""
@@ -172,7 +228,7 @@ class _Sums:
             "latency_s": float(np.median(self.latencies)) if self.latencies else np.nan,
             "inter_bout_s": float(np.median(gaps)) if len(gaps) else np.nan,
             "observed_s": self.observed_s,
-            "coverage": self.observed_s / self.available_s if self.available_s else np.nan,
+            "coverage": self.known_s / self.available_s if self.available_s else np.nan,
         }
 
 

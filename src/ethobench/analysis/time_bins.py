@@ -42,7 +42,7 @@ class BinKind(StrEnum):
 class TimeBin(NamedTuple):
     """One bin of a recording: its number, its edges in seconds, and its frames."""
 
-    index: int
+    number: int
     start: float
     stop: float
     frames: Intervals
@@ -192,5 +192,5 @@ def _by_time_of_day(pieces: list[TimeBin], seconds: float) -> list[TimeBin]:
     per_day = round(DAY / seconds)
     frames: dict[int, list[Intervals]] = {}
     for piece in pieces:
-        frames.setdefault(piece.index % per_day, []).append(piece.frames)
+        frames.setdefault(piece.number % per_day, []).append(piece.frames)
     return [TimeBin(k, k * seconds, (k + 1) * seconds, iv.union_all(sets)) for k, sets in sorted(frames.items())]

@@ -117,5 +117,5 @@ def bout_table(data: Annotated, *, annotator: str | None = None) -> pd.DataFrame
             columns = {name: unit.columns[name] for name in names}
             tables.append(pd.DataFrame({**columns, "behavior": behavior, **times, "inter_bout_s": gaps_after(spans, observed, rate)}))
     tables = [table for table in tables if len(table)]
-    columns = [*names, "behavior", "start_s", "stop_s", "duration_s", "inter_bout_s"]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+    empty = pd.DataFrame(columns=[*names, "behavior", "start_s", "stop_s", "duration_s", "inter_bout_s"])
+    return pd.concat(tables, ignore_index=True) if tables else empty

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,21 @@ Annotated: TypeAlias = Dataset | Recording | Annotation | Mapping[str, Annotatio
 NAMES = ("recording", "individual", "annotator", "subject")
 ALWAYS = ("annotator", "subject")
 """Columns that are never pooled: annotations of the same frames must not be counted twice."""
+
+
+class HasColumns(Protocol):
+    """Something of a recording that has identifying columns."""
+
+    @property
+    def recording(self) -> Recording:
+        """The recording."""
+
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """Identifying columns."""
+
+
+Pooled = TypeVar("Pooled", bound=HasColumns)
 
 
 @dataclass(frozen=True)
@@ -109,12 +124,13 @@ def list_units(recordings: Sequence[Recording], annotator: str | None = None) ->
     return units
 
 
-def pooled_by(units: Sequence[Unit], by: Sequence[str] | str | None) -> tuple[list[str], dict[tuple[Any, ...], list[Unit]]]:
+def pooled_by(units: Sequence[Pooled], by: Sequence[str] | str | None) -> tuple[list[str], dict[tuple[Any, ...], list[Pooled]]]:
     """Return the names of the identifying columns, and the units by their values.
 
     Parameters
     ----------
-    units : sequence of Unit
+    units : sequence
+        Each with ``columns``, as `Unit`.
     by : str or sequence of str, optional
         Columns by which recordings are pooled. Default: each recording is a unit. Annotators and subjects are never pooled.
 
@@ -128,16 +144,16 @@ def pooled_by(units: Sequence[Unit], by: Sequence[str] | str | None) -> tuple[li
     unknown = [name for name in chosen if name not in available]
     if unknown:
         raise NotFoundError(f"no column {', '.join(map(repr, unknown))}; available: {', '.join(available)}")
-    names = [*chosen, *(name for name in ALWAYS if name not in chosen)]
-    groups: dict[tuple[Any, ...], list[Unit]] = {}
+    names = [*chosen, *(name for name in ALWAYS if name in available and name not in chosen)]
+    groups: dict[tuple[Any, ...], list[Pooled]] = {}
     for unit in units:
         groups.setdefault(tuple(unit.columns[name] for name in names), []).append(unit)
     return names, groups
 
 
-def shared_columns(units: Sequence[Unit]) -> dict[str, Any]:
+def shared_columns(units: Sequence[HasColumns]) -> dict[str, Any]:
     """Return the columns of pooled units: their common value, or an empty text where they differ; and the number of recordings."""
     first = units[0].columns
     columns = {name: value if all(unit.columns[name] == value for unit in units) else "" for name, value in first.items()}
-    ordered = {name: columns[name] for name in NAMES} | columns
+    ordered = {name: columns[name] for name in NAMES if name in columns} | columns
     return {**ordered, "n_recordings": len({unit.recording.id for unit in units})}

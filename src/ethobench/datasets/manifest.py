@@ -1,4 +1,4 @@
-"""A study of your own: a folder with ``recordings.csv``, and optionally ``ethogram.csv`` and ``keypoints.csv``."""
+"""A study of your own: a folder with ``recordings.csv``, and optionally ``ethogram.csv``, ``keypoints.csv`` and ``zones.csv``."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from ethobench.datasets.manifest_tables import (
 )
 from ethobench.datasets.signals import OpenedSignals, open_signals
 from ethobench.datasets.video_clock import VideoClock, fit_to_video, read_video_clock
+from ethobench.datasets.zones import ZONES, check_recordings, read_zones, zones_of
 from ethobench.formats import detect, read_at_rate
 from ethobench.formats.channel_units import note_different_units
 from ethobench.formats.parse_cache import cache_folder, content_hash
@@ -110,6 +111,7 @@ def read_study(
         check_renames(rename, [ethogram or Ethogram([]), *(a.ethogram for r in recordings for a in r.annotations.values())])
     recordings = _rename(recordings, aliases, rename or {})
     lists.rename(aliases, rename or {})
+    recordings = _with_zones(recordings, path.parent / ZONES, list(rows_of), problems, keep_going=keep_going)
     note_different_units(recordings)
     _note_missing_scale(recordings, rows)
     ethogram = _study_ethogram(ethogram, session, recordings, lists, rename or {})
@@ -140,6 +142,29 @@ def _read_ethogram(
             raise
         problems.add(ETHOGRAM, f"{error.location}: {error.message}" if error.location else error.message)
         return None, {}
+
+
+def _with_zones(recordings: list[Recording], path: Path, names: list[str], problems: Problems, *, keep_going: bool) -> list[Recording]:
+    """Add the zones of each recording to its metadata, if there is a ``zones.csv``."""
+    if not path.is_file():
+        return recordings
+    try:
+        zones = read_zones(path)
+        check_recordings(zones, names, path)
+    except FormatError as error:
+        if not keep_going:
+            raise
+        problems.add(ZONES, f"{error.location}: {error.message}" if error.location else error.message)
+        return recordings
+    with_zones = []
+    for recording in recordings:
+        try:
+            fields = [zone.to_dict() for zone in zones_of(recording, zones)]
+        except EthobenchError as error:
+            problems.add(ZONES, error)
+            fields = []
+        with_zones.append(recording.copy(metadata={**recording.metadata, "zones": fields}) if fields else recording)
+    return with_zones
 
 
 def _read_session_ethogram(path: Path) -> tuple[Ethogram, dict[str, str]]:
@@ -438,7 +463,7 @@ def _version(path: Path, rows: list[ManifestRow], recordings: Iterable[Recording
     """Hash the content of every file that the manifest names; of videos, which are large, only rate and length."""
     digest = hashlib.blake2b(digest_size=8)
     files = {p for row in rows for column in ("signals", "annotations") if (p := row.path(column)) is not None and p.is_file()}
-    tables = [path, path.parent / ETHOGRAM, path.parent / KEYPOINTS, path.parent / CORRECTIONS / ETHOGRAM]
+    tables = [path, path.parent / ETHOGRAM, path.parent / KEYPOINTS, path.parent / ZONES, path.parent / CORRECTIONS / ETHOGRAM]
     for file in [*tables, *sorted(files)]:
         if file.is_file():
             digest.update(content_hash(file, cache_folder() / "arrays").encode())
