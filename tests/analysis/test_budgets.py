@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording
+from ethobench.analysis.budgets import mean_budgets
 from ethobench.analysis.time_bins import TimeBins
 from ethobench.core import intervals as iv
 from ethobench.metrics.budgets import time_budget
@@ -128,6 +129,31 @@ def test_every_scalar_column_travels_along():
         eb.budgets(data, annotator="zoe")
     with pytest.raises(eb.ParameterError, match="got str"):
         eb.budgets(["r1"])
+
+
+def test_metadata_named_like_a_measure_does_not_replace_it():
+    table = eb.budgets(Recording("r1", annotations={"a": random_annotation(1)}, metadata={"share": "half", "zone": 3}))
+    assert table["share_"].tolist() == ["half"] * 3
+    assert table["zone_"].tolist() == [3] * 3
+    assert table.columns.is_unique
+    assert table["share"].dtype == float
+
+
+def test_group_means_are_over_individuals_not_recordings():
+    annotations = [random_annotation(k) for k in range(4)]
+    individuals, groups = ["m1", "m1", "m2", "m3"], ["a", "a", "a", "b"]
+    data = [
+        Recording(f"r{k}", i, annotations={"x": a}, metadata={"g": g})
+        for k, (i, g, a) in enumerate(zip(individuals, groups, annotations, strict=True))
+    ]
+    means = mean_budgets(eb.budgets(data, by=("individual", "g")), "g").set_index(["g", "behavior"])
+    shares = [{row["behavior"]: row["share"] for row in time_budget(*a)} for a in (annotations[:2], annotations[2:3], annotations[3:])]
+    for name in NAMES:
+        assert means.loc[("a", name), "n_individuals"] == 2
+        assert means.loc[("a", name), "share"] == pytest.approx((shares[0][name] + shares[1][name]) / 2)
+        assert means.loc[("a", name), "share_sd"] == pytest.approx(np.std([shares[0][name], shares[1][name]], ddof=1))
+        assert means.loc[("b", name), "share"] == pytest.approx(shares[2][name])
+        assert np.isnan(means.loc[("b", name), "share_sd"])
 
 
 def test_an_animal_without_bouts_has_zeros():

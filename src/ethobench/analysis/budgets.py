@@ -121,6 +121,42 @@ def budgets(
     return pd.DataFrame(rows, columns=names)
 
 
+def mean_budgets(table: pd.DataFrame, by: Sequence[str] | str) -> pd.DataFrame:
+    """Return the mean time budget of each group, over individuals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `budgets` returns it, with one row for each individual: ``by=("individual", *by)``.
+    by : str or sequence of str
+        Columns of groups, such as ``"treatment"``. Subjects of one individual (a pair, a cage) are averaged first.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `by`, ``annotator``, ``zone``, ``bin``, ``behavior``, ``n_individuals``, the means of ``bin_start``, ``bin_stop`` and of all
+        measures, and ``share_sd``, the standard deviation of the share between individuals (NaN for a single one).
+
+    Examples
+    --------
+    >>> import ethobench as eb
+    >>> data = eb.load_dataset("synthetic/tag", individuals=4, seconds=60)
+    >>> recordings = [r.copy(metadata={"sex": "fm"[k % 2]}) for k, r in enumerate(data)]
+    >>> table = mean_budgets(eb.budgets(recordings, by=("individual", "sex")), "sex")
+    >>> table["n_individuals"].unique().tolist(), table["sex"].unique().tolist()
+    ([2], ['f', 'm'])
+    """
+    groups = [by] if isinstance(by, str) else list(by)
+    keys = [*dict.fromkeys([*groups, "annotator", "zone", "bin", "behavior"])]
+    values = ["bin_start", "bin_stop", *MEASURES]
+    single = table.groupby([*keys, "individual"], sort=False, dropna=False)[values].mean().reset_index()
+    grouped = single.groupby(keys, sort=False, dropna=False)
+    means = grouped[values].mean()
+    means.insert(0, "n_individuals", grouped["individual"].nunique())
+    means["share_sd"] = grouped["share"].std()
+    return means.reset_index()
+
+
 _CELL_COLUMNS = ("zone", "bin", "bin_start", "bin_stop", "behavior")
 
 

@@ -20,6 +20,28 @@ from ethobench.metrics.budgets import budget_subjects
 Annotated: TypeAlias = Dataset | Recording | Annotation | Mapping[str, Annotation] | Iterable[Recording] | Iterable[Annotation]
 
 NAMES = ("recording", "individual", "annotator", "subject")
+RESERVED = frozenset(
+    {
+        *(
+            "n_recordings",
+            "n_individuals",
+            "zone",
+            "bin",
+            "bin_start",
+            "bin_stop",
+            "behavior",
+            "next_behavior",
+            "n_bouts",
+            "total_s",
+            "share",
+        ),
+        *("rate_per_min", "median_duration_s", "mean_duration_s", "latency_s", "inter_bout_s", "observed_s", "coverage", "n_transitions"),
+        *("probability", "start_s", "stop_s", "duration_s", "unit", "distance", "time_s", "tracked_s", "mean_speed"),
+        *("bouts", "seconds", "mean", "median", "latency", "corrected", "low", "high"),
+    }
+)
+"""Columns of the tables of this package, and of the time budgets of the command line."""
+
 ALWAYS = ("annotator", "subject")
 """Columns that are never pooled: annotations of the same frames must not be counted twice."""
 
@@ -76,9 +98,16 @@ def as_recordings(data: Annotated) -> list[Recording]:
 
 
 def metadata_columns(recordings: Iterable[Recording]) -> list[str]:
-    """Return the names of scalar metadata of recordings, in order of first appearance."""
-    names = {str(name): None for r in recordings for name, value in r.metadata.items() if is_scalar(value)}
+    """Return the columns of scalar metadata of recordings, in order of first appearance.
+
+    Metadata with the name of another column of the tables, such as ``share``, have an underscore at the end.
+    """
+    names = {_column_name(name): None for r in recordings for name, value in r.metadata.items() if is_scalar(value)}
     return [name for name in names if name not in NAMES]
+
+
+def _column_name(name: Any) -> str:
+    return f"{name}_" if str(name) in RESERVED else str(name)
 
 
 def is_scalar(value: Any) -> bool:
@@ -88,7 +117,7 @@ def is_scalar(value: Any) -> bool:
 
 def recording_columns(recording: Recording, metadata: Sequence[str]) -> dict[str, Any]:
     """Return the columns of a recording; metadata that it lacks are empty."""
-    values = {name: value for name, value in recording.metadata.items() if is_scalar(value)}
+    values = {_column_name(name): value for name, value in recording.metadata.items() if is_scalar(value)}
     return {"recording": recording.id, "individual": recording.individual, **{name: values.get(name, "") for name in metadata}}
 
 

@@ -15,24 +15,41 @@ from ethobench.core.errors import EthobenchError, Note
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
     from ethobench.cli.output import Row
-    from ethobench.core import Annotation, Recording
+    from ethobench.core import Recording
 
 PER = ("recording", "individual")
-NAMES = ("recording", "individual", "annotator", "subject", "behavior")
+NAMES = ("recording", "individual", "annotator", "subject")
 """Columns of text; those that are the same in all rows are above the table."""
+KEYS = {
+    "n_bouts": "bouts",
+    "total_s": "seconds",
+    "mean_duration_s": "mean",
+    "median_duration_s": "median",
+    "latency_s": "latency",
+}
+"""Columns whose names in JSON and CSV differ from those of `ethobench.budgets`."""
+FIRST = ("zone", "bin", "bin_start", "bin_stop", "behavior", "bouts", "seconds", "share", "mean", "median", "latency")
 HEADERS = {
+    "n_individuals": "n",
     "bouts": "bouts",
     "seconds": "total s",
     "share": "% of time",
+    "share_sd": "SD",
+    "rate_per_min": "bouts / min",
     "mean": "mean s",
     "median": "median s",
     "latency": "latency s",
+    "inter_bout_s": "between s",
     "corrected": "corrected %",
     "interval": "95 % interval",
+    "coverage": "observed %",
 }
-COMPACT = ("bouts", "seconds", "share", "median", "latency")
-CORRECTED = ("bouts", "seconds", "share", "corrected", "interval")
+COMPACT = ("n_individuals", "bouts", "seconds", "share", "share_sd", "median", "latency", "coverage")
+CORRECTED = ("bouts", "seconds", "share", "corrected", "interval", "coverage")
+TRANSITIONS = {"n_transitions": "transitions", "probability": "%", "coverage": "observed %"}
 
 
 def run(
@@ -50,6 +67,17 @@ def run(
     entry: EntryOption = None,
     option: ReadOption = None,
     per: Annotated[str, typer.Option(help="One budget per recording, or per individual over all its recordings.")] = "recording",
+    by: Annotated[
+        str | None, typer.Option(help="Mean over the individuals of each group: columns of recordings.csv.", metavar="COLUMN,...")
+    ] = None,
+    bin: Annotated[
+        str | None,
+        typer.Option(
+            help="Time bins: 5m; thirds; parts:6; clock:1h (time of day); event:BEHAVIOR:5m (since its first bout).", metavar="BINS"
+        ),
+    ] = None,
+    zones: Annotated[bool, typer.Option("--zones", help="Separate budgets for the zones in zones.csv of the study.")] = False,
+    transitions: Annotated[bool, typer.Option("--transitions", help="Show which behavior follows which instead.")] = False,
     wide: Annotated[bool, typer.Option("--wide", help="Show all columns, however wide the table gets.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the table to this CSV file.")] = None,
@@ -59,60 +87,167 @@ def run(
     Example: [bold]ethobench budget annotations/ --csv budget.csv[/bold]
 
     Of each animal: [bold]ethobench budget my_study/ --per individual[/bold]
+
+    Of groups, in bins of five minutes: [bold]ethobench budget my_study/ --by treatment,sex --bin 5m[/bold]
     """
     from ethobench.cli.options import parse_options, parse_renames
-    from ethobench.cli.output import drop_empty_rows, print_never_annotated, print_note
+    from ethobench.cli.output import drop_empty_rows, print_never_annotated
     from ethobench.core.files import check_new_path
-    from ethobench.datasets.loose_files import is_dataset
-    from ethobench.formats.tables import write_table
-    from ethobench.metrics.bootstrap import too_few
-    from ethobench.metrics.budgets import correct_time_budget, time_budget
 
     if csv is not None:
         check_new_path(csv)
-    matrices = _read_confusion(confusion) if confusion else None
-    if matrices is not None and (reason := too_few(len(matrices[1]))):
-        print_note(f"{confusion}: n = {len(matrices[1])} individuals; {reason}")
     if per not in PER:
         raise typer.BadParameter(f"{per!r} is neither {' nor '.join(PER)}", param_hint="--per")
+    groups = [name.strip() for name in by.split(",") if name.strip()] if by else []
+    _check_combination(confusion, groups, bin, zones, transitions)
+    matrices = _read_confusion(confusion) if confusion else None
     recordings = _collate(paths, rate=rate, rename=parse_renames(rename), entry=entry, annotators=annotator, options=parse_options(option))
-    in_study = any(is_dataset(path) for path in paths)
-    groups: dict[tuple[str, str, str], list[Annotation]] = {}
-    for recording in recordings:
-        individual = recording.individual if in_study or recording.individual != recording.id else ""
-        for name, annotation in recording.annotations.items():
-            key = (recording.id, individual, name) if per == "recording" or not individual else ("", individual, name)
-            groups.setdefault(key, []).append(annotation)
-    if per == "individual" and any(not individual for _, individual, _ in groups):
-        print_note("some files do not name the individual; their budgets are per recording")
-    rows: list[dict[str, Any]] = []
-    for (name, individual, who), group in groups.items():
-        budget = time_budget(*group)
-        budget = budget if matrices is None else correct_time_budget(budget, *matrices)
-        rows += [{"recording": name, "individual": individual, "annotator": who, **row} for row in budget]
+    pooled = ["individual", *groups] if groups else ["individual"] if per == "individual" else None
+    rows = _transition_rows(recordings, paths, pooled) if transitions else _budget_rows(recordings, paths, pooled, groups, bin, zones)
     if not rows:
         raise EthobenchError(f"{', '.join(map(str, paths))}: no behavior is annotated, so there is no time budget")
+    if matrices is not None:
+        rows = _correct(rows, matrices)
     if csv is not None:
+        from ethobench.formats.tables import write_table
+
         write_table(csv, list(rows[0]), [list(row.values()) for row in rows])
     if as_json:
         echo_json(rows)
         return
+    names = [*groups, "annotator"] if groups else [*NAMES]
+    if transitions:
+        _print_transitions(rows, names, wide=wide)
+        return
     occurring, never = drop_empty_rows(rows, lambda row: not row["bouts"] and not row.get("corrected"))
-    _print(occurring or rows, is_corrected=matrices is not None, wide=wide)
+    if bin or zones:
+        occurring = [row for row in rows if row["behavior"] not in never]
+    _print(occurring or rows, names, columns=CORRECTED if matrices is not None else COMPACT, clock=bool(bin), wide=wide)
     print_never_annotated(never)
 
 
-def _print(rows: Sequence[Row], *, is_corrected: bool, wide: bool) -> None:
+def _check_combination(confusion: Path | None, groups: Sequence[str], bin: str | None, zones: bool, transitions: bool) -> None:
+    """Refuse options that would have no effect."""
+    if confusion and groups:
+        raise typer.BadParameter("cannot be combined with --by; use `ethobench compare` for groups", param_hint="--confusion")
+    if transitions and (confusion or bin or zones or groups):
+        raise typer.BadParameter("cannot be combined with --confusion, --by, --bin or --zones", param_hint="--transitions")
+
+
+def _budget_rows(
+    recordings: Sequence[Recording], paths: Sequence[Path], pooled: list[str] | None, groups: list[str], bin: str | None, zones: bool
+) -> list[dict[str, Any]]:
+    from ethobench.analysis.budgets import budgets, mean_budgets
+    from ethobench.cli.output import print_note
+
+    table = budgets(recordings, by=pooled, bin=bin, zones=zones or None)
+    if bin and bin.startswith("event:"):
+        n_missing = sum(bool(r.annotations) for r in recordings) - len({*table["recording"]} - {""}) if pooled is None else 0
+        if n_missing:
+            print_note(f"{n_missing} recordings have no bout of the event, so they have no budget")
+    table = mean_budgets(table, groups) if groups else _name_individuals(table, recordings, paths, per_individual=pooled is not None)
+    table = table.rename(columns=KEYS)
+    unused = [*([] if zones else ["zone"]), *([] if bin else ["bin", "bin_start", "bin_stop"])]
+    first = [name for name in [*groups, *NAMES, *FIRST] if name in table]
+    columns = [name for name in dict.fromkeys([*first, *table.columns]) if name not in unused]
+    return _records(table[columns])
+
+
+def _transition_rows(recordings: Sequence[Recording], paths: Sequence[Path], pooled: list[str] | None) -> list[dict[str, Any]]:
+    from ethobench.analysis.transitions import transitions
+
+    table = transitions(recordings, by=pooled)
+    return _records(_name_individuals(table, recordings, paths, per_individual=pooled is not None))
+
+
+def _name_individuals(table: pd.DataFrame, recordings: Sequence[Recording], paths: Sequence[Path], *, per_individual: bool) -> pd.DataFrame:
+    """Clear individuals that files do not name, and recordings where individuals are pooled."""
+    from ethobench.cli.output import print_note
+    from ethobench.datasets.loose_files import is_dataset
+
+    in_study = any(is_dataset(path) for path in paths)
+    named = {r.individual for r in recordings if in_study or r.individual != r.id}
+    is_named = table["individual"].isin(named)
+    if per_individual:
+        table.loc[is_named, "recording"] = ""
+        if not is_named.all():
+            print_note("some files do not name the individual; their budgets are per recording")
+    table.loc[~is_named, "individual"] = ""
+    return table
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return rows with None for undefined values."""
+    return [{name: None if value != value else value for name, value in row.items()} for row in table.to_dict("records")]  # noqa: PLR0124
+
+
+def _correct(rows: list[dict[str, Any]], matrices: tuple[list[str], Any]) -> list[dict[str, Any]]:
+    from ethobench.metrics.budgets import correct_time_budget
+
+    names = ("recording", "individual", "annotator", "zone", "bin")
+    units: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        units.setdefault(tuple(row.get(name) for name in names), []).append(row)
+    return [corrected for unit in units.values() for corrected in correct_time_budget(unit, *matrices)]
+
+
+def _print(rows: Sequence[Row], names: Sequence[str], *, columns: Sequence[str], clock: bool, wide: bool) -> None:
     """Print time budgets. Names that are the same in all rows are above the table."""
-    constant = [name for name in NAMES if name != "behavior" and len({row[name] for row in rows}) == 1]
-    names = [name for name in NAMES if name not in constant]
-    columns = [*HEADERS] if wide else CORRECTED if is_corrected else COMPACT
-    columns = [c for c in columns if c not in ("corrected", "interval") or is_corrected]
+    names = [*names, *(["zone"] if "zone" in rows[0] else [])]
+    constant = [name for name in names if len({row[name] for row in rows}) == 1]
+    varying = [name for name in names if name not in constant]
+    is_complete = all(row["coverage"] == 1 for row in rows)
+    columns = [c for c in (HEADERS if wide else columns) if (c in rows[0] or (c == "interval" and "low" in rows[0]))]
+    columns = [c for c in columns if c != "coverage" or not is_complete]
     title = ", ".join(f"{name} {rows[0][name]}" for name in constant if rows[0][name] not in ("", None, name))
-    cells = [[*(row[name] or "" for name in names), *(_cell(name, row) for name in columns)] for row in rows]
-    print_table([*names, *(HEADERS[name] for name in columns)], cells, title=title, wide=wide, n_groups=len(names) - 1)
+    headers = [*varying, *(["time"] if clock else []), "behavior", *(HEADERS[name] for name in columns)]
+    cells = [
+        [
+            *(row[name] or "" for name in varying),
+            *([_time(row)] if clock else []),
+            row["behavior"],
+            *(_cell(name, row) for name in columns),
+        ]
+        for row in rows
+    ]
+    print_table(headers, cells, title=title, wide=wide, n_groups=len(varying) + clock)
     latency = "; latency: to the first bout" if "latency" in columns else ""
-    print_wrapped([f"s: seconds; % of time: of the observed time{latency}"])
+    means = "; means over n individuals, SD of their % of time" if "n_individuals" in columns else ""
+    observed = "; 100 % of the time is observed" if is_complete else ""
+    print_wrapped([f"s: seconds; % of time: of the observed time{latency}{means}{observed}"])
+
+
+def _print_transitions(rows: Sequence[Row], names: Sequence[str], *, wide: bool) -> None:
+    occurring = [row for row in rows if row["n_transitions"]]
+    varying = [name for name in names if len({row[name] for row in rows}) > 1]
+    title = ", ".join(f"{name} {rows[0][name]}" for name in names if name not in varying and rows[0][name] not in ("", None, name))
+    cells = [
+        [
+            *(row[name] or "" for name in varying),
+            row["behavior"],
+            row["next_behavior"],
+            Number(f"{row['n_transitions']:,}"),
+            format_percent(row["probability"]),
+            format_percent(row["coverage"]),
+        ]
+        for row in occurring
+    ]
+    print_table([*varying, "behavior", "followed by", *TRANSITIONS.values()], cells, title=title, wide=wide, n_groups=len(varying))
+    print_wrapped(["%: of the transitions from a behavior; transitions across unobserved frames are not counted"])
+
+
+def _time(row: Row) -> str:
+    """Return the edges of a time bin as hours, minutes and seconds.
+
+    >>> _time({"bin_start": 300.0, "bin_stop": 600.0})
+    '0:05:00-0:10:00'
+    """
+    texts = []
+    for seconds in (row["bin_start"], row["bin_stop"]):
+        minutes, rest = divmod(abs(seconds), 60)
+        text = f"{rest:05.2f}".removesuffix(".00")
+        texts.append(f"{'-' if seconds < 0 else ''}{int(minutes // 60)}:{int(minutes % 60):02d}:{text}")
+    return f"{texts[0]}-{texts[1]}" if not texts[1].startswith("-") else f"{texts[0]} to {texts[1]}"
 
 
 def _collate(paths: list[Path], **options: Any) -> Sequence[Recording]:
@@ -134,25 +269,30 @@ def _read_confusion(path: Path) -> tuple[list[str], Any]:
     """Return the labels and the confusion matrices by individual from the output of `ethobench score --json`."""
     import numpy as np
 
+    from ethobench.cli.output import print_note
     from ethobench.core.errors import FormatError
     from ethobench.core.files import read_json
+    from ethobench.metrics.bootstrap import too_few
 
     content = read_json(path)
     confusion = content.get("confusion") if isinstance(content, dict) else None
     if not isinstance(confusion, dict):
         raise FormatError(path, "no confusion matrix; write one with `ethobench score PRED TRUTH --json`")
     try:
-        return list(confusion["labels"]), np.array(list(confusion["individuals"].values()), dtype=float)
+        labels, matrices = list(confusion["labels"]), np.array(list(confusion["individuals"].values()), dtype=float)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise FormatError(path, "the confusion matrix is damaged") from None
+    if reason := too_few(len(matrices)):
+        print_note(f"{path}: n = {len(matrices)} individuals; {reason}")
+    return labels, matrices
 
 
 def _cell(column: str, row: Row) -> Number:
-    if column == "bouts":
-        return Number(f"{row[column]:,}")
+    if column in ("bouts", "n_individuals"):
+        return Number(f"{row[column]:,}" if isinstance(row[column], int) else f"{row[column]:,.1f}")
     if column == "interval":
         low, high = row["low"], row["high"]
         return Number("-" if low is None else f"{format_percent(low)} to {format_percent(high)}")
-    if column in ("share", "corrected"):
+    if column in ("share", "share_sd", "corrected", "coverage"):
         return format_percent(row[column])
     return format_number(row[column], 1 if column == "seconds" else 2)
