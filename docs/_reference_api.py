@@ -65,7 +65,7 @@ def _described(name: str, thing: Any) -> str:
 
 
 def _is_defined_in(name: str, thing: Any, module: str) -> bool:
-    return not name.startswith("_") and inspect.isfunction(thing) and thing.__module__ == module
+    return not name.startswith("_") and inspect.isfunction(thing) and f"{thing.__module__}.".startswith(f"{module}.")
 
 
 def _called(thing: Any) -> str:

@@ -21,7 +21,7 @@ def test_every_public_name_exists_and_is_documented(name):
 def test_type_checkers_see_the_same_names():
     tree = ast.parse(Path(eb.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
-    imported = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    imported = {alias.asname or alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert imported == {*eb.__all__} - {"__version__"}
 
 

@@ -54,12 +54,13 @@ _MODULES = {
     "ethobench.mllm": ("parse_answer",),
     "ethobench.mllm.providers": ("Provider", "register_provider"),
 }
+_SUBMODULES = {"banos": "ethobench.banos", "plot": "ethobench.figures.plots"}
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = ["__version__", "banos", *_MODULE_OF]  # noqa: PLE0604
+__all__ = ["__version__", *_SUBMODULES, *_MODULE_OF]  # noqa: PLE0604
 
 if TYPE_CHECKING:
-    from ethobench import banos
+    from ethobench import banos  # noqa: F401
     from ethobench.analysis.budgets import budgets  # noqa: F401
     from ethobench.analysis.transitions import bout_table, transitions  # noqa: F401
     from ethobench.analysis.zones import ZoneOptions, zone_occupancy  # noqa: F401
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from ethobench.datasets.collate import collate  # noqa: F401
     from ethobench.datasets.zones import Zone, read_zones, write_zones  # noqa: F401
     from ethobench.decoding import Decoder  # noqa: F401
+    from ethobench.figures import plots as plot  # noqa: F401
     from ethobench.figures.clips import select_bouts, write_clips, write_grids, write_overlay  # noqa: F401
     from ethobench.figures.scenes import ClipStyle  # noqa: F401
     from ethobench.figures.timelines import plot_timeline, write_timeline  # noqa: F401
@@ -121,8 +123,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "banos":
-        return import_module("ethobench.banos")
+    if name in _SUBMODULES:
+        return import_module(_SUBMODULES[name])
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'ethobench' has no attribute {name!r}")
     value = getattr(import_module(_MODULE_OF[name]), name)

@@ -1,3 +1,3 @@
-"""Figures: clips of bouts, overlay videos, and timelines."""
+"""Figures: clips of bouts, overlay videos, timelines, and plots for papers."""
 
 from __future__ import annotations

@@ -44,10 +44,11 @@ def behavior_colors(annotations: Iterable[Annotation], theme: str = "dark") -> d
     """
     annotations = list(annotations)
     ethogram = join_ethograms(annotation.ethogram for annotation in annotations)
-    return {name: _color(index, theme) for name, index in Occurrence.count(ethogram, annotations, []).color_indices().items()}
+    return {name: palette_color(index, theme) for name, index in Occurrence.count(ethogram, annotations, []).color_indices().items()}
 
 
-def _color(index: int | None, theme: str) -> Color:
+def palette_color(index: int | None, theme: str) -> Color:
+    """Return the color of the behavior with this index in the palette; None is the background."""
     if index is None:
         return rgb(BACKGROUND[theme])
     base = BEHAVIORS[theme]

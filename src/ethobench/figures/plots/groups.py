@@ -1,0 +1,140 @@
+"""Figures of group comparisons: the value of each individual, group means with intervals, and differences with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ethobench.core.errors import EthobenchError
+from ethobench.figures.colors import LANE, Color
+from ethobench.figures.plots import style
+from ethobench.figures.plots.behavior import spread
+from ethobench.figures.plots.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MIN_FOR_INTERVAL = 3
+
+
+def group_comparison(
+    source: Table,
+    ax: Axes | None = None,
+    *,
+    behaviors: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
+    percent: bool = True,
+    xlabel: str = "",
+    p_values: Mapping[str, float] | None = None,
+    colors: Mapping[str, Color | str] | None = None,
+) -> Axes:
+    """Draw the values of individuals by group: a dot for each individual, the group mean and its 95 % interval, by behavior.
+
+    Parameters
+    ----------
+    source : list of dict
+        Rows with ``individual``, ``group``, ``behavior`` and ``value``. Several values of an individual are averaged first, because the
+        individual is the unit of analysis.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. By default those of a new figure, 89 mm wide.
+    behaviors, groups : sequence of str, optional
+        Which, and in which order. Default: all, in the order of the rows.
+    percent : bool
+        Whether values are shares, drawn in percent.
+    xlabel : str
+        Name of the value. Default: "share of observed time (%)", or "value" if not `percent`.
+    p_values : mapping, optional
+        A p value for each behavior, written at the right.
+    colors : mapping, optional
+        Color of each group.
+
+    Notes
+    -----
+    The interval of a mean is that of Student's t distribution; there is none below three individuals. Use the result of
+    ``compare_groups`` for tests and intervals of differences.
+
+    Examples
+    --------
+    >>> import ethobench as eb
+    >>> values = {"control": (0.2, 0.3, 0.25), "treated": (0.1, 0.12, 0.08)}
+    >>> rows = [
+    ...     {"individual": f"{group}{k}", "group": group, "behavior": "groom", "value": value}
+    ...     for group, several in values.items()
+    ...     for k, value in enumerate(several)
+    ... ]
+    >>> axes = eb.plot.group_comparison(rows, p_values={"groom": 0.1})
+    >>> axes.get_xlabel(), axes.texts[0].get_text()
+    ('share of observed time (%)', 'p = 0.1')
+    """
+    means = individual_means(source)
+    names = list(behaviors or dict.fromkeys(row["behavior"] for row in means))
+    group_names = list(groups or dict.fromkeys(row["group"] for row in means))
+    shown = [row for row in means if row["behavior"] in names and row["group"] in group_names]
+    if not shown:
+        raise EthobenchError("there are no values to compare: no individual has a value of these behaviors and groups")
+    shades = {**style.series_colors(group_names), **{n: style.hex_color(c) for n, c in (colors or {}).items()}}
+    scale = 100.0 if percent else 1.0
+    step = 0.8 / len(group_names)
+    ax = style.get_axes(ax, height_mm=20 + max(5.0, 4.2 * len(group_names)) * len(names))
+    for row, name in enumerate(names):
+        for k, group in enumerate(group_names):
+            values = scale * np.array([r["value"] for r in shown if r["behavior"] == name and r["group"] == group])
+            if len(values):
+                _draw_group(ax, values, row + (k - (len(group_names) - 1) / 2) * step, step, shades[group])
+        if p_values and p_values.get(name) is not None:
+            ax.text(
+                1.01, row, format_p(p_values[name]), transform=ax.get_yaxis_transform(), va="center", ha="left", color=style.MUTED,
+                fontsize=style.text_size(ax, 0.5),
+            )  # fmt: skip
+    for row in range(1, len(names)):
+        ax.axhline(row - 0.5, color=LANE["light"], linewidth=0.6, zorder=0)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_yticks(range(len(names)), [style.label(name) for name in names])
+    ax.tick_params(axis="y", length=0)
+    if min(scale * row["value"] for row in shown) >= 0:
+        ax.set_xlim(left=0)
+    ax.set_xlabel(xlabel or ("share of observed time (%)" if percent else "value"))
+    ax.grid(axis="x", color=LANE["light"], linewidth=0.6)
+    ax.set_axisbelow(True)
+    counts = {group: len({r["individual"] for r in shown if r["group"] == group}) for group in group_names}
+    handles = style.patches({group: shades[group] for group in group_names})
+    for handle, group in zip(handles, group_names, strict=True):
+        handle.set_label(f"{style.label(group)} (n = {counts[group]})")
+    legend = style.add_legend(ax, handles)
+    return style.finish(ax, spines=("bottom",), legend=legend)
+
+
+def individual_means(rows: Table) -> Table:
+    """Return one value for each individual, group and behavior: the mean of its recordings. Undefined values are ignored.
+
+    >>> rows = [{"individual": "a", "group": "g", "behavior": "rest", "value": value} for value in (1.0, 2.0, None)]
+    >>> individual_means(rows)
+    [{'individual': 'a', 'group': 'g', 'behavior': 'rest', 'value': 1.5}]
+    """
+    values: dict[tuple[str, str, str], list[float]] = {}
+    for row in rows:
+        if row["value"] is not None and np.isfinite(row["value"]):
+            values.setdefault((str(row["individual"]), str(row["group"]), str(row["behavior"])), []).append(float(row["value"]))
+    return [{"individual": i, "group": g, "behavior": b, "value": float(np.mean(several))} for (i, g, b), several in values.items()]
+
+
+def format_p(value: float) -> str:
+    """Return a p value as text.
+
+    >>> format_p(0.0371), format_p(0.00002)
+    ('p = 0.037', 'p < 0.001')
+    """
+    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
+
+
+def _draw_group(ax: Axes, values: Any, y: float, step: float, color: str) -> None:
+    from scipy.stats import t
+
+    ax.scatter(values, y + spread(values) * step * 0.3, s=8, color=color, alpha=0.5, linewidths=0, zorder=2)
+    mean = float(values.mean())
+    if len(values) >= MIN_FOR_INTERVAL:
+        half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+        ax.hlines(y, mean - half, mean + half, color=style.INK, linewidth=1.0, zorder=3)
+    ax.scatter([mean], [y], s=20, marker="D", color=color, edgecolors=style.INK, linewidths=0.7, zorder=4)
