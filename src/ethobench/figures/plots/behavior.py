@@ -417,8 +417,7 @@ def merge_spans(start: Any, stop: Any, shown: float, limit: int = MAX_SPANS) -> 
 
 
 def _time_axis(ax: Axes, start: float, end: float) -> None:
-    width = ax.get_position(original=True).width * ax.get_figure(root=True).get_figwidth() * 72
-    most = max(2, int(width / (5.0 * style.text_size(ax))))
+    most = max(2, int(style.axes_width(ax) / (5.0 * style.text_size(ax))))
     step = next((s for s in STEPS if (end - start) / s <= most), STEPS[-1] * np.ceil((end - start) / most / STEPS[-1]))
     ticks = np.arange(np.ceil(start / step - 1e-9), end / step + 1e-9) * step
     ax.set_xlim(start, end)
@@ -434,4 +433,3 @@ def _name_rows(ax: Axes, names: Any) -> None:
     ax.set_yticks(range(len(names)) if shown else [], [style.label(name) for name in names] if shown else [])
     if not shown:
         ax.set_ylabel(f"{len(names)} rows")
-    ax.tick_params(axis="y", length=0)

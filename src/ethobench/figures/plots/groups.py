@@ -92,7 +92,6 @@ def group_comparison(
         ax.axhline(row - 0.5, color=LANE["light"], linewidth=0.6, zorder=0)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_yticks(range(len(names)), [style.label(name) for name in names])
-    ax.tick_params(axis="y", length=0)
     if min(scale * row["value"] for row in shown) >= 0:
         ax.set_xlim(left=0)
     ax.set_xlabel(xlabel or ("share of observed time (%)" if percent else "value"))

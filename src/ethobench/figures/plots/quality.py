@@ -245,7 +245,6 @@ def _dot(ax: Axes, row: Mapping[str, Any], y: float, color: str) -> None:
 def _rows(ax: Axes, names: Sequence[str]) -> None:
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.set_yticks(range(len(names)), [style.label(name) for name in names])
-    ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", color=LANE["light"], linewidth=0.6)
     ax.set_axisbelow(True)
 

@@ -69,7 +69,7 @@ def occupancy(
     tracked = path[~np.isnan(path).any(axis=1)]
     counts, *_ = np.histogram2d(tracked[:, 0], tracked[:, 1], bins=edges)
     share = 100 * counts.T / max(len(tracked), 1)
-    ax = style.get_axes(ax, height_mm=74)
+    ax = style.get_axes(ax, height_mm=_height(low, high, 60))
     most = float(np.quantile(share[share > 0], 0.99)) if (share > 0).any() else 1.0
     shown = np.ma.masked_equal(share, 0.0)
     image = ax.pcolormesh(
@@ -90,6 +90,7 @@ def occupancy(
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=style.text_size(ax, 0.5), width=0.6, length=2)
     bar.ax.minorticks_off()
+    bar.ax.locator_params(nbins=4)
     return style.finish(ax, spines=("left", "bottom"))
 
 
@@ -144,7 +145,7 @@ def trajectory(
     points = path[::step]
     segments = np.stack((points[:-1], points[1:]), axis=1)
     whole = ~np.isnan(segments).any(axis=(1, 2))
-    ax = style.get_axes(ax, height_mm=74)
+    ax = style.get_axes(ax, height_mm=_height(low, high, 76) + 5)
     legend = None
     if behaviors is None:
         lines = LineCollection(list(segments[whole]), array=np.linspace(0.18, 1, max(len(segments), 1))[whole], cmap=sequential())
@@ -197,6 +198,11 @@ def _path(source: Any, individual: str | None, keypoint: str | None, zones: Outl
     low, high = corners.min(axis=0), corners.max(axis=0)
     margin = 0.03 * max(float((high - low).max()), 1e-9)
     return path, (low - margin, high + margin)
+
+
+def _height(low: Any, high: Any, width_mm: float) -> float:
+    """Return the height of a figure whose axes are `width_mm` wide, so that equal scales leave no margins."""
+    return float(np.clip(13 + width_mm * (high[1] - low[1]) / max(high[0] - low[0], 1e-9), 35, 160))
 
 
 def _outline(ax: Axes, zones: Outlines | None) -> None:

@@ -131,8 +131,8 @@ def finish(ax: Axes, *, spines: Sequence[str] = ("left", "bottom"), legend: Lege
         spine.set_visible(side in spines)
         spine.set(color=INK, linewidth=0.6)
     if isinstance(ax.get_figure(root=True), JournalFigure):
-        ax.tick_params(which="major", labelsize=FONT_SIZE - 0.5, width=0.6, length=2.5, pad=2)
-        ax.tick_params(which="minor", width=0.4, length=1.5)
+        for axis, side in (("x", "bottom"), ("y", "left")):
+            ax.tick_params(axis=axis, labelsize=FONT_SIZE - 0.5, width=0.6, length=2.5 if side in spines else 0, pad=2)
         for text in (ax.xaxis.label, ax.yaxis.label):
             text.set_fontsize(FONT_SIZE)
         for title in (ax.title, ax._left_title, ax._right_title):  # type: ignore[attr-defined]
@@ -187,10 +187,15 @@ def add_legend(ax: Axes, handles: Iterable[Any], *, columns: int = 0, outside: b
 
 
 def _legend_columns(ax: Axes, names: Sequence[str]) -> int:
-    """Return how many entries fit beside each other, by the width of the axes and the longest name."""
-    position = ax.get_position(original=True).width * ax.get_figure(root=True).get_figwidth() * 72  # points
-    each = max(len(name) for name in names) * 0.58 * text_size(ax, 0.5) + 2.6 * text_size(ax)
-    return max(1, min(len(names), int(position / each)))
+    """Return how many entries fit beside each other, by the width of the axes and the lengths of the names."""
+    available = axes_width(ax)
+    widths = [len(name) * 0.58 * text_size(ax, 0.5) + 3.0 * text_size(ax) for name in names]
+    return len(names) if sum(widths) <= available else max(1, min(len(names), int(available / max(widths))))
+
+
+def axes_width(ax: Axes) -> float:
+    """Return the approximate width of axes in points, before the layout is known."""
+    return float(ax.get_position(original=True).width * ax.get_figure(root=True).get_figwidth() * 72)
 
 
 def patches(colors: dict[str, str]) -> list[Any]:

@@ -271,3 +271,77 @@ def unobserved_spans(annotation: Annotation, subject: str | None = None) -> Any:
 def joined(annotations: Iterable[Annotation]) -> Ethogram:
     """Return the joined ethogram of annotations."""
     return join_ethograms(a.ethogram for a in annotations)
+
+
+def learning_curve_table(rows: Sequence[Mapping[str, Any]], sizes: Mapping[tuple[str, ...], float], measure: str = "f1") -> Table:
+    """Return scores against the mean number of training recordings: ``model``, ``recordings``, ``mean``, ``low`` and ``high``.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        As `ethobench.benchmarks.results.results_table` returns them.
+    sizes : mapping
+        Mean number of training recordings by benchmark, dataset, model and setting; see `training_sizes`.
+    measure : str
+        Which score. The band extends one standard deviation over individuals to either side.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such score.
+    """
+    measures = dict.fromkeys(row["metric"] for row in rows)
+    if measure not in measures:
+        raise NotFoundError(f"no measure {measure!r}; available: {', '.join(measures)}")
+    suite = next(row["suite"] for row in rows if row["metric"] == measure)
+    table: Table = []
+    for row in rows:
+        size = sizes.get((row["benchmark"], row["dataset"], row["model"], row["setting"]))
+        if row["metric"] == measure and row["suite"] == suite and row["mean"] is not None and size is not None:
+            spread = row["std"]
+            low, high = (None, None) if spread is None else (row["mean"] - spread, row["mean"] + spread)
+            table.append(
+                {"dataset": row["dataset"], "model": row["model"], "recordings": size, "mean": row["mean"], "low": low, "high": high}
+            )
+    return sorted(table, key=lambda row: (row["dataset"], row["model"], row["recordings"]))
+
+
+def training_sizes(jobs: Iterable[Any]) -> dict[tuple[str, ...], float]:
+    """Return the mean number of training recordings of jobs, by benchmark, dataset, model and setting."""
+    counts: dict[tuple[str, ...], list[int]] = {}
+    for job in jobs:
+        counts.setdefault((job.benchmark, job.dataset, job.model, str(job.setting)), []).append(len(job.train))
+    return {key: sum(several) / len(several) for key, several in counts.items()}
+
+
+def group_table(recordings: Iterable[Recording], column: str, *, annotator: str | None = None) -> Table:
+    """Return the share of the observed time of each behavior by recording, with its individual and group.
+
+    Parameters
+    ----------
+    recordings : iterable of Recording
+    column : str
+        Entry of the recordings' `metadata` (a column of ``recordings.csv``) that names the group, such as "treatment".
+    annotator : str, optional
+        Which annotator of each recording.
+
+    Raises
+    ------
+    NotFoundError
+        If a recording has no such entry.
+    """
+    recordings = list(recordings)
+    missing = [recording.id for recording in recordings if not str(recording.metadata.get(column, "")).strip()]
+    if missing:
+        available = ", ".join(dict.fromkeys(name for recording in recordings for name in recording.metadata)) or "none"
+        raise NotFoundError(
+            f"{len(missing)} of {len(recordings)} recordings have no {column!r}, such as {missing[0]!r}; columns of the study: {available}"
+        )
+    group_of = {recording.id: (recording.individual, str(recording.metadata[column])) for recording in recordings}
+    background = {a.ethogram.background_name for recording in recordings for a in recording.annotations.values()}
+    return [
+        {"recording": row["unit"], "individual": group_of[row["unit"]][0], "group": group_of[row["unit"]][1], "behavior": row["behavior"]}
+        | {"value": row["share"]}
+        for row in budget_table(recordings, annotator=annotator)
+        if row["behavior"] not in background
+    ]
