@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ethobench import create_model, load_dataset, write_annotation, write_recordings
+from ethobench import load_dataset, write_annotation, write_recordings
 from ethobench.cli.plot import ANNOTATED, KINDS
 from tests.cli.running import ethobench
 
@@ -55,18 +55,30 @@ def test_figures_of_a_study(kind, study, tmp_path):
     assert "already exists" in again.stderr
 
 
-def test_figures_of_scores(study, tmp_path):
-    data = load_dataset("synthetic/pose", individuals=4, seconds=20)
-    model = create_model("rf", trees=5).fit(data)
-    predicted = tmp_path / "predicted"
-    from ethobench import predict_files
+def test_a_confusion_matrix_of_two_folders(study, tmp_path):
+    result = ethobench("plot", "confusion", study / "ben", study / "anna", "--out", tmp_path / "c.pdf", "--csv", tmp_path / "c.csv")
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "c.pdf").read_bytes().startswith(b"%PDF")
+    rows = list(csv.DictReader((tmp_path / "c.csv").read_text(encoding="utf-8").splitlines()))
+    assert {row["truth"] for row in rows} == {"attack", "investigation", "mount", "other"}
 
-    model.save(tmp_path / "model")
-    predict_files(tmp_path / "model", [study], predicted)
+
+@pytest.mark.slow
+def test_figures_of_a_run(tmp_path):
+    store = tmp_path / "run"
+    ran = ethobench(
+        "run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--param", "rf.trees=5", "--store", store, "--workers", 1
+    )
+    assert ran.returncode == 0, ran.stderr
     for kind in ("confusion", "reliability"):
-        result = ethobench("plot", kind, predicted, study, "--annotator", "anna", "--out", tmp_path / f"{kind}.pdf")
+        several = ethobench("plot", kind, store, "--out", tmp_path / f"{kind}.svg")
+        assert "choose one model and dataset" in several.stderr
+        chosen = several.stderr[several.stderr.index("--model rf") :].partition(";")[0].split()
+        result = ethobench("plot", kind, store, *chosen, "--out", tmp_path / f"{kind}.svg")
         assert result.returncode == 0, result.stderr
-        assert (tmp_path / f"{kind}.pdf").read_bytes().startswith(b"%PDF")
+    result = ethobench("plot", "learning_curve", store, *chosen[2:], "--out", tmp_path / "curve.svg", "--csv", tmp_path / "curve.csv")
+    assert result.returncode == 0, result.stderr
+    assert {row["model"] for row in csv.DictReader((tmp_path / "curve.csv").read_text().splitlines())} == {"chance", "rf"}
 
 
 def test_wrong_requests_say_what_to_do(study, tmp_path):
@@ -75,7 +87,8 @@ def test_wrong_requests_say_what_to_do(study, tmp_path):
         (["pie", study, "--out", out], "is none of ethogram"),
         (["budget", study, "--out", tmp_path / "f.docx"], "must end with .svg, .pdf, .png"),
         (["budget", study, "--keypoint", "nose", "--out", out], "has no meaning for budget"),
-        (["confusion", study, "--out", out], "PRED TRUTH"),
+        (["confusion", study, study, study, "--out", out], "PRED TRUTH"),
+        (["reliability", study, study, "--out", out], "store of a run with probabilities"),
         (["group_comparison", study, "--out", out], "such as treatment"),
         (["group_comparison", study, "--annotator", "anna", "--groups", "dose", "--out", out], "columns of the study"),
         (["ethogram", study, "--recording", "nowhere", "--out", out], "no recording 'nowhere'"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ethobench.figures.plots.tables import Table
 
 ANNOTATED = ("ethogram", "raster", "budget", "transitions", "durations")
+FULL = "full"
 KINDS = (*ANNOTATED, "confusion", "agreement", "learning_curve", "occupancy", "trajectory", "group_comparison", "reliability")
 OPTIONS = {
     "recording": ("ethogram", "occupancy", "trajectory"),
@@ -27,6 +28,8 @@ OPTIONS = {
     "by": ("budget",),
     "groups": ("group_comparison",),
     "measure": ("agreement", "learning_curve"),
+    "model": ("confusion", "reliability", "learning_curve"),
+    "dataset": ("confusion", "reliability", "learning_curve"),
     "keypoint": ("occupancy", "trajectory"),
     "individual": ("occupancy", "trajectory"),
 }
@@ -39,7 +42,8 @@ def run(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            help="A study, a dataset or files. For confusion and reliability: PRED TRUTH. For learning_curve: the store of a run.",
+            help="A study, a dataset or files. For confusion: PRED TRUTH, or the store of a run. For reliability and "
+            "learning_curve: the store of a run.",
             metavar="PATH...",
         ),
     ],
@@ -57,6 +61,8 @@ def run(
     measure: Annotated[
         str | None, typer.Option(help="agreement: kappa, f1 or agreement. learning_curve: a measure such as f1.", metavar="NAME")
     ] = None,
+    model: Annotated[str | None, typer.Option(help="Only this model of a store.", metavar="NAME")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Only this dataset of a store.", metavar="NAME")] = None,
     individual: Annotated[str | None, typer.Option(help="Which animal of the poses. Default: the first.", metavar="NAME")] = None,
     keypoint: Annotated[str | None, typer.Option(help="Which body point. Default: the centroid.", metavar="NAME")] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write the numbers of the figure to this file.", metavar="FILE.csv")] = None,
@@ -90,7 +96,7 @@ def run(
         if path is not None:
             check_new_path(path, overwrite=overwrite)
     reading: dict[str, Any] = {"rate": rate, "rename": parse_renames(rename), "match": match, "entry": entry}
-    request = Request(kind, paths, reading, annotator or [], recording, behavior, by, groups, measure, individual, keypoint)
+    request = Request(kind, paths, reading, annotator or [], recording, behavior, by, groups, measure, model, dataset, individual, keypoint)
     drawn = request.draw(width, height)
     if csv is not None:
         _write_csv(csv, request.table, overwrite=overwrite)
@@ -112,6 +118,8 @@ class Request:
     by: str
     groups: str | None
     measure: str | None
+    model: str | None
+    dataset: str | None
     individual: str | None
     keypoint: str | None
     table: Table = field(default_factory=list)
@@ -127,7 +135,8 @@ class Request:
             "trajectory": self._space,
             "group_comparison": self._groups,
         }
-        source, options = makers.get(self.kind, self._annotated)()
+        read: Callable[[], tuple[Any, dict[str, Any]]] = makers.get(self.kind, self._annotated)
+        source, options = read()
         return _fitted(self.kind, source, options, width, height)
 
     @property
@@ -182,13 +191,42 @@ class Request:
         from ethobench.metrics import score
         from ethobench.metrics.scoring import read_score_files
 
-        if len(self.paths) != 2:
-            raise typer.BadParameter(f"{self.kind} needs two paths, PRED TRUTH; got {len(self.paths)}", param_hint="PATH...")
-        files = read_score_files(*self.paths, annotator=self._annotator, **self.reading)
-        print_notes(files.notes)
-        scores = score(files.predictions, files.dataset, annotator=self._annotator, resamples=0)
+        if len(self.paths) == 1:
+            scores = self._stored_scores()
+        elif self.kind == "confusion" and len(self.paths) == 2:
+            files = read_score_files(*self.paths, annotator=self._annotator, **self.reading)
+            print_notes(files.notes)
+            scores = score(files.predictions, files.dataset, annotator=self._annotator, resamples=0)
+        else:
+            expected = (
+                "PRED TRUTH, or the store of a run" if self.kind == "confusion" else "one path, the store of a run with probabilities"
+            )
+            raise typer.BadParameter(f"{self.kind} needs {expected}; got {len(self.paths)} paths", param_hint="PATH...")
         self.table = tables.confusion_table(scores) if self.kind == "confusion" else tables.reliability_table(scores)
         return scores, {} if self.kind == "confusion" else {"behaviors": self.behaviors}
+
+    def _stored_scores(self) -> Any:
+        """Return the scores of one model on one dataset of a store, trained on all data if the store has several settings."""
+        from ethobench.benchmarks.results import final_jobs
+        from ethobench.metrics import Scores
+
+        states: dict[tuple[str, str, str], list[Any]] = {}
+        for _, job, stored in final_jobs(self._store()):
+            if self.model in (None, job.model) and self.dataset in (None, job.dataset):
+                suite = "ethobench" if "ethobench" in stored["suites"] else job.suites[0]
+                states.setdefault((job.model, job.dataset, str(job.setting)), []).append(stored["suites"][suite]["state"])
+        full = {key: several for key, several in states.items() if key[2] == FULL} or states
+        if len(full) != 1:
+            found = "; ".join(f"--model {model} --dataset {dataset}" for model, dataset, _ in full) or "none fits"
+            raise EthobenchError(f"{self.paths[0]}: choose one model and dataset: {found}")
+        return Scores.from_states(next(iter(full.values())), resamples=0)
+
+    def _store(self) -> Any:
+        from ethobench.cli.options import open_store
+
+        if len(self.paths) != 1:
+            raise typer.BadParameter(f"{self.kind} needs one path, the store of a run; got {len(self.paths)}", param_hint="PATH...")
+        return open_store(self.paths[0])
 
     def _agreement(self) -> tuple[Any, dict[str, Any]]:
         from ethobench.figures.plots import tables
@@ -205,12 +243,15 @@ class Request:
 
     def _learning_curve(self) -> tuple[Any, dict[str, Any]]:
         from ethobench.benchmarks.results import final_jobs, results_table
-        from ethobench.cli.options import open_store
         from ethobench.figures.plots.tables import learning_curve_table, training_sizes
 
-        store = open_store(self.paths[0])
+        store = self._store()
         measure = self.measure or "f1"
-        self.table = learning_curve_table(results_table(store), training_sizes(job for _, job, _ in final_jobs(store)), measure)
+        rows = learning_curve_table(results_table(store), training_sizes(job for _, job, _ in final_jobs(store)), measure)
+        self.table = [row for row in rows if self.model in (None, row["model"]) and self.dataset in (None, row["dataset"])]
+        if len({row["dataset"] for row in self.table}) > 1:
+            found = ", ".join(dict.fromkeys(row["dataset"] for row in self.table))
+            raise EthobenchError(f"the store has several datasets; choose one with --dataset: {found}")
         return self.table, {"ylabel": measure}
 
     def _space(self) -> tuple[Any, dict[str, Any]]:

@@ -83,9 +83,7 @@ def occupancy(
     )
     _outline(ax, zones)
     _frame(ax, low, high, unit)
-    bar = ax.get_figure(root=True).colorbar(
-        image, ax=ax, shrink=0.75, pad=0.02, aspect=18, extend="max" if share.max() > most else "neither"
-    )
+    bar = style.figure_of(ax).colorbar(image, ax=ax, shrink=0.75, pad=0.02, aspect=18, extend="max" if share.max() > most else "neither")
     bar.set_label("tracked time (%)", fontsize=style.text_size(ax))
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=style.text_size(ax, 0.5), width=0.6, length=2)
@@ -153,7 +151,9 @@ def trajectory(
         ax.add_collection(lines)
         tracked = points[~np.isnan(points).any(axis=1)]
         for position, mark, text in ((tracked[0], "o", "start"), (tracked[-1], "s", "end")):
-            ax.scatter(*position, s=18, marker=mark, color="#b1491a", edgecolors="white", linewidths=0.5, zorder=4, label=text)
+            ax.scatter(
+                position[0], position[1], s=18, marker=mark, color="#b1491a", edgecolors="white", linewidths=0.5, zorder=4, label=text
+            )
         legend = style.add_legend(ax, ax.get_legend_handles_labels()[0])
     else:
         ax.add_collection(LineCollection(list(segments[whole]), colors="#c3c9cf", linewidth=0.5, rasterized=len(segments) > 5000))

@@ -107,7 +107,7 @@ def save(drawn: Axes | Figure, path: str | Path, *, overwrite: bool = False) -> 
     if kind not in FORMATS:
         raise ParameterError(f"a figure is saved as {', '.join(FORMATS)}; {path.name!r} ends with none of them")
     check_new_path(path, overwrite=overwrite)
-    whole = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
+    whole = drawn if isinstance(drawn, Figure) else figure_of(drawn)
     options: dict[Any, Any] = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "ethobench", "savefig.bbox": None}
     metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
     with rc_context(options), warnings.catch_warnings():
@@ -122,6 +122,14 @@ def get_axes(ax: Axes | None, *, height_mm: float | None = None) -> Axes:
     return figure(height_mm=height_mm).add_subplot() if ax is None else ax
 
 
+def figure_of(ax: Axes) -> Figure:
+    """Return the figure that axes belong to."""
+    found = ax.get_figure(root=True)
+    if found is None:
+        raise ParameterError("`ax` was removed from its figure; pass axes of a figure")
+    return found
+
+
 def finish(ax: Axes, *, spines: Sequence[str] = ("left", "bottom"), legend: Legend | None = None) -> Axes:
     """Give axes the common look. Text from files is drawn as it is, never as mathematics, in fonts that have its characters.
 
@@ -130,9 +138,10 @@ def finish(ax: Axes, *, spines: Sequence[str] = ("left", "bottom"), legend: Lege
     for side, spine in ax.spines.items():
         spine.set_visible(side in spines)
         spine.set(color=INK, linewidth=0.6)
-    if isinstance(ax.get_figure(root=True), JournalFigure):
-        for axis, side in (("x", "bottom"), ("y", "left")):
-            ax.tick_params(axis=axis, labelsize=FONT_SIZE - 0.5, width=0.6, length=2.5 if side in spines else 0, pad=2)
+    if isinstance(figure_of(ax), JournalFigure):
+        ax.tick_params(labelsize=FONT_SIZE - 0.5, width=0.6, pad=2)
+        ax.tick_params(axis="x", length=2.5 if "bottom" in spines else 0)
+        ax.tick_params(axis="y", length=2.5 if "left" in spines else 0)
         for text in (ax.xaxis.label, ax.yaxis.label):
             text.set_fontsize(FONT_SIZE)
         for title in (ax.title, ax._left_title, ax._right_title):  # type: ignore[attr-defined]
@@ -155,7 +164,7 @@ def text_size(ax: Axes, smaller: float = 0.0) -> float:
     """Return the size in points of text inside axes."""
     from matplotlib import rcParams
 
-    return (FONT_SIZE if isinstance(ax.get_figure(root=True), JournalFigure) else 0.8 * rcParams["font.size"]) - smaller
+    return (FONT_SIZE if isinstance(figure_of(ax), JournalFigure) else 0.8 * rcParams["font.size"]) - smaller
 
 
 def label(name: object, length: int = MAX_LABEL) -> str:
@@ -195,7 +204,7 @@ def _legend_columns(ax: Axes, names: Sequence[str]) -> int:
 
 def axes_width(ax: Axes) -> float:
     """Return the approximate width of axes in points, before the layout is known."""
-    return float(ax.get_position(original=True).width * ax.get_figure(root=True).get_figwidth() * 72)
+    return float(ax.get_position(original=True).width * figure_of(ax).get_figwidth() * 72)
 
 
 def patches(colors: dict[str, str]) -> list[Any]:

@@ -179,14 +179,14 @@ def confusion_table(scores: Scores) -> Table:
     EthobenchError
         If behaviors overlap, so that there is no confusion matrix.
     """
-    matrix = scores.confusion()
-    if matrix is None:
-        raise EthobenchError("there is no confusion matrix: behaviors overlap, or the scores were restored without their annotations")
-    labels = [name or NO_BEHAVIOR for name in matrix["labels"]]
+    matrix = scores.pooled_statistics("frames.accuracy")
+    if matrix is None or np.isnan(matrix).any():
+        raise EthobenchError("there is no confusion matrix, because behaviors overlap")
+    labels = [*scores.ethogram.names, *([NO_BEHAVIOR] if scores.ethogram.background is None else [])]
     rows: Table = []
-    for truth, counts in zip(labels, matrix["matrix"], strict=True):
-        total = sum(counts)
-        shares = [n / total if total else None for n in counts]
+    for truth, counts in zip(labels, matrix, strict=True):
+        total = counts.sum()
+        shares = [float(n / total) if total else None for n in counts]
         rows += [{"truth": truth, "prediction": p, "frames": int(n), "share": s} for p, n, s in zip(labels, counts, shares, strict=True)]
     return rows
 
