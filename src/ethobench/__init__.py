@@ -40,6 +40,7 @@ _MODULES = {
     "ethobench.datasets.zones": ("Zone", "read_zones", "write_zones"),
     "ethobench.metrics": ("Scores", "Suite", "agreement", "ceiling", "consensus", "register_metric", "register_suite", "score"),
     "ethobench.analysis.budgets": ("budgets",),
+    "ethobench.analysis.movement": ("animal_distances", "movement"),
     "ethobench.analysis.transitions": ("bout_table", "transitions"),
     "ethobench.analysis.zones": ("ZoneOptions", "zone_occupancy"),
     "ethobench.decoding": ("Decoder",),
@@ -62,6 +63,7 @@ __all__ = ["__version__", *_SUBMODULES, *_MODULE_OF]  # noqa: PLE0604
 if TYPE_CHECKING:
     from ethobench import banos  # noqa: F401
     from ethobench.analysis.budgets import budgets  # noqa: F401
+    from ethobench.analysis.movement import animal_distances, movement  # noqa: F401
     from ethobench.analysis.transitions import bout_table, transitions  # noqa: F401
     from ethobench.analysis.zones import ZoneOptions, zone_occupancy  # noqa: F401
     from ethobench.benchmarks.published import published  # noqa: F401

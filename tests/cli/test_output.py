@@ -93,6 +93,7 @@ COMMANDS = {  # arguments in which {x} is a file of the folder; each prints name
     "published": [f"no{CLEAR}"],
     "report": ["{store}", "--out", "{folder}/report.html"],
     "view": ["{unknown}", "--no-browser"],
+    "movement": ["{folder}"],
     "clips": ["{unknown}", "--out", "{folder}/clips"],
     "plot": ["ethogram", "{unknown}", "--out", "{folder}/ethogram.svg"],
     f"no{CLEAR}": [],

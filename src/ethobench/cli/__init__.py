@@ -21,6 +21,7 @@ from ethobench.cli import (
     formats,
     inspect,
     models,
+    movement,
     plot,
     predict,
     pretrain,
@@ -62,7 +63,7 @@ def _options(version: bool = typer.Option(False, "--version", callback=_show_ver
 
 COMMANDS = {
     "Files": (demo, inspect, convert, formats, view, clips),
-    "Score": (score, agreement, budget, plot),
+    "Score": (score, agreement, budget, movement, plot),
     "Annotate": (models, train, predict, pretrain, annotate),
     "Benchmark": (status, results, published, report),
 }

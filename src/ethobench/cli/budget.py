@@ -150,14 +150,14 @@ def _budget_rows(
     unused = [*([] if zones else ["zone"]), *([] if bin else ["bin", "bin_start", "bin_stop"])]
     first = [name for name in [*groups, *NAMES, *FIRST] if name in table]
     columns = [name for name in dict.fromkeys([*first, *table.columns]) if name not in unused]
-    return _records(table[columns])
+    return records(table[columns])
 
 
 def _transition_rows(recordings: Sequence[Recording], paths: Sequence[Path], pooled: list[str] | None) -> list[dict[str, Any]]:
     from ethobench.analysis.transitions import transitions
 
     table = transitions(recordings, by=pooled)
-    return _records(_name_individuals(table, recordings, paths, per_individual=pooled is not None))
+    return records(_name_individuals(table, recordings, paths, per_individual=pooled is not None))
 
 
 def _name_individuals(table: pd.DataFrame, recordings: Sequence[Recording], paths: Sequence[Path], *, per_individual: bool) -> pd.DataFrame:
@@ -176,9 +176,10 @@ def _name_individuals(table: pd.DataFrame, recordings: Sequence[Recording], path
     return table
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows with None for undefined values."""
-    return [{name: None if value != value else value for name, value in row.items()} for row in table.to_dict("records")]  # noqa: PLR0124
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table, with None for undefined values."""
+    rows = table.to_dict("records")
+    return [{str(name): None if value != value else value for name, value in row.items()} for row in rows]  # noqa: PLR0124
 
 
 def _correct(rows: list[dict[str, Any]], matrices: tuple[list[str], Any]) -> list[dict[str, Any]]:
@@ -204,7 +205,7 @@ def _print(rows: Sequence[Row], names: Sequence[str], *, columns: Sequence[str],
     cells = [
         [
             *(row[name] or "" for name in varying),
-            *([_time(row)] if clock else []),
+            *([time_text(row)] if clock else []),
             row["behavior"],
             *(_cell(name, row) for name in columns),
         ]
@@ -236,10 +237,10 @@ def _print_transitions(rows: Sequence[Row], names: Sequence[str], *, wide: bool)
     print_wrapped(["%: of the transitions from a behavior; transitions across unobserved frames are not counted"])
 
 
-def _time(row: Row) -> str:
+def time_text(row: Row) -> str:
     """Return the edges of a time bin as hours, minutes and seconds.
 
-    >>> _time({"bin_start": 300.0, "bin_stop": 600.0})
+    >>> time_text({"bin_start": 300.0, "bin_stop": 600.0})
     '0:05:00-0:10:00'
     """
     texts = []
