@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ethobench import Annotation, Dataset, Ethogram, Recording, load_dataset
 from ethobench.core.errors import EthobenchError
-from ethobench.core.folds import assign_folds
+from ethobench.core.folds import assign_folds, assign_stratified_folds, count_groups
 
 
 def test_individuals_are_never_split():
@@ -104,3 +106,57 @@ def test_folds_equal_their_definition(by, scale):
             recordings.append(Recording(f"r{k}", f"animal{k % 6}", annotations={"x": Annotation.from_frames(codes, ["a", "b", "c"], rate)}))
         data = Dataset(tuple(recordings), Ethogram(["a", "b", "c"]))
         assert assign_folds(data, n_folds, by=by) == folds_by_definition(data, n_folds, by)
+
+
+def labs_dataset(counts: dict[str, int], animals: int = 0) -> Dataset:
+    """Recordings of each lab; those with the same number modulo `animals` are of one animal, if it is not 0."""
+    ethogram = Ethogram(["rest", "run"])
+    recordings = []
+    for lab, count in counts.items():
+        for k in range(count):
+            codes = np.arange(20) // (k + 2) % 2
+            individual = f"{lab}/{k % animals}" if animals else ""
+            annotations = {"a": Annotation.from_frames(codes, ethogram, rate=1)}
+            recordings.append(Recording(f"{lab}-{k}", individual, annotations=annotations, metadata={"lab": lab}))
+    return Dataset(tuple(recordings), ethogram)
+
+
+lab_counts = st.dictionaries(st.sampled_from("ABCDEFG"), st.integers(1, 12), min_size=1).filter(lambda counts: sum(counts.values()) > 1)
+
+
+@given(lab_counts, st.integers(2, 6))
+def test_every_lab_is_spread_over_the_folds(counts, n_folds):
+    data = labs_dataset(counts)
+    folds = assign_stratified_folds(data, n_folds)
+    assert folds == assign_stratified_folds(data, n_folds)  # deterministic
+    assert {*folds} == {r.id for r in data}
+    n_folds = min(n_folds, len(data))
+    sizes = np.bincount(list(folds.values()), minlength=n_folds)
+    assert len(sizes) == n_folds
+    assert np.ptp(sizes) <= 1
+    for lab in counts:
+        of_lab = np.bincount([fold for name, fold in folds.items() if name.startswith(lab)], minlength=n_folds)
+        assert np.ptp(of_lab) <= 1
+    assert count_groups(data) == counts
+
+
+@given(lab_counts, st.integers(2, 4), st.integers(1, 5))
+def test_stratified_folds_by_individual_split_none(counts, n_folds, animals):
+    data = labs_dataset(counts, animals)
+    if len(data.individuals) < 2:
+        with pytest.raises(EthobenchError, match="only one individual"):
+            assign_stratified_folds(data, n_folds, by="individual")
+        return
+    folds = assign_stratified_folds(data, n_folds, by="individual")
+    for name in data.individuals:
+        assert len({folds[r.id] for r in data if r.individual == name}) == 1
+    assert count_groups(data, "individual") == {lab: min(count, animals) for lab, count in counts.items()}
+
+
+def test_stratified_folds_need_the_column():
+    data = labs_dataset({"A": 3})
+    data.recordings[1].metadata = {}
+    with pytest.raises(EthobenchError, match="recording 'A-1' has no lab, by which folds are stratified"):
+        assign_stratified_folds(data)
+    with pytest.raises(EthobenchError, match="has no treatment"):
+        assign_stratified_folds(data, column="treatment")

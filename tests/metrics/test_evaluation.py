@@ -7,6 +7,8 @@ import pytest
 
 import ethobench as eb
 from ethobench import Annotation, Ethogram, Prediction
+from ethobench.core import Observed, Track
+from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 
 
@@ -21,12 +23,31 @@ def test_states_restore_all_scores():
         assert restored.intervals["overall"].keys() == complete.intervals["overall"].keys()
 
 
-@pytest.mark.parametrize("options", [{"suite": "bebe"}, {"behaviors": ["x", "y"]}])
-def test_scores_of_other_suites_or_behaviors_are_not_combined(options):
+def test_scores_of_other_suites_are_not_combined():
     annotation = Annotation.from_frames(np.repeat([0, 1, 2], 10), ["x", "y", "z"], 5)
-    states = [eb.score(annotation, annotation, resamples=0, **choice).to_state() for choice in ({}, options)]
-    with pytest.raises(MismatchError, match="same suite and ethogram"):
+    states = [eb.score(annotation, annotation, resamples=0, **choice).to_state() for choice in ({}, {"suite": "bebe"})]
+    with pytest.raises(MismatchError, match="same suite and background"):
         eb.Scores.from_states(states)
+
+
+@pytest.mark.parametrize("suite", ["ethobench", "calms21", "mabe2025"])
+@pytest.mark.parametrize("labeled", [("xz", "xz", "yz", "yz"), ("x", "x", "y", "y"), ("xyz", "xyz", "z", "z"), ("x", "xyz", "y", "yz")])
+def test_folds_with_other_observed_behaviors_are_combined(suite, labeled):
+    """Behaviors that no recording of a fold observes are not scored there; together the folds have the scores of one scoring."""
+    names = ["w", "x", "y", "z"]
+    pairs = {}
+    for k, letters in enumerate(labeled):
+        truth, pred = (np.random.default_rng([k, side]).integers(0, 4, 12).repeat(6) for side in range(2))
+        observed = Observed(iv.empty(), dict.fromkeys(map(Track, ["w", *letters]), iv.full(72)))
+        pairs[f"r{k}"] = (Annotation.from_frames(pred, names, 5), Annotation.from_frames(truth, names, 5).with_observed(observed))
+    complete = eb.score(pairs, suite=suite, resamples=0)
+    states = [eb.score({n: pairs[n] for n in half}, suite=suite, resamples=0).to_state() for half in (["r0", "r1"], ["r2", "r3"])]
+    for order in (states, states[::-1]):
+        combined = eb.Scores.from_states(order, resamples=0)
+        assert {*combined.ethogram.names} == {*complete.ethogram.names}
+        assert combined.overall == pytest.approx(complete.overall, nan_ok=True)
+        for name, values in complete.behaviors.items():
+            assert combined.behaviors[name] == pytest.approx(values, nan_ok=True)
 
 
 def test_a_recording_without_probabilities_leaves_their_scores_undefined():

@@ -237,6 +237,16 @@ class Benchmark:
         """
         raise NotImplementedError
 
+    def finish(self, store: Store, report: Callable[[str], None] = lambda _: None) -> None:
+        """Write what a run adds to its store beside the jobs, such as files for an external scorer; nothing by default.
+
+        Parameters
+        ----------
+        store : Store
+        report : callable
+            Called with lines of text on what was written.
+        """
+
     @classmethod
     def published(cls) -> Mapping[tuple[str, ...], PublishedScore]:
         """Return published scores by dataset, model, setting (as text), suite and metric."""
@@ -247,6 +257,7 @@ MODULES = {
     "bebe": "ethobench.benchmarks.bebe",
     "calms21": "ethobench.benchmarks.calms21",
     "few-shot": "ethobench.benchmarks.learning_curves",
+    "mabe2025": "ethobench.benchmarks.mabe2025",
     "rodentbench": "ethobench.benchmarks.rodentbench",
     "study": "ethobench.benchmarks.study",
     "synthetic": "ethobench.benchmarks.synthetic",

@@ -102,8 +102,9 @@ def results_table(store: Store, *, timings: bool = False, only: Collection[str] 
     -------
     list of dict
         Sorted rows, the same for the same jobs. ``mean`` is the metric of all test recordings together, ``std`` the population standard
-        deviation over individuals (None for one individual) and ``n`` their number; or mean, standard deviation and number of seeds, where
-        ``over`` is ``"seeds"``. ``published`` is the value from a paper or its code, and ``difference`` is ``mean - published``.
+        deviation over individuals, or over labs in suite ``mabe2025`` (None for one of them), and ``n`` their number; or mean, standard
+        deviation and number of seeds, where ``over`` is ``"seeds"``. ``published`` is the value from a paper or its code, and
+        ``difference`` is ``mean - published``.
     """
     rows = []
     for group in group_jobs(store, only):
@@ -114,6 +115,7 @@ def results_table(store: Store, *, timings: bool = False, only: Collection[str] 
         else:
             scores = group.scores()
             values, overall = scores.overall_per("individual"), scores.overall
+            over = f"{scores.suite.unit}s"
         durations = _timings(store, group.jobs) if timings else {}
         for metric, value in overall.items():
             finite = values[metric][np.isfinite(values[metric])]

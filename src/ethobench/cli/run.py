@@ -110,6 +110,7 @@ def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
     except KeyboardInterrupt:
         secho("stopped; run the same command again to resume", err=True, fg=typer.colors.YELLOW)
         raise typer.Exit(130) from None
+    benchmark.finish(store, echo)
     _print_summary(summary, options.store)
 
 

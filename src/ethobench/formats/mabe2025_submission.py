@@ -104,10 +104,7 @@ def select_actions(annotation: Annotation, labeled: Sequence[Track] | None = Non
         Frames in which one of several actions was chosen.
     """
     a = annotation
-    nameless = np.flatnonzero(a.subject < 0)
-    if nameless.size:
-        frame, name = int(a.start[nameless[0]]), a.ethogram[int(a.behavior[nameless[0]])].name
-        raise MismatchError(f"recording {video!r}: the bout of {name!r} in frame {frame} has no subject; a submission names the agent")
+    _check_subjects(a, np.arange(len(a)), video)
     agents = [mouse_name(name) for name in a.names(a.subject)]
     targets = [
         SELF if not name or mouse_name(name) in (SELF, who) else mouse_name(name)
@@ -115,7 +112,7 @@ def select_actions(annotation: Annotation, labeled: Sequence[Track] | None = Non
     ]
     actions = a.ethogram.names
     background = a.ethogram.background_name
-    chosen = [actions[int(code)] != background for code in a.behavior] & (a.stop > a.start)
+    chosen = np.array([actions[int(code)] != background for code in a.behavior], dtype=bool) & (a.stop > a.start)
     if labeled is not None:
         listed = {(str(t.subject), t.target or SELF, t.behavior) for t in labeled}
         keep = np.array([key in listed for key in zip(agents, targets, (actions[int(c)] for c in a.behavior), strict=True)], dtype=bool)
@@ -132,6 +129,59 @@ def select_actions(annotation: Annotation, labeled: Sequence[Track] | None = Non
         resolved += frames
         bouts += [(agent, target, actions[int(b)], int(s), int(e)) for s, e, b in zip(start, stop, behavior, strict=True)]
     return sorted(bouts, key=lambda bout: (bout[3], bout[:3])), n_omitted, resolved
+
+
+def exclusive_actions(annotation: Annotation, labeled: Sequence[Track] | None = None) -> Annotation:
+    """Return an annotation with at most one action of a pair in each frame, by the rule of `write_submission`.
+
+    Parameters
+    ----------
+    annotation : Annotation
+    labeled : sequence of Track, optional
+        Labeled behaviors; bouts of all others are omitted. A track without a subject is a behavior that is labeled for all animals.
+
+    Raises
+    ------
+    MismatchError
+        If a bout has no subject.
+
+    Examples
+    --------
+    >>> pred = Annotation.from_bouts([0, 40], [100, 60], ["sniff", "attack"], ["sniff", "attack"], 30, 100,
+    ...     subject=["mouse1"] * 2, target=["mouse2"] * 2)
+    >>> one = exclusive_actions(pred)
+    >>> list(zip(one.start.tolist(), one.stop.tolist(), one.behavior.tolist()))
+    [(0, 40, 0), (40, 60, 1), (60, 100, 0)]
+    """
+    a = annotation
+    background = -1 if a.ethogram.background is None else a.ethogram.background
+    indices = np.flatnonzero((a.behavior != background) & (a.stop > a.start))
+    _check_subjects(a, indices)
+    subject, target = a.names(a.subject), a.names(a.target)
+    listed = None if labeled is None else {*labeled}
+    groups: dict[tuple[str, str | None], list[int]] = {}
+    for i in indices:
+        agent, on = str(subject[i]), None if target[i] in (None, SELF, subject[i]) else target[i]
+        name = a.ethogram[int(a.behavior[i])].name
+        if listed is None or Track(name) in listed or Track(name, agent, on) in listed:
+            groups.setdefault((agent, on), []).append(int(i))
+    columns: dict[str, list[Any]] = {"start": [], "stop": [], "behavior": [], "subject": [], "target": []}
+    for (agent, on), members in groups.items():
+        start, stop, behavior, _ = _exclusive(a, np.array(members))
+        for name, values in (("start", start), ("stop", stop), ("behavior", behavior)):
+            columns[name] += values.tolist()
+        columns["subject"] += [agent] * len(start)
+        columns["target"] += [on] * len(start)
+    return Annotation.from_bouts(**columns, ethogram=a.ethogram, rate=a.rate, n_frames=a.n_frames, subjects=a.subjects, observed=a.observed)
+
+
+def _check_subjects(a: Annotation, indices: IntArray, video: str = "") -> None:
+    """Raise an error if one of these bouts has no subject."""
+    nameless = indices[a.subject[indices] < 0]
+    if nameless.size:
+        frame, name = int(a.start[nameless[0]]), a.ethogram[int(a.behavior[nameless[0]])].name
+        where = f"recording {video!r}: " if video else ""
+        raise MismatchError(f"{where}the bout of {name!r} in frame {frame} has no subject; a submission names the agent")
 
 
 def _exclusive(a: Annotation, indices: IntArray) -> tuple[IntArray, IntArray, IntArray, int]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain, pairwise
 from math import prod
 from typing import Any, Self
 
@@ -340,9 +341,10 @@ class Evaluation:
 
     @classmethod
     def from_states(cls, states: Sequence[Mapping[str, Any]], *, resamples: int = RESAMPLES, seed: int = 0) -> Self:
-        """Combine the statistics of several scorings in one suite and ethogram.
+        """Combine the statistics of several scorings in one suite.
 
-        Values that need ranked probabilities (average precision) are computed from histograms then: close, but not exact.
+        A behavior that only some of them scored was not observed in the recordings of the others. Values that need ranked probabilities
+        (average precision) are computed from histograms then: close, but not exact.
 
         Parameters
         ----------
@@ -351,10 +353,8 @@ class Evaluation:
         resamples, seed : int
             Number of bootstrap resamples, and the seed of their random draw.
         """
+        states = _with_shared_behaviors(states)
         first = states[0]
-        shared = ("suite", "behaviors", "background")
-        if any([state[key] for key in shared] != [first[key] for key in shared] for state in states):
-            raise MismatchError("only scores of the same suite and ethogram can be combined")
         individuals: dict[str, str] = {}
         for k, state in enumerate(states):
             for name, individual in zip(state["recordings"], state["individuals"], strict=True):
@@ -366,6 +366,69 @@ class Evaluation:
             name = _statistics_name(statistics)
             combined._statistics[statistics] = _unpack([state["statistics"][name] for state in states])
         return combined
+
+
+def _with_shared_behaviors(states: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return states with the behaviors of all of them; added ones have statistics of 0.
+
+    Raises
+    ------
+    MismatchError
+        If suites or backgrounds differ.
+    """
+    if any((state["suite"], state["background"]) != (states[0]["suite"], states[0]["background"]) for state in states):
+        raise MismatchError("only scores of the same suite and background can be combined")
+    if all(state["behaviors"] == states[0]["behaviors"] for state in states):
+        return states
+    names = list(_merge_orders([state["behaviors"] for state in states]))
+    points = sorted({point for state in states for point in state["points"]})
+    expanded = []
+    for state in states:
+        codes = np.array([names.index(name) for name in state["behaviors"]], dtype=np.int64)
+        scored = np.zeros(len(names), dtype=bool)
+        scored[codes] = state["scored"]
+        tables = {name: _expand(_unpack([packed]), codes, len(names)) for name, packed in state["statistics"].items()}
+        expanded.append(
+            {
+                **state,
+                "behaviors": names,
+                "points": points,
+                "scored": scored.tolist(),
+                "statistics": {name: _pack(table) for name, table in tables.items()},
+            }
+        )
+    return expanded
+
+
+def _merge_orders(orders: Sequence[Sequence[str]]) -> Iterable[str]:
+    """Return all names in an order that every sequence agrees with; in that of their first occurrence if there is none."""
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for order in orders:
+        for name in order:
+            sorter.add(name)
+        for before, after in pairwise(order):
+            sorter.add(after, before)
+    try:
+        return tuple(sorter.static_order())
+    except CycleError:
+        return dict.fromkeys(chain.from_iterable(orders))
+
+
+def _expand(table: Array, codes: IntArray, n: int) -> Array:
+    """Return statistics with one row for each of n behaviors, of which these are in the table; others are 0.
+
+    Statistics are of single behaviors (axis 1), of pairs of them (the last two of four axes), of none, or confusions (axes 1 and 2, with
+    one row more), which count only frames in which all behaviors were observed.
+    """
+    if table.ndim < 3 or n == len(codes):
+        return table
+    if table.shape[1] == table.shape[2] == len(codes) + 1:
+        return np.zeros((len(table), n + 1, n + 1)) + (np.nan if np.isnan(table).any() else 0.0)
+    for axis in (2, 3) if table.ndim == 4 else (1,):
+        expanded = np.zeros((*table.shape[:axis], n, *table.shape[axis + 1 :]))
+        expanded[(slice(None),) * axis + (codes,)] = table
+        table = expanded
+    return table
 
 
 def _statistics_name(function: Statistics) -> str:

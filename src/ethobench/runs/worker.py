@@ -248,13 +248,21 @@ def _score(predictions: Mapping[str, Prediction], tested: Dataset, job: Job, mod
 
 def _score_suites(predictions: Mapping[str, Prediction], tested: Dataset, job: Job) -> dict[str, Scores]:
     from ethobench.metrics import score
+    from ethobench.metrics.suites import Suite, suites
 
-    return {name: score(predictions, tested, suite=name, annotator=job.annotator, resamples=0) for name in job.suites}
+    scores = {}
+    for name in job.suites:
+        admissible: Mapping[str, Any] = predictions
+        if type(suites[name]).admissible is not Suite.admissible:
+            admissible = {r: suites[name].admissible(p.annotation, tested[r].metadata) for r, p in predictions.items()}
+        scores[name] = score(admissible, tested, suite=name, annotator=job.annotator, resamples=0)
+    return scores
 
 
 def _summarize(scores: Scores) -> dict[str, Any]:
     values = scores.to_dict()
-    return {"overall": values["overall"], "individuals": {name: group["overall"] for name, group in values["individuals"].items()}}
+    individuals = values[f"{scores.suite.unit}s"]
+    return {"overall": values["overall"], "individuals": {name: group["overall"] for name, group in individuals.items()}}
 
 
 def _write(

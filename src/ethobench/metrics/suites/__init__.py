@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ethobench.core.errors import Note
 from ethobench.core.registry import Registry
 from ethobench.metrics.base import Measure
 
 if TYPE_CHECKING:
+    from ethobench.core import Annotation
     from ethobench.metrics.alignment import Unaligned
 
 MODULES = {name: f"ethobench.metrics.suites.{name}" for name in ("banos", "bebe", "calms21", "ethobench", "mabe2025", "rodentbench")}
@@ -65,6 +66,17 @@ class Suite:
     def prepare(self, recording: Unaligned) -> Unaligned:
         """Return a recording as the suite scores it, before it is aligned."""
         return recording
+
+    def admissible(self, prediction: Annotation, metadata: Mapping[str, Any]) -> Annotation:
+        """Return the prediction of a model in the form that the suite accepts; the same by default.
+
+        Parameters
+        ----------
+        prediction : Annotation
+        metadata : mapping
+            Of the recording.
+        """
+        return prediction
 
     def notes(self, recordings: Iterable[Unaligned]) -> list[Note]:
         """Return what the suite lacks or assumes about the recordings."""

@@ -31,6 +31,7 @@ from ethobench.core import Annotation, Dataset, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
 from ethobench.core.intervals import BoolArray, IntArray, Intervals
+from ethobench.formats.mabe2025_submission import exclusive_actions
 from ethobench.formats.mabe2025_tables import SELF, BoutTable, Names, VideoMetadata, parse_labeled, read_bouts, read_metadata
 from ethobench.metrics.base import Array, Measure, ratio, register_metric, sum_tracks
 from ethobench.metrics.bootstrap import RESAMPLES
@@ -148,6 +149,12 @@ class Mabe2025(Suite):
             if isinstance(recording.pred, Annotation):
                 check_exclusive(annotation_table({recording.id: recording.pred}), {recording.id: metadata[LABELED_KEY]})
         return replace(recording, individual=lab or recording.individual, truth=truth, metadata=metadata)
+
+    def admissible(self, prediction: Annotation, metadata: Mapping[str, Any]) -> Annotation:
+        """Return a prediction with at most one action of a pair in each frame, by the rule of `write_submission`."""
+        labeled = metadata.get(LABELED_KEY)
+        tracks = None if labeled is None else parse_labeled(labeled, LABELED_KEY, plain_names=True)
+        return exclusive_actions(prediction, tracks)
 
     def notes(self, recordings: Iterable[Unaligned]) -> list[Note]:
         """Note recordings whose metadata lack the lab or the labeled behaviors."""
