@@ -94,7 +94,7 @@ def test_options_that_would_be_ignored_are_refused(store, arguments):
 
 def test_every_table_is_found_by_name_and_described_in_the_help():
     names = [*(table.name for table in GENERAL_TABLES), *benchmark_tables()]
-    assert len(names) == len({*names}) == 11
+    assert len(names) == len({*names}) == 13
     help_text = " ".join(getdoc(results.run).split())
     for name in names:
         assert find_table(name).title

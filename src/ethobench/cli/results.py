@@ -55,6 +55,7 @@ def run(
     - [bold]styles[/bold]: differences between annotators (calms21)
     - [bold]rodentbench[/bold]: failures, repairs and human agreement
     - [bold]curve[/bold]: would more labels help? (study)
+    - [bold]labs[/bold], [bold]lab-actions[/bold]: each lab, and each action of each lab (mabe2025)
     - [bold]few-shot[/bold]: new behaviors from few recordings
 
     Example: [bold]ethobench results runs/first[/bold]
