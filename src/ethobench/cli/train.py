@@ -189,11 +189,26 @@ def _init_param(init: Path, model: str) -> str:
     from ethobench.models import models
     from ethobench.models.hyperparameters import parameter_names
 
+    supported = [each for each in models.names() if {"init", "weights"} & {*parameter_names(models[each].Params)}]
+    saved = _saved_model(init)
+    if saved in models.names() and saved not in supported:
+        raise EthobenchError(
+            f"{init} is a saved {saved!r}, which has no weights to start from; train on its labels instead: those of the viewer and its "
+            f"teacher are in the folder of corrections, and are used by `ethobench train` on the study"
+        )
     for name in ("init", "weights"):
         if name in parameter_names(models[model].Params):
             return name
-    supported = [each for each in models.names() if {"init", "weights"} & {*parameter_names(models[each].Params)}]
     raise EthobenchError(f"model {model!r} cannot be initialized from {init}; use one of: {', '.join(supported)}")
+
+
+def _saved_model(init: Path) -> str | None:
+    """Return the name of the model that a folder contains; None if it has no card, as folders of pre-trained encoders."""
+    from ethobench.core.files import read_json
+    from ethobench.models.saving import CARD
+
+    card: Any = read_json(init / CARD) if (init / CARD).is_file() else {}
+    return card.get("model") if isinstance(card, dict) else None
 
 
 def _shared_params(init: Path, model: str) -> dict[str, Any]:

@@ -217,7 +217,7 @@ class Teacher extends HTMLElement {
     const name = make("input", { name: "model", required: true, maxLength: 60, value: `${state.project.name} ${this.#status.trainings}`, autocomplete: "off", dir: "auto" });
     const dialog = openDialog(
       "Save the model",
-      make("p", {}, "The folder can be used with ethobench predict, and as a start for ethobench train --init."),
+      make("p", {}, "The folder is a normal model: ethobench predict annotates other recordings with it, and CARD.md describes it."),
       make("label", {}, "Name of the folder", name),
       buttons("Save"),
     );
