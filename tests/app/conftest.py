@@ -165,7 +165,7 @@ def visit(browser) -> Iterator[Callable[..., Any]]:
         page.on("requestfailed", lambda request: answered.append(request.url))
         page.on("request", lambda r: None if r.url.startswith(("http://127.0.0.1:", "blob:")) else troubles.append(r.url))
         page.goto(address)
-        page.wait_for_selector("eb-recordings [aria-current]")
+        page.wait_for_selector("eb-recordings [aria-current]", state="attached")
         settle(page)
         return page
 

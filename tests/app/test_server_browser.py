@@ -109,7 +109,7 @@ def test_hostile_names_are_shown_as_text_and_never_become_paths(tmp_path, serve,
         page.keyboard.press("Escape")
         page.wait_for_selector("dialog", state="detached")
     assert page.locator("img").count() == 0
-    assert page.locator("script").count() == 1
+    assert page.locator("script").count() == 2  # main.js and first_requests.js
     assert sorted(p.name for p in (root / "corrections").iterdir()) == ["etc_passwd.img_src_x_onerror_alert_3.csv", "recordings.csv"]
     assert {*tmp_path.iterdir()} == before
     assert (root / "a.csv").read_text(encoding="utf-8") == text

@@ -50,7 +50,9 @@ def saved_model(study):
 
 def test_predict_annotates_a_recording_that_nobody_labelled(study, data, tmp_path):
     third = data.recordings[2]
-    done = ethobench("predict", saved_model(study), study / "poses" / f"{third.id}.csv", "--rate", f"{third.rate:g}", "--out", tmp_path / "out")
+    done = ethobench(
+        "predict", saved_model(study), study / "poses" / f"{third.id}.csv", "--rate", f"{third.rate:g}", "--out", tmp_path / "out"
+    )
     assert done.returncode == 0, done.stderr
     (written,) = (tmp_path / "out").glob("*.csv")
     predicted = next(iter(read_recordings(written, rate=third.rate)[0].annotations.values()))

@@ -28,7 +28,7 @@ class Behaviors extends HTMLElement {
     const chips = make("div", { className: "chips" }, ...(nothing ? offered : shown).map(chipOf));
     if (never.length && !nothing) chips.append(neverAnnotated(never));
     this.chosen = make("output", { className: "chosen" });
-    this.replaceChildren(chips, ...this.#choices(), this.watching, this.chosen);
+    this.replaceChildren(chips, make("div", { className: "choices" }, ...this.#choices(), this.watching), this.chosen);
     this.#markRunning();
     this.#showObserved();
     this.#showSelection();

@@ -10,6 +10,7 @@ import "./transport.js";
 import { openCorrectDialog, openExportDialog, openKeysDialog } from "./dialogs.js";
 import { endRunning, retryNow } from "./corrections.js";
 import { grouped, showMessage } from "./dom.js";
+import { listenToDrawers } from "./drawers.js";
 import { openEthogramEditor } from "./ethogram.js";
 import { icon } from "./icons.js";
 import { listenToKeys } from "./keyboard.js";
@@ -79,6 +80,7 @@ async function begin() {
   });
   document.getElementById("theme").append(icon("theme"));
   listenToKeys();
+  listenToDrawers();
   try {
     const requestedIndex = Number(location.hash.slice(1)) || 0;
     const request = fetchJson(`recordings/${requestedIndex}`);

@@ -2,7 +2,7 @@
 
 import { state } from "./state.js";
 
-const SPEEDS = [0.1, 0.25, 0.5, 1, 1.5, 2, 4, 8, 16, 32];
+export const SPEEDS = [0.1, 0.25, 0.5, 1, 1.5, 2, 4, 8, 16, 32];
 const MAX_VIDEO_SPEED = 16; // browsers play no video faster
 const MAX_DRIFT = 0.1; // seconds of playback between two cameras
 
@@ -83,7 +83,12 @@ class Player {
   /** Choose the next higher or lower speed. */
   faster(up = true) {
     const speed = SPEEDS[SPEEDS.indexOf(state.speed) + (up ? 1 : -1)];
-    if (speed && !(this.video && speed > MAX_VIDEO_SPEED)) state.set({ speed });
+    if (speed) this.setSpeed(speed);
+  }
+
+  /** Play at a speed; a video at most at 16×. */
+  setSpeed(speed) {
+    state.set({ speed });
     this.#applySpeed();
   }
 

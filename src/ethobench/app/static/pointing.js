@@ -20,6 +20,7 @@ export class Pointing {
     this.#field = timeline.field;
     this.#field.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     this.#field.addEventListener("pointerdown", (event) => this.#press(event));
+    pinching(this.#field, (factor, x) => state.zoom(factor, this.#scale.frame(x)));
     this.#field.addEventListener("pointermove", (event) => this.#hover(event));
     this.#field.addEventListener("pointerleave", () => (timeline.tip.hidden = true));
     this.#field.addEventListener("dblclick", (event) => this.#zoomToBout(event));
@@ -38,7 +39,7 @@ export class Pointing {
   }
 
   #press(event) {
-    if (event.button !== 0) return;
+    if (event.button !== 0 || !event.isPrimary) return;
     const [scale, bout, border] = [this.#scale, this.#boutAt(event), this.#borderAt(event)];
     const [startX, from, span] = [event.offsetX, state.from, state.to - state.from];
     const startFrame = Math.round(scale.frame(startX));
@@ -46,7 +47,7 @@ export class Pointing {
     const move = (now) => {
       const dx = now.clientX - event.clientX;
       moved ||= Math.abs(dx) > DRAG_THRESHOLD;
-      if (!moved) return;
+      if (!moved || now.pointerId !== event.pointerId) return;
       const frame = Math.min(Math.max(Math.round(scale.frame(startX + dx)), 0), state.nFrames);
       if (border) state.set({ mark: ordered(frame, border.fixed) });
       else if (event.shiftKey) state.set({ mark: ordered(startFrame, frame), bout: null });
@@ -140,6 +141,23 @@ export function dragging(element, action) {
   element.addEventListener("pointermove", (event) => {
     if (event.buttons & 1) action(event.offsetX, true);
   });
+}
+
+/** Call `action(factor, x)` while two fingers on an element move apart (a factor below 1) or together. */
+function pinching(element, action) {
+  const fingers = new Map();
+  const spread = () => {
+    const [a, b] = [...fingers.values()];
+    return Math.max(Math.abs(a - b), 20);
+  };
+  element.addEventListener("pointerdown", ({ pointerType, pointerId, offsetX }) => pointerType === "touch" && fingers.set(pointerId, offsetX));
+  element.addEventListener("pointermove", ({ pointerId, offsetX }) => {
+    if (!fingers.has(pointerId)) return;
+    const before = fingers.size === 2 ? spread() : null;
+    fingers.set(pointerId, offsetX);
+    if (before) action(before / spread(), [...fingers.values()].reduce((sum, x) => sum + x / 2, 0));
+  });
+  for (const name of ["pointerup", "pointercancel"]) element.addEventListener(name, ({ pointerId }) => fingers.delete(pointerId));
 }
 
 function ordered(a, b) {

@@ -4,14 +4,18 @@ import { undo } from "./corrections.js";
 import { clockTime, grouped, make } from "./dom.js";
 import { icon } from "./icons.js";
 import { toDisagreement, toUncertain } from "./jumps.js";
-import { player } from "./player.js";
+import { player, SPEEDS } from "./player.js";
 import { state } from "./state.js";
 import { VideoSettings } from "./video_settings.js";
 
 class Transport extends HTMLElement {
   connectedCallback() {
     this.toggle = button("", "Play or pause (space)", () => player.toggle());
-    this.speed = make("output", { className: "speed", title: "Speed (↑ ↓)" });
+    this.speed = make("select", { className: "speed", title: "Speed (↑ ↓)", ariaLabel: "Speed" }, ...SPEEDS.map((speed) => make("option", { value: speed }, `${speed}×`)));
+    this.speed.addEventListener("change", () => {
+      player.setSpeed(Number(this.speed.value));
+      this.speed.blur(); // so that the arrow keys move the playhead again
+    });
     this.time = make("output", { className: "time" });
     this.frame = make("output", { className: "frame" });
     this.undo = button(icon("undo"), "Undo (Ctrl-Z)", () => undo());
@@ -46,7 +50,7 @@ class Transport extends HTMLElement {
       this.frame.textContent = `frame ${grouped(state.frame)} of ${grouped(state.nFrames)}`;
     });
     state.watch(["playing"], () => this.toggle.replaceChildren(icon(state.playing ? "pause" : "play")));
-    state.watch(["speed"], () => (this.speed.textContent = `${state.speed}×`));
+    state.watch(["speed"], () => (this.speed.value = state.speed));
     state.watch(["active", "recording"], () => {
       this.disagreement.hidden = state.tracks.length < 2;
       this.uncertain.hidden = !state.tracks.some((track) => track.certain);
