@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -17,6 +18,7 @@ from ethobench.reports import summarize_scores, write_report
 from tests.reports.conftest import ETHOGRAM, HOSTILE, make_scores
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+SVG = "{http://www.w3.org/2000/svg}"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path")]
 
@@ -330,3 +332,40 @@ def test_the_legend_shows_behaviors_that_occur_in_their_colors(opened):
         "Never annotated: chase, clinch",
         "Predicted but never annotated: bite",
     ]
+
+
+def chart(page, figure: str, folder: Path) -> Path:
+    page.wait_for_timeout(150)
+    with page.expect_download() as caught:
+        page.locator(f"#scores-{figure} button.svg").click()
+    assert caught.value.suggested_filename == f"{figure}.svg"
+    path = folder / f"{figure}.svg"
+    caught.value.save_as(path)
+    return path
+
+
+def test_every_chart_downloads_as_svg_that_needs_no_style_sheet(opened, scores, tmp_path):
+    report = summarize_scores({"model": scores})
+    page = opened(report)
+    for figure in report["groups"][0]["figures"]:
+        if figure["kind"] in ("pivot", "table"):
+            assert page.locator(f"#scores-{figure['id']} button.svg").count() == 0
+            continue
+        text = chart(page, figure["id"], tmp_path).read_text(encoding="utf-8")
+        root = ElementTree.fromstring(text)  # noqa: S314
+        assert not re.search(r"var\(|light-dark|class=|style=", text)
+        shapes = {element.tag.removeprefix(SVG) for element in root.iter()}
+        assert shapes <= {"svg", "g", "rect", "path", "text", "title", "line", "circle", "polyline", "polygon", "image", "tspan"}
+        assert {"text", "image" if figure["kind"] == "raster" else "rect"} <= shapes
+        filled = {element.get("fill") for element in root.iter() if element.get("fill")}
+        assert all(color == "none" or re.fullmatch(r"rgb\(\d+,\d+,\d+\)", color) for color in filled)
+    names = "".join(ElementTree.parse(tmp_path / "confusion.svg").getroot().itertext())  # noqa: S314
+    assert all(name in names for name in ("rest", "run"))
+
+
+def test_names_in_a_downloaded_chart_are_text(opened, hostile_scores, tmp_path):
+    page = opened(summarize_scores({"model": hostile_scores}))
+    for figure in ("ethograms", "confusion"):
+        root = ElementTree.parse(chart(page, figure, tmp_path)).getroot()  # noqa: S314
+        assert not [element for element in root.iter() if element.tag.removeprefix(SVG) in ("script", "foreignObject", "img")]
+        assert any("<script>" in text for text in root.itertext())

@@ -29,8 +29,9 @@ from ethobench.core.bouts import (
     unobserved_mask,
 )
 from ethobench.core.errors import MismatchError, NotFoundError
-from ethobench.core.ethogram import Ethogram, html_table
+from ethobench.core.ethogram import Ethogram
 from ethobench.core.intervals import BoolArray, Intervals
+from ethobench.core.notebook_html import html_table, raster_svg
 from ethobench.core.observed import Observed, Track
 
 UNOBSERVED = -1
@@ -221,14 +222,17 @@ class Annotation(Bouts):
         )
 
     def _repr_html_(self) -> str:
-        """Return a table of the behaviors with number of bouts and time, for notebooks."""
+        """Return a small raster, and a table of the behaviors with number of bouts and time, for notebooks."""
+        from ethobench.core.occurrence import Occurrence
+
         rows = []
         for code, behavior in enumerate(self.ethogram):
             spans = self.spans(code)
             seconds = iv.total(iv.union(spans)) / self.rate
             share = f"{seconds / self.duration:.1%}" if self.duration else "-"
             rows.append((behavior.name, len(spans.start), f"{seconds:.6g}", share))
-        return html_table(("behavior", "bouts", "seconds", "share of time"), rows, repr(self))
+        raster = raster_svg(self, Occurrence.count(self.ethogram, [self]).color_indices())
+        return raster + html_table(("behavior", "bouts", "seconds", "share of time"), rows, repr(self))
 
     def to_frames(self, subject: str | None = None, target: str | None = None) -> BoolArray:
         """Return which behaviors occur in each frame (n_frames, n_behaviors).

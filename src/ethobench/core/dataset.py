@@ -8,7 +8,8 @@ from numbers import Integral
 from typing import Any, cast
 
 from ethobench.core.errors import EthobenchError, NotFoundError
-from ethobench.core.ethogram import Ethogram, html_table
+from ethobench.core.ethogram import Ethogram
+from ethobench.core.notebook_html import html_table
 from ethobench.core.recording import Recording
 from ethobench.core.signals import Keypoint
 

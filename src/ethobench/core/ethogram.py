@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from html import escape
 
 from ethobench.core.errors import EthobenchError, NotFoundError
+from ethobench.core.notebook_html import html_table
 
 BACKGROUND_NAMES = frozenset({"other", "background", "none", "base", "no behavior", "no_behavior", "nothing"})
 
@@ -198,16 +198,3 @@ def guess_background(names: Iterable[str]) -> str | None:
     """Return the name that commonly means background ("other", "base", ...), if there is exactly one."""
     candidates = [name for name in names if name.strip().lower() in BACKGROUND_NAMES]
     return candidates[0] if len(candidates) == 1 else None
-
-
-def html_table(header: Iterable[str], rows: Iterable[Iterable[object]], caption: str) -> str:
-    """Return an HTML table for notebooks; all text is escaped.
-
-    Examples
-    --------
-    >>> html_table(["name"], [["a < b"]], "Names")
-    '<table><caption>Names</caption><tr><th>name</th></tr><tr><td>a &lt; b</td></tr></table>'
-    """
-    head = "".join(f"<th>{escape(str(cell))}</th>" for cell in header)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table>"

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from ethobench.core import intervals as iv
 from ethobench.core.annotation import Annotation
 from ethobench.core.errors import MismatchError, Note, ParameterError
-from ethobench.core.ethogram import Ethogram, html_table
+from ethobench.core.ethogram import Ethogram
+from ethobench.core.notebook_html import html_table, raster_svg
+from ethobench.core.occurrence import Occurrence
 
 TOLERANCE = 1e-3
 ROUNDING_STEPS = (10, 100, 255, 256, 1_000, 10_000, 65_535, 100_000)
@@ -87,11 +89,12 @@ class Prediction:
         return f"Prediction({len(self.probabilities)} frames at {self.rate:g} Hz; {', '.join(self.ethogram.names)})"
 
     def _repr_html_(self) -> str:
-        """Return a table of mean probabilities and decoded time, for notebooks."""
+        """Return a raster of the decoded annotation, and a table of mean probabilities and decoded time, for notebooks."""
         seconds = {name: iv.total(iv.union(self.annotation.spans(name))) / self.rate for name in self.annotation.ethogram.names}
         means = self.probabilities[self.predictable].mean(axis=0) if self.predictable.any() else [np.nan] * len(self.ethogram)
         rows = [(name, f"{mean:.3f}", f"{seconds.get(name, 0):.6g}") for name, mean in zip(self.ethogram.names, means, strict=False)]
-        return html_table(("behavior", "mean probability", "decoded seconds"), rows, repr(self))
+        raster = raster_svg(self.annotation, Occurrence.count(self.annotation.ethogram, [self.annotation]).color_indices())
+        return raster + html_table(("behavior", "mean probability", "decoded seconds"), rows, repr(self))
 
     @property
     def n_frames(self) -> int:

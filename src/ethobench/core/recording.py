@@ -12,7 +12,9 @@ import numpy as np
 
 from ethobench.core.annotation import Annotation
 from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
-from ethobench.core.ethogram import html_table
+from ethobench.core.ethogram import join_ethograms
+from ethobench.core.notebook_html import html_table, raster_svg
+from ethobench.core.occurrence import Occurrence
 from ethobench.core.signals import Poses, Signals
 from ethobench.core.video import Camera
 
@@ -26,6 +28,7 @@ MOVEMENT_DIMENSIONS = ("time", "space", "keypoints", "individuals")
 """Dimensions of the positions in a poses dataset of `movement`. Its other variable is ``confidence``, without ``space``."""
 
 MAX_EXCESS = 0.01
+MAX_RASTERS = 4
 """Maximum excess length of labels, relative to the signals. More suggests another recording or another frame rate."""
 
 
@@ -160,13 +163,16 @@ class Recording:
         return f"Recording({self.id!r}, {frames} at {rate}, annotators: {', '.join(self.annotations) or 'none'})"
 
     def _repr_html_(self) -> str:
-        """Return a table of the fields, for notebooks."""
+        """Return a table of the fields, and small rasters of the first annotators, for notebooks."""
         rows = [("individual", self.individual), ("length", f"{self.n_frames} frames"), ("rate", f"{self.rate} Hz ({self.clock_origin})")]
         signals = "none" if self._signals is None else "not loaded yet" if callable(self._signals) else repr(self._signals)
         rows += [("signals", signals), ("video", str(self.video or "none"))]
         rows += [(f"annotator {name}", repr(a)) for name, a in self.annotations.items()]
         rows += [(str(name), str(value)) for name, value in self.metadata.items()]
-        return html_table(("field", "value"), rows, f"Recording {self.id}")
+        shown = list(self.annotations.values())[:MAX_RASTERS]
+        colors = Occurrence.count(join_ethograms(a.ethogram for a in shown), shown).color_indices()
+        rasters = "".join(raster_svg(annotation, colors) for annotation in shown)
+        return html_table(("field", "value"), rows, f"Recording {self.id}") + rasters
 
     @property
     def animals(self) -> frozenset[str]:

@@ -6,16 +6,11 @@ from collections.abc import Iterable
 
 from ethobench.core import Annotation
 from ethobench.core.ethogram import join_ethograms
+from ethobench.core.notebook_html import BACKGROUND, BEHAVIORS, LANE
 from ethobench.core.occurrence import Occurrence
 
 Color = tuple[int, int, int]
 
-BEHAVIORS = {
-    "light": ("#244bbf", "#9b461c", "#34a496", "#6b3162", "#b68313", "#b578e8", "#067e93", "#72261f"),
-    "dark": ("#6999fd", "#cc6a1a", "#86ecd2", "#9e5c8c", "#e5b71a", "#775ad8", "#72c9ea", "#f1838b"),
-}
-BACKGROUND = {"light": "#aab2ba", "dark": "#69727c"}
-LANE = {"light": "#eaecee", "dark": "#2a2f36"}
 ANIMALS = ("#7fb0ff", "#ff9f6b", "#5fd6c4", "#d8a4ff")
 """Colors of animals that are legible on a video and on a dark ground."""
 

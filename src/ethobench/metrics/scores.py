@@ -18,6 +18,7 @@ from ethobench.metrics.evaluation import Evaluation
 if TYPE_CHECKING:
     import pandas as pd
 
+MAX_HTML_ROWS = 60
 COLUMNS = ("suite", "metric", "behavior", "recording", "value", "low", "high")
 
 
@@ -72,7 +73,7 @@ class Scores(Evaluation):
         """Return the headline table as HTML, for notebooks."""
         from html import escape
 
-        table = self.headline_table().to_html(border=0)
+        table = self.headline_table().to_html(border=0, max_rows=MAX_HTML_ROWS)
         return f"<p>{escape(self.suite.title)}; {escape(self.interval_note)}</p>\n{table}"
 
     @cached_property

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, NotFittedError
+from ethobench.core.notebook_html import html_table
 from ethobench.core.progress import progress_range
 from ethobench.core.signals import Keypoint
 from ethobench.decoding.decoder import Decoder
@@ -152,6 +153,18 @@ class Model:
     def __repr__(self) -> str:
         values = [f"{name}={getattr(self.params, name)!r}" for name in parameter_names(self.Params)]
         return f"{self.name}({', '.join([*values, *([f'decode={self.decode!r}'] if self.decode else [])])})"
+
+    def _repr_html_(self) -> str:
+        """Return a table of what the model is, what it was fitted to, and its hyper-parameters, for notebooks."""
+        rows: list[tuple[str, object]] = [("model", f"{self.name}: {self.title}")]
+        if self.ethogram is None:
+            rows.append(("fitted", "no"))
+        else:
+            recordings = "" if self.training is None else f"{len(self.training.recordings)} recordings"
+            rows += [("behaviors", ", ".join(self.ethogram.names)), ("trained on", " ".join(filter(None, (self.trained_on, recordings))))]
+            rows += [("rate", f"{self.rate} Hz"), ("inputs", ", ".join(self.inputs))]
+        rows += [(f"parameter {name}", value) for name, value in self.get_params().items()]
+        return html_table(("field", "value"), rows, f"Model {self.name}")
 
     def get_params(self) -> dict[str, Any]:
         """Return the hyper-parameters, the seed and the metric of decoding.

@@ -8,6 +8,7 @@ import { wireHistograms } from "./histograms.js";
 import { wireMatrix } from "./matrix.js";
 import { wireNumbers } from "./numbers.js";
 import { wireRaster } from "./raster.js";
+import { wireChart } from "./svg.js";
 import { wireTheme } from "./theme.js";
 
 const kinds = { bars: wireBars, curves: wireCurves, dots: wireDots, histograms: wireHistograms, matrix: wireMatrix, raster: wireRaster };
@@ -18,5 +19,6 @@ for (const element of document.querySelectorAll("[data-figure]")) {
   const figure = group.figures[Number(element.dataset.figure)];
   if (figure.kind in kinds) kinds[figure.kind](figure, group, element.querySelector(".drawing"));
   wireNumbers(figure, group, element);
+  wireChart(figure, group, element);
 }
 document.documentElement.dataset.ready = "";
