@@ -40,9 +40,20 @@ _MODULES = {
     "ethobench.datasets.zones": ("Zone", "read_zones", "write_zones"),
     "ethobench.metrics": ("Scores", "Suite", "agreement", "ceiling", "consensus", "register_metric", "register_suite", "score"),
     "ethobench.analysis.budgets": ("budgets",),
+    "ethobench.analysis.clean_files": ("clean_files",),
     "ethobench.analysis.movement": ("animal_distances", "movement"),
     "ethobench.analysis.transitions": ("bout_table", "transitions"),
     "ethobench.analysis.zones": ("ZoneOptions", "zone_occupancy"),
+    "ethobench.features.cleaning": (
+        "CleanOptions",
+        "clean_poses",
+        "filter_by_confidence",
+        "interpolate_gaps",
+        "remove_jumps",
+        "repair_identity_swaps",
+        "smooth_median",
+        "smooth_savgol",
+    ),
     "ethobench.decoding": ("Decoder",),
     "ethobench.models": ("Model", "create_model", "load_model", "register_model"),
     "ethobench.models.teacher": ("Teacher",),
@@ -63,6 +74,7 @@ __all__ = ["__version__", *_SUBMODULES, *_MODULE_OF]  # noqa: PLE0604
 if TYPE_CHECKING:
     from ethobench import banos  # noqa: F401
     from ethobench.analysis.budgets import budgets  # noqa: F401
+    from ethobench.analysis.clean_files import clean_files  # noqa: F401
     from ethobench.analysis.movement import animal_distances, movement  # noqa: F401
     from ethobench.analysis.transitions import bout_table, transitions  # noqa: F401
     from ethobench.analysis.zones import ZoneOptions, zone_occupancy  # noqa: F401
@@ -93,6 +105,16 @@ if TYPE_CHECKING:
     from ethobench.datasets.collate import collate  # noqa: F401
     from ethobench.datasets.zones import Zone, read_zones, write_zones  # noqa: F401
     from ethobench.decoding import Decoder  # noqa: F401
+    from ethobench.features.cleaning import (  # noqa: F401
+        CleanOptions,
+        clean_poses,
+        filter_by_confidence,
+        interpolate_gaps,
+        remove_jumps,
+        repair_identity_swaps,
+        smooth_median,
+        smooth_savgol,
+    )
     from ethobench.figures import plots as plot  # noqa: F401
     from ethobench.figures.clips import select_bouts, write_clips, write_grids, write_overlay  # noqa: F401
     from ethobench.figures.scenes import ClipStyle  # noqa: F401

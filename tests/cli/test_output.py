@@ -94,6 +94,7 @@ COMMANDS = {  # arguments in which {x} is a file of the folder; each prints name
     "report": ["{store}", "--out", "{folder}/report.html"],
     "view": ["{unknown}", "--no-browser"],
     "movement": ["{folder}"],
+    "clean": ["{unknown}", "--out", "{folder}/cleaned"],
     "clips": ["{unknown}", "--out", "{folder}/clips"],
     "plot": ["ethogram", "{unknown}", "--out", "{folder}/ethogram.svg"],
     f"no{CLEAR}": [],

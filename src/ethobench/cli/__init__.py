@@ -14,6 +14,7 @@ from ethobench.cli import (
     agreement,
     annotate,
     budget,
+    clean,
     clips,
     convert,
     datasets,
@@ -62,7 +63,7 @@ def _options(version: bool = typer.Option(False, "--version", callback=_show_ver
 
 
 COMMANDS = {
-    "Files": (demo, inspect, convert, formats, view, clips),
+    "Files": (demo, inspect, convert, formats, view, clips, clean),
     "Score": (score, agreement, budget, movement, plot),
     "Annotate": (models, train, predict, pretrain, annotate),
     "Benchmark": (status, results, published, report),
