@@ -52,6 +52,7 @@ def test_all_bouts_of_a_behavior(client, tmp_path):
     assert [len(decode(path)) for path in sorted((tmp_path / "zip" / "rear").iterdir())] == [10, 5]
 
 
+@pytest.mark.slow
 def test_grid_and_overlay(client, tmp_path):
     for body, name, count in (
         ({"what": "grid", "behavior": "rear", "margin": 0}, "m1.grid.mp4", 10),
@@ -62,6 +63,7 @@ def test_grid_and_overlay(client, tmp_path):
         assert (file, len(decode(tmp_path / file))) == (name, count)
 
 
+@pytest.mark.slow
 def test_timelines(client):
     status, headers, content = client.request(f"/{TOKEN}/api/recordings/0/timeline?format=svg&track=anna")
     assert (status, headers["content-type"].partition(";")[0]) == (200, "image/svg+xml")
@@ -108,6 +110,7 @@ def test_labels_of_each_annotator_are_exported_in_every_writable_format(client, 
         assert content
 
 
+@pytest.mark.slow
 def test_a_conversion_can_be_cancelled(tmp_path, serving):
     write_numbered_video(tmp_path / "long.avi", np.arange(240) / 30, "mpeg4", size=(320, 240))
     (tmp_path / "recordings.csv").write_text("recording,video\nm1,long.avi\n", encoding="utf-8")

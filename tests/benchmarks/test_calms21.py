@@ -222,6 +222,7 @@ def test_the_recipes_of_the_paper_and_of_its_code_differ(written):
     assert behavior_weight("behavior-4") == behavior_weight("mount_attempt") == 100.0
 
 
+@pytest.mark.slow
 def test_annotators_without_test_videos_are_skipped(written):
     data = load_dataset("calms21/task2")
     last = data.annotators[-1]

@@ -13,7 +13,7 @@ from ethobench.models.chance import Chance
 from ethobench.runs import Engine, Job, Setting, Store
 
 DATA = "synthetic/tag"
-OPTIONS = {"individuals": 4, "seconds": 30.0}
+OPTIONS = {"individuals": 4, "seconds": 10.0}
 
 
 def run(store: Store, **arguments):

@@ -76,7 +76,7 @@ def folds_by_definition(data: Dataset, n_folds: int, by: str) -> dict[str, int]:
     amounts = {name: [0.0] * (len(data.ethogram) + 1) for name in names}
     for recording in data:
         amount = amounts[group_of[recording.id]]
-        amount[-1] += recording.n_frames / recording.rate
+        amount[-1] += recording.n_frames / recording.rate if recording.n_frames is not None else 0
         for annotation in recording.annotations.values():
             for code in annotation.to_codes():
                 amount[code] += 1 / annotation.rate
@@ -96,7 +96,7 @@ def folds_by_definition(data: Dataset, n_folds: int, by: str) -> dict[str, int]:
 @pytest.mark.parametrize("scale", [1, 100])
 @pytest.mark.parametrize("by", ["individual", "recording"])
 def test_folds_equal_their_definition(by, scale):
-    """Recordings differ in length and rate, some lack a behavior; also if all of them together last less than a second."""
+    """Recordings differ in rate and length, which may be unknown; also if all of them together last less than a second."""
     rng = np.random.default_rng(scale)
     for n_folds in (2, 3, 4, 20):
         recordings = []
@@ -104,6 +104,7 @@ def test_folds_equal_their_definition(by, scale):
             rate = float(rng.choice([10.0, 25.0])) * scale
             codes = np.repeat(rng.choice(3, 8, p=[0.7, 0.25, 0.05]), rng.integers(1, 9))
             recordings.append(Recording(f"r{k}", f"animal{k % 6}", annotations={"x": Annotation.from_frames(codes, ["a", "b", "c"], rate)}))
+        recordings += [Recording(f"video{k}", f"animal{k + 5}") for k in range(3)]  # of unknown length
         data = Dataset(tuple(recordings), Ethogram(["a", "b", "c"]))
         assert assign_folds(data, n_folds, by=by) == folds_by_definition(data, n_folds, by)
 

@@ -71,6 +71,7 @@ def test_overwriting_is_advised_to_both_readers(tmp_path):
     assert text_for_command_line(caught.value).endswith("already exists (use --overwrite to replace it)")
 
 
+@pytest.mark.slow
 def test_no_text_of_the_library_names_an_option_of_the_command_line():
     """A Python caller has no options. Names that differ are stated as the flag of an `Option`; complete commands are fine in both."""
     named = [

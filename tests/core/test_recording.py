@@ -106,6 +106,7 @@ def pose_recording(rate: float | None = 25.0, n_axes: int = 2) -> Recording:
     return Recording("one", signals=poses, metadata={"source_software": "DeepLabCut"})
 
 
+@pytest.mark.slow
 def test_layout_is_that_of_movement() -> None:
     pytest.importorskip("xarray")
     dataset = pose_recording().to_movement()

@@ -38,6 +38,7 @@ def test_one_picture_is_shown_until_the_next_and_none_after_the_end(tmp_path):
     assert list(Pictures(path).at([])) == []
 
 
+@pytest.mark.slow
 def test_a_truncated_video_ends_early_or_is_an_error_that_names_the_file(tmp_path):
     path = write_numbered_video(tmp_path / "a.webm", np.arange(120) / 30, "libvpx")
     content = path.read_bytes()
@@ -52,3 +53,11 @@ def test_a_truncated_video_ends_early_or_is_an_error_that_names_the_file(tmp_pat
 
 def test_the_codec_is_reported(tmp_path):
     assert probe(write_numbered_video(tmp_path / "a.avi", REGULAR, "mpeg4")).codec == "mpeg4"
+
+
+@pytest.mark.parametrize("rate", [0.5, 25.0, 29.97, 240.0])
+def test_the_rate_of_regular_times_is_constant(rate):
+    for n in (2, 3, 100):
+        assert constant_rate(7.5 + np.arange(n) / rate) == pytest.approx(rate)
+    for irregular in ([], [0.0], [3.0, 3.0], [0, 1, 2, 4], [0, 1, 1.2, 3]):
+        assert constant_rate(np.array(irregular, dtype=float) / rate) is None

@@ -314,6 +314,7 @@ def test_rats(data):
     assert (len(threat), len(threat.ethogram)) == (38, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_bebe_har(data, monkeypatch):
     har = load_dataset("bebe/HAR")

@@ -24,11 +24,14 @@ EXAMPLE_FILES = DOCS / "example.md"
 SHELLS = ("bash", "sh")
 SLOW = (
     "README.md",
+    "conventions.md",
     "runs.md",
     "guides/agreement.md",
     "guides/bebe.md",
     "guides/budgets.md",
+    "guides/clips.md",
     "guides/score.md",
+    "guides/teach.md",
     "guides/train.md",
     "metrics/index.md",
     "models/index.md",

@@ -45,6 +45,7 @@ def test_a_real_clip_of_har(data, omega, c_max):
         np.testing.assert_allclose(features[:, 15 * channel : 15 * channel + 15], expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("c_max", [1, 10, 100, 1000])
 def test_a_real_clip_of_seals(data, c_max):
     signals = load_dataset("bebe/ladds_seals")["miri-22-08-14"].signals

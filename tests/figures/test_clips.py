@@ -126,6 +126,7 @@ def test_a_video_shorter_than_its_poses_shows_the_poses(tmp_path):
     assert summary.notes == ["v.mp4 has no picture for 0.5 s of 'p'; is it shorter than the labels?"]
 
 
+@pytest.mark.slow
 def test_a_grid_plays_all_bouts_of_a_behavior(recording, tmp_path):
     bouts = select_bouts([recording, recording.copy(id="m2", annotations={"anna": labels((0, 5, "rear"))})], ["rear"])
     summary = write_grids(bouts, tmp_path, margin=0.5)
@@ -139,6 +140,7 @@ def test_a_grid_plays_all_bouts_of_a_behavior(recording, tmp_path):
     assert len(decode(cut.files[0])) == 12
 
 
+@pytest.mark.slow
 def test_an_overlay_video_has_all_frames(recording, tmp_path):
     summary = write_overlay(recording, tmp_path / "o.mp4", annotators=["ben"])
     assert len(decode(summary.files[0])) == N

@@ -44,6 +44,7 @@ def test_names_are_neither_markup_nor_formulas(tmp_path):
     assert {"<script>x</script>", "$\\frac{", "$a$ & <b>"} <= {*texts}
 
 
+@pytest.mark.slow
 def test_names_in_any_script(tmp_path):
     names = ("攻撃 🐭", "гонка", "other")
     path = write_timeline(make_recording(names, "実験 1"), tmp_path / "t.svg")

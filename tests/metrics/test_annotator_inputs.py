@@ -106,13 +106,20 @@ def test_only_the_chosen_labels_are_compared():
         eb.agreement({"anna": anna, "ben": ben}, rate=1, behaviors=["ruun"])
 
 
-@pytest.mark.parametrize("kind", sorted(FRAME_KINDS))
-def test_the_ceiling_of_arrays_is_that_of_the_equivalent_annotations(kind):
+@pytest.fixture(scope="module")
+def people_and_model() -> tuple[dict[str, dict[str, np.ndarray]], dict[str, np.ndarray], pd.DataFrame]:
+    """Return the frames of two annotators and of a model by recording, and the ceiling of the equivalent annotations."""
     generator = np.random.default_rng(7)
     truths = {f"r{k}": np.repeat(generator.integers(-1, 3, 20), 5) for k in range(6)}
     people = {name: {"anna": truth, "ben": np.roll(truth, 1)} for name, truth in truths.items()}
     model = {name: np.roll(truth, 2) for name, truth in truths.items()}
-    expected = eb.ceiling(as_annotations(people), {name: annotate(frames) for name, frames in model.items()}, resamples=50).table()
+    annotations = {name: annotate(frames) for name, frames in model.items()}
+    return people, model, eb.ceiling(as_annotations(people), annotations, resamples=50).table()
+
+
+@pytest.mark.parametrize("kind", sorted(FRAME_KINDS))
+def test_the_ceiling_of_arrays_is_that_of_the_equivalent_annotations(kind, people_and_model):
+    people, model, expected = people_and_model
     convert = FRAME_KINDS[kind]
     arrays = {recording: {name: convert(frames) for name, frames in group.items()} for recording, group in people.items()}
     result = eb.ceiling(arrays, {name: convert(frames) for name, frames in model.items()}, rate=RATE, behaviors=NAMES, resamples=50)

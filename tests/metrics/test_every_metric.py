@@ -20,6 +20,10 @@ METRICS = all_metrics()
 NAMES = ["a", "b", "c", "other"]
 ETHOGRAM = Ethogram(NAMES, "other")
 N = 1200
+IN_SECONDS = ("onset_distance", "offset_distance", "latency_error")
+UNBOUNDED = (*IN_SECONDS, "count_error", "time_scale_ratio", "mutual_information", "best_threshold")
+DIFFERENCES = ("count_error", "time_error", "duration_distance", "transition_distance", "calibration_error")
+"""Absolute differences of pooled quantities, whose true value may be 0."""
 
 
 def frames(seed: int, n: int = N, rate: float = 20) -> Annotation:
@@ -242,3 +246,17 @@ def test_predictions_can_be_scored_directly():
 
     prediction = Prediction(PAIRS[0].probabilities, ETHOGRAM, 20)
     assert np.isfinite(eb.score(prediction, PAIRS[0].truth).overall["map"])
+
+
+def test_the_declared_range_is_that_of_the_definition(metric):
+    """Intervals are clipped to it, and computed on the logit scale where both ends are finite."""
+    name = metric.name.partition(".")[2]
+    expected = (0.0, 1.0)
+    if name.startswith(("mcc", "kappa")):
+        expected = (-1.0, 1.0)
+    elif name in ("onset_error", "offset_error"):
+        expected = (-np.inf, np.inf)
+    elif name in UNBOUNDED:
+        expected = (0.0, np.inf)
+    assert metric.bounds == expected
+    assert metric.on_logit == (name not in DIFFERENCES and bool(np.isfinite(expected).all()))

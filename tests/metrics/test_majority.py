@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ethobench as eb
 from ethobench import Annotation, Behavior, Ethogram
@@ -62,3 +65,23 @@ def test_annotations_that_differ_in_clock_are_refused():
         eb.consensus({"x": a, "y": b})
     with pytest.raises(EthobenchError, match="at least one annotator"):
         eb.consensus({})
+
+
+def test_half_of_the_annotators_are_no_majority_for_a_point_event():
+    ethogram = Ethogram([Behavior("bite", point=True)])
+    sides = {name: of(at, at, [0] * len(at), ethogram, 10, 100) for name, at in {"w": [10], "x": [11], "y": [50], "z": [11, 50]}.items()}
+    assert eb.consensus(sides).spans("bite").start.tolist() == [11]
+
+
+@given(st.integers(1, 5).flatmap(lambda k: st.lists(st.lists(st.integers(-1, 2), min_size=20, max_size=20), min_size=k, max_size=k)))
+def test_frames_have_the_behavior_that_more_than_half_of_their_observers_chose(sides):
+    ethogram = Ethogram(["a", "b", "other"], "other")
+    annotations = {
+        str(k): Annotation.from_frames(np.maximum(side, 0), ethogram, 10, unobserved=np.array(side) < 0) for k, side in enumerate(sides)
+    }
+    expected = []
+    for votes in zip(*sides, strict=True):
+        observed = [vote for vote in votes if vote >= 0]
+        winners = [code for code in (0, 1) if 2 * observed.count(code) > len(observed)]
+        expected.append(-1 if not observed else winners[0] if winners else 2)
+    assert eb.consensus(annotations).to_codes().tolist() == expected

@@ -116,3 +116,23 @@ def test_frames_without_a_probability_or_unobserved_do_not_count():
     scores = eb.score(Prediction(p, truth.ethogram, 10), partly, suite="calms21", resamples=0)
     expected = np.mean([sk.average_precision_score(codes[50:350] == k, p[50:350, k]) for k in (0, 1)])
     assert scores.overall["map"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_calibration_error_equals_its_definition():
+    """Over ten equal bins: frames with the behavior against the sum of probabilities, pooled over recordings."""
+    rng = np.random.default_rng(3)
+    pairs, chosen = {}, []
+    for k in range(3):
+        p = rng.random(50) ** 2
+        truth = rng.random(50) < 0.5 * p + 0.2
+        chosen += [*zip(p, truth, strict=True)]
+        columns = np.stack([p, 1 - p], axis=1)
+        ethogram = Ethogram(["a", "other"], "other")
+        pairs[f"r{k}"] = (Prediction(columns, ethogram, 5, exclusive=True), Annotation.from_frames(np.where(truth, 0, 1), ethogram, 5))
+    error = 0.0
+    for low in range(10):
+        bin_of = [(p, hit) for p, hit in chosen if low <= 10 * p < low + 1]
+        error += abs(sum(hit for _, hit in bin_of) - sum(p for p, _ in bin_of))
+    scores = eb.score(pairs, resamples=0)
+    name = next(m.name for m in scores.suite.measures if m.metric_name == "probabilities.calibration_error")
+    assert scores.behaviors["a"][name] == pytest.approx(error / len(chosen))

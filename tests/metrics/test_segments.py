@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 import ethobench as eb
 from ethobench import Annotation, Ethogram
@@ -135,3 +136,49 @@ def test_one_predicted_segment_has_its_confidence():
         low, high = (statistics(AlignedPair("r", "r", side, truth)) for side in (pred, truth))
         assert np.array_equal(low[1], high[1])
         assert not np.array_equal(low[0], high[0])
+
+
+def test_boundaries_are_matched_one_to_one():
+    """As many pairs of a true and a predicted boundary within half a second as possible, over all assignments."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        sides = [np.repeat(rng.integers(0, 3, 12), rng.integers(1, 4, 12)) for _ in range(2)]
+        n = min(map(len, sides))
+        pred, truth = annotations([side[:n] for side in sides], rate=4)
+        scores = eb.score(pred, truth, resamples=0)
+        for code, name in enumerate(NAMES[:2]):
+            t, p = ([b for segment in segments_of(side[:n], code) for b in segment] for side in sides[::-1])
+            within = np.array([[abs(a - b) <= 2 for b in p] for a in t]).reshape(len(t), len(p))
+            rows, columns = linear_sum_assignment(~within)
+            expected = 2 * within[rows, columns].sum() / (len(t) + len(p)) if t or p else np.nan
+            assert scores.behaviors[name]["boundary_f1"] == pytest.approx(expected, nan_ok=True)
+
+
+def test_map_equals_a_literal_implementation():
+    """Detections in order of confidence; each is correct if a free true segment overlaps enough, the best of them is taken."""
+    rng = np.random.default_rng(6)
+    ethogram = Ethogram(["a"])
+    for _ in range(30):
+        sides = []
+        for _ in range(2):
+            bounds = np.sort(rng.choice(100, 2 * rng.integers(0, 6), replace=False))
+            sides.append([(int(a), int(b)) for a, b in bounds.reshape(-1, 2)])
+        t, p = sides
+        confidence = (rng.permutation(len(p)) * 0.1 + 0.05).tolist()
+        truth = Annotation.from_bouts([a for a, _ in t], [b for _, b in t], [0] * len(t), ethogram, 10, 100)
+        pred = Annotation.from_bouts([a for a, _ in p], [b for _, b in p], [0] * len(p), ethogram, 10, 100, confidence=confidence)
+        areas = []
+        for threshold in [k / 10 for k in range(1, 10)]:
+            free, correct = set(range(len(t))), []
+            for k in sorted(range(len(p)), key=lambda k: -confidence[k]):
+                overlaps = {
+                    i: (min(p[k][1], t[i][1]) - max(p[k][0], t[i][0])) / (max(p[k][1], t[i][1]) - min(p[k][0], t[i][0])) for i in free
+                }
+                best = max(overlaps, key=overlaps.get, default=None)
+                correct.append(best is not None and overlaps[best] > 0 and overlaps[best] >= threshold)
+                if correct[-1]:
+                    free.remove(best)
+            precision = [sum(correct[: k + 1]) / (k + 1) for k in range(len(correct))]
+            areas.append(sum(max(precision[k:]) for k, hit in enumerate(correct) if hit) / len(t) if t else 0.0)
+        expected = np.mean(areas) if t or p else np.nan
+        assert eb.score(pred, truth, resamples=0).behaviors["a"]["segment_map"] == pytest.approx(expected, nan_ok=True)

@@ -58,6 +58,7 @@ def test_the_lease_of_a_living_process_is_valid_and_that_of_a_dead_one_is_not(le
     assert leases.acquire("k", "another run") == 0  # crashes in another run may have had other reasons
 
 
+@pytest.mark.slow
 def test_only_one_process_takes_over_an_expired_lease(leases, monkeypatch):
     monkeypatch.setattr(module, "LEASE_SECONDS", 0.3)
     keys = [f"k{n}" for n in range(20)]
