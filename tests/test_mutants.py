@@ -61,6 +61,7 @@ def test_related_tests_name_the_module_and_are_of_other_packages():
     assert [*stages(mutant, related=3)][-1].is_bounded
 
 
+@pytest.mark.slow
 def test_mutants_are_chosen_by_line_or_token():
     mutant = draw_mutants(1, seed=0)[0]
     line = f"{mutant.path.relative_to('src/ethobench').as_posix()}:{mutant.line}"

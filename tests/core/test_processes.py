@@ -76,3 +76,10 @@ def test_busy_cores_are_not_idle(monkeypatch, load, idle):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(6), raising=False)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0, 0), raising=False)
     assert idle_cores() == idle
+
+
+@pytest.mark.parametrize(("count", "cores"), [(8, 8), (1, 1), (None, 1)])
+def test_systems_that_cannot_restrict_the_cores_of_a_process(monkeypatch, count, cores):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
+    assert usable_cores() == cores

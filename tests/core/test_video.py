@@ -61,3 +61,23 @@ def test_the_rate_of_regular_times_is_constant(rate):
         assert constant_rate(7.5 + np.arange(n) / rate) == pytest.approx(rate)
     for irregular in ([], [0.0], [3.0, 3.0], [0, 1, 2, 4], [0, 1, 1.2, 3]):
         assert constant_rate(np.array(irregular, dtype=float) / rate) is None
+
+
+@pytest.mark.parametrize("damaged", [0, 3])
+@pytest.mark.parametrize("n_decoded", [0, 1, 5])
+def test_a_damaged_video_is_an_error_only_if_nothing_can_be_decoded(tmp_path, monkeypatch, damaged, n_decoded):
+    path = write_numbered_video(tmp_path / "a.mp4", REGULAR)
+    pictures = [*Pictures(path)][:n_decoded]
+
+    def decode(self, *_):
+        yield from pictures
+        self.damaged += damaged
+
+    monkeypatch.setattr(Pictures, "_decode", decode)
+    if damaged and not n_decoded:
+        with pytest.raises(FormatError, match=r"a\.mp4.*nothing can be decoded after 0.01 s"):
+            [*Pictures(path).at([0.01, 9.0])]
+    else:
+        first, late = Pictures(path).at([0.01, 9.0])
+        assert first is (pictures[0][1] if n_decoded else None)
+        assert late is None

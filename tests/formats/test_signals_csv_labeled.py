@@ -374,6 +374,7 @@ def test_damage_is_located(tmp_path, change, message):
         read_recordings(write(tmp_path / "bad.csv", change(table)), "labeled_signals", warn=False)
 
 
+@pytest.mark.slow
 def test_a_large_table_is_parsed_once_for_all_animals(tmp_path, monkeypatch):
     path = write(tmp_path / "many.csv", example(tuple(f"a{i}" for i in range(20)), n=300))
     assert path.stat().st_size > sample_tables.MIN_CACHED

@@ -12,7 +12,14 @@ from tests.reports.conftest import make_prediction, make_truth
 import ethobench as eb
 from ethobench import Annotation, Ethogram
 from ethobench.metrics import Scores
-from ethobench.metrics.bootstrap import MIN_GROUPS, Resampled, confidence_interval, probability_higher
+from ethobench.metrics.bootstrap import (
+    MIN_GROUPS,
+    Resampled,
+    confidence_interval,
+    probability_higher,
+    resampling_weights,
+    sample_weights,
+)
 from ethobench.metrics.pairs import AlignedPair
 from ethobench.metrics.scoring import score_pairs
 from ethobench.metrics.suites import suites
@@ -185,3 +192,9 @@ def test_real_recordings(data, monkeypatch):
     shifted = eb.score({name: rats[name].annotation().shift(k) for k, name in enumerate(names, 5)}, rats, suite="calms21", resamples=500)
     low, high = shifted.intervals["overall"]["macro_f1"]
     assert 0 < low < shifted.overall["macro_f1"] < high < 1
+
+
+def test_the_default_seed_is_zero():
+    assert np.array_equal(resampling_weights(5, 20), resampling_weights(5, 20, seed=0))
+    assert np.array_equal(sample_weights(5, 20), sample_weights(5, 20, seed=0))
+    assert not np.array_equal(resampling_weights(5, 20), resampling_weights(5, 20, seed=1))

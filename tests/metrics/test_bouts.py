@@ -58,6 +58,17 @@ def test_medians_of_large_errors():
     assert eb.score(early, t).overall["onset_error"] == pytest.approx(-50)
 
 
+@given(st.lists(st.integers(0, 59), min_size=1, max_size=9), st.sampled_from([1, -1]))
+def test_medians_of_small_and_large_errors(errors, sign):
+    """Bins are exact for whole seconds up to 5 s, and 2 % wide beyond."""
+    starts = [100 + 300 * k for k in range(len(errors))]
+    truth = of(starts, [s + 100 for s in starts], ["a"] * len(starts), ["a"], 1, 3000)
+    onset = of([s + sign * e for s, e in zip(starts, errors, strict=True)], [s + 100 for s in starts], ["a"] * len(starts), ["a"], 1, 3000)
+    offset = of(starts, [s + 100 + sign * e for s, e in zip(starts, errors, strict=True)], ["a"] * len(starts), ["a"], 1, 3000)
+    for pred, name in ((onset, "onset_error"), (offset, "offset_error")):
+        assert eb.score(pred, truth, resamples=0).overall[name] == pytest.approx(sign * np.median(errors), rel=0.021)
+
+
 def runs(frames: list[bool]) -> list[range]:
     """Return the bouts of a frame array as ranges of frames."""
     groups = [[k for k, _ in group] for value, group in groupby(enumerate(frames), key=lambda item: item[1]) if value]

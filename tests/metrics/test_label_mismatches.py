@@ -133,3 +133,8 @@ def test_the_overlap_is_the_dice_coefficient(shift, overlap):
     (mismatch,) = find_label_mismatches({"r": {"x": one, "y": two}})
     assert mismatch.overlap == pytest.approx(overlap)
     assert (mismatch.label, mismatch.counterpart) == ("run", "dash")
+
+
+def test_labels_that_cover_everything_overlap_by_chance():
+    anna, ben = bouts((0, 1000, "x1")), bouts((0, 1000, "groom"))
+    assert sorted(mismatches(anna=anna, ben=ben)) == [("groom", ""), ("x1", "")]
