@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from ethobench import Annotation, Poses, Recording, Zone, ZoneOptions
 from ethobench.analysis.tracks import animal_tracks
 from ethobench.analysis.zones import INSIDE, OUTSIDE, UNTRACKED, zone_states
 from ethobench.datasets.zones import zones_of
+from ethobench.features.zone_inputs import zone_inputs
 
 shapely = pytest.importorskip("shapely")
 EXACT = ZoneOptions(margin=0, min_dwell=0)
@@ -168,8 +171,12 @@ def test_behaviors_by_zone_equal_counts_of_frames():
         assert row.observed_s == pytest.approx(masks[row.zone].sum() / 10)
         assert row.coverage == pytest.approx(350 / 400)
     unnamed = recording.copy(annotations={"a": Annotation.from_frames(codes, ["groom", "rear"], rate=10)})
-    with pytest.raises(eb.ParameterError, match="bouts without a subject cannot be matched"):
+    with pytest.raises(eb.ParameterError, match="bouts without a subject; choose whose position counts"):
         eb.budgets(unnamed, zones=zones)
+    chosen = eb.budgets(unnamed, zones=zones, zone_options=replace(EXACT, animal="m1"))
+    assert chosen["total_s"].tolist() == table["total_s"].tolist()
+    with pytest.raises(eb.ParameterError, match="animal 'm3' is not tracked; tracked animals: m1, m2"):
+        eb.budgets(unnamed, zones=zones, zone_options=ZoneOptions(animal="m3"))
     with pytest.raises(eb.EthobenchError, match="has no zones"):
         eb.budgets(recording, zones=True)
     with pytest.raises(eb.NotFoundError, match=r"no keypoint 'nose'; available: centroid, body"):
@@ -246,3 +253,20 @@ def test_zones_are_written_and_read_back(tmp_path):
     assert eb.read_zones(tmp_path / "zones.csv") == zones
     with pytest.raises(FileExistsError):
         eb.write_zones(zones, tmp_path / "zones.csv")
+
+
+def test_zones_as_inputs_of_models():
+    path = np.stack([np.linspace(0, 99, 50), np.full(50, 5.0)], axis=1)
+    positions = np.stack([path, path + np.array([10.0, 0])], axis=1)[:, None]
+    positions[20] = np.nan
+    poses = Poses(positions, np.ones((50, 1, 2)), ("m1",), ("nose", "tail_base"), 10.0)
+    zone = Zone("right", "rectangle", ((5, 0), (20, 1)), unit="cm")
+    recording = Recording("r", signals=poses, metadata={"pixels_per_cm": 10.0, "zones": [zone.to_dict()]})
+    values, names = zone_inputs(recording)
+    assert names == ("m1/right/inside", "m1/right/distance")
+    center = path[:, 0] + 5
+    tracked = np.arange(50) != 20
+    assert np.isnan(values[20]).all()
+    assert (values[tracked, 0] == (center >= 50)[tracked]).all()
+    assert values[tracked, 1] == pytest.approx(np.maximum(50 - center, 0)[tracked] / 10)
+    assert zone_inputs(recording, [])[0].shape == (50, 0)

@@ -85,5 +85,6 @@ def test_options_that_cannot_be_used_are_refused(study):
     assert "no date and time" in ethobench("budget", study, "--bin", "clock:1h").stderr
     assert "no behavior 'fly'" in ethobench("budget", study, "--bin", "event:fly:5s").stderr
     assert "no recording has poses" in ethobench("budget", study, "--zones").stderr
+    assert "needs --zones" in ethobench("budget", study, "--point", "nose").stderr
     assert ethobench("budget", study, "--transitions", "--bin", "5s").returncode == 2
     assert ethobench("budget", study, "--by", "treatment", "--confusion", "x.json").returncode == 2

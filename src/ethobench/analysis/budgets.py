@@ -202,7 +202,7 @@ class _ZoneFrames:
         recording, n_frames = unit.recording, unit.annotation.n_frames
         if recording.id not in self._tracks:
             self._tracks = {recording.id: animal_tracks([recording], point=self.options.point)}
-        track = track_of(self._tracks[recording.id], unit.subject)
+        track = track_of(self._tracks[recording.id], unit.subject or self.options.animal)
         if (len(track.positions), track.rate) != (n_frames, unit.annotation.rate):
             raise MismatchError(
                 f"recording {recording.id!r}: the annotation has {n_frames} frames at {unit.annotation.rate:g} Hz, "

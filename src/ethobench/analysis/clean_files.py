@@ -11,9 +11,8 @@ from ethobench.core.errors import EthobenchError, Note
 from ethobench.core.files import check_new_path
 from ethobench.core.messages import Message, Option
 from ethobench.features.cleaning import CleanOptions, CleanReport, clean_poses
-from ethobench.formats import detect, read_at_rate, write_recordings
+from ethobench.formats import detect, formats, read_at_rate, write_recordings
 from ethobench.formats.base import Format
-from ethobench.formats.io import formats
 
 FALLBACK = "deeplabcut"
 SAME_LAYOUT = {"lightning_pose": FALLBACK}

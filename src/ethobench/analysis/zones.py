@@ -63,16 +63,19 @@ class ZoneOptions:
         Distance outside the zone, in its unit, at which it is left. Default: 2.5 % of the square root of its area.
     min_dwell : float
         Minimum duration of visits and absences in seconds.
+    animal : str
+        The tracked animal that bouts without a subject belong to; only needed if there are several.
 
     Examples
     --------
     >>> ZoneOptions("nose", margin=0)
-    ZoneOptions(point='nose', margin=0, min_dwell=0.25)
+    ZoneOptions(point='nose', margin=0, min_dwell=0.25, animal='')
     """
 
     point: str = CENTROID
     margin: float | None = None
     min_dwell: float = MIN_DWELL
+    animal: str = ""
 
     def __post_init__(self) -> None:
         for name in ("margin", "min_dwell"):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ethobench.analysis.zones import ZoneOptions
     from ethobench.cli.output import Row
     from ethobench.core import Recording
 
@@ -77,6 +78,10 @@ def run(
         ),
     ] = None,
     zones: Annotated[bool, typer.Option("--zones", help="Separate budgets for the zones in zones.csv of the study.")] = False,
+    point: Annotated[str | None, typer.Option(help="With --zones: a keypoint. Default: centroid.", metavar="KEYPOINT")] = None,
+    animal: Annotated[
+        str | None, typer.Option(help="With --zones: the tracked animal that bouts without a subject belong to.", metavar="NAME")
+    ] = None,
     transitions: Annotated[bool, typer.Option("--transitions", help="Show which behavior follows which instead.")] = False,
     wide: Annotated[bool, typer.Option("--wide", help="Show all columns, however wide the table gets.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
@@ -100,10 +105,16 @@ def run(
         raise typer.BadParameter(f"{per!r} is neither {' nor '.join(PER)}", param_hint="--per")
     groups = [name.strip() for name in by.split(",") if name.strip()] if by else []
     _check_combination(confusion, groups, bin, zones, transitions)
+    if not zones and (point or animal):
+        raise typer.BadParameter("needs --zones", param_hint="--point" if point else "--animal")
     matrices = _read_confusion(confusion) if confusion else None
     recordings = _collate(paths, rate=rate, rename=parse_renames(rename), entry=entry, annotators=annotator, options=parse_options(option))
     pooled = ["individual", *groups] if groups else ["individual"] if per == "individual" else None
-    rows = _transition_rows(recordings, paths, pooled) if transitions else _budget_rows(recordings, paths, pooled, groups, bin, zones)
+    rows = (
+        _transition_rows(recordings, paths, pooled)
+        if transitions
+        else _budget_rows(recordings, paths, pooled, groups, bin, _zone_options(point, animal) if zones else None)
+    )
     if not rows:
         raise EthobenchError(f"{', '.join(map(str, paths))}: no behavior is annotated, so there is no time budget")
     if matrices is not None:
@@ -134,13 +145,24 @@ def _check_combination(confusion: Path | None, groups: Sequence[str], bin: str |
         raise typer.BadParameter("cannot be combined with --confusion, --by, --bin or --zones", param_hint="--transitions")
 
 
+def _zone_options(point: str | None, animal: str | None) -> ZoneOptions:
+    from ethobench.analysis.zones import ZoneOptions
+
+    return ZoneOptions(animal=animal or "") if point is None else ZoneOptions(point, animal=animal or "")
+
+
 def _budget_rows(
-    recordings: Sequence[Recording], paths: Sequence[Path], pooled: list[str] | None, groups: list[str], bin: str | None, zones: bool
+    recordings: Sequence[Recording],
+    paths: Sequence[Path],
+    pooled: list[str] | None,
+    groups: list[str],
+    bin: str | None,
+    zones: ZoneOptions | None,
 ) -> list[dict[str, Any]]:
     from ethobench.analysis.budgets import budgets, mean_budgets
     from ethobench.cli.output import print_note
 
-    table = budgets(recordings, by=pooled, bin=bin, zones=zones or None)
+    table = budgets(recordings, by=pooled, bin=bin, zones=None if zones is None else True, zone_options=zones)
     if bin and bin.startswith("event:"):
         n_missing = sum(bool(r.annotations) for r in recordings) - len({*table["recording"]} - {""}) if pooled is None else 0
         if n_missing:
