@@ -9,10 +9,12 @@ from tests.app.browsing import in_browser, settle
 
 pytestmark = in_browser
 OVERFLOW = """() => {
-    const scrolls = (element) => element && (["auto", "scroll"].includes(getComputedStyle(element).overflowX) || scrolls(element.parentElement));
-    const shown = [...document.querySelectorAll("button, input, select, canvas, h2, dialog")].filter((e) => e.checkVisibility({ visibilityProperty: true }));
-    const wide = shown.filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e.parentElement));
-    return [document.documentElement.scrollWidth - innerWidth, wide.map((e) => e.outerHTML.slice(0, 80))];
+    const clips = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);
+    const scrolls = (element) => element && (clips(element) || scrolls(element.parentElement));
+    const elements = [...document.querySelectorAll("button, input, select, canvas, h2, dialog")];
+    const shown = elements.filter((element) => element.checkVisibility({ visibilityProperty: true }));
+    const wide = shown.filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !scrolls(element.parentElement));
+    return [document.documentElement.scrollWidth - innerWidth, wide.map((element) => element.outerHTML.slice(0, 80))];
 }"""
 
 

@@ -84,10 +84,10 @@ class Filmstrips:
         frames = np.minimum(start + ((np.arange(n) + 0.5) * (stop - start) / n).astype(np.int64), max(self.scene.n_frames - 1, 0))
         boxes = self._boxes(self.scene, frames, individual)
         for k, (picture, box) in enumerate(zip(self.scene.draw(frames), boxes, strict=True)):
-            left, top, right, bottom = box
-            part = Image.new("RGB", (right - left, bottom - top), GROUND)
-            part.paste(picture, (-left, -top))
-            strip.paste(part.resize(self.size, Image.Resampling.BILINEAR), (k * width, 0))
+            x, y, x_end, y_end = box
+            cropped = Image.new("RGB", (x_end - x, y_end - y), GROUND)
+            cropped.paste(picture, (-x, -y))
+            strip.paste(cropped.resize(self.size, Image.Resampling.BILINEAR), (k * width, 0))
         return strip
 
     def _boxes(self, scene: Scene, frames: NDArray[np.int64], individual: str | None) -> list[tuple[int, int, int, int]]:
@@ -108,7 +108,7 @@ class Filmstrips:
         if scene.poses is None or height >= full[1]:
             height, centers = max(full[1], full[0] / aspect), [full / 2] * len(frames)
         corners = [(round(x - height * aspect / 2), round(y - height / 2)) for x, y in centers]
-        return [(left, top, left + round(height * aspect), top + round(height)) for left, top in corners]
+        return [(x, y, x + round(height * aspect), y + round(height)) for x, y in corners]
 
     def _plot(self, start: int, stop: int) -> Any:
         """Plot the first channels of a signal, with half of the segment's length before and after it."""
